@@ -1,0 +1,239 @@
+"""Everything that can go wrong, as one tree.
+
+ClaudiusError                      one line for a person: what is wrong, where, what to do
+├── UsageProblem                   exit 2: the command was misused, or its part is not built yet
+├── TryAgain                       exit 75: will get better by itself
+│   └── AlreadyRunning             another process holds the home's lock
+├── BadConfiguration               exit 78: config.toml, .env or an environment variable
+├── BadHome                        exit 78: the home is foreign, read-only, or too full
+├── BadSoul                        a soul file that cannot be read; the last good one is kept
+├── StoreError                     exit 78 unless said otherwise
+│   ├── StoreCorrupt               not a database, damaged, or not ours
+│   ├── StoreTooNew                written by a later version
+│   ├── StoreFull                  exit 75: no space at a write; nothing was accepted
+│   └── StaleTurn                  exit 1: the conversation moved since it was recalled; run the turn anew
+├── ProviderError                  a model call that gave no reply
+│   ├── RateLimited                429 with Retry-After                       retryable
+│   ├── Overloaded                 529, 500-504, an error event in a stream   retryable
+│   ├── Unreachable                refused, reset, no name                    retryable
+│   ├── TimedOut                   first byte, idle or total                  retryable
+│   ├── Crashed                    a model subprocess died                    retryable
+│   ├── Cut                        the stream ended before its end            retryable before the first delta
+│   ├── SessionGone                a resumed session does not exist any more  retryable
+│   ├── AuthFailed                 401, 403                                   never
+│   ├── SpendLimit                 429 without Retry-After, credit balance    never
+│   ├── BadRequest                 400, 404 model                             never
+│   ├── TooLong                    413, context overflow                      rebuilt once with half the history
+│   ├── RefusedReply               the provider refused to answer             ladder: fixed line
+│   └── Unavailable                not installed, not logged in, too old      never
+├── OverBudget                     a cap was reached before the call
+└── DeliveryError                  an utterance that was not (provably) delivered
+    ├── DeliveryRefused            definite and permanent, with the network's code
+    ├── DeliveryLater              definite, try again after some seconds
+    └── DeliveryUnknown            it may be visible: look before sending again
+"""
+
+from __future__ import annotations
+
+EXIT_OK = 0
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_TRY_AGAIN = 75
+EXIT_CONFIG = 78
+
+
+class ClaudiusError(Exception):
+    """Something went wrong."""
+
+    exit_code = EXIT_FAILED
+
+    def __init__(self, message: str | None = None) -> None:
+        """Use the class docstring's first line where no message is given."""
+        super().__init__(message or (type(self).__doc__ or "").splitlines()[0])
+
+    @property
+    def message(self) -> str:
+        """The one line that a person reads."""
+        return str(self.args[0])
+
+
+class UsageProblem(ClaudiusError):
+    """This command cannot be used that way."""
+
+    exit_code = EXIT_USAGE
+
+
+class TryAgain(ClaudiusError):
+    """Not now; try again in a moment."""
+
+    exit_code = EXIT_TRY_AGAIN
+
+
+class AlreadyRunning(TryAgain):
+    """Another Claudius holds this home."""
+
+    def __init__(self, pid: int | None, home: str) -> None:
+        """Name the process (None where the lock file names none) and the home that it holds."""
+        who = f"process {pid}" if pid else "another process"
+        super().__init__(f"{home} is in use by {who}: stop it first, or talk through it with `claudius chat`")
+        self.pid = pid
+
+
+class BadConfiguration(ClaudiusError):
+    """The configuration cannot be used."""
+
+    exit_code = EXIT_CONFIG
+
+    def __init__(self, file: str, key: str, detail: str, fix: str) -> None:
+        """State the file, the key in it (may be empty), what is wrong, and the remedy."""
+        where = f"{file}: {key}" if key else file
+        super().__init__(f"{where}: {detail}; {fix}")
+        self.file, self.key, self.detail, self.fix = file, key, detail, fix
+
+
+class BadHome(ClaudiusError):
+    """The home directory cannot be used."""
+
+    exit_code = EXIT_CONFIG
+
+
+class BadSoul(ClaudiusError):
+    """A soul file cannot be read."""
+
+    def __init__(self, file: str, line: int, detail: str, fix: str) -> None:
+        """State the file, the line (0 = the whole file), what is wrong, and the remedy."""
+        super().__init__(f"{file}{f':{line}' if line else ''}: {detail}; {fix}")
+        self.file, self.line, self.detail, self.fix = file, line, detail, fix
+
+
+class StoreError(ClaudiusError):
+    """The database cannot be used."""
+
+    exit_code = EXIT_CONFIG
+
+
+class StoreCorrupt(StoreError):
+    """The database is damaged or not Claudius's own."""
+
+
+class StoreTooNew(StoreError):
+    """The database was written by a later version of Claudius."""
+
+
+class StoreFull(StoreError):
+    """There is no space left to write to."""
+
+    exit_code = EXIT_TRY_AGAIN
+
+
+class StaleTurn(StoreError):
+    """The conversation moved on while this turn was thought."""
+
+    exit_code = EXIT_FAILED
+
+
+class ProviderError(ClaudiusError):
+    """The model gave no reply."""
+
+    retryable = False
+
+    def __init__(self, message: str | None = None, *, provider: str = "", after_s: float | None = None) -> None:
+        """Name the provider; `after_s` is the Retry-After that it asked for, in seconds."""
+        super().__init__(message)
+        self.provider, self.after_s = provider, after_s
+
+
+class RateLimited(ProviderError):
+    """The model asks us to wait."""
+
+    retryable = True
+
+
+class Overloaded(ProviderError):
+    """The model is overloaded."""
+
+    retryable = True
+
+
+class Unreachable(ProviderError):
+    """The model cannot be reached."""
+
+    retryable = True
+
+
+class TimedOut(ProviderError):
+    """The model did not answer in time."""
+
+    retryable = True
+
+
+class Crashed(ProviderError):
+    """The model's process ended unexpectedly."""
+
+    retryable = True
+
+
+class Cut(ProviderError):
+    """The model's reply broke off."""
+
+    retryable = True
+
+
+class SessionGone(ProviderError):
+    """The model's session does not exist any more."""
+
+    retryable = True
+
+
+class AuthFailed(ProviderError):
+    """The model refused our credentials."""
+
+
+class SpendLimit(ProviderError):
+    """The model account's spending limit is reached."""
+
+
+class BadRequest(ProviderError):
+    """The model rejected the request."""
+
+
+class TooLong(ProviderError):
+    """The prompt is too long for the model."""
+
+
+class RefusedReply(ProviderError):
+    """The model declined to answer."""
+
+
+class Unavailable(ProviderError):
+    """This provider cannot be used here."""
+
+
+class OverBudget(ClaudiusError):
+    """The spending cap is reached."""
+
+
+class DeliveryError(ClaudiusError):
+    """The utterance was not delivered."""
+
+
+class DeliveryRefused(DeliveryError):
+    """The network refused the utterance for good."""
+
+    def __init__(self, code: str) -> None:
+        """Keep the network's own code, such as `is_archived`."""
+        super().__init__(f"the network refused it: {code}")
+        self.code = code
+
+
+class DeliveryLater(DeliveryError):
+    """The utterance can be delivered later."""
+
+    def __init__(self, after_s: float | None = None) -> None:
+        """`after_s` None means: when the adapter says that someone can hear again."""
+        super().__init__(f"to be delivered {'when heard again' if after_s is None else f'in {after_s:g} s'}")
+        self.after_s = after_s
+
+
+class DeliveryUnknown(DeliveryError):
+    """The utterance may or may not be visible."""

@@ -1,0 +1,109 @@
+"""Where everything lies: `$CLAUDIUS_HOME` on this machine, and the soul and memory that ship with the package."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import claudius
+from claudius.errors import BadHome
+
+DIRECTORY_MODE = 0o700
+FILE_MODE = 0o600
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The paths of one home. Nothing is made or read until `create` is called."""
+
+    root: Path
+
+    @classmethod
+    def of(cls, env: Mapping[str, str]) -> Home:
+        """Take `CLAUDIUS_HOME` from an environment, `~/.claudius` without it."""
+        return cls(Path(env.get("CLAUDIUS_HOME") or "~/.claudius").expanduser().absolute())
+
+    @property
+    def soul(self) -> Path:
+        """The owner's soul files; each shadows the shipped one of the same name."""
+        return self.root / "soul"
+
+    @property
+    def memory(self) -> Path:
+        """The git repository of user models and soul state."""
+        return self.root / "memory"
+
+    @property
+    def state(self) -> Path:
+        """The database's directory."""
+        return self.root / "state"
+
+    @property
+    def database(self) -> Path:
+        """The one SQLite file."""
+        return self.state / "claudius.db"
+
+    @property
+    def config(self) -> Path:
+        """The settings."""
+        return self.root / "config.toml"
+
+    @property
+    def env_file(self) -> Path:
+        """The secrets, 0600."""
+        return self.root / ".env"
+
+    @property
+    def run(self) -> Path:
+        """What lives as long as a process: lock, socket."""
+        return self.root / "run"
+
+    @property
+    def lock(self) -> Path:
+        """The lock of the one process that takes turns."""
+        return self.run / "claudius.lock"
+
+    @property
+    def socket(self) -> Path:
+        """The control socket of that process."""
+        return self.run / "claudius.sock"
+
+    @property
+    def logs(self) -> Path:
+        """JSON lines."""
+        return self.root / "logs"
+
+    @property
+    def backups(self) -> Path:
+        """Verified copies of the database."""
+        return self.root / "backups"
+
+    def create(self) -> None:
+        """Make the directories, private to this user. Raises: BadHome if they belong to another or cannot be made."""
+        for directory in (self.root, self.soul, self.memory, self.state, self.run, self.logs, self.backups):
+            try:
+                directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+                found = directory.stat()
+            except OSError as error:
+                raise BadHome(f"{directory}: {error.strerror}; set CLAUDIUS_HOME to a directory of your own") from error
+            if found.st_uid != os.geteuid():
+                raise BadHome(
+                    f"{directory} belongs to user {found.st_uid}: set CLAUDIUS_HOME to a directory of your own"
+                )
+            if stat.S_IMODE(found.st_mode) & 0o077:
+                directory.chmod(DIRECTORY_MODE)
+
+
+def shipped(what: Literal["soul", "memory"]) -> Path:
+    """Return the directory of the shipped soul or memory: the repository's in a checkout, else the wheel's copy."""
+    package = Path(claudius.__file__).parent
+    checkout = package.parents[1] / what
+    return (
+        checkout
+        if (package.parents[1] / "pyproject.toml").is_file() and checkout.is_dir()
+        else package / "_data" / what
+    )

@@ -1,0 +1,145 @@
+"""What a turn thought, and everything that it changes: values, written by nobody but the store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from claudius.provider import StopReason, Usage
+from claudius.recollection import Entry, ProcessState, Shown, Summary
+
+UtteranceKind = Literal["reply", "apology", "reaction", "proactive", "daimon"]
+ApologyKind = Literal["provider_down", "over_budget", "unreadable", "too_large", "stopped"]
+Rung = Literal["complete", "plain", "repair", "cut", "fixed", "silent", "apology"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thought:
+    """One section of a reply, read and judged. `step` is the cognitive step's name."""
+
+    step: str
+    content: str
+    verb: str | None = None
+    section: str | None = None
+    """Of a user-model update: the heading that it replaces; None = the whole model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One finished model call of a turn, kept so that a crash need not pay for it twice."""
+
+    n: int
+    purpose: str
+    request_sha256: str
+    response: str
+    stop_reason: StopReason
+    usage: Usage
+    provider: str
+    model: str
+    ms: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thoughts:
+    """What the model's reply came to: sections, and the words to speak with the rung of the ladder they came from."""
+
+    thoughts: tuple[Thought, ...]
+    """In `STEPS` order; `external_dialogue` is not among them."""
+    speech: str
+    """What is to be spoken before the output gate; empty = nothing."""
+    verb: str
+    rung: Rung
+    flags: tuple[str, ...] = ()
+    streamed: str = ""
+    """What the listener has already seen of it; a prefix of what is finally spoken."""
+    truncated: bool = False
+    calls: tuple[Call, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Utterance:
+    """One part of what is said aloud. Adapters take nothing else; only the soul engine makes one."""
+
+    key: str
+    """The idempotency key of this part: uuid5 of turn and part."""
+    turn: str
+    conversation: str
+    body: str
+    kind: UtteranceKind = "reply"
+    part: int = 0
+    parts: int = 1
+    answers: tuple[str, ...] = ()
+    """The keys of the perceptions that this answers."""
+    verb: str = "said"
+    apology: ApologyKind | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelVersion:
+    """A new version of one user model, to be written by the turn's transaction."""
+
+    person: str
+    audience: str
+    version: int
+    markdown: str
+    note: str
+    author: Literal["turn", "owner", "revert"] = "turn"
+    suspect: bool = False
+    name: str = ""
+    """The person's display name now, for the archive's file name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateChange:
+    """A new value of one soul-state key under one audience label. An empty value means the key's default."""
+
+    key: str
+    value: str
+    audience: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intent:
+    """Everything one turn changes, applied in one transaction or not at all."""
+
+    turn: str
+    conversation: str
+    audience: str
+    person: str
+    at: datetime
+    nonce: str
+    answers: tuple[str, ...]
+    """The inbox keys that this turn answers or consumes."""
+    version: int
+    """The conversation's version that was recalled; the commit is refused if it moved."""
+    process: str
+    """The mental process that ran."""
+    next_process: ProcessState
+    rung: Rung
+    verb: str = "said"
+    flags: tuple[str, ...] = ()
+    steps: tuple[str, ...] = ()
+    """The steps that were asked."""
+    attention: Mapping[str, Any] = field(default_factory=dict)
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    """What changed and what was refused, in words for `claudius why`."""
+    entries: tuple[Entry, ...] = ()
+    thoughts: tuple[Thought, ...] = ()
+    shown: tuple[Shown, ...] = ()
+    model: ModelVersion | None = None
+    state: tuple[StateChange, ...] = ()
+    summary: Summary | None = None
+    """A new summary; every turn up to and including `summary.upto` leaves the history, expired ones are deleted."""
+    history_from: int = 0
+    """The number of the first turn that stays in the rendered history."""
+    utterances: tuple[Utterance, ...] = ()
+    calls: tuple[Call, ...] = ()
+    prompt_sha256: str = ""
+    snapshot: bytes = b""
+    """What `claudius replay` rebuilds the prompt from."""
+    blobs: Mapping[str, bytes] = field(default_factory=dict)
+    """Content by sha256 that the snapshot refers to."""
+    name: str = ""
+    """The speaker's display name, kept current."""

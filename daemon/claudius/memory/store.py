@@ -1,0 +1,227 @@
+"""The door to everything that is kept. `SqliteStore` stands behind it; `claudius.testing.check_store` holds the contract.
+
+Two doors: `Store` is held by the one process that takes turns (async, one writer); `Records` reads beside it
+(sync, read-only) for commands. Every time is an aware UTC datetime. Every write is one transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, Protocol
+
+from claudius.intent import Call, Intent, Utterance
+from claudius.perception import Perception
+from claudius.recollection import Recollection
+
+InboxState = Literal["pending", "taken", "thought", "committed", "settled", "dead"]
+OutboxState = Literal["pending", "taken", "unknown_after_send", "sent", "dead"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    """An accepted perception that no turn has committed yet."""
+
+    seq: int
+    perception: Perception
+    turn: str
+    """The id that its turn has, however often it is run: base32(sha256(key))[:16], lower case."""
+    state: InboxState
+    attempts: int
+    boots: int
+    """How many different processes have taken it: 2 or more without a commit means that it ends processes."""
+    not_before: datetime | None
+    heard_at: datetime
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    """`now` and `nonce` of an earlier, unfinished run; a re-run uses them again."""
+    calls: tuple[Call, ...] = ()
+    """Finished model calls of an earlier, unfinished run; a re-run does not pay for them again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """One part that is not yet settled."""
+
+    utterance: Utterance
+    state: OutboxState
+    attempts: int
+    not_before: datetime | None
+    stream_ref: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """What a fresh start finds unfinished."""
+
+    conversations: tuple[str, ...]
+    """Conversations with unfinished inbox or outbox rows, oldest first."""
+    was_clean: bool
+    """The last process stopped in good order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallLimits:
+    """What of the settings shapes a recollection."""
+
+    ttl_hours: float
+    max_past: int = 400
+    """Most past turns read; compaction keeps far fewer."""
+
+
+class Store(Protocol):
+    """What the process that takes turns keeps and recalls."""
+
+    async def start(self, boot: str, now: datetime) -> Waiting:
+        """Open a new boot and report what is unfinished.
+
+        Foreign leases are void: `taken` inbox rows become pending, attempts kept; `taken` outbox rows become
+        `unknown_after_send`.
+        """
+        ...
+
+    async def close(self, *, clean: bool) -> None:
+        """Write what is queued; `clean` records a stop in good order; close."""
+        ...
+
+    # -- hearing: WRITE 1 --------------------------------------------------------------------------------------------
+
+    async def accept(self, perceptions: Sequence[Perception], now: datetime) -> tuple[bool, ...]:
+        """Make perceptions durable, in one transaction; True where new, False where the key is known.
+
+        Raises: StoreFull, StoreError. Nothing is acknowledged before this returns.
+        """
+        ...
+
+    async def oldest(self, conversation: str) -> Pending | None:
+        """Return the unfinished perception with the lowest position, finished calls of it included."""
+        ...
+
+    def take(self, seq: int, inputs: Mapping[str, str], now: datetime) -> None:
+        """Count one attempt of this boot at a perception and keep the run's inputs. Not awaited."""
+        ...
+
+    async def postpone(self, seq: int, not_before: datetime, reason: str) -> None:
+        """Put a taken perception back to pending until `not_before`."""
+        ...
+
+    async def withdraw(self, seq: int, reason: str) -> None:
+        """Settle a perception that nobody needs an answer to any more (state settled, with the reason)."""
+        ...
+
+    def keep_call(self, turn: str, call: Call) -> None:
+        """Keep one finished model call of an unfinished turn. Not awaited."""
+        ...
+
+    # -- thinking ----------------------------------------------------------------------------------------------------
+
+    async def recall(self, pending: Pending, *, nonce: str, now: datetime, limits: RecallLimits) -> Recollection:
+        """Read everything that the turn may know, in one read snapshot, filtered by the audience rule."""
+        ...
+
+    async def commit(self, intent: Intent) -> None:
+        """Apply a turn: WRITE 2. A second commit of a turn id changes nothing and succeeds.
+
+        Raises: StaleTurn if the conversation moved since `intent.version`.
+        """
+        ...
+
+    async def open_stream(self, utterance: Utterance, now: datetime) -> None:
+        """Insert a part's outbox row as `taken` with an empty body, before its first character is shown. Idempotent."""
+        ...
+
+    # -- speaking ----------------------------------------------------------------------------------------------------
+
+    async def deliveries(self, conversation: str) -> tuple[Delivery, ...]:
+        """Return the committed parts that are not yet sent or dead, in order of turn and part."""
+        ...
+
+    async def attempt(self, key: str) -> None:
+        """Mark a part `taken`, durable before its first byte leaves. A part that already is costs no write."""
+        ...
+
+    async def settle(self, key: str, receipt: str, now: datetime) -> None:
+        """Mark a part sent: WRITE 3. The same transaction takes the turn's next part, or settles its inbox rows."""
+        ...
+
+    async def delay(self, key: str, not_before: datetime | None, reason: str, *, unknown: bool = False) -> None:
+        """Put a part back to pending (definitely not delivered) or, where `unknown`, to unknown_after_send."""
+        ...
+
+    async def undeliverable(self, key: str, reason: str) -> None:
+        """Give a part up: it, the turn's later parts and its inbox rows become dead, with the reason."""
+        ...
+
+    # -- spending ----------------------------------------------------------------------------------------------------
+
+    async def spent_since(self, since: datetime) -> float:
+        """Return the dollars of all calls since then."""
+        ...
+
+    # -- the owner's hand, and the archive ---------------------------------------------------------------------------
+
+    async def set_state(self, key: str, value: str, audience: str, now: datetime) -> None:
+        """Set one soul-state value by hand."""
+        ...
+
+    async def set_model(
+        self, person: str, audience: str, markdown: str, note: str, author: Literal["owner", "revert"], now: datetime
+    ) -> int:
+        """Write a new version of one user model by hand; return its number."""
+        ...
+
+    async def link(self, person: str, other: str) -> None:
+        """Make two ids one person. Raises: StoreError where either is unknown or they are one already."""
+        ...
+
+    async def unarchived(self, limit: int) -> Sequence[Mapping[str, Any]]:
+        """Return versions (user models, and soul state as one document) that git does not hold yet, oldest first."""
+        ...
+
+    async def archived(self, ids: Sequence[int], commit: str) -> None:
+        """Record that git holds these versions."""
+        ...
+
+
+class Records(Protocol):
+    """What a command reads beside a running daemon. Rows are plain dicts with the keys of the interfaces."""
+
+    def counts(self, now: datetime) -> Mapping[str, Any]:
+        """Return `{"inbox": {"pending", "dead"}, "outbox": {"pending", "failed"}, "turns": {"total", "today"}}`."""
+        ...
+
+    def conversations(self) -> Sequence[Mapping[str, Any]]:
+        """Return all conversations, latest first."""
+        ...
+
+    def conversation(self, conversation: str) -> Mapping[str, Any] | None:
+        """Return one conversation with its entries, oldest first."""
+        ...
+
+    def turn(self, turn: str) -> Mapping[str, Any] | None:
+        """Return one turn's record: the row, its perceptions, entries, calls, thoughts, deliveries."""
+        ...
+
+    def blob(self, sha256: str) -> bytes | None:
+        """Return stored content by its hash."""
+        ...
+
+    def state(self, *, every_audience: bool = False) -> Mapping[str, Any]:
+        """Return the soul state; one newest value per key, or every audience's."""
+        ...
+
+    def people(self) -> Sequence[Mapping[str, Any]]:
+        """Return every person with a model or a message."""
+        ...
+
+    def person(self, person: str) -> Mapping[str, Any] | None:
+        """Return one person (by id, linked id, or unambiguous display name) with the newest model per audience."""
+        ...
+
+    def versions(self, person: str) -> Sequence[Mapping[str, Any]]:
+        """Return every version of a person's models, oldest first, markdown included."""
+        ...
+
+    def usage(self, by: Literal["day", "model", "person", "conversation", "job"]) -> Mapping[str, Any]:
+        """Return `{"rows": [...], "total": {...}}`."""
+        ...

@@ -1,0 +1,120 @@
+"""What the soul hears, where it was heard, and who may see what was said there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+SELF = "self"
+"""As a source: learned from no one, may stand anywhere. As a target: only the soul looks."""
+
+
+class Kind(StrEnum):
+    """What sort of thing was heard."""
+
+    MESSAGE = "message"
+    MENTION = "mention"
+    REACTION = "reaction"
+    EDIT = "edit"
+    DELETE = "delete"
+    JOIN = "join"
+    LEAVE = "leave"
+    COMMAND = "command"
+    SILENCE = "silence"
+    TICK = "tick"
+    SCHEDULED = "scheduled"
+    DIRECTIVE = "directive"
+
+
+class Origin(StrEnum):
+    """Whose voice a perception has in the prompt: external = user role, internal = assistant role."""
+
+    EXTERNAL = "external"
+    INTERNAL = "internal"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Perception:
+    """One thing heard, whole and immutable. `key` is its dedupe key (design: reliability, tables and states)."""
+
+    key: str
+    conversation: str
+    audience: str
+    person: str
+    name: str
+    text: str
+    at: datetime
+    position: str
+    """The platform's own order within the conversation; compared as text, so numbers are zero-padded."""
+    kind: Kind = Kind.MESSAGE
+    origin: Origin = Origin.EXTERNAL
+    owes: bool = True
+    is_bot: bool = False
+    is_owner: bool = False
+    """The home's owner at his own terminal: sees everything, is not rate-limited."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A conversation key taken apart: `network:workspace:channel:thread`."""
+
+    network: str
+    workspace: str
+    channel: str
+    thread: str
+
+    @classmethod
+    def of(cls, conversation: str) -> Place:
+        """Split a conversation key. Raises: ValueError where it has not four parts."""
+        parts = conversation.split(":", 3)
+        if len(parts) != 4:
+            raise ValueError(f"not a conversation key: {conversation!r}")
+        return cls(*parts)
+
+
+def private(person: str) -> str:
+    """The audience of a direct message or a terminal: that person alone."""
+    return f"private:{person}"
+
+
+def shared(conversation: str) -> str:
+    """The audience of a channel: `shared:<network>:<workspace>:<channel>`."""
+    place = Place.of(conversation)
+    return f"shared:{place.network}:{place.workspace}:{place.channel}"
+
+
+Members = Mapping[str, frozenset[str] | None]
+"""Who can see a shared audience now, by canonical person id; None or absent = unknown."""
+
+
+def members_of(audience: str, members: Members) -> frozenset[str] | None:
+    """Return who can see `audience` now; None where that is not known. Pure."""
+    if audience == SELF:
+        return frozenset()
+    if audience.startswith("private:"):
+        person = audience.removeprefix("private:")
+        return members.get(audience) or frozenset({person})
+    return members.get(audience)
+
+
+def may_show(sources: Iterable[str], target: str, members: Members, *, owner: bool = False) -> bool:
+    """Tell whether what was learned in all of `sources` may stand in a prompt for `target`. Pure.
+
+    Everyone in the target must already be able to see every source; where the target's members are not
+    known, only what was learned in that very audience may. `owner` is the owner at his own terminal.
+    Source: the audience rule of the security design, section 5.
+    """
+    if owner or target == SELF:
+        return True
+    seeing = members_of(target, members)
+    for source in sources:
+        if source in (SELF, target):
+            continue
+        allowed = members_of(source, members)
+        if seeing is None or allowed is None or not seeing <= allowed:
+            return False
+    return True

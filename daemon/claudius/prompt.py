@@ -1,0 +1,61 @@
+"""The assembled prompt, and the fence that keeps data from being read as structure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from claudius.provider import Message
+
+Scalar = str | int | bool
+
+_ESCAPED = re.compile(
+    "[<>&`\u0000-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
+    "\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What a model is asked: static `system`, append-only `history`, this turn's `tail` (sent as the last user message)."""
+
+    system: str
+    history: tuple[Message, ...]
+    tail: str
+    cached: int = 0
+    """How many messages of `history` the previous prompt of this conversation already held."""
+
+
+def valid(text: str) -> str:
+    """Join split surrogate pairs and replace lone surrogates by U+FFFD, so that the text is valid Unicode. Pure."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if code <= 0xFFFF:
+        return f"\\u{code:04x}"
+    code -= 0x10000
+    return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
+
+
+def data_line(obj: Mapping[str, Scalar]) -> str:
+    """Encode a flat record as one JSON line that can form no tag, fence, heading or line break. Pure.
+
+    `json.loads` gives the record back (its strings made valid Unicode first).
+    """
+    clean = {key: valid(value) if isinstance(value, str) else value for key, value in obj.items()}
+    line = json.dumps(clean, ensure_ascii=False, separators=(",", ":"))
+    return _ESCAPED.sub(_escape, line)
+
+
+def fence(line: str, nonce: str) -> str:
+    """Set one data line between the two markers of this turn. Pure."""
+    return f"<data-{nonce}>\n{line}\n</data-{nonce}>"

@@ -1,0 +1,184 @@
+"""What the soul recalls at the start of a turn: one consistent, immutable reading of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from claudius.perception import Members, Perception
+
+
+class EntryType(StrEnum):
+    """The kinds of working-memory entry, in the spelling that the seeds store."""
+
+    USER_MESSAGE = "userMessage"
+    EVENT = "event"
+    PERCEPTION = "perception"
+    INTERNAL_MONOLOGUE = "internalMonologue"
+    EXTERNAL_DIALOG = "externalDialog"
+    MENTAL_QUERY = "mentalQuery"
+    DAIMONIC_INTUITION = "daimonicIntuition"
+
+
+class StateKey(StrEnum):
+    """The soul's own keys, in the spelling that the seeds store."""
+
+    EMOTIONAL_STATE = "emotionalState"
+    CURRENT_TOPIC = "currentTopic"
+    CURRENT_TASK = "currentTask"
+    CURRENT_PROJECT = "currentProject"
+    CONVERSATION_SUMMARY = "conversationSummary"
+
+
+MOODS = ("neutral", "engaged", "focused", "frustrated", "sardonic")
+STATE_DEFAULTS: Mapping[str, str] = {key.value: "" for key in StateKey} | {StateKey.EMOTIONAL_STATE.value: MOODS[0]}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One line of working memory."""
+
+    entry_type: EntryType
+    content: str
+    at: datetime
+    verb: str | None = None
+    person: str | None = None
+    """Whose words: the speaker of a message, else None (the soul's own)."""
+    name: str | None = None
+    """The display name that the words came under."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    position: str = ""
+    """Of a message: the network's own order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A user model that stood in a turn's prompt: whole, or pointed at because it already stands above."""
+
+    person: str
+    audience: str
+    version: int
+    writable: bool
+    pointer: bool = False
+    text: str = ""
+    """The model's markdown as it was shown; empty for a pointer and for version 0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastTurn:
+    """One earlier turn of this conversation as the history renders it. Equal values render to equal bytes."""
+
+    turn: str
+    nonce: str
+    number: int
+    """The turn's place in its conversation, from 1."""
+    entries: tuple[Entry, ...]
+    shown: tuple[Shown, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """What working memory held before it was folded away."""
+
+    text: str
+    sources: tuple[str, ...]
+    """The audiences of everything that was folded in."""
+    upto: int
+    """The number of the last turn that is folded in."""
+    nonce: str = ""
+    """The nonce it is fenced with, drawn when it was written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """Turns that neither the history nor the summary holds any more."""
+
+    count: int
+    first_at: datetime
+    last_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserModel:
+    """The newest version of one person's portrait in one audience; version 0 = nothing written yet."""
+
+    person: str
+    audience: str
+    version: int
+    markdown: str = ""
+    suspect: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateValue:
+    """One value of the soul's state that may stand in this prompt."""
+
+    key: str
+    value: str
+    audience: str
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessState:
+    """Where a conversation stands in its mental processes; written back with the turn."""
+
+    process: str
+    previous_process: str | None = None
+    params: Mapping[str, Any] = field(default_factory=dict)
+    process_memory: Mapping[str, Any] = field(default_factory=dict)
+    invocation_count: int = 0
+    entered_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Person:
+    """One human or bot, by stable id. `person` is the canonical id where several are linked."""
+
+    person: str
+    name: str
+    models: tuple[UserModel, ...]
+    """Every model of this person that may be shown here, the writable one (this audience's) first; never empty."""
+    turns_here: int = 0
+    """Their committed turns in this conversation, ever."""
+    is_bot: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recollection:
+    """Everything one turn knows, from one read snapshot. Pure functions of it decide the rest of the turn."""
+
+    turn: str
+    nonce: str
+    now: datetime
+    conversation: str
+    audience: str
+    """Who can see what is said here now; the label of everything learned in this turn."""
+    members: Members
+    perceptions: tuple[Perception, ...]
+    """What this turn answers: one, or a burst taken together, in order. The last one's author is the speaker."""
+    speaker: Person | None
+    """None where nobody spoke (internal perceptions)."""
+    others: tuple[Person, ...] = ()
+    """Other humans heard since the soul's last reply, latest first, two at most."""
+    process: ProcessState
+    turns: int
+    """Committed turns of this conversation."""
+    version: int
+    """Optimistic lock of the conversation's row; 0 = the conversation is new."""
+    past: tuple[PastTurn, ...] = ()
+    """Unexpired turns since the last compaction that may be shown here, oldest first."""
+    expired: tuple[PastTurn, ...] = ()
+    """Turns past their time to live, to be summarised and let go, oldest first."""
+    summary: Summary | None = None
+    left_out: LeftOut | None = None
+    state: tuple[StateValue, ...] = ()
+    """Per key the newest value that may be shown here, defaults included in none."""
+
+    @property
+    def perception(self) -> Perception:
+        """The perception whose author is answered: the last one taken."""
+        return self.perceptions[-1]
