@@ -1,4 +1,4 @@
-"""Settings: `config.toml`, strictly checked, under the environment; and secrets, which stand in neither file nor log."""
+"""Settings: `config.toml`, strictly checked, under the environment; and secrets, which stand in no log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The door to everything that is kept. `SqliteStore` stands behind it; `claudius.testing.check_store` holds the contract.
+"""The door to everything that is kept. `SqliteStore` stands behind it; `claudius.testing.check_store` is its contract.
 
 Two doors: `Store` is held by the one process that takes turns (async, one writer); `Records` reads beside it
 (sync, read-only) for commands. Every time is an aware UTC datetime. Every write is one transaction.
@@ -6,6 +6,8 @@ Two doors: `Store` is held by the one process that takes turns (async, one write
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -13,10 +15,15 @@ from typing import Any, Literal, Protocol
 
 from claudius.intent import Call, Intent, Utterance
 from claudius.perception import Perception
-from claudius.recollection import Recollection
+from claudius.recollection import Recollection, Summary
 
 InboxState = Literal["pending", "taken", "thought", "committed", "settled", "dead"]
 OutboxState = Literal["pending", "taken", "unknown_after_send", "sent", "dead"]
+
+
+def turn_of(key: str) -> str:
+    """Return the id of the turn that answers the perception with this dedupe key, however often it is run. Pure."""
+    return base64.b32encode(hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest())[:16].decode().lower()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +133,13 @@ class Store(Protocol):
         """
         ...
 
+    async def fold(self, conversation: str, turn: str, summary: Summary, calls: Sequence[Call], now: datetime) -> None:
+        """Replace a conversation's summary while it is idle; turns up to `summary.upto` leave the history.
+
+        `turn` is the one that the calls are booked on. Nothing changes where a later summary stands already.
+        """
+        ...
+
     async def open_stream(self, utterance: Utterance, now: datetime) -> None:
         """Insert a part's outbox row as `taken` with an empty body, before its first character is shown. Idempotent."""
         ...
@@ -159,6 +173,10 @@ class Store(Protocol):
         ...
 
     # -- the owner's hand, and the archive ---------------------------------------------------------------------------
+
+    async def know_members(self, audience: str, persons: Sequence[str] | None, now: datetime) -> None:
+        """Record who can see a shared audience now; None = it is not known any more, so only it may see itself."""
+        ...
 
     async def set_state(self, key: str, value: str, audience: str, now: datetime) -> None:
         """Set one soul-state value by hand."""
@@ -224,4 +242,20 @@ class Records(Protocol):
 
     def usage(self, by: Literal["day", "model", "person", "conversation", "job"]) -> Mapping[str, Any]:
         """Return `{"rows": [...], "total": {...}}`."""
+        ...
+
+    def integrity(self) -> Sequence[str]:
+        """Return what `integrity_check` and `foreign_key_check` find wrong; empty where the file is sound."""
+        ...
+
+    def dead(self) -> Sequence[Mapping[str, Any]]:
+        """Return what was given up: `{"what": "heard" or "said", "key", "turn", "reason", "at"}`, latest first."""
+        ...
+
+    def archive_lag(self) -> int:
+        """Return how many versions git does not hold yet."""
+        ...
+
+    def close(self) -> None:
+        """Let the file go."""
         ...

@@ -1,0 +1,204 @@
+"""The terminal: people at this machine, talking through the control socket.
+
+A line becomes a perception under the client's own id, so a line sent again is heard once. An utterance is
+delivered when the client says that it was shown; one that nobody saw is offered at the next attach.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from claudius.config import Loaded
+from claudius.errors import ClaudiusError, DeliveryLater
+from claudius.intent import Utterance
+from claudius.perception import Perception, private
+from claudius.prompt import valid
+from claudius.runtime.adapter import Accept
+from claudius.runtime.control import Connection
+
+log = logging.getLogger("claudius.terminal")
+
+NETWORK = "terminal"
+NAME_CHARS = 64
+SHOWN_S = 30.0
+"""How long a client may take to show an utterance before another attach is waited for."""
+
+
+def own_person(user: str | None = None) -> str:
+    """Return the person id of this machine's user."""
+    return f"{NETWORK}:local:{user or getpass.getuser()}"
+
+
+def conversation_of(name: str) -> str:
+    """Return the key of a terminal conversation."""
+    return f"{NETWORK}:local:main:{name or 'main'}"
+
+
+@dataclass(eq=False, slots=True)
+class _Client:
+    connection: Connection
+    awaiting: dict[str, asyncio.Future[None]] = field(default_factory=dict)
+
+
+class TerminalAdapter:
+    """The network of everyone who sits at this machine."""
+
+    name = NETWORK
+    post_chars: int | None = None
+
+    def __init__(self, clock: Callable[[], datetime]) -> None:
+        """Stamp what is heard with `clock`."""
+        self._clock = clock
+        self._accept: Accept | None = None
+        self._attached: dict[str, list[_Client]] = defaultdict(list)
+        self._wake: Callable[[str], None] = lambda _: None
+        self._closed = asyncio.Event()
+        self._heard = 0
+
+    async def listen(self, accept: Accept) -> None:
+        """Hear through the control socket until closed."""
+        self._accept = accept
+        await self._closed.wait()
+
+    def on_attach(self, wake: Callable[[str], None]) -> None:
+        """Tell `wake` of every conversation that someone begins to listen to."""
+        self._wake = wake
+
+    async def chat(self, connection: Connection, hello: Mapping[str, Any]) -> None:
+        """Serve one client of the control socket until it hangs up."""
+        conversation, person, name, owner = _who(hello)
+        client = _Client(connection)
+        await connection.send({"event": "attached", "conversation": conversation, "person": person})
+        self._attached[conversation].append(client)
+        self._wake(conversation)
+        try:
+            while (frame := await connection.receive()) is not None:
+                match frame.get("op"):
+                    case "say":
+                        await self._hear(client, conversation, person, name, frame, owner=owner)
+                    case "shown":
+                        _resolve(client.awaiting, str(frame.get("key")))
+                    case other:
+                        await connection.send({"event": "error", "message": f"no such operation: {other}"})
+        finally:
+            self._attached[conversation].remove(client)
+            if not self._attached[conversation]:
+                del self._attached[conversation]
+            for future in client.awaiting.values():
+                future.cancel()
+
+    async def _hear(
+        self, client: _Client, conversation: str, person: str, name: str, frame: Mapping[str, Any], *, owner: bool
+    ) -> None:
+        now = self._clock()
+        self._heard += 1
+        said = str(frame.get("id"))
+        perception = Perception(
+            key=f"{NETWORK}:{said}",
+            conversation=conversation,
+            audience=private(person),
+            person=person,
+            name=name,
+            text=valid(str(frame.get("text", ""))),
+            at=now,
+            position=f"{int(now.timestamp() * 1e6):020d}.{self._heard:09d}",
+            is_owner=owner,
+        )
+        if self._accept is None:
+            await client.connection.send({"event": "refused", "id": said, "message": "Claudius is not listening yet"})
+            return
+        try:
+            new = await self._accept(perception)
+        except ClaudiusError as error:
+            await client.connection.send({"event": "refused", "id": said, "message": error.message})
+            return
+        await client.connection.send({"event": "heard", "id": said, "key": perception.key, "new": new})
+        self._wake(conversation)
+
+    async def speak(self, utterance: Utterance) -> str:
+        """Hand an utterance to whoever is attached; delivered when one of them has shown it."""
+        clients = tuple(self._attached.get(utterance.conversation, ()))
+        frame = {
+            "event": "speech",
+            "key": utterance.key,
+            "turn": utterance.turn,
+            "body": utterance.body,
+            "kind": utterance.kind,
+            "apology": utterance.apology,
+            "verb": utterance.verb,
+            "answers": list(utterance.answers),
+        }
+        shown: list[asyncio.Future[None]] = []
+        for client in clients:
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            client.awaiting[utterance.key] = future
+            try:
+                await client.connection.send(frame)
+            except ConnectionError:
+                continue
+            shown.append(future)
+        if not shown:
+            raise DeliveryLater(None)
+        done, _ = await asyncio.wait(shown, timeout=SHOWN_S, return_when=asyncio.FIRST_COMPLETED)
+        for client in clients:
+            client.awaiting.pop(utterance.key, None)
+        if not any(not future.cancelled() for future in done):
+            raise DeliveryLater(None)
+        return f"shown:{utterance.key}"
+
+    async def find(self, utterance: Utterance) -> str | None:  # noqa: ARG002 - the door's signature
+        """Nothing is known of an earlier showing; a client shows a key once, so it is offered again."""
+        return None
+
+    async def working(self, conversation: str, *, on: bool) -> None:
+        """Tell everyone attached that the soul thinks, or has stopped."""
+        await self._tell(conversation, {"event": "working", "on": on})
+
+    async def show(self, utterance: Utterance, text: str) -> None:
+        """Send one more piece of a reply that is still being thought."""
+        await self._tell(
+            utterance.conversation,
+            {"event": "delta", "key": utterance.key, "turn": utterance.turn, "text": text},
+        )
+
+    async def close(self) -> None:
+        """Stop hearing."""
+        self._accept = None
+        self._closed.set()
+
+    async def _tell(self, conversation: str, frame: Mapping[str, Any]) -> None:
+        for client in tuple(self._attached.get(conversation, ())):
+            try:
+                await client.connection.send(frame)
+            except ConnectionError:
+                log.debug("a client went away")
+
+
+def build(loaded: Loaded, clock: Callable[[], datetime]) -> TerminalAdapter:  # noqa: ARG001 - every adapter's signature
+    """Make the adapter."""
+    return TerminalAdapter(clock)
+
+
+def _resolve(awaiting: Mapping[str, asyncio.Future[None]], key: str) -> None:
+    future = awaiting.get(key)
+    if future and not future.done():
+        future.set_result(None)
+
+
+def _who(hello: Mapping[str, Any]) -> tuple[str, str, str, bool]:
+    """Read who attaches to what. Raises: ValueError for a name that cannot be one."""
+    conversation, other = (str(hello.get(key) or "") for key in ("conversation", "as"))
+    for word in (conversation, other):
+        if len(word) > NAME_CHARS or not (word.isprintable() and word == word.strip()):
+            raise ValueError(f"not a name: {word!r}")
+    user = getpass.getuser()
+    if other:
+        return conversation_of(conversation), f"{NETWORK}:local:as-{other}", other, False
+    return conversation_of(conversation), own_person(user), user, True

@@ -1,0 +1,121 @@
+"""The command `claudius`: one file per group, found by its import string and loaded only when it is used."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any, NoReturn
+
+import click
+
+import claudius
+from claudius.errors import EXIT_FAILED, EXIT_USAGE, ClaudiusError
+
+COMMANDS: dict[str, str] = {
+    "chat": "claudius.cli.chat:chat",
+    "status": "claudius.cli.status:status",
+    "doctor": "claudius.cli.doctor:doctor",
+    "config": "claudius.cli.config:config",
+    "soul": "claudius.cli.soul:soul",
+    "state": "claudius.cli.state:state",
+    "conversations": "claudius.cli.conversations:conversations",
+    "users": "claudius.cli.users:users",
+    "why": "claudius.cli.why:why",
+    "replay": "claudius.cli.why:replay",
+    "usage": "claudius.cli.usage:usage",
+    "seed": "claudius.cli.seed:seed",
+}
+
+PLANNED: dict[str, str] = {
+    "daemon": "the daemon",
+    "onboard": "onboarding",
+    "process": "mental processes",
+    "daimon": "daimons",
+    "cortex": "the cortex",
+    "ledger": "the ledger",
+    "psyche": "the psyche",
+    "pairing": "pairing",
+    "schedule": "the schedule",
+    "backup": "backups",
+    "stream": "the soul stream",
+    "slack": "Slack",
+    "discord": "Discord",
+    "ensoul": "/ensoul in Claude Code",
+}
+"""Commands of parts that are not built yet: they say so and exit 2."""
+
+
+class Lazy(click.Group):
+    """A group whose commands are import strings, so that `--help` loads none of them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Name every command, hidden ones too."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
+        """Load one command."""
+        if cmd_name in PLANNED:
+            return _planned(cmd_name)
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
+        """List the commands with their one line each, without loading them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help_line) for name, help_line in HELP.items() if name in COMMANDS])
+
+
+HELP: dict[str, str] = {
+    "chat": "talk with the soul here in the terminal",
+    "status": "what runs, who speaks, what waits",
+    "doctor": "find what is not set up right, and how to mend it",
+    "config": "show, check and change the settings",
+    "soul": "read, check and edit who the soul is",
+    "state": "the soul's own state of mind",
+    "conversations": "what was said, conversation by conversation",
+    "users": "what the soul knows of each person, and its history",
+    "why": "one turn laid open: what it knew, asked, thought and said",
+    "replay": "rebuild a turn's prompt, with the same or another soul",
+    "usage": "tokens and dollars",
+}
+
+
+def _planned(name: str) -> click.Command:
+    """Make a command that says that its part is not built yet."""
+
+    @click.command(name, hidden=True, context_settings={"ignore_unknown_options": True})
+    @click.argument("args", nargs=-1, type=click.UNPROCESSED)
+    def planned(args: tuple[str, ...]) -> NoReturn:  # noqa: ARG001 - accepted, whatever they are
+        click.echo(f"claudius {name}: {PLANNED[name]} is not built yet in version {claudius.__version__}", err=True)
+        raise SystemExit(EXIT_USAGE)
+
+    return planned
+
+
+@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(claudius.__version__, prog_name="claudius")
+def cli() -> None:
+    """Claudius: a soul that lives in your chat."""
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run the command line; every foreseen error is one line on stderr and its own exit code."""
+    os.umask(0o077)
+    try:
+        result: Any = cli.main(args=argv, prog_name="claudius", standalone_mode=False)
+    except ClaudiusError as error:
+        click.echo(f"claudius: {error.message}", err=True)
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(EXIT_FAILED)
+    sys.exit(result if isinstance(result, int) else 0)

@@ -1,0 +1,138 @@
+"""`claudius chat`: a conversation with the soul in this terminal, or one line of it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+import click
+
+from claudius.cli.output import print_json, safe
+from claudius.cli.session import session
+from claudius.errors import EXIT_TRY_AGAIN, ClaudiusError, TryAgain, UsageProblem
+from claudius.home import Home
+from claudius.runtime.control import Connection
+
+
+@click.command()
+@click.option("--once", "text", metavar="TEXT", help="Say one line, print the reply, and leave.")
+@click.option("--conversation", default="", metavar="NAME", help="Which conversation of this terminal (default: main).")
+@click.option("--as", "other", default="", metavar="NAME", help="Speak as somebody else, without the owner's rights.")
+@click.option(
+    "--timeout", "timeout_s", type=float, default=120.0, show_default=True, help="Seconds to wait for a reply."
+)
+@click.option("--json", "as_json", is_flag=True, help="With --once: print the whole turn as one JSON document.")
+def chat(text: str | None, conversation: str, other: str, timeout_s: float, *, as_json: bool) -> int:
+    """Talk with the soul here in the terminal."""
+    if as_json and text is None:
+        raise UsageProblem("--json needs --once TEXT")
+    home = Home.of(os.environ)
+    home.create()
+    hello = {"op": "chat", "conversation": conversation, "as": other}
+    if text is not None:
+        if not text.strip():
+            raise UsageProblem("--once needs some words to say")
+        return asyncio.run(_once(home, hello, text, timeout_s, as_json=as_json))
+    from claudius.cli.talk import talk
+
+    return asyncio.run(talk(home, hello))
+
+
+@dataclass(slots=True)
+class Line:
+    """One line said, and what has come back for it."""
+
+    text: str
+    id: str = field(default_factory=lambda: str(uuid4()))
+
+    @property
+    def key(self) -> str:
+        """The key under which the soul heard it."""
+        return f"terminal:{self.id}"
+
+
+async def attach(connection: Connection, hello: Mapping[str, Any]) -> dict[str, Any]:
+    """Begin to listen to a conversation. Raises: ClaudiusError where the soul does not let us."""
+    await connection.send(hello)
+    answer = await connection.receive()
+    if answer is None or answer.get("event") != "attached":
+        raise UsageProblem(str((answer or {}).get("message", "that conversation cannot be joined: use plain names")))
+    return answer
+
+
+async def _once(home: Home, hello: Mapping[str, Any], text: str, timeout_s: float, *, as_json: bool) -> int:
+    line, started = Line(text), time.monotonic()
+    earlier: list[dict[str, Any]] = []
+    try:
+        async with asyncio.timeout(timeout_s):
+            while True:
+                async with session(home) as connection:
+                    attached = await attach(connection, hello)
+                    speech = await _answer(connection, line, earlier, as_json=as_json)
+                    if speech is not None:
+                        ms = round((time.monotonic() - started) * 1000)
+                        _print(home, speech, attached, earlier, ms, as_json=as_json)
+                        await connection.send({"op": "shown", "key": speech["key"]})
+                        break
+    except TimeoutError:
+        raise TryAgain(
+            f"no reply within {timeout_s:g} s; what you said is kept, and the reply is shown at the next `claudius chat`"
+        ) from None
+    return EXIT_TRY_AGAIN if speech.get("apology") else 0
+
+
+async def _answer(
+    connection: Connection, line: Line, earlier: list[dict[str, Any]], *, as_json: bool
+) -> dict[str, Any] | None:
+    """Say the line and wait for its answer; None where the process behind the connection went away."""
+    with contextlib.suppress(ConnectionError):
+        await connection.send({"op": "say", "id": line.id, "text": line.text})
+        while (frame := await connection.receive()) is not None:
+            match frame["event"]:
+                case "speech" if line.key in frame["answers"]:
+                    return frame
+                case "speech":
+                    earlier.append({"turn": frame["turn"], "reply": frame["body"]})
+                    if not as_json:
+                        click.echo(f"(earlier) {safe(frame['body'])}", err=True)
+                    await connection.send({"op": "shown", "key": frame["key"]})
+                case "refused":
+                    raise ClaudiusError(f"not accepted: {frame['message']}")
+    return None
+
+
+def _print(
+    home: Home, speech: Mapping[str, Any], attached: Mapping[str, Any], earlier: list[Any], ms: int, *, as_json: bool
+) -> None:
+    if not as_json:
+        click.echo(safe(speech["body"]))
+        sys.stdout.flush()
+        return
+    from claudius.cli.records import records
+
+    with records(home) as kept:
+        turn = kept.turn(speech["turn"]) or {}
+    document = {
+        "turn": speech["turn"],
+        "conversation": attached["conversation"],
+        "person": attached["person"],
+        "reply": speech["body"],
+        "verb": speech["verb"],
+        "process": turn.get("process"),
+        "provider": turn.get("provider"),
+        "model": turn.get("model"),
+        "usage": turn.get("usage"),
+        "ms": ms,
+    }
+    if speech.get("apology"):
+        document["apology"] = speech["apology"]
+    if earlier:
+        document["earlier"] = earlier
+    print_json(document)

@@ -1,0 +1,178 @@
+"""`claudius doctor`: what is not set up right, each with its fix."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from claudius.cli.output import json_option, print_json
+from claudius.cli.records import records
+from claudius.cognition.steps import STEPS
+from claudius.config import Loaded, load
+from claudius.errors import EXIT_FAILED, ClaudiusError, UsageProblem
+from claudius.home import DIRECTORY_MODE, FILE_MODE, Home, shipped
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One finding."""
+
+    name: str
+    ok: bool
+    detail: str
+    fix: str = ""
+
+
+@click.command()
+@click.option("--live", is_flag=True, help="Also ask the model for one word.")
+@click.option("--security", is_flag=True, help="Only what concerns who may read and do what.")
+@json_option
+def doctor(*, live: bool, security: bool, as_json: bool) -> int:
+    """Find what is not set up right, and how to mend it."""
+    home = Home.of(os.environ)
+    rooms: list[Callable[[Home], Iterator[Check]]] = [_home, _modes]
+    if not security:
+        rooms += [_configuration, _soul, _store, _git, _voice]
+    if live and not security:
+        rooms.append(_live)
+    found = [check for room in rooms for check in _held(room, home)]
+    ok = all(check.ok for check in found)
+    if as_json:
+        print_json(
+            {
+                "ok": ok,
+                "checks": [{"name": c.name, "ok": c.ok, "detail": c.detail, "fix": c.fix} for c in found],
+            }
+        )
+    else:
+        for check in found:
+            click.secho("ok   " if check.ok else "FIX  ", nl=False, fg="green" if check.ok else "red")
+            click.echo(f"{check.name}: {check.detail}" + (f"; {check.fix}" if check.fix and not check.ok else ""))
+    return 0 if ok else EXIT_FAILED
+
+
+def _held(room: Callable[[Home], Iterator[Check]], home: Home) -> Iterator[Check]:
+    try:
+        yield from room(home)
+    except ClaudiusError as error:
+        yield Check(room.__name__.strip("_"), ok=False, detail=error.message)
+
+
+def _home(home: Home) -> Iterator[Check]:
+    if not home.root.is_dir():
+        yield Check("home", ok=False, detail=f"{home.root} does not exist", fix="run ./setup.sh, or `claudius chat`")
+        return
+    home.create()
+    free_mb = shutil.disk_usage(home.root).free // 2**20
+    reserve = load(home, os.environ).config.storage.reserve_mb
+    yield Check("home", ok=True, detail=str(home.root))
+    yield Check(
+        "disk",
+        ok=free_mb >= reserve,
+        detail=f"{free_mb} MB free",
+        fix=f"free some space: below {reserve} MB nothing is accepted",
+    )
+
+
+def _modes(home: Home) -> Iterator[Check]:
+    """Every path under the home is ours alone; what is wider is mended, and said."""
+    wide = [path for path in _paths(home.root) if stat.S_IMODE(path.lstat().st_mode) & 0o077]
+    for path in wide:
+        path.chmod(DIRECTORY_MODE if path.is_dir() else FILE_MODE | (path.stat().st_mode & 0o100))
+    detail = f"{len(wide)} paths were readable by others and are mended" if wide else "only you can read the home"
+    yield Check("modes", ok=True, detail=detail)
+
+
+def _paths(root: Path) -> Iterator[Path]:
+    yield root
+    for directory, names, files in os.walk(root):
+        for name in (*names, *files):
+            path = Path(directory) / name
+            if not path.is_symlink():
+                yield path
+
+
+def _configuration(home: Home) -> Iterator[Check]:
+    loaded = load(home, os.environ)
+    changed = sum(source != "default" for source in loaded.sources.values())
+    yield Check("configuration", ok=True, detail=f"{changed} settings of your own")
+
+
+def _soul(home: Home) -> Iterator[Check]:
+    from claudius.soul import SoulSource, check
+
+    tokens = load(home, os.environ).config.soul.dossier_tokens
+    problems = check(home.soul, shipped("soul"), tokens)
+    for problem in problems:
+        yield Check("soul", ok=False, detail=f"{problem.file}: {problem.detail}", fix=problem.fix)
+    if not problems:
+        files = SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS)).current().files
+        yield Check("soul", ok=True, detail=f"{len(files)} files")
+
+
+def _store(home: Home) -> Iterator[Check]:
+    with records(home) as kept:
+        problems = kept.integrity()
+        yield Check(
+            "database",
+            ok=not problems,
+            detail="; ".join(problems) or "sound",
+            fix="restore the newest backup: claudius backup restore PATH --yes",
+        )
+        for row in kept.dead():
+            yield Check("given up", ok=False, detail=f"{row['what']} {row['key']}: {row['reason']}", fix="see `claudius why`")
+        lag = kept.archive_lag()
+    yield Check("archive", ok=True, detail=f"{lag} versions wait for git" if lag else "git holds every version")
+
+
+def _git(_: Home) -> Iterator[Check]:
+    found = shutil.which("git")
+    yield Check(
+        "git", ok=found is not None, detail=found or "not installed", fix="install git: user models are kept without history"
+    )
+
+
+def _voice(home: Home) -> Iterator[Check]:
+    from claudius.compose import voices
+
+    loaded = load(home, os.environ)
+    names = voices(loaded, home)
+    is_rehearsal = names[0] == "rehearsal"
+    yield Check(
+        "voice",
+        ok=True,
+        detail=", ".join(names)
+        + (": no model is attached; put ANTHROPIC_API_KEY into .env, or set providers" if is_rehearsal else ""),
+    )
+
+
+def _live(home: Home) -> Iterator[Check]:
+    import asyncio
+
+    loaded = load(home, os.environ)
+    yield asyncio.run(_one_word(loaded, home))
+
+
+async def _one_word(loaded: Loaded, home: Home) -> Check:
+    from claudius.compose import provider
+    from claudius.provider import Done, Request
+
+    voice = provider(loaded, home)
+    try:
+        request = Request(
+            system="Answer with one word.", history=(), tail="Are you there?", max_tokens=16, purpose="doctor"
+        )
+        async for event in voice.complete(request):
+            if isinstance(event, Done):
+                return Check("model", ok=True, detail=f"{event.provider} {event.model} answered")
+    except ClaudiusError as error:
+        return Check("model", ok=False, detail=error.message, fix="check the key, the model's name and the network")
+    finally:
+        await voice.aclose()
+    raise UsageProblem("the provider ended without a word")

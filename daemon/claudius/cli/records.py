@@ -1,0 +1,21 @@
+"""Reading memory beside whoever takes turns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from claudius.home import Home
+from claudius.memory.store import Records
+
+
+@contextmanager
+def records(home: Home) -> Iterator[Records]:
+    """Open the home's records, read-only; empty ones where nothing was ever kept. Raises: StoreError."""
+    from claudius.memory.sqlite import SqliteRecords
+
+    kept = SqliteRecords(home.database)
+    try:
+        yield kept
+    finally:
+        kept.close()

@@ -1,0 +1,140 @@
+"""`claudius seed`: what setup.sh puts into a new home. It never touches what is there already."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import click
+import msgspec
+
+from claudius.cli.claude_skills import Skill, skills
+from claudius.config import SECRETS, SETTINGS, Config, Section
+from claudius.home import DIRECTORY_MODE, FILE_MODE, Home, shipped
+from claudius.soul import SoulFile, SoulSource
+
+SKILLS = "skills.md"
+SKILLS_SHOWN = 30
+"""Each is a line of every prompt; 30 lines are about 1,000 tokens."""
+
+SECRET_USES: Mapping[str, str] = {
+    "ANTHROPIC_API_KEY": "the Anthropic API, the quickest voice",
+    "CLAUDE_CODE_OAUTH_TOKEN": "Claude Code without a browser, from `claude setup-token`",
+    "CLAUDIUS_OPENAI_API_KEY": "any chat-completions server that wants a key",
+    "GROQ_API_KEY": "Groq, for whispers",
+    "SLACK_BOT_TOKEN": "Slack, xoxb-…",
+    "SLACK_APP_TOKEN": "Slack's Socket Mode, xapp-…",
+    "DISCORD_TOKEN": "the Discord bot",
+}
+
+
+@click.command(hidden=True)
+@click.option("--claude-dir", type=click.Path(path_type=Path), default=None, help="Where Claude Code keeps its skills.")
+def seed(claude_dir: Path | None) -> None:
+    """Fill a new home: soul.md, skills.md, config.toml, .env. What is there already stays as it is."""
+    home = Home.of(os.environ)
+    home.create()
+    (home.soul / "dossiers").mkdir(mode=DIRECTORY_MODE, exist_ok=True)
+    _put(home.soul / "soul.md", (shipped("soul") / "soul.md").read_text("utf-8"))
+    _put(home.config, config_text())
+    _put(home.env_file, env_text())
+    claude = claude_dir or Path(os.environ.get("CLAUDE_CONFIG_DIR") or "~/.claude").expanduser()
+    _put_skills(home, skills(claude))
+
+
+def config_text() -> str:
+    """Write out every setting as a comment: its meaning, its environment name, its default."""
+    return "\n".join(_config_lines()) + "\n"
+
+
+def env_text() -> str:
+    """Write out every secret's name as a comment."""
+    lines = [
+        "# The secrets of this Claudius: take the # away and put yours in. Only you may read this file (mode 0600).",
+        "# The environment wins over it.",
+    ]
+    for name in SECRETS:
+        lines += ["", f"# {SECRET_USES[name]}" if name in SECRET_USES else "#", f"#{name}="]
+    return "\n".join(lines) + "\n"
+
+
+def skills_text(found: list[Skill]) -> str:
+    """Write the skills manifest in the shipped skills.md's own words."""
+    file = _shipped_skills()
+    if not found:
+        return file.text + "\n"
+    words = file.head
+    lines = [
+        Template(words["skill"]).substitute(name=skill.name, what=skill.what or "…") for skill in found[:SKILLS_SHOWN]
+    ]
+    if rest := len(found) - len(lines):
+        lines.append(Template(words["more"]).substitute(count=rest))
+    return "\n".join([words["found"].strip(), *lines]) + "\n"
+
+
+def _config_lines() -> Iterator[str]:
+    yield "# The settings of this Claudius. Each line shows a default: take the # away to change it, or let"
+    yield "# `claudius config set KEY VALUE` do it. `claudius config check` tells whether it can be used."
+    yield "# The environment wins over this file; secrets stand in .env, never here."
+    for item in msgspec.structs.fields(Config):
+        if isinstance(item.type, type) and issubclass(item.type, Section):
+            yield ""
+            yield f"# {(item.type.__doc__ or '').splitlines()[0]}"
+            yield f"[{item.name}]"
+            for key in msgspec.structs.fields(item.type):
+                yield from _setting_lines(f"{item.name}.{key.name}")
+        else:
+            yield ""
+            yield from _setting_lines(item.name)
+
+
+def _setting_lines(key: str) -> Iterator[str]:
+    setting = SETTINGS[key]
+    yield f"# {setting.description} ({setting.env})"
+    yield f"#{key.rpartition('.')[2]} = {_toml(setting.default)}"
+
+
+def _toml(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _shipped_skills() -> SoulFile:
+    return SoulSource(shipped("soul"), shipped("soul"), ()).current().files[SKILLS]
+
+
+def _put_skills(home: Home, found: list[Skill]) -> None:
+    path, opening = home.soul / SKILLS, _shipped_skills().head["found"].strip().splitlines()[1]
+    text = skills_text(found)
+    kept = path.read_text("utf-8", "replace") if path.is_file() else None
+    is_ours = kept is not None and (opening in kept or kept == skills_text([]))
+    if kept is not None and not is_ours:
+        click.echo(f"kept   {path} (your own words)")
+    elif kept == text:
+        click.echo(f"kept   {path} ({len(found)} skills)")
+    elif kept is not None or found:
+        _write(path, text)
+        click.echo(f"wrote  {path} ({len(found)} Claude Code skills)")
+
+
+def _put(path: Path, text: str) -> None:
+    if path.exists():
+        private = path.stat().st_mode & 0o077
+        if private:
+            path.chmod(FILE_MODE)
+        click.echo(f"kept   {path}{' (made private)' if private else ''}")
+        return
+    _write(path, text)
+    click.echo(f"wrote  {path}")
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a private file whole or not at all."""
+    new = path.with_name(f".{path.name}.new")
+    new.touch(FILE_MODE)
+    new.chmod(FILE_MODE)
+    new.write_text(text, "utf-8")
+    shutil.move(new, path)

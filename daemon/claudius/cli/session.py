@@ -1,0 +1,65 @@
+"""A way to the soul from a command: through the running process's socket, or awake inside this very command."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from claudius.errors import AlreadyRunning, TryAgain
+from claudius.home import Home
+from claudius.runtime.control import Connection, connect
+
+JOIN_S = 10.0
+"""How long a process that holds the home may take to open, or close, its socket."""
+LOOK_AGAIN_S = 0.05
+
+
+@asynccontextmanager
+async def session(home: Home) -> AsyncIterator[Connection]:
+    """Give a connection to the soul of `home`; where no process holds the home, this one does until the end.
+
+    Raises: ClaudiusError where it can neither be joined nor woken.
+    """
+    deadline = time.monotonic() + JOIN_S
+    while True:
+        try:
+            async with connect(home.socket) as connection:
+                yield connection
+                return
+        except (FileNotFoundError, ConnectionRefusedError):
+            pass
+        try:
+            async with _awake(home) as connection:
+                yield connection
+                return
+        except AlreadyRunning:
+            if time.monotonic() > deadline:
+                raise
+        await asyncio.sleep(LOOK_AGAIN_S)
+
+
+@asynccontextmanager
+async def _awake(home: Home) -> AsyncIterator[Connection]:
+    from claudius.compose import compose
+
+    server = (await compose(home)).server
+    await server.start()
+    try:
+        async with connect(home.socket) as connection:
+            yield connection
+    finally:
+        await server.stop()
+
+
+async def ask(home: Home, op: str) -> dict[str, object] | None:
+    """Ask the running process one thing; None where none runs. Raises: TryAgain where it does not answer."""
+    try:
+        async with asyncio.timeout(JOIN_S), connect(home.socket) as connection:
+            await connection.send({"op": op})
+            return await connection.receive()
+    except (FileNotFoundError, ConnectionRefusedError):
+        return None
+    except (ConnectionError, TimeoutError) as error:
+        raise TryAgain(f"the process that holds {home.root} does not answer: try again") from error

@@ -1,0 +1,156 @@
+"""The interactive conversation: lines in, words out as they are thought."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from claudius.cli.chat import Line, attach
+from claudius.cli.output import safe
+from claudius.cli.session import session
+from claudius.home import Home
+from claudius.runtime.control import Connection
+
+SHOWN_TURNS = 3
+"""How many of the last exchanges are shown at the start."""
+THINKING = "… thinking"
+
+
+class Screen:
+    """What one reply looks like while it comes: a sign, then its words, then its end."""
+
+    def __init__(self, *, is_tty: bool) -> None:
+        """Show the sign and colours only where a person looks."""
+        self._is_tty = is_tty
+        self._visible = ""
+        self._is_signed = False
+
+    def working(self, *, on: bool) -> None:
+        """Show that the soul thinks, or take the sign away."""
+        if not self._is_tty or self._visible:
+            return
+        if on and not self._is_signed:
+            click.secho(THINKING, nl=False, dim=True)
+        elif not on and self._is_signed:
+            click.echo("\r" + " " * len(THINKING) + "\r", nl=False)
+        self._is_signed = on
+        sys.stdout.flush()
+
+    def delta(self, text: str) -> None:
+        """Show one more piece of the reply."""
+        if not self._is_tty:
+            return
+        self.working(on=False)
+        self._visible += text
+        click.echo(safe(text), nl=False)
+        sys.stdout.flush()
+
+    def speech(self, body: str) -> None:
+        """Complete the reply: what is missing of it, or all of it where something else had been shown."""
+        self.working(on=False)
+        if body.startswith(self._visible):
+            click.echo(safe(body[len(self._visible) :]))
+        else:
+            click.echo(f"\n{safe(body)}")
+        self._visible = ""
+        sys.stdout.flush()
+
+
+async def talk(home: Home, hello: Mapping[str, Any]) -> int:
+    """Converse until the input ends."""
+    is_tty = sys.stdin.isatty() and sys.stdout.isatty()
+    screen = Screen(is_tty=is_tty)
+    unanswered: Line | None = None
+    is_first = True
+    while True:
+        async with session(home) as connection:
+            attached = await attach(connection, hello)
+            if is_first and is_tty:
+                _greet(home, str(attached["conversation"]))
+            is_first = False
+            inbox: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
+            pump = asyncio.create_task(_pump(connection, inbox), name="frames")
+            try:
+                while True:
+                    line = unanswered or await _next_line(inbox, connection, screen, is_tty=is_tty)
+                    if line is None:
+                        return 0
+                    unanswered = line
+                    if not await _exchange(connection, inbox, line, screen):
+                        break
+                    unanswered = None
+            finally:
+                pump.cancel()
+
+
+async def _pump(connection: Connection, inbox: asyncio.Queue[dict[str, Any] | None]) -> None:
+    with contextlib.suppress(ConnectionError):
+        while (frame := await connection.receive()) is not None:
+            await inbox.put(frame)
+    await inbox.put(None)
+
+
+async def _next_line(
+    inbox: asyncio.Queue[dict[str, Any] | None], connection: Connection, screen: Screen, *, is_tty: bool
+) -> Line | None:
+    while not inbox.empty():
+        frame = inbox.get_nowait()
+        if frame and frame["event"] == "speech":
+            await _show(connection, frame, screen)
+    while True:
+        try:
+            text = await asyncio.to_thread(input, "you › " if is_tty else "")
+        except (EOFError, KeyboardInterrupt):
+            return None
+        if text.strip():
+            return Line(text)
+
+
+async def _exchange(
+    connection: Connection, inbox: asyncio.Queue[dict[str, Any] | None], line: Line, screen: Screen
+) -> bool:
+    """Say one line and show what comes until its answer; False where the process behind the connection went away."""
+    try:
+        await connection.send({"op": "say", "id": line.id, "text": line.text})
+    except ConnectionError:
+        return False
+    while (frame := await inbox.get()) is not None:
+        match frame["event"]:
+            case "working":
+                screen.working(on=bool(frame["on"]))
+            case "delta":
+                screen.delta(str(frame["text"]))
+            case "speech":
+                await _show(connection, frame, screen)
+                if line.key in frame["answers"]:
+                    return True
+            case "refused":
+                click.secho(f"not accepted: {frame['message']}", err=True, fg="red")
+                return True
+    return False
+
+
+async def _show(connection: Connection, frame: Mapping[str, Any], screen: Screen) -> None:
+    screen.speech(str(frame["body"]))
+    with contextlib.suppress(ConnectionError):
+        await connection.send({"op": "shown", "key": frame["key"]})
+
+
+def _greet(home: Home, conversation: str) -> None:
+    with contextlib.suppress(ImportError):
+        import readline  # noqa: F401 - arrow keys and history at the prompt
+
+    from claudius.cli.records import records
+
+    with records(home) as kept:
+        found = kept.conversation(conversation)
+    spoken = [e for e in (found or {}).get("entries", []) if e["entry_type"] in ("userMessage", "externalDialog")]
+    for entry in spoken[-2 * SHOWN_TURNS :]:
+        who = "you › " if entry["entry_type"] == "userMessage" else ""
+        click.secho(f"{who}{safe(entry['content'])}", dim=True)
+    click.secho("(an empty line does nothing; end with Ctrl-D)", dim=True)

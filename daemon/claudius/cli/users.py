@@ -1,0 +1,203 @@
+"""`claudius users`: what the soul knows of each person: read it, blame it, take it back."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from difflib import SequenceMatcher, unified_diff
+from typing import Any, TypeVar
+
+import click
+
+from claudius.cli.output import json_option, print_json, safe
+from claudius.cli.records import records
+from claudius.errors import ClaudiusError, UsageProblem
+from claudius.home import Home
+from claudius.memory.store import Records, Store
+
+T = TypeVar("T")
+
+
+@click.group()
+def users() -> None:
+    """What the soul knows of each person, and its history."""
+
+
+@users.command("list")
+@json_option
+def list_(*, as_json: bool) -> None:
+    """List everyone the soul has met."""
+    with records(Home.of(os.environ)) as kept:
+        found = kept.people()
+    if as_json:
+        print_json(found)
+        return
+    for row in found:
+        click.echo(f"{row['person']}  {safe(row['name'])}  {row['versions']} versions  {row['updated_at'] or 'no model yet'}")
+    if not found:
+        click.echo("nobody was met yet: `claudius chat`")
+
+
+@users.command()
+@click.argument("person")
+@json_option
+def show(person: str, *, as_json: bool) -> None:
+    """Show what the soul knows of a person, for each audience it was learned in."""
+    with records(Home.of(os.environ)) as kept:
+        found = _person(kept, person)
+    if as_json:
+        print_json(found)
+        return
+    for model in found["models"]:
+        click.secho(f"── {found['person']} in {model['audience']}, version {model['version']}", dim=True)
+        click.echo(safe(model["markdown"]).rstrip() + "\n")
+    if not found["models"]:
+        click.echo(f"nothing is written of {safe(found['name'])} yet")
+
+
+@users.command()
+@click.argument("person")
+@json_option
+def log(person: str, *, as_json: bool) -> None:
+    """List the versions of a person's models, newest first, each with its note."""
+    with records(Home.of(os.environ)) as kept:
+        found = [_brief(row) for row in reversed(_versions(kept, person))]
+    if as_json:
+        print_json(found)
+        return
+    for row in found:
+        mark = " (suspect)" if row["suspect"] else ""
+        click.echo(f"{row['version']}  {row['at']}  {safe(row['note'])}{mark}  {(row['commit'] or 'not in git yet')[:10]}")
+
+
+@users.command()
+@click.argument("person")
+@click.argument("old", type=int, required=False)
+@click.argument("new", type=int, required=False)
+@click.option("--audience", default="", help="Which of the person's models, where there are several.")
+def diff(person: str, old: int | None, new: int | None, audience: str) -> None:
+    """Show what changed between two versions (default: the newest and the one before)."""
+    with records(Home.of(os.environ)) as kept:
+        rows = _of_one_audience(_versions(kept, person), audience)
+    latest = rows[-1]["version"]
+    new = latest if new is None else new
+    old = new - 1 if old is None else old
+    before, after = (_markdown(rows, version).splitlines() for version in (old, new))
+    for line in unified_diff(before, after, f"version {old}", f"version {new}", lineterm=""):
+        colour = {"+": "green", "-": "red"}.get(line[0])
+        click.secho(safe(line), fg=colour)
+
+
+@users.command()
+@click.argument("person")
+@click.option("--audience", default="", help="Which of the person's models, where there are several.")
+@json_option
+def blame(person: str, audience: str, *, as_json: bool) -> None:
+    """Show for each line of a person's model which version, turn and note brought it."""
+    with records(Home.of(os.environ)) as kept:
+        rows = _of_one_audience(_versions(kept, person), audience)
+    found = _blame(rows)
+    if as_json:
+        print_json(found)
+        return
+    for row in found:
+        click.echo(f"{row['version']:>4}  {(row['turn'] or 'by hand'):16}  {safe(row['line'])}")
+
+
+@users.command()
+@click.argument("person")
+@click.argument("version", type=int)
+@click.option("--audience", default="", help="Which of the person's models, where there are several.")
+def revert(person: str, version: int, audience: str) -> None:
+    """Make an earlier version the newest again."""
+    home = Home.of(os.environ)
+    with records(home) as kept:
+        rows = _of_one_audience(_versions(kept, person), audience)
+    markdown = _markdown(rows, version)
+    whose, where = rows[-1]["person"], rows[-1]["audience"]
+
+    async def write(store: Store) -> int:
+        return await store.set_model(whose, where, markdown, f"back to version {version}", "revert", datetime.now(UTC))
+
+    made = asyncio.run(_with_store(home, write))
+    click.echo(f"{whose}: version {made} is version {version} again")
+
+
+@users.command()
+@click.argument("person")
+@click.argument("other")
+def link(person: str, other: str) -> None:
+    """Make two ids one person: what either taught in private, both may be told."""
+    home = Home.of(os.environ)
+
+    async def write(store: Store) -> None:
+        await store.link(person, other)
+
+    asyncio.run(_with_store(home, write))
+    click.echo(f"{other} and {person} are one person now")
+
+
+async def _with_store(home: Home, work: Callable[[Store], Awaitable[T]]) -> T:
+    from claudius.memory.sqlite import SqliteStore
+
+    store = SqliteStore(home.database)
+    await store.open()
+    try:
+        return await work(store)
+    finally:
+        await store.close(clean=False)
+
+
+def _person(kept: Records, person: str) -> Mapping[str, Any]:
+    found = kept.person(person)
+    if found is None:
+        raise ClaudiusError(f"nobody is known as {person!r}: `claudius users list` names everyone")
+    return found
+
+
+def _versions(kept: Records, person: str) -> Sequence[Mapping[str, Any]]:
+    found = kept.versions(_person(kept, person)["person"])
+    if not found:
+        raise ClaudiusError(f"nothing is written of {person!r} yet")
+    return found
+
+
+def _of_one_audience(rows: Sequence[Mapping[str, Any]], audience: str) -> Sequence[Mapping[str, Any]]:
+    audiences = sorted({row["audience"] for row in rows})
+    if not audience and len(audiences) > 1:
+        raise UsageProblem(f"there are several models: choose with --audience, one of {', '.join(audiences)}")
+    chosen = [row for row in rows if row["audience"] == (audience or audiences[0])]
+    if not chosen:
+        raise UsageProblem(f"no model in {audience!r}: one of {', '.join(audiences)}")
+    return chosen
+
+
+def _markdown(rows: Sequence[Mapping[str, Any]], version: int) -> str:
+    if version == 0:
+        return ""
+    found = next((row for row in rows if row["version"] == version), None)
+    if found is None:
+        raise UsageProblem(f"there is no version {version}: 1 to {rows[-1]['version']}")
+    return str(found["markdown"])
+
+
+def _brief(row: Mapping[str, Any]) -> dict[str, Any]:
+    keys = ("version", "at", "note", "commit", "turn", "audience", "author", "suspect")
+    return {key: row.get(key) for key in keys}
+
+
+def _blame(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Trace each line of the newest version to the version that brought it. Pure."""
+    lines: list[tuple[str, Mapping[str, Any]]] = []
+    for row in rows:
+        fresh = str(row["markdown"]).splitlines()
+        matcher = SequenceMatcher(None, [line for line, _ in lines], fresh, autojunk=False)
+        traced: list[tuple[str, Mapping[str, Any]]] = []
+        for tag, old_from, old_to, new_from, new_to in matcher.get_opcodes():
+            traced += lines[old_from:old_to] if tag == "equal" else [(line, row) for line in fresh[new_from:new_to]]
+        lines = traced
+    return [
+        {"line": line, "version": row["version"], "turn": row.get("turn"), "note": row["note"]} for line, row in lines
+    ]

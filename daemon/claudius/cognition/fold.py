@@ -1,0 +1,92 @@
+"""Folding old turns into the conversation's summary: when they expire, and before the history outgrows its budget."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from string import Template
+
+from claudius.cognition.mind import Mind
+from claudius.cognition.pipeline import call
+from claudius.cognition.soul_engine import (
+    EngineSettings,
+    compact,
+    merged,
+    plain_reply,
+    render_summary,
+    render_turn,
+    system_text,
+)
+from claudius.errors import ProviderError
+from claudius.intent import Call
+from claudius.provider import Message, Request
+from claudius.recollection import PastTurn, Recollection, Summary
+from claudius.soul import SoulText
+
+log = logging.getLogger("claudius.fold")
+
+ROOM = 0.85
+"""The share of the history budget at which old turns are folded ahead of need."""
+
+
+async def fold_expired(
+    recollection: Recollection, mind: Mind, soul: SoulText, settings: EngineSettings, paid: Mapping[str, Call]
+) -> tuple[Recollection, tuple[Call, ...]]:
+    """Summarise what has outlived its time, as the conversation is taken up again; without a model it stays as it is."""
+    if not recollection.expired:
+        return recollection, ()
+    summary, calls = await _summarise(recollection, recollection.expired, mind, soul, settings, paid)
+    return replace(recollection, summary=summary or recollection.summary, expired=()), calls
+
+
+async def fold_for_room(recollection: Recollection, mind: Mind) -> None:
+    """Fold the oldest turns of an idle conversation whose history nears its budget; the next turns keep their prefix."""
+    soul, settings = mind.soul(), EngineSettings.of(mind.config())
+    early = replace(settings, budget_tokens=max(1, int(settings.budget_tokens * ROOM)))
+    first = compact(recollection.past, early)
+    leaving = [turn for turn in recollection.past if turn.number < first]
+    if not leaving:
+        return
+    summary, calls = await _summarise(recollection, leaving, mind, soul, settings, {})
+    if summary:
+        await mind.store.fold(recollection.conversation, recollection.turn, summary, calls, mind.clock())
+
+
+async def _summarise(
+    recollection: Recollection,
+    turns: Sequence[PastTurn],
+    mind: Mind,
+    soul: SoulText,
+    settings: EngineSettings,
+    paid: Mapping[str, Call],
+) -> tuple[Summary | None, tuple[Call, ...]]:
+    before = [render_summary(recollection.summary)] if recollection.summary else []
+    messages = merged([*before, *(message for turn in turns for message in render_turn(turn))])
+    if messages and messages[0].role == "assistant":
+        messages = (Message("user", "…"), *messages)
+    instruction = Template(soul.text("summary.md")).safe_substitute(chars=settings.summary_chars)
+    request = Request(
+        system=system_text(soul, settings),
+        history=messages,
+        tail=instruction.strip(),
+        max_tokens=settings.max_tokens,
+        purpose="summary",
+    )
+    try:
+        made = await call(mind, recollection.turn, request, n=SUMMARY_CALL, paid=paid)
+    except ProviderError as error:
+        log.warning("nothing was folded", extra={"turn": recollection.turn, "error": repr(error)})
+        return None, ()
+    text = plain_reply(made.response)[: settings.summary_chars].strip()
+    if not text:
+        return None, (made,)
+    sources = {recollection.audience, *(recollection.summary.sources if recollection.summary else ())}
+    return (
+        Summary(text=text, sources=tuple(sorted(sources)), upto=turns[-1].number, nonce=mind.nonce()),
+        (made,),
+    )
+
+
+SUMMARY_CALL = 100
+"""The number of a turn's summary call, apart from those of its thought."""

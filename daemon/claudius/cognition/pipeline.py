@@ -1,0 +1,199 @@
+"""The one place of a turn that awaits a model: one call, and at most one repair."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+
+from claudius.cognition.mind import Mind, Show
+from claudius.cognition.soul_engine import (
+    EngineSettings,
+    Ground,
+    NeedsRepair,
+    Parsed,
+    Parser,
+    Plan,
+    StreamGate,
+    Zones,
+    climb,
+    interpret,
+    repair_tail,
+)
+from claudius.errors import ProviderError, RefusedReply
+from claudius.intent import Call, Thoughts
+from claudius.prompt import Prompt
+from claudius.provider import Delta, Done, Request, Reset, StopReason, Usage
+from claudius.recollection import Recollection
+from claudius.soul import SoulText
+
+
+@dataclass(slots=True, kw_only=True)
+class Thinking:
+    """One turn's thinking: what is asked, with what, and what is paid for already."""
+
+    mind: Mind
+    plan: Plan
+    prompt: Prompt
+    recollection: Recollection
+    soul: SoulText
+    settings: EngineSettings
+    ground: Ground
+    zones: Zones
+    paid: Mapping[str, Call] = field(default_factory=dict)
+    """Finished calls of an earlier, unfinished run, by the sha256 of their request."""
+    show: Show | None = None
+    calls: tuple[Call, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Reply:
+    parsed: Parsed
+    refused: bool
+    streamed: str
+
+
+async def think(thinking: Thinking) -> Thoughts:
+    """Ask the model, read its reply, repair it once where nothing can be spoken. Raises: ProviderError."""
+    first = await _ask(thinking, thinking.prompt, "turn", thinking.show)
+    spoken = climb(first.parsed, thinking.ground, refused=first.refused, streamed=first.streamed)
+    if isinstance(spoken, NeedsRepair):
+        tail = repair_tail(thinking.recollection, thinking.soul, spoken.broken)
+        try:
+            second: Parsed | None = (await _ask(thinking, replace(thinking.prompt, tail=tail), "repair", None)).parsed
+        except ProviderError:
+            second = None
+        spoken = climb(first.parsed, replace(thinking.ground, repairs=0), repair=second)
+    if isinstance(spoken, NeedsRepair):  # pragma: no cover - no repairs are left
+        raise AssertionError("the ladder asks for one repair at most")
+    thoughts, flags = interpret(first.parsed, thinking.plan, thinking.soul)
+    return Thoughts(
+        thoughts=thoughts,
+        speech=spoken.speech,
+        verb=spoken.verb,
+        rung=spoken.rung,
+        flags=tuple(dict.fromkeys((*spoken.flags, *flags))),
+        streamed=first.streamed,
+        truncated=spoken.truncated,
+        calls=thinking.calls,
+    )
+
+
+async def _ask(thinking: Thinking, prompt: Prompt, purpose: str, show: Show | None) -> _Reply:
+    """Make one call of the turn, or take it from an earlier run; read it as it comes."""
+    has_intuition = "## Daimonic Intuition" in prompt.tail
+    request = Request(
+        system=prompt.system,
+        history=prompt.history,
+        tail=prompt.tail,
+        max_tokens=thinking.settings.max_tokens,
+        cached=prompt.cached,
+        conversation=thinking.recollection.conversation if purpose == "turn" else "",
+        keep_session=not has_intuition,
+        purpose=purpose,
+    )
+    reading = Reading(Parser(), StreamGate(thinking.zones) if show else None, show)
+    made = await call(
+        thinking.mind, thinking.recollection.turn, request, n=len(thinking.calls), paid=thinking.paid, reading=reading
+    )
+    thinking.calls = (*thinking.calls, made)
+    parsed = reading.parser.finish(truncated=made.stop_reason == "max_tokens")
+    return _Reply(parsed, made.stop_reason == "refusal", reading.shown)
+
+
+@dataclass(slots=True)
+class Reading:
+    """A reply being read while it comes: what of it may be shown already is shown."""
+
+    parser: Parser
+    gate: StreamGate | None = None
+    show: Show | None = None
+    shown: str = ""
+    text: str = ""
+    is_void: bool = False
+    """The transport asked again: nothing more is shown before the end."""
+
+    async def take(self, piece: str) -> None:
+        """Read one more piece."""
+        self.text += piece
+        visible = self.parser.feed(piece)
+        if visible and self.gate and self.show and not self.is_void:
+            passed = self.gate.show(visible)
+            if passed:
+                self.shown += passed
+                await self.show(passed)
+
+    def restart(self) -> None:
+        """Begin anew: what came so far is void, and the utterance will replace what was shown of it."""
+        self.parser = Parser()
+        self.text, self.shown, self.is_void = "", "", True
+
+
+async def call(
+    mind: Mind,
+    turn: str,
+    request: Request,
+    *,
+    n: int,
+    paid: Mapping[str, Call],
+    reading: Reading | None = None,
+) -> Call:
+    """Make one model call and keep it, or return what an earlier run has paid for. Raises: ProviderError.
+
+    A reply that breaks off after its first piece counts as one cut by its length: the ladder decides what of it is said.
+    """
+    reading = reading or Reading(Parser())
+    sha = request_sha256(request)
+    if sha in paid:
+        await reading.take(paid[sha].response)
+        return paid[sha]
+    started = time.monotonic()
+    stop: StopReason = "end"
+    usage, provider, model = Usage(), mind.provider.name, mind.provider.model
+    try:
+        async with aclosing(mind.provider.complete(request)) as events:  # type: ignore[type-var]
+            async for event in events:
+                match event:
+                    case Delta(text):
+                        await reading.take(text)
+                    case Reset():
+                        reading.restart()
+                    case Done():
+                        if event.text and not reading.text:
+                            await reading.take(event.text)
+                        stop, usage = event.stop_reason, event.usage
+                        provider, model = event.provider or provider, event.model or model
+                if reading.parser.full:
+                    stop = "max_tokens"
+                    break
+    except RefusedReply:
+        stop = "refusal"
+    except ProviderError as error:
+        if not reading.text or not error.retryable:
+            raise
+        stop, usage = "max_tokens", Usage(output_tokens=len(reading.text) // 4, estimated=True)
+    made = Call(
+        n=n,
+        purpose=request.purpose,
+        request_sha256=sha,
+        response=reading.text,
+        stop_reason=stop,
+        usage=usage,
+        provider=provider,
+        model=model,
+        ms=round((time.monotonic() - started) * 1000),
+    )
+    mind.store.keep_call(turn, made)
+    return made
+
+
+def request_sha256(request: Request) -> str:
+    """Hash what is asked: system, history, tail, purpose. Pure."""
+    digest = sha256(request.purpose.encode())
+    for text in (request.system, *(f"{one.role}:{one.content}" for one in request.history), request.tail):
+        data = text.encode()
+        digest.update(len(data).to_bytes(8, "big"))
+        digest.update(data)
+    return digest.hexdigest()

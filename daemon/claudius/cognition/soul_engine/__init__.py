@@ -1,0 +1,60 @@
+"""The pure heart of a turn: plan what is asked, build the prompt, read the reply, conclude what changes."""
+
+from __future__ import annotations
+
+from claudius.cognition.soul_engine.assembly import (
+    NonceClash,
+    build_prompt,
+    prompt_sha256,
+    repair_tail,
+    system_text,
+)
+from claudius.cognition.soul_engine.conclusion import Kept, conclude, conclude_apology, draft_utterance
+from claudius.cognition.soul_engine.echo import Echo
+from claudius.cognition.soul_engine.gate import StreamGate, Zones
+from claudius.cognition.soul_engine.grounds import ground, private_texts, zones
+from claudius.cognition.soul_engine.interpretation import interpret, plain_reply
+from claudius.cognition.soul_engine.ladder import Ground, NeedsRepair, Spoken, climb
+from claudius.cognition.soul_engine.parsed import Parsed
+from claudius.cognition.soul_engine.parser import Parser
+from claudius.cognition.soul_engine.planning import EngineSettings, Plan, compact, plan
+from claudius.cognition.soul_engine.render import merged, render_summary, render_turn
+from claudius.cognition.soul_engine.snapshot import Erased, freeze, rebuild, thaw, with_soul
+
+__all__ = [
+    "Echo",
+    "EngineSettings",
+    "Erased",
+    "Ground",
+    "Kept",
+    "NeedsRepair",
+    "NonceClash",
+    "Parsed",
+    "Parser",
+    "Plan",
+    "Spoken",
+    "StreamGate",
+    "Zones",
+    "build_prompt",
+    "climb",
+    "compact",
+    "conclude",
+    "conclude_apology",
+    "draft_utterance",
+    "freeze",
+    "ground",
+    "interpret",
+    "merged",
+    "plain_reply",
+    "plan",
+    "private_texts",
+    "prompt_sha256",
+    "rebuild",
+    "render_summary",
+    "render_turn",
+    "repair_tail",
+    "system_text",
+    "thaw",
+    "with_soul",
+    "zones",
+]

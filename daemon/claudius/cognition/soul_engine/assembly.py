@@ -1,0 +1,150 @@
+"""The prompt: static system, append-only history, this turn's tail. Equal arguments, equal bytes.
+
+Source: the pipeline design, section 3; the prompt-cache rules of the performance design, section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from string import Template
+
+from claudius.cognition.soul_engine.planning import EngineSettings, Plan
+from claudius.cognition.soul_engine.render import (
+    merged,
+    perception_record,
+    render_left_out,
+    render_summary,
+    render_turn,
+    shown_record,
+)
+from claudius.prompt import Prompt, Scalar, data_line, fence
+from claudius.provider import Message
+from claudius.recollection import LeftOut, Recollection
+from claudius.soul import SoulText, dossiers
+
+MESSAGE_CHARS = 16_000
+"""A longer message is cut in the prompt, with a visible note to the soul (4,000 tokens)."""
+
+
+class NonceClash(ValueError):
+    """The turn's nonce occurs in its data: draw another one."""
+
+
+def system_text(soul: SoulText, settings: EngineSettings) -> str:
+    """Assemble the static part: who the soul is, what it knows by its owner, how it reads and answers. Pure."""
+    included, _ = dossiers(soul, settings.dossier_tokens)
+    parts = [
+        soul.text("soul.md"),
+        soul.text("skills.md"),
+        *(dossier.text for dossier in included),
+        soul.text("reading.md"),
+        "## Response Format",
+        *(step.instruction for step in soul.steps.values()),
+    ]
+    return "\n\n".join(part.strip() for part in parts if part.strip())
+
+
+def history(recollection: Recollection, plan: Plan) -> tuple[tuple[Message, ...], int]:
+    """Render what came before; the number counts the leading messages that the last prompt already held. Pure."""
+    opening = [render_summary(recollection.summary)] if recollection.summary else []
+    left_out = _left_out(recollection, plan)
+    if left_out:
+        opening.append(render_left_out(left_out))
+    turns = [turn for turn in recollection.past if turn.number >= plan.history_from]
+    rendered = [render_turn(turn) for turn in turns]
+    now = merged([*opening, *(message for messages in rendered for message in messages)])
+    before = merged([*opening, *(message for messages in rendered[:-1] for message in messages)])
+    kept = len(before) - (1 if before and now[len(before) - 1] != before[-1] else 0)
+    if now and now[0].role == "assistant":
+        return (Message("user", "…"), *now), kept + 1 if kept else 0
+    return now, kept
+
+
+def build_prompt(plan: Plan, recollection: Recollection, soul: SoulText, settings: EngineSettings) -> Prompt:
+    """Assemble the whole prompt of a turn. Pure.
+
+    Raises: NonceClash where the turn's nonce stands in the data.
+    """
+    messages, cached = history(recollection, plan)
+    return Prompt(system_text(soul, settings), messages, tail(plan, recollection, soul), cached)
+
+
+def tail(plan: Plan, recollection: Recollection, soul: SoulText) -> str:
+    """Assemble this turn's part: the steps wanted, what is known now, the message, and one line on data. Pure."""
+    words = soul.files["tail.md"].head
+    blocks = [f"## This Turn\n{_wanted(plan, words)}"]
+    state = {value.key: value.value for value in recollection.state if value.value}
+    if state:
+        record: Mapping[str, Scalar] = {"kind": "soul_state", **state}
+        blocks.append(_block("Soul State", [record], recollection.nonce))
+    if plan.shown:
+        blocks.append(_block("User Model", [shown_record(shown) for shown in plan.shown], recollection.nonce))
+    heard = [_capped(perception_record(perception)) for perception in recollection.perceptions]
+    blocks.append(_block("Current Message", heard, recollection.nonce))
+    blocks.append(soul.text("tail.md").strip())
+    return "\n".join(blocks)
+
+
+def repair_tail(recollection: Recollection, soul: SoulText, broken: str) -> str:
+    """Assemble the tail of the one repair call: the message again, the broken reply as data, one instruction. Pure."""
+    heard = [_capped(perception_record(perception)) for perception in recollection.perceptions]
+    draft: Mapping[str, Scalar] = {"kind": "draft", "text": broken[:4000]}
+    return "\n".join(
+        [_block("Current Message", [*heard, draft], recollection.nonce), soul.text("repair.md").strip()],
+    )
+
+
+def prompt_sha256(prompt: Prompt) -> str:
+    """Hash a prompt's bytes, part by part. Pure."""
+    digest = sha256()
+    for text in (prompt.system, *(f"{message.role}:{message.content}" for message in prompt.history), prompt.tail):
+        data = text.encode()
+        digest.update(len(data).to_bytes(8, "big"))
+        digest.update(data)
+    return digest.hexdigest()
+
+
+def _wanted(plan: Plan, words: Mapping[str, str]) -> str:
+    clauses: list[str] = []
+    run: list[str] = []
+    for name in plan.asked:
+        check = plan.conditional.get(name)
+        if check and (not run or run[-1] not in plan.conditional):
+            clauses.append(", ".join(run))
+            run = []
+        elif not check and run and run[-1] in plan.conditional:
+            clauses.append(Template(words["if_true"]).substitute(steps=", ".join(run)))
+            run = []
+        run.append(name)
+    if run:
+        last = ", ".join(run)
+        clauses.append(Template(words["if_true"]).substitute(steps=last) if run[-1] in plan.conditional else last)
+    return Template(words["order"]).substitute(steps="; ".join(clauses))
+
+
+def _left_out(recollection: Recollection, plan: Plan) -> LeftOut | None:
+    dropped = [turn for turn in recollection.past if turn.number < plan.history_from]
+    times = [entry.at for turn in dropped for entry in turn.entries]
+    known = recollection.left_out
+    if not times:
+        return known
+    return LeftOut(
+        count=len(dropped) + (known.count if known else 0),
+        first_at=known.first_at if known else min(times),
+        last_at=max(times),
+    )
+
+
+def _block(heading: str, records: Sequence[Mapping[str, Scalar]], nonce: str) -> str:
+    lines = [data_line(record) for record in records]
+    if any(nonce in line for line in lines):
+        raise NonceClash
+    return "\n".join([f"## {heading}", *(fence(line, nonce) for line in lines)])
+
+
+def _capped(record: dict[str, Scalar]) -> dict[str, Scalar]:
+    text = str(record.get("text", ""))
+    if len(text) <= MESSAGE_CHARS:
+        return record
+    return record | {"text": text[:MESSAGE_CHARS], "cut": len(text) - MESSAGE_CHARS}

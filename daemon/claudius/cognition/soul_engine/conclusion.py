@@ -1,0 +1,230 @@
+"""From thoughts to everything that changes: entries, models, state, and the one utterance, past the output gate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID, uuid5
+
+from claudius.cognition.soul_engine.gate import Gated, Zones, gate
+from claudius.cognition.soul_engine.planning import EngineSettings, Plan
+from claudius.cognition.steps import step
+from claudius.cognition.steps.step import Effect, Limits, Reading
+from claudius.intent import ApologyKind, Call, Intent, Rung, Thought, Thoughts, Utterance, UtteranceKind
+from claudius.perception import Origin, Perception
+from claudius.recollection import Entry, EntryType, ProcessState, Recollection
+from claudius.soul import SoulText
+
+UTTERANCES = UUID("6d0f1c52-7f1f-4d3b-9a36-5a0b8f2e41c7")
+"""Namespace of the idempotency keys: uuid5(this, "turn/part")."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What the turn's record keeps beside its effects."""
+
+    prompt_sha256: str = ""
+    snapshot: bytes = b""
+    blobs: Mapping[str, bytes] = field(default_factory=dict)
+    attention: Mapping[str, Any] = field(default_factory=dict)
+
+
+def utterance_key(turn: str, part: int) -> str:
+    """Return the idempotency key of one part of a turn's utterance. Pure."""
+    return str(uuid5(UTTERANCES, f"{turn}/{part}"))
+
+
+def draft_utterance(turn: str, perception: Perception) -> Utterance:
+    """Return the still empty first part of a reply that is streamed; the commit completes it under the same key. Pure."""
+    return Utterance(
+        key=utterance_key(turn, 0), turn=turn, conversation=perception.conversation, body="", answers=(perception.key,)
+    )
+
+
+def heard(recollection: Recollection) -> tuple[Entry, ...]:
+    """Return the entries that keep what was heard, in order. Pure."""
+    return tuple(
+        Entry(
+            entry_type=EntryType.USER_MESSAGE if one.origin is Origin.EXTERNAL else EntryType.PERCEPTION,
+            content=one.text,
+            at=one.at,
+            person=one.person or None,
+            name=one.name or None,
+            metadata=({"bot": True} if one.is_bot else {})
+            | ({"kind": one.kind.value} if one.kind != "message" else {}),
+            position=one.position,
+        )
+        for one in recollection.perceptions
+    )
+
+
+def conclude(
+    plan: Plan,
+    recollection: Recollection,
+    thoughts: Thoughts,
+    soul: SoulText,
+    settings: EngineSettings,
+    zones: Zones,
+    kept: Kept,
+) -> Intent:
+    """Turn what was thought into everything that changes. Pure."""
+    by_step: dict[str, tuple[Thought, ...]] = {}
+    for thought in thoughts.thoughts:
+        by_step[thought.step] = (*by_step.get(thought.step, ()), thought)
+    reading = Reading(
+        thoughts=by_step,
+        recollection=recollection,
+        person=recollection.speaker if recollection.speaker and not recollection.speaker.is_bot else None,
+        asked=frozenset(plan.asked),
+        seen=plan.seen,
+        limits=Limits(model_bytes=settings.model_bytes, shrink_floor=settings.shrink_floor),
+    )
+    effects = {name: step(name).effect(reading) for name in soul.steps}
+    gated = gate(thoughts.speech, zones, streamed=thoughts.streamed) if thoughts.speech else Gated("", (), withheld=False)
+    entries: list[Entry] = list(heard(recollection))
+    for name, effect in effects.items():
+        entries += effect.entries
+        if name == "external_dialogue" and gated.text:
+            entries.append(_spoken(recollection, gated.text, thoughts.verb, truncated=thoughts.truncated))
+    flags = (*thoughts.flags, *gated.hits, *(flag for effect in effects.values() for flag in effect.flags))
+    rung: Rung = thoughts.rung if not gated.is_replaced else "cut" if thoughts.streamed else "fixed"
+    return _intent(
+        recollection,
+        plan,
+        kept,
+        rung=rung,
+        verb=thoughts.verb,
+        flags=flags,
+        entries=tuple(entries),
+        thoughts=thoughts,
+        effects=effects,
+        utterances=_utter(recollection, gated.text, thoughts.verb, kind="reply"),
+    )
+
+
+def conclude_apology(
+    recollection: Recollection,
+    plan: Plan,
+    kind: ApologyKind,
+    soul: SoulText,
+    calls: tuple[Call, ...] = (),
+) -> Intent:
+    """Conclude a turn that could not be thought: what was heard is kept, and one typed apology is said. Pure."""
+    owed = any(one.owes and not one.is_bot for one in recollection.perceptions)
+    line = soul.steps["external_dialogue"].apology(kind, recollection.turn)
+    entries = heard(recollection)
+    if owed:
+        spoken = _spoken(recollection, line, "said", apology=kind)
+        entries = (*entries, spoken)
+    thoughts = Thoughts(thoughts=(), speech="", verb="said", rung="apology", calls=calls)
+    return _intent(
+        recollection,
+        plan,
+        Kept(),
+        rung="apology",
+        verb="said",
+        flags=(f"apology:{kind}", *thoughts.flags),
+        entries=entries,
+        thoughts=thoughts,
+        effects={},
+        utterances=_utter(recollection, line if owed else "", "said", kind="apology", apology=kind),
+        keep_process=True,
+    )
+
+
+def _intent(
+    recollection: Recollection,
+    plan: Plan,
+    kept: Kept,
+    *,
+    rung: Rung,
+    verb: str,
+    flags: tuple[str, ...],
+    entries: tuple[Entry, ...],
+    thoughts: Thoughts,
+    effects: Mapping[str, Effect],
+    utterances: tuple[Utterance, ...],
+    keep_process: bool = False,
+) -> Intent:
+    speaker = recollection.speaker
+    changes: dict[str, Any] = {}
+    for effect in effects.values():
+        changes |= effect.changes
+    return Intent(
+        turn=recollection.turn,
+        conversation=recollection.conversation,
+        audience=recollection.audience,
+        person=speaker.person if speaker else recollection.perception.person,
+        name=speaker.name if speaker else "",
+        at=recollection.now,
+        nonce=recollection.nonce,
+        answers=tuple(one.key for one in recollection.perceptions),
+        version=recollection.version,
+        process=plan.process,
+        next_process=recollection.process if keep_process else _stayed(recollection, plan),
+        rung=rung,
+        verb=verb,
+        flags=flags,
+        steps=plan.asked,
+        attention=kept.attention,
+        changes=changes,
+        entries=entries,
+        thoughts=thoughts.thoughts,
+        shown=() if keep_process else plan.shown,
+        model=next((effect.model for effect in effects.values() if effect.model), None),
+        state=tuple(change for effect in effects.values() for change in effect.state),
+        history_from=plan.history_from,
+        utterances=utterances,
+        calls=thoughts.calls,
+        prompt_sha256=kept.prompt_sha256,
+        snapshot=kept.snapshot,
+        blobs=kept.blobs,
+    )
+
+
+def _stayed(recollection: Recollection, plan: Plan) -> ProcessState:
+    before = recollection.process
+    if before.process != plan.process:
+        return ProcessState(process=plan.process, entered_at=recollection.now, invocation_count=1)
+    return ProcessState(
+        process=before.process,
+        previous_process=before.previous_process,
+        params=before.params,
+        process_memory=before.process_memory,
+        invocation_count=before.invocation_count + 1,
+        entered_at=before.entered_at or recollection.now,
+    )
+
+
+def _spoken(
+    recollection: Recollection, text: str, verb: str, *, truncated: bool = False, apology: ApologyKind | None = None
+) -> Entry:
+    metadata: dict[str, Any] = {"truncated": True} if truncated else {}
+    if apology:
+        metadata["apology"] = apology
+    return Entry(entry_type=EntryType.EXTERNAL_DIALOG, content=text, verb=verb, at=recollection.now, metadata=metadata)
+
+
+def _utter(
+    recollection: Recollection,
+    text: str,
+    verb: str,
+    *,
+    kind: UtteranceKind,
+    apology: ApologyKind | None = None,
+) -> tuple[Utterance, ...]:
+    if not text:
+        return ()
+    return (
+        Utterance(
+            key=utterance_key(recollection.turn, 0),
+            turn=recollection.turn,
+            conversation=recollection.conversation,
+            body=text,
+            kind=kind,
+            answers=tuple(one.key for one in recollection.perceptions),
+            verb=verb,
+            apology=apology,
+        ),
+    )

@@ -1,0 +1,186 @@
+"""The output gate: the last look at what is about to be said. A hit on something private says the fixed line instead.
+
+Source: the security design, section 7, G1 to G9.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from claudius.cognition.soul_engine.echo import SPAN, Echo
+from claudius.cognition.soul_engine.heads import NAMES, Names, find_head, is_blank
+from claudius.cognition.soul_engine.ladder import ELLIPSIS
+from claudius.cognition.soul_engine.rewrites import Company, reveal, rewrite, settled
+
+HOLD_CHARS = 80
+"""Most ordinary text that a stream holds back, because it may yet become a hit."""
+SECRET_CHARS = 8
+"""A configured secret shorter than this is not looked for: it would be found in plain words."""
+_TELLTALE = 4
+"""From so many characters of a nonce or a secret on, a stream is held back."""
+
+_MARKER = re.compile(r"(?:[<＜﹤]|&lt;)[\s/]{0,8}data-[0-9a-f]{8}", re.IGNORECASE)
+_SECRET_SHAPES = re.compile(
+    r"""(?x) (?<![A-Za-z0-9])
+    (?: xox[abeprs]-[A-Za-z0-9] | xapp-[A-Za-z0-9] | sk-ant-[A-Za-z0-9] | gsk_[A-Za-z0-9]
+      | sk-[A-Za-z0-9_\-]{16} | (?:AKIA|ASIA)[0-9A-Z]{16}
+      | [MNO][A-Za-z0-9_\-]{23,27}\.[A-Za-z0-9_\-]{6,7}\.[A-Za-z0-9_\-]{27} )
+    | -----BEGIN[ ][A-Z0-9 ]{1,40}-----"""
+)
+_SHAPE_BEGUN = re.compile(
+    r"""(?x) (?:
+      (?<![A-Za-z0-9]) (?: xo | xox | xox[abeprs]-? | xap | xapp-? | gsk_?
+        | sk-[A-Za-z0-9_\-]{0,16} | (?:AKI|ASI) | (?:AKIA|ASIA)[0-9A-Z]{0,16}
+        | [MNO][A-Za-z0-9_\-]{15,27} (?: \.[A-Za-z0-9_\-]{0,7} (?: \.[A-Za-z0-9_\-]{0,27} )? )? )
+      | (?: & | &l | &lt | [<＜﹤] | &lt; ) [\s/]{0,8} (?: d | da | dat | data | data-[0-9a-f]{0,8} )
+      | (?<!-) -{5} (?: B | BE | BEG | BEGI | BEGIN (?: [ ][A-Z0-9 ]{0,40}-{0,5} )? )
+    )\Z"""
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Zones:
+    """What must not be said here, what is said instead, and who hears it."""
+
+    fallback: str
+    """The fixed line, in character."""
+    names: Names = NAMES
+    private: Echo = field(default_factory=Echo)
+    """Private entries and whispers of this prompt."""
+    nonces: tuple[str, ...] = ()
+    """Every nonce that stands in this prompt."""
+    instructions: Echo = field(default_factory=Echo)
+    """The step instructions."""
+    secrets: tuple[str, ...] = ()
+    """Secret values that the daemon holds."""
+    forbidden: Echo = field(default_factory=Echo)
+    """Recollected texts whose sources may not show here; empty where the audience rule held."""
+    guarded: Echo = field(default_factory=Echo)
+    """What may be spoken of but not carried away in a link: user models, soul state, beliefs."""
+    company: Company = field(default_factory=Company)
+
+    @property
+    def hidden(self) -> str:
+        """Every private zone, as one text that no link may carry a piece of."""
+        return "\0".join((self.private.text, self.forbidden.text, self.guarded.text, *self.secrets))
+
+
+@dataclass(frozen=True, slots=True)
+class Gated:
+    """What may be said, and what was found on the way."""
+
+    text: str
+    hits: tuple[str, ...]
+    """The rules that found something, `G1` to `G9`, in their order."""
+    withheld: bool
+    """A secret or another audience's memory stood in it (G4, G5): the owner is told."""
+
+    @property
+    def is_replaced(self) -> bool:
+        """The words were not fit to be said; the fixed line, or what was already heard of them, stands instead."""
+        return any(hit in ("G1", "G2", "G3", "G4", "G5", "G9") for hit in self.hits)
+
+
+def gate(text: str, zones: Zones, *, streamed: str = "") -> Gated:
+    """Let through what may be said. Pure.
+
+    `streamed`: what the listener has seen of it; the result always goes on from there.
+    """
+    revealed = reveal(text)
+    hits = leaks(text, zones)
+    if revealed != text:
+        hits = tuple(sorted({*hits, *leaks(revealed, zones)}))
+    instead = streamed.rstrip() + ELLIPSIS if streamed else zones.fallback
+    if hits:
+        return Gated(instead, hits, withheld="G4" in hits or "G5" in hits)
+    rewritten = rewrite(text, zones.company, zones.hidden if "://" in text else "")
+    if is_blank(rewritten.text):
+        return Gated(instead, (*rewritten.hits, "G9"), withheld=False)
+    if not rewritten.text.startswith(streamed):
+        return Gated(instead, rewritten.hits, withheld=False)
+    return Gated(rewritten.text, rewritten.hits, withheld=False)
+
+
+def leaks(text: str, zones: Zones) -> tuple[str, ...]:
+    """Return which of G1 to G5 a text meets, in order. Pure."""
+    found = (
+        ("G1", find_head(text, zones.names) is not None),
+        ("G2", zones.private.repeated_in(text)),
+        ("G3", _has_marker(text, zones) or zones.instructions.repeated_in(text)),
+        ("G4", _has_secret(text, zones)),
+        ("G5", zones.forbidden.repeated_in(text)),
+    )
+    return tuple(rule for rule, is_met in found if is_met)
+
+
+def _has_marker(text: str, zones: Zones) -> bool:
+    folded = text.casefold()
+    return any(nonce.casefold() in folded for nonce in zones.nonces if nonce) or _MARKER.search(text) is not None
+
+
+def _has_secret(text: str, zones: Zones) -> bool:
+    known = any(secret[:SPAN] in text for secret in zones.secrets if len(secret) >= SECRET_CHARS)
+    return known or _SECRET_SHAPES.search(text) is not None
+
+
+class StreamGate:
+    """The gate on a growing text. What it has let through is how `gate` of the whole text begins.
+
+    Text is held back only while its end may yet become a hit: at most `HOLD_CHARS`, but for a link or a mention, which
+    is held until it is whole. At a hit nothing more is let through.
+    """
+
+    def __init__(self, zones: Zones) -> None:
+        self.stopped = False
+        """A hit: the listener keeps what was shown, the rest is for `gate` to judge."""
+        self.hits: tuple[str, ...] = ()
+        self._zones = zones
+        self._told = tuple(one for one in (*zones.nonces, *zones.secrets) if len(one) >= SECRET_CHARS)
+        self._before = ""
+        self._line = ""
+        self._held = ""
+
+    def show(self, text: str) -> str:
+        """Take more of what is said; return what more may be shown."""
+        if self.stopped or not text:
+            return ""
+        self._held += text
+        seen = self._before + self._held
+        self.hits = leaks(seen, self._zones)
+        if self.hits:
+            self.stopped = True
+            return ""
+        safe = max(min(settled(seen), len(seen) - self._suspicion(seen)) - len(self._before), 0)
+        piece, self._held = self._held[:safe], self._held[safe:]
+        self._before = (self._before + piece)[-_CONTEXT:]
+        return self._rewritten(piece)
+
+    def _rewritten(self, piece: str) -> str:
+        """Rewrite a settled piece as it would be in its place, behind what was shown last."""
+        before, self._line = self._line, (self._line + reveal(piece))[-_LINE:]
+        whole = rewrite(before + piece, self._zones.company, self._zones.hidden if "://" in piece else "").text
+        if not whole.startswith(before):  # pragma: no cover - no rule reaches back so far
+            self.stopped = True
+            return ""
+        return whole[len(before) :]
+
+    def _suspicion(self, seen: str) -> int:
+        """Return how many characters at the end may yet become a hit."""
+        end = seen[-HOLD_CHARS:]
+        begun = _SHAPE_BEGUN.search(end)
+        held = [len(end) - begun.start() if begun else 0]
+        held += [zone.tail(seen) for zone in (self._zones.private, self._zones.instructions, self._zones.forbidden)]
+        held += [_overlap(end, told) for told in self._told]
+        return max(held)
+
+
+_CONTEXT = SPAN + HOLD_CHARS
+_LINE = 4
+"""Rules look back at most so far, to tell a line's beginning."""
+
+
+def _overlap(end: str, told: str) -> int:
+    """Return the longest end of a text with which `told` begins, if it is telling at all."""
+    most = min(len(end), len(told) - 1)
+    return next((length for length in range(most, _TELLTALE - 1, -1) if end.endswith(told[:length])), 0)

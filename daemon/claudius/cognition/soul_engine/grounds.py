@@ -1,0 +1,56 @@
+"""What a turn's reply may not repeat, and what stands ready where it cannot be spoken."""
+
+from __future__ import annotations
+
+from claudius.cognition.soul_engine.echo import Echo
+from claudius.cognition.soul_engine.gate import Zones
+from claudius.cognition.soul_engine.interpretation import allowed_verbs
+from claudius.cognition.soul_engine.ladder import Ground
+from claudius.cognition.soul_engine.planning import EngineSettings, Plan
+from claudius.cognition.soul_engine.rewrites import Company
+from claudius.recollection import EntryType, Recollection
+from claudius.soul import SoulText
+
+SPEECH = "external_dialogue"
+_PRIVATE = (EntryType.INTERNAL_MONOLOGUE, EntryType.DAIMONIC_INTUITION)
+
+
+def private_texts(recollection: Recollection) -> tuple[str, ...]:
+    """Return every private text that stands in this turn's prompt. Pure."""
+    return tuple(
+        entry.content for turn in recollection.past for entry in turn.entries if entry.entry_type in _PRIVATE
+    )
+
+
+def ground(plan: Plan, recollection: Recollection, soul: SoulText, settings: EngineSettings, private: Echo) -> Ground:
+    """Return what the ladder stands on in this turn. Pure."""
+    verbs, default = allowed_verbs(SPEECH, plan, soul)
+    return Ground(
+        fallback=soul.steps[SPEECH].fallback,
+        verbs=verbs,
+        default_verb=default,
+        owed=plan.owes,
+        repairs=settings.repairs,
+        nonces=(recollection.nonce, *(turn.nonce for turn in recollection.past)),
+        private=private,
+    )
+
+
+def zones(stands: Ground, recollection: Recollection, soul: SoulText, secrets: tuple[str, ...]) -> Zones:
+    """Return what the output gate looks for in this turn. Pure."""
+    speaker = recollection.speaker
+    models = speaker.models if speaker else ()
+    return Zones(
+        fallback=stands.fallback,
+        private=stands.private,
+        nonces=stands.nonces,
+        instructions=Echo(step.instruction for step in soul.steps.values()),
+        secrets=secrets,
+        guarded=Echo((*(model.markdown for model in models), *(value.value for value in recollection.state))),
+        company=Company(answered=recollection.perception.person, members=_present(recollection)),
+    )
+
+
+def _present(recollection: Recollection) -> dict[str, str]:
+    present = {one.person: one.name for one in recollection.perceptions if one.person}
+    return present | {other.person: other.name for other in recollection.others}

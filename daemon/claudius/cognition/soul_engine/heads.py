@@ -1,0 +1,245 @@
+"""What counts as one of our tags: its head, read the same way by the parser, the ladder, the gate and the history.
+
+A head is LT, at most 8 blanks, `/` or none, at most 8 blanks, a name. Strict heads open with `<`, loose ones with one
+of its disguises. A head is always decided within `HEAD_CHARS` characters, so a stream never has to hold back more.
+Source: the pipeline design, section 5.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+DIALOGUE: Final = "external_dialogue"
+MONOLOGUE: Final = "internal_monologue"
+TAGS: Final = (
+    MONOLOGUE,
+    DIALOGUE,
+    "user_model_check",
+    "user_model_update",
+    "model_change_note",
+    "soul_state_check",
+    "soul_state_update",
+    "mental_query",
+    "action_choice",
+)
+FOREIGN: Final = ("think", "thinking", "reasoning", "scratchpad", "tool_call", "function_calls")
+"""How models mark reasoning and calls of their own."""
+
+HEAD_CHARS: Final = 80
+"""A head is decided within so many characters: one that is not by then, and could still become ours, counts as one."""
+HEAD_END_CHARS: Final = 512
+NAME_CHARS: Final = 40
+"""Longest written form of a name, invisible characters included."""
+
+_UNSEEN = (
+    "\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
+    "\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+_LETTERLIKE = (
+    "\u2100-\u2122\u213b\u249c-\u24e9\u3250\u32c0-\u32cf\u3358-\u337a\u3380-\u33ff\ufe33\ufe34\ufe4d-\ufe4f\ufe63"
+    "\uff0d\uff3f\U0001f110-\U0001f190"
+)
+"""Not letters to Python, but NFKC makes letters, `_` or `-` of them."""
+
+LT: Final = re.compile(r"[<＜﹤]|&(?:[lL][tT]|#60|#[xX]3[cC]);|\\[uU]003[cC]")
+LT_BEGUN: Final = re.compile(r"(?:&(?:[lL][tT]?|#(?:60?|[xX](?:3[cC]?)?)?)?|\\(?:[uU](?:0(?:03?)?)?)?)\Z")
+"""The end of a text that may yet become a loose LT; searched in its last 6 characters."""
+GAP: Final = rf"[\s{_UNSEEN}]{{0,8}}"
+_NAME = re.compile(rf"{GAP}([/／]?){GAP}([\w\-{_UNSEEN}{_LETTERLIKE}]{{0,{NAME_CHARS + 1}}})")
+_QUICK = re.compile(r" {0,8}(/?) {0,8}([A-Za-z_\-]{1,40})(?=[ \n<>])|(?=[!-,.:-@\[-^`{-~])")
+"""What `_NAME` would find in the usual cases, in a third of the time: a plain name and its end, or never a name."""
+_REST = re.compile(rf"[^<>]{{0,{HEAD_END_CHARS - 1}}}")
+_ATTRIBUTE = re.compile(r"([^\s=\"'/]+)(?:\s*=\s*(\"[^\"]*\"|'[^']*'|[^\s\"']+))?")
+_SELF_CLOSING = re.compile(r"/\s*\Z")
+_BARE_TAIL = re.compile(rf"{GAP}/?{GAP}")
+_DROPPED = re.compile(rf"[_\-{_UNSEEN}]+")
+UNSEEN: Final = re.compile(rf"[{_UNSEEN}]")
+"""Characters that leave no trace on a screen, controls included."""
+_SEEN = re.compile(rf"[^\s{_UNSEEN}]")
+_PREFIXED = re.compile(
+    rf"{GAP}[/／]?{GAP}(?:[\w.\-]{{1,{NAME_CHARS}}}:)?([\w\-{_UNSEEN}{_LETTERLIKE}]{{0,{NAME_CHARS}}})"
+)
+_REASONING = ("think", "thought", "reasoning", "scratchpad", "toolcall", "functioncall")
+
+
+class Head(NamedTuple):
+    """The beginning of one of our tags. `name` is the tag, empty where the head was too long to be named.
+
+    A tuple, because a hostile reply holds thousands: made in a third of a frozen dataclass's time.
+    """
+
+    name: str
+    closing: bool
+    strict: bool
+    end: int
+    """Just past the name."""
+
+    @property
+    def is_dialogue(self) -> bool:
+        """It opens or closes what is said aloud; every other head is private."""
+        return self.name == DIALOGUE
+
+
+class Rest(NamedTuple):
+    """What follows a head's name: where it ends, and what it says."""
+
+    end: int
+    well_formed: bool
+    """Its `>` stands within `HEAD_END_CHARS` of its name, with no `<` between; else it ends at its name."""
+    self_closing: bool = False
+    verb: str | None = None
+    section: str | None = None
+
+
+WAIT: Final = Head("…", closing=False, strict=False, end=-1)
+"""The text ends before this can be decided."""
+
+
+def canonical(name: str) -> str:
+    """Return the form in which names are compared: NFKC, lower case, no `_`, `-` or invisible characters. Pure."""
+    if name.isascii():
+        return name.lower() if name.isalnum() else _DROPPED.sub("", name.lower())
+    return _DROPPED.sub("", unicodedata.normalize("NFKC", name).lower())
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The names that are ours, ready to be compared. Made by `Names.of`."""
+
+    tags: Mapping[str, str]
+    """Canonical form → tag, and each tag → itself; the foreign ones too."""
+    bare: frozenset[str]
+    """Canonical forms that count only when strict and without attributes: one-word tags and the foreign ones."""
+    begun: frozenset[str]
+    """Every beginning of a canonical form."""
+    foreign: frozenset[str]
+    """Tags that are dropped whole."""
+    label: re.Pattern[str]
+    """A step's name of two or more words as a label, in text prepared by `plain_form`."""
+
+    @classmethod
+    def of(cls, tags: Iterable[str] = TAGS) -> Names:
+        """Prepare the tags of every step. Pure. Raises: ValueError for a tag too long, or two that compare equal."""
+        ours = dict.fromkeys((*tags, DIALOGUE))
+        forms: dict[str, str] = {"externaldialog": DIALOGUE}
+        for tag in (*ours, *FOREIGN):
+            if len(tag) > NAME_CHARS:
+                raise ValueError(f"a tag has at most {NAME_CHARS} characters: {tag}")
+            if forms.setdefault(canonical(tag), tag) != tag:
+                raise ValueError(f"two tags look alike: {forms[canonical(tag)]} and {tag}")
+        spelled = forms | {tag: tag for tag in forms.values()}
+        words = [tag.split("_") for tag in (*ours, "external_dialog") if "_" in tag]
+        names = "|".join(r"[\W_]{0,3}".join(map(re.escape, parts)) for parts in words)
+        return cls(
+            tags=spelled,
+            bare=frozenset(f for f, tag in spelled.items() if "_" not in tag or tag in FOREIGN),
+            begun=frozenset(form[:end] for form in spelled for end in range(1, len(form) + 1)),
+            foreign=frozenset(FOREIGN),
+            label=re.compile(
+                rf"(?:^(?:[^\w\n]|_)*(?:{names})(?!\w)|(?<!\w)(?:{names})[\W_]{{0,4}}?[:=])", re.MULTILINE
+            ),
+        )
+
+
+NAMES: Final = Names.of()
+
+
+def read_head(text: str, lt: re.Match[str], names: Names, *, final: bool = True) -> Head | None:
+    """Read the head that opens at `lt`; None where it is none of ours. Pure.
+
+    `final` False: more text may follow, and `WAIT` comes back while that could decide otherwise. Looks at most
+    `HEAD_CHARS` characters ahead.
+    """
+    strict = lt[0] == "<"
+    found = _QUICK.match(text, lt.end()) or _NAME.match(text, lt.end())
+    if found is None or found[2] is None:
+        return None
+    slash, name = found.groups()
+    open_ended = not final and found.end() == len(text)
+    form = name if name in names.tags else canonical(name)
+    if len(name) > NAME_CHARS:
+        begun = form in names.begun or (not form and UNSEEN.search(name) is not None)
+        return Head(names.tags.get(form, ""), bool(slash), strict, found.end()) if begun else None
+    if open_ended:
+        return WAIT if not form or form in names.begun else None
+    tag = names.tags.get(form)
+    if tag is None:
+        return None
+    head = Head(tag, bool(slash), strict, found.end())
+    return _bare(text, head, final=final) if form in names.bare else head
+
+
+def _bare(text: str, head: Head, *, final: bool) -> Head | None:
+    """Let a one-word name count only where it is strict and nothing but blanks and a `/` stands before its end."""
+    if not head.strict:
+        return None
+    tail = _BARE_TAIL.match(text, head.end)
+    end = tail.end() if tail else head.end
+    if end == len(text):
+        return head if final else WAIT
+    return head if text[end] in "<>" or text[end].isspace() or UNSEEN.match(text[end]) else None
+
+
+def read_rest(text: str, head: Head, *, final: bool = True) -> Rest | None:
+    """Read a strict head from its name to its `>`. Pure. None where that is still to come (`final` False)."""
+    found = _REST.match(text, head.end)
+    end = found.end() if found else head.end
+    if end == len(text) and not final:
+        return None
+    if text[end : end + 1] != ">":
+        return Rest(head.end, well_formed=False)
+    if end == head.end:
+        return Rest(end + 1, well_formed=True)
+    inner = text[head.end : end]
+    slash = _SELF_CLOSING.search(inner)
+    said = attributes(inner[: slash.start()] if slash else inner)
+    return Rest(end + 1, True, slash is not None, said.get("verb"), said.get("section"))
+
+
+def attributes(inner: str) -> dict[str, str]:
+    """Read a head's attributes, names in lower case, double, single or no quotes; the first of a name wins. Pure."""
+    found: dict[str, str] = {}
+    for name, value in _ATTRIBUTE.findall(inner):
+        found.setdefault(name.lower(), value[1:-1] if value[:1] in ("'", '"') else value)
+    return found
+
+
+def find_head(text: str, names: Names = NAMES) -> Head | None:
+    """Return the first head of ours in a whole text, strict or loose, or None. Pure."""
+    return next((head for lt in LT.finditer(text) if (head := read_head(text, lt, names))), None)
+
+
+def escape_heads(text: str, names: Names = NAMES) -> str:
+    """Write `&lt;` for the `<` of every name of ours, so that a stored text can form no tag. Pure."""
+
+    def defused(lt: re.Match[str]) -> str:
+        found = _NAME.match(text, lt.end())
+        known = found is not None and (canonical(found[2]) in names.tags or read_head(text, lt, names) is not None)
+        return "&lt;" if known and lt[0] == "<" else lt[0]
+
+    return LT.sub(defused, text)
+
+
+def is_structured(text: str, names: Names = NAMES) -> bool:
+    """Tell whether a text names a tag of ours, or anything like model reasoning, after any LT. Pure. Fails closed."""
+    for lt in LT.finditer(text):
+        found = _PREFIXED.match(text, lt.end())
+        form = canonical(found[1]) if found else ""
+        if form in names.tags or form.startswith(_REASONING) or read_head(text, lt, names):
+            return True
+    return False
+
+
+def plain_form(text: str) -> str:
+    """Return the form in which labels are looked for: NFKC, case folded, nothing invisible. Pure."""
+    return UNSEEN.sub("", unicodedata.normalize("NFKC", text)).casefold()
+
+
+def is_blank(text: str) -> bool:
+    """Tell whether nothing of a text can be seen. Pure."""
+    return _SEEN.search(text) is None

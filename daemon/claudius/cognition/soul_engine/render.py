@@ -1,0 +1,129 @@
+"""Past turns as messages: equal values give equal bytes, so the prompt's history only ever grows at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+
+from claudius.cognition.soul_engine.heads import escape_heads
+from claudius.cognition.steps import STEPS
+from claudius.perception import Origin, Perception
+from claudius.prompt import Scalar, data_line, fence
+from claudius.provider import Message
+from claudius.recollection import Entry, EntryType, LeftOut, PastTurn, Shown, Summary
+
+_STEP_OF = {
+    EntryType.INTERNAL_MONOLOGUE: "internal_monologue",
+    EntryType.EXTERNAL_DIALOG: "external_dialogue",
+}
+_HEARD = (EntryType.USER_MESSAGE, EntryType.EVENT)
+_ORDER = {name: place for place, name in enumerate(STEPS)}
+
+OTHER_MODEL_CHARS = 1600
+"""A model of another audience is shown up to this length (400 tokens)."""
+
+WHO_DIGITS = 6
+
+
+def who(person: str) -> str:
+    """Return the short name under which a prompt speaks of a person, `p` and six hex digits. Pure."""
+    return "p" + sha256(person.encode()).hexdigest()[:WHO_DIGITS]
+
+
+def message_record(person: str | None, name: str | None, text: str, *, is_bot: bool = False) -> dict[str, Scalar]:
+    """Return the data record of one message. Pure."""
+    record: dict[str, Scalar] = {"kind": "message"}
+    if person:
+        record["who"] = who(person)
+    if name:
+        record["from"] = name
+    if is_bot:
+        record["bot"] = True
+    return record | {"text": text}
+
+
+def perception_record(perception: Perception) -> dict[str, Scalar]:
+    """Return the data record of what was heard. Pure."""
+    if perception.origin is Origin.INTERNAL:
+        return {"kind": perception.kind.value, "text": perception.text}
+    return message_record(perception.person, perception.name, perception.text, is_bot=perception.is_bot)
+
+
+def shown_record(shown: Shown) -> dict[str, Scalar]:
+    """Return the data record of a user model: whole, or `above` where it is only pointed at. Pure."""
+    record: dict[str, Scalar] = {"kind": "user_model", "who": who(shown.person), "version": shown.version}
+    if shown.pointer:
+        return record | {"above": True}
+    if shown.writable:
+        record["writable"] = True
+    text = shown.text if shown.writable else shown.text[:OTHER_MODEL_CHARS]
+    return record | {"text": text} if shown.version else record
+
+
+def _entry_record(entry: Entry) -> dict[str, Scalar]:
+    if entry.entry_type is EntryType.PERCEPTION:
+        return {"kind": str(entry.metadata.get("kind", "perception")), "text": entry.content}
+    return message_record(entry.person, entry.name, entry.content, is_bot=bool(entry.metadata.get("bot")))
+
+
+def section(tag: str, content: str, verb: str | None = None) -> str:
+    """Write one canonical section; heads of ours inside it are defused. Pure."""
+    head = f'<{tag} verb="{verb}">' if verb else f"<{tag}>"
+    return f"{head}{escape_heads(content)}</{tag}>"
+
+
+def _own(entry: Entry) -> tuple[int, str] | None:
+    if entry.entry_type is EntryType.MENTAL_QUERY:
+        query = str(entry.metadata.get("query", ""))
+        if query not in _ORDER:
+            return None
+        return _ORDER[query], section(query, str(bool(entry.metadata.get("result"))).lower())
+    step = _STEP_OF.get(entry.entry_type)
+    return (_ORDER[step], section(step, entry.content, entry.verb)) if step else None
+
+
+def render_turn(past: PastTurn) -> tuple[Message, ...]:
+    """Render one past turn: its shown models and messages as the user, its own sections as the assistant. Pure."""
+    heard = [fence(data_line(shown_record(shown)), past.nonce) for shown in past.shown if not shown.pointer]
+    heard += [fence(data_line(_entry_record(e)), past.nonce) for e in past.entries if e.entry_type in _HEARD]
+    inner = [
+        fence(data_line(_entry_record(e)), past.nonce) for e in past.entries if e.entry_type is EntryType.PERCEPTION
+    ]
+    sections = sorted((own for entry in past.entries if (own := _own(entry))), key=lambda own: own[0])
+    turn = (
+        Message("user", "\n".join(heard)),
+        Message("assistant", "\n".join([*inner, *(text for _, text in sections)])),
+    )
+    return tuple(message for message in turn if message.content)
+
+
+def render_summary(summary: Summary) -> Message:
+    """Render the summary as one fenced line of the user's. Pure."""
+    return Message("user", fence(data_line({"kind": "summary", "text": summary.text}), summary.nonce))
+
+
+def render_left_out(left_out: LeftOut) -> Message:
+    """Render the fixed line that stands for turns neither shown nor summarised. Pure."""
+    record: dict[str, Scalar] = {
+        "kind": "left_out",
+        "turns": left_out.count,
+        "first": left_out.first_at.date().isoformat(),
+        "last": left_out.last_at.date().isoformat(),
+    }
+    return Message("user", data_line(record))
+
+
+def merged(messages: Iterable[Message]) -> tuple[Message, ...]:
+    """Join neighbours of one role by a blank line. Pure."""
+    out: list[Message] = []
+    for message in messages:
+        if out and out[-1].role == message.role:
+            out[-1] = Message(message.role, f"{out[-1].content}\n\n{message.content}")
+        else:
+            out.append(message)
+    return tuple(out)
+
+
+def estimate_tokens(messages: Sequence[Message]) -> int:
+    """Estimate tokens as characters / 4. Pure."""
+    return sum(len(message.content) for message in messages) // 4

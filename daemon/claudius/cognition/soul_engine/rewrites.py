@@ -1,0 +1,131 @@
+"""Take out of a text what a chat network would act on: hidden characters, pings, masked links. The words stay.
+
+Rules G8, G6 and G7 of the output gate. Each works inside one construct of one line, so a stream may be rewritten piece
+by piece where no cut falls into one: `settled` says how far that is.
+Source: the security design, section 7.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from claudius.cognition.soul_engine.links import LABEL_CHARS, URL_CHARS, unmask
+
+JOINER = "\u2060"
+"""Word joiner: after an `@` it keeps the word and takes the ping."""
+MARKS = 8
+"""Longest run of combining marks."""
+
+_MARK = (
+    "\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0e31\u0e34-\u0e3a\u0e47-\u0e4e"
+    "\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe00-\ufe0f\ufe20-\ufe2f"
+)
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+_MANY_MARKS = re.compile(rf"([{_MARK}]{{{MARKS}}})[{_MARK}]+")
+_ANGLE = re.compile(
+    rf"<(!|@[!&]?)([^<>\s|^]{{1,{LABEL_CHARS}}})(?:\^[^<>\s|]{{1,{LABEL_CHARS}}})?(?:\|([^<>\n]{{0,{LABEL_CHARS}}}))?>"
+)
+_GROUPS = ("channel", "here", "everyone", "subteam")
+_EVERYONE = re.compile(r"@(?=everyone|here|channel)", re.IGNORECASE)
+
+_BEGUN = re.compile(
+    rf"""(?x)
+    (?: (?<![A-Za-z0-9+.\-]) (?: j|ja|jav|java|javas|javasc|javascr|javascri|javascrip|javascript:?
+                               | v|vb|vbs|vbsc|vbscr|vbscri|vbscrip|vbscript:?
+                               | d|da|dat|data | data:[\w.+\-]* | f|fi|fil|file:? )
+      | @[A-Za-z]{{0,8}}
+      | h|ht|htt|https? | https?:/? | https?://[^\s<>]{{0,{URL_CHARS}}}
+      | < (?: [!@][^<>\n]{{0,{3 * LABEL_CHARS}}} | [hH/][^<>\n]{{0,{URL_CHARS + LABEL_CHARS}}} )?
+      | [{_MARK}]+
+      | ! | \r
+    )\Z""",
+    re.IGNORECASE,
+)
+_BRACKET = re.compile(r"[\[\]]")
+_LONGEST = URL_CHARS + 2 * LABEL_CHARS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Company:
+    """Who hears this, by the network's own ids."""
+
+    answered: str = ""
+    """The one person who may be pinged."""
+    members: Mapping[str, str] = field(default_factory=dict)
+    """Who is in this conversation: id → display name. They may be named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """A rewritten text, and the rules that found something, in their order."""
+
+    text: str
+    hits: tuple[str, ...] = ()
+
+
+def rewrite(text: str, company: Company, hidden: str = "") -> Rewritten:
+    """Apply G8, then G6 and G7: what is hidden goes first, so that it hides nothing from the others. Pure.
+
+    `hidden`: every private text; no link may carry a piece of it. Rewriting twice gives the same text.
+    """
+    revealed = reveal(text)
+    unpinged = _unping(revealed, company) if "@" in revealed or "<!" in revealed else revealed
+    unmasked = unmask(unpinged, hidden)
+    steps = (("G6", revealed, unpinged), ("G7", unpinged, unmasked), ("G8", text, revealed))
+    return Rewritten(unmasked, tuple(rule for rule, before, after in steps if before != after))
+
+
+def reveal(text: str) -> str:
+    """Return a text with nothing hidden in it: rule G8. Pure."""
+    if _HIDDEN.search(text):
+        text = _HIDDEN.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    return text if text.isascii() else _MANY_MARKS.sub(r"\1", text)
+
+
+def _unping(text: str, company: Company) -> str:
+    def named(found: re.Match[str]) -> str:
+        sign, ident, label = found.groups()
+        if sign == "!":
+            group = ident.casefold()
+            return f"@{JOINER}{_plain(label or group)}" if group in _GROUPS else found[0]
+        if sign in ("@", "@!") and ident == company.answered:
+            return found[0]
+        return f"@{JOINER}{_plain(company.members.get(ident) or label or ident)}"
+
+    return _EVERYONE.sub(f"@{JOINER}", _ANGLE.sub(named, text))
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[<>@|\[\]()]", "", name).strip()
+
+
+def settled(text: str) -> int:
+    """Return how much of a growing text can be rewritten for good: up to the first construct still open. Pure."""
+    begin = max(text.rfind("\n") + 1, len(text) - _LONGEST)
+    tail = text[begin:]
+    found = _BEGUN.search(tail)
+    end = min(found.start() if found else len(tail), _open_bracket(tail))
+    return begin + end - (0 < end < len(tail) and tail[end - 1 : end + 1] == "![")
+
+
+def _open_bracket(tail: str) -> int:
+    """Find the first `[` whose label or target may still go on."""
+    opened: list[int] = []
+    for found in _BRACKET.finditer(tail):
+        at = found.start()
+        if tail[at] == "[":
+            opened.append(at)
+        elif opened:
+            start = opened.pop()
+            after = tail[at + 1 : at + 2]
+            is_open = not after or (after == ":" and not tail[at + 2 :].strip())
+            is_target = after == "(" and ")" not in tail[at:] and len(tail) - at <= URL_CHARS
+            if is_open or is_target:
+                opened.append(start)
+                return min(opened)
+    return next((at for at in opened if len(tail) - at <= LABEL_CHARS), len(tail))

@@ -1,0 +1,102 @@
+"""A turn kept so that its prompt can be rebuilt byte for byte: the recollection, the plan, and the texts by hash."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from claudius.cognition.soul_engine.assembly import build_prompt
+from claudius.cognition.soul_engine.planning import EngineSettings, Plan
+from claudius.prompt import Prompt
+from claudius.recollection import PastTurn, Recollection
+from claudius.soul import SoulFile, SoulText, StepText
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """What a prompt was built from. `past` and the soul stand apart, by their sha256, because turns share them."""
+
+    recollection: Recollection
+    plan: Plan
+    settings: EngineSettings
+    past: tuple[str, ...]
+    soul: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _KeptSoul:
+    files: Mapping[str, tuple[str, str, Mapping[str, Any]]]
+    steps: tuple[StepText, ...]
+    sha256: str
+
+
+class Erased(LookupError):
+    """A text that the snapshot refers to was erased."""
+
+
+def _blob(value: object) -> tuple[str, bytes]:
+    body = msgspec.json.encode(value)
+    return sha256(body).hexdigest(), body
+
+
+def freeze(
+    recollection: Recollection, plan: Plan, settings: EngineSettings, soul: SoulText
+) -> tuple[bytes, dict[str, bytes]]:
+    """Return the snapshot of a turn and the texts that it refers to. Pure."""
+    past = [_blob(turn) for turn in recollection.past]
+    kept_soul = _KeptSoul(
+        files={name: (file.text, file.sha256, file.head) for name, file in soul.files.items()},
+        steps=tuple(soul.steps.values()),
+        sha256=soul.sha256,
+    )
+    soul_key, soul_body = _blob(kept_soul)
+    snapshot = Snapshot(
+        recollection=replace(recollection, past=(), expired=()),
+        plan=plan,
+        settings=settings,
+        past=tuple(key for key, _ in past),
+        soul=soul_key,
+    )
+    return msgspec.json.encode(snapshot), dict([*past, (soul_key, soul_body)])
+
+
+def thaw(snapshot: bytes, blob: Callable[[str], bytes | None]) -> tuple[Recollection, Plan, EngineSettings, SoulText]:
+    """Rebuild what a turn knew. Raises: Erased where a text is gone, msgspec.DecodeError where it is not a snapshot."""
+    kept = msgspec.json.decode(snapshot, type=Snapshot)
+
+    def text(key: str) -> bytes:
+        found = blob(key)
+        if found is None:
+            raise Erased(key)
+        return found
+
+    past = tuple(msgspec.json.decode(text(key), type=PastTurn) for key in kept.past)
+    soul = msgspec.json.decode(text(kept.soul), type=_KeptSoul)
+    return (
+        replace(kept.recollection, past=past),
+        kept.plan,
+        kept.settings,
+        SoulText(
+            files={name: SoulFile(name, body, Path(), sha, head) for name, (body, sha, head) in soul.files.items()},
+            steps={step.name: step for step in soul.steps},
+            sha256=soul.sha256,
+        ),
+    )
+
+
+def rebuild(snapshot: bytes, blob: Callable[[str], bytes | None], soul: SoulText | None = None) -> Prompt:
+    """Rebuild a turn's prompt from its snapshot, with another soul where one is given. Raises: Erased."""
+    recollection, plan, settings, own = thaw(snapshot, blob)
+    return build_prompt(plan, recollection, soul or own, settings)
+
+
+def with_soul(soul: SoulText, text: str) -> SoulText:
+    """Return the soul with another `soul.md`. Pure."""
+    plain = text.removeprefix("\ufeff").replace("\r\n", "\n").strip() + "\n"
+    file = replace(soul.files["soul.md"], text=plain, sha256=sha256(text.encode()).hexdigest(), head={})
+    return replace(soul, files={**soul.files, "soul.md": file})

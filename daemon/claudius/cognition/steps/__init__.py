@@ -1,0 +1,26 @@
+"""The cognitive steps, in the order in which they are written. A new one is a file here, one in soul/steps, one line."""
+
+from __future__ import annotations
+
+import importlib
+from functools import cache
+
+from claudius.cognition.steps.step import Step
+
+STEPS: dict[str, str] = {
+    "internal_monologue": "claudius.cognition.steps.internal_monologue:STEP",
+    "external_dialogue": "claudius.cognition.steps.external_dialogue:STEP",
+    "user_model_check": "claudius.cognition.steps.user_model_check:STEP",
+    "user_model_update": "claudius.cognition.steps.user_model_update:STEP",
+    "model_change_note": "claudius.cognition.steps.model_change_note:STEP",
+    "soul_state_check": "claudius.cognition.steps.soul_state_check:STEP",
+    "soul_state_update": "claudius.cognition.steps.soul_state_update:STEP",
+}
+
+
+@cache
+def step(name: str) -> Step:
+    """Load one step by its name. Raises: KeyError for an unknown one."""
+    module, _, attribute = STEPS[name].partition(":")
+    found: Step = getattr(importlib.import_module(module), attribute)
+    return found

@@ -1,0 +1,29 @@
+"""soul_state_check: every few turns of a conversation, has the soul's own state moved?"""
+
+from __future__ import annotations
+
+from claudius.cognition.soul_engine.readers import read_bool
+from claudius.cognition.steps.step import NOTHING, Effect, Reading, Situation, Step
+from claudius.recollection import Entry, EntryType
+
+
+def _gate(situation: Situation) -> bool:
+    interval = situation.intervals.get("soul_state_check", 0)
+    return interval > 0 and situation.number % interval == 0
+
+
+def _effect(reading: Reading) -> Effect:
+    answers = reading.thoughts.get("soul_state_check", ())
+    if not answers:
+        return NOTHING
+    truth = read_bool([answer.content for answer in answers])
+    entry = Entry(
+        entry_type=EntryType.MENTAL_QUERY,
+        content=f"Claudius judged whether his own state has changed: {str(truth).lower()}",
+        at=reading.recollection.now,
+        metadata={"query": "soul_state_check", "result": truth},
+    )
+    return Effect(entries=(entry,))
+
+
+STEP = Step(name="soul_state_check", gate=_gate, effect=_effect)

@@ -1,0 +1,82 @@
+"""What a cognitive step is: when it is asked, how its answer is kept, what else it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from claudius.intent import ModelVersion, StateChange, Thought
+from claudius.recollection import Entry, Person, Recollection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What a step's gate looks at."""
+
+    recollection: Recollection
+    person: Person | None
+    """The speaker, if a human was heard from outside; else None."""
+    speaks: bool
+    """An utterance is wanted this turn."""
+    seen: bool
+    """The newest version of the one writable user model stands in this prompt, tail or history."""
+    number: int
+    """This turn's place in its conversation, from 1."""
+    intervals: Mapping[str, int]
+    """How often a periodic step is asked, in turns; 0 = never in a turn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Bounds that effects keep to."""
+
+    model_bytes: int
+    shrink_floor: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What a step's effect looks at: every section of the reply by step, and what was asked."""
+
+    thoughts: Mapping[str, tuple[Thought, ...]]
+    recollection: Recollection
+    person: Person | None
+    asked: frozenset[str]
+    """Steps that were asked, the conditional ones included."""
+    seen: bool
+    limits: Limits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """What one step's answer comes to."""
+
+    entries: tuple[Entry, ...] = ()
+    model: ModelVersion | None = None
+    state: tuple[StateChange, ...] = ()
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    flags: tuple[str, ...] = ()
+
+
+NOTHING = Effect()
+
+
+def _never(_: Situation) -> bool:
+    return False
+
+
+def _nothing(_: Reading) -> Effect:
+    return NOTHING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One named act of thought. Its wording stands in `soul/steps/NAME.md`."""
+
+    name: str
+    gate: Callable[[Situation], bool] = _never
+    """Whether it is asked now, given that the process lists it."""
+    after: str | None = None
+    """The check whose true answer this step waits for; it is asked exactly where its check is, and `gate` holds."""
+    effect: Callable[[Reading], Effect] = _nothing

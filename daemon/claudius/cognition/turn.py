@@ -1,0 +1,146 @@
+"""One turn, from hearing to a committed intent: the only orchestrator. It reads, asks, decides, and writes once."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from claudius.cognition.budget import Stage, day_start, stage
+from claudius.cognition.fold import fold_expired, fold_for_room
+from claudius.cognition.mind import Mind, Show
+from claudius.cognition.pipeline import Thinking, think
+from claudius.cognition.processes import Process, route
+from claudius.cognition.soul_engine import (
+    Echo,
+    EngineSettings,
+    Kept,
+    NonceClash,
+    build_prompt,
+    conclude,
+    conclude_apology,
+    freeze,
+    ground,
+    plan,
+    private_texts,
+    prompt_sha256,
+    zones,
+)
+from claudius.errors import OverBudget, TooLong
+from claudius.intent import ApologyKind, Intent
+from claudius.memory.store import Pending, RecallLimits
+from claudius.recollection import Recollection
+from claudius.soul import SoulText
+
+log = logging.getLogger("claudius.turn")
+
+UPDATES = ("user_model_update", "model_change_note")
+
+
+@dataclass(frozen=True, slots=True)
+class Turned:
+    """A committed turn: what it knew, and what it changed."""
+
+    intent: Intent
+    recollection: Recollection
+
+
+async def take_turn(pending: Pending, mind: Mind, show: Show | None = None) -> Turned:
+    """Think one perception through and commit what comes of it.
+
+    Raises: ProviderError where the model gave nothing, OverBudget, StaleTurn, StoreError. Nothing is kept then but
+    the finished model calls, which a re-run does not pay for again.
+    """
+    config, soul = mind.config(), mind.soul()
+    settings = EngineSettings.of(config)
+    recollection = await _recall(pending, mind)
+    mind.store.take(
+        pending.seq, {"now": recollection.now.isoformat(), "nonce": recollection.nonce}, mind.clock()
+    )
+    frugal = await _budget(mind)
+    paid = {call.request_sha256: call for call in pending.calls}
+    before = recollection.summary
+    recollection, folding = await fold_expired(recollection, mind, soul, settings, paid)
+    process = route(recollection)
+    if frugal:
+        process = replace(process, steps=tuple(name for name in process.steps if name not in UPDATES))
+    thinking = _prepare(recollection, process, soul, settings, mind)
+    thinking = replace(thinking, paid=paid, show=show, calls=folding)
+    try:
+        thoughts = await think(thinking)
+    except TooLong:
+        half = replace(settings, budget_tokens=max(1, settings.budget_tokens // 2), window=2)
+        thinking = replace(_prepare(recollection, process, soul, half, mind), paid=paid, show=show, calls=folding)
+        thoughts = await think(thinking)
+    recollection, planned = thinking.recollection, thinking.plan
+    snapshot, blobs = freeze(recollection, planned, thinking.settings, soul)
+    kept = Kept(
+        prompt_sha256=prompt_sha256(thinking.prompt),
+        snapshot=snapshot,
+        blobs=blobs,
+        attention={"outcome": "think", "reason": "owed" if planned.owes else "asked by the soul itself"},
+    )
+    intent = conclude(planned, recollection, thoughts, soul, thinking.settings, thinking.zones, kept)
+    if recollection.summary is not before:
+        intent = replace(intent, summary=recollection.summary)
+    await mind.store.commit(intent)
+    return Turned(intent, recollection)
+
+
+def _prepare(
+    recollection: Recollection, process: Process, soul: SoulText, settings: EngineSettings, mind: Mind
+) -> Thinking:
+    """Plan and assemble, with another nonce where the data holds this one."""
+    while True:
+        planned = plan(process, recollection, settings)
+        try:
+            prompt = build_prompt(planned, recollection, soul, settings)
+        except NonceClash:
+            recollection = replace(recollection, nonce=mind.nonce())
+            continue
+        private = Echo(private_texts(recollection))
+        stands = ground(planned, recollection, soul, settings, private)
+        return Thinking(
+            mind=mind,
+            plan=planned,
+            prompt=prompt,
+            recollection=recollection,
+            soul=soul,
+            settings=settings,
+            ground=stands,
+            zones=zones(stands, recollection, soul, mind.secrets),
+        )
+
+
+async def apologise(pending: Pending, mind: Mind, kind: ApologyKind) -> Intent:
+    """End a perception that cannot be thought by one typed apology, and commit that."""
+    soul, settings = mind.soul(), EngineSettings.of(mind.config())
+    recollection = await _recall(pending, mind)
+    planned = plan(route(recollection), recollection, settings)
+    intent = conclude_apology(recollection, planned, kind, soul, pending.calls)
+    await mind.store.commit(intent)
+    return intent
+
+
+async def afterthought(turned: Turned, mind: Mind) -> None:
+    """Do, while a conversation is idle, what makes its next turn quicker: fold old turns into the summary."""
+    await fold_for_room(turned.recollection, mind)
+
+
+async def _recall(pending: Pending, mind: Mind) -> Recollection:
+    limits = RecallLimits(ttl_hours=mind.config().memory.ttl_hours)
+    earlier = pending.inputs
+    now = datetime.fromisoformat(earlier["now"]) if "now" in earlier else mind.clock()
+    nonce = earlier.get("nonce") or mind.nonce()
+    return await mind.store.recall(pending, nonce=nonce, now=now, limits=limits)
+
+
+async def _budget(mind: Mind) -> bool:
+    """Tell whether to save on model updates. Raises: OverBudget."""
+    limit = mind.config().budget.daily_usd
+    if not limit:
+        return False
+    found = stage(limit, await mind.store.spent_since(day_start(mind.clock())))
+    if found is Stage.REFUSING:
+        raise OverBudget
+    return found is Stage.UPDATES_OFF

@@ -1,0 +1,170 @@
+"""The one place where the parts meet: which adapters, providers and files make a soul of this home."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import random
+import secrets as chance_source
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from claudius.cognition.mind import Mind
+from claudius.cognition.steps import STEPS
+from claudius.config import Config, Loaded, load, take_secrets
+from claudius.errors import BadConfiguration, ClaudiusError
+from claudius.home import Home, shipped
+from claudius.memory.sqlite import SqliteStore
+from claudius.provider import Provider
+from claudius.runtime.lock import HomeLock
+from claudius.runtime.logs import start_log
+from claudius.runtime.server import Server
+from claudius.soul import SoulSource
+
+ADAPTERS: dict[str, str] = {
+    "terminal": "claudius.adapters.terminal",
+}
+"""Networks by name; a stranger's module is named by its import string."""
+
+PROVIDERS: dict[str, str] = {
+    "anthropic_api": "claudius.providers.anthropic_api",
+    "agent_sdk": "claudius.providers.agent_sdk",
+    "claude_cli": "claudius.providers.claude_cli",
+    "openai_compat": "claudius.providers.openai_compat",
+    "rehearsal": "claudius.providers.rehearsal",
+    "scripted": "claudius.providers.scripted",
+}
+"""Voices by name; each module has `build(loaded, home)`."""
+
+
+def wall_clock(env: Mapping[str, str]) -> Callable[[], datetime]:
+    """Return the wall clock, UTC; with `CLAUDIUS_CLOCK` it starts at that instant and runs on. Raises: BadConfiguration."""
+    started_at = datetime.now(UTC)
+    given = env.get("CLAUDIUS_CLOCK", "")
+    if not given:
+        return lambda: datetime.now(UTC)
+    try:
+        offset = datetime.fromisoformat(given) - started_at
+    except (ValueError, TypeError) as error:
+        raise BadConfiguration(
+            "environment", "CLAUDIUS_CLOCK", f"{given!r} is no instant", "write it as 2026-01-01T00:00:00Z"
+        ) from error
+    return lambda: datetime.now(UTC) + offset
+
+
+class Settings:
+    """The configuration in force: read again when its files change; a broken edit keeps the last good one."""
+
+    def __init__(self, home: Home, env: Mapping[str, str]) -> None:
+        """Read it for the first time. Raises: BadConfiguration."""
+        self._home, self._env = home, env
+        self._seen = self._stamp()
+        self.loaded: Loaded = load(home, env)
+        self.problem: BadConfiguration | None = None
+
+    def current(self) -> Config:
+        """Return the configuration that is in force now."""
+        stamp = self._stamp()
+        if stamp != self._seen:
+            self._seen = stamp
+            try:
+                self.loaded, self.problem = load(self._home, self._env), None
+            except BadConfiguration as error:
+                self.problem = error
+        return self.loaded.config
+
+    def _stamp(self) -> tuple[tuple[int, int, int], ...]:
+        return tuple(_stat(path) for path in (self._home.config, self._home.env_file))
+
+
+def _stat(path: Any) -> tuple[int, int, int]:
+    try:
+        found = os.stat(path)  # noqa: PTH116 - a hot path
+    except OSError:
+        return (0, 0, 0)
+    return (found.st_mtime_ns, found.st_size, found.st_ino)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Composed:
+    """A soul, put together and not yet awake."""
+
+    server: Server
+    settings: Settings
+    soul: SoulSource
+
+
+def voices(loaded: Loaded, home: Home) -> list[str]:
+    """Name the providers that the settings ask for, `auto` resolved to the first that is there."""
+    from claudius.providers.choose import choose  # noqa: PLC0415 - probes only where it is asked
+
+    return choose(loaded, home)
+
+
+def provider(loaded: Loaded, home: Home) -> Provider:
+    """Build the chain of voices. Raises: ClaudiusError where the first of them cannot be used."""
+    from claudius.providers.chain import Chain  # noqa: PLC0415 - httpx comes with it
+
+    built: list[Provider] = []
+    for name in voices(loaded, home):
+        module = _load(name, PROVIDERS, "providers")
+        built.append(module.build(loaded, home))
+    return Chain(built, loaded.config.model)
+
+
+async def compose(home: Home, env: Mapping[str, str] | None = None) -> Composed:
+    """Put a soul together for a home, whose lock it then holds. Raises: ClaudiusError; then nothing is left open.
+
+    Without `env` it is this process's own environment, which loses its secrets, so that no child inherits them.
+    """
+    home.create()
+    with ExitStack() as undo:
+        lock = HomeLock(home)
+        undo.callback(lock.release)
+        whole = take_secrets(os.environ) if env is None else dict(env)
+        settings = Settings(home, whole)
+        secrets = tuple(secret.reveal() for secret in settings.loaded.secrets.values())
+        start_log(home.logs, settings.loaded.config.log.level, secrets)
+        clock = wall_clock(whole)
+        soul = SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS))
+        adapters = {name: _load(name, ADAPTERS, "adapters").build(settings.loaded, clock) for name in _networks(settings)}
+        voice = provider(settings.loaded, home)
+        store = SqliteStore(home.database)
+        await store.open()
+        undo.pop_all()
+    mind = Mind(
+        store=store,
+        provider=voice,
+        soul=soul.current,
+        config=settings.current,
+        clock=clock,
+        nonce=lambda: chance_source.token_hex(16),
+        secrets=secrets,
+    )
+    terminal = adapters["terminal"]
+    server = Server(home, lock, mind, adapters, {"chat": terminal.chat}, chance=random.SystemRandom().random)
+    terminal.on_attach(server.wake)
+    return Composed(server=server, settings=settings, soul=soul)
+
+
+def _networks(settings: Settings) -> list[str]:
+    asked = settings.current().adapters
+    names = [name for name in asked if name != "auto"]
+    return names if "terminal" in names else ["terminal", *names]
+
+
+def _load(name: str, registry: Mapping[str, str], key: str) -> Any:
+    try:
+        return importlib.import_module(registry.get(name, name))
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+        if name in registry and not registry[name].startswith(missing):
+            raise ClaudiusError(
+                f"{name} needs the package {missing!r}: run ./setup.sh, or pip install 'claudius-daemon[all]'"
+            ) from error
+        raise BadConfiguration(
+            "config.toml", key, f"there is no {name!r}", f"it is one of {', '.join(registry)}"
+        ) from error

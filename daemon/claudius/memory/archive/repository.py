@@ -1,0 +1,208 @@
+"""The memory directory's own git repository: a handful of commands, shielded from every configuration and hook."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from claudius.memory.archive.stream import REF, TRAILER, Change, fast_import, index_info, read_log, read_marks
+
+LIMIT_S = 30.0
+_LOG_AT_MOST = 2000
+_SHIELD = {
+    "core.hooksPath": "/dev/null",
+    "core.fsmonitor": "false",
+    "core.untrackedCache": "false",
+    "core.attributesFile": "/dev/null",
+    "core.excludesFile": "/dev/null",
+    "core.autocrlf": "false",
+    "core.fsync": "none",
+    "core.pager": "cat",
+    "commit.gpgSign": "false",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "log.showSignature": "false",
+    "safe.directory": "*",
+    "user.name": "Claudius",
+    "user.email": "claudius@localhost",
+}
+
+log = logging.getLogger(__name__)
+
+
+class GitFailed(Exception):
+    """A git command failed."""
+
+
+class GitBusy(GitFailed):
+    """Somebody else works in the repository right now."""
+
+
+class Broken(GitFailed):
+    """The repository cannot be read."""
+
+
+class Repository:
+    """One repository. Every method blocks; all are called from one thread. Raises: GitFailed, OSError."""
+
+    def __init__(self, root: Path) -> None:
+        """Name the working directory; its repository lies in `.git` below it."""
+        self.root = root
+        self.git_dir = root / ".git"
+
+    @staticmethod
+    def is_possible() -> bool:
+        """Tell whether git is installed."""
+        return shutil.which("git") is not None
+
+    def prepare(self, began_s: float) -> None:
+        """Make the repository where there is none, clear locks older than `began_s`, and look at every object.
+
+        Raises: Broken where it cannot be read.
+        """
+        if not self.git_dir.exists():
+            self._git("init", "--quiet", "--initial-branch=main", "--template=")
+        self.clear_locks(before_s=began_s)
+        try:
+            self._git("fsck", "--no-dangling", "--no-progress")
+        except subprocess.TimeoutExpired:
+            log.warning("the archive is too large to be checked in %s s", LIMIT_S)
+        except GitBusy:
+            raise
+        except GitFailed as error:
+            if self.head() is None and not any((self.git_dir / "objects").glob("??")):
+                return  # an empty repository: fsck of some versions complains of the missing HEAD
+            raise Broken(str(error)) from error
+
+    def clear_locks(self, *, before_s: float = float("inf"), after_s: float = 0.0) -> None:
+        """Delete lock files last touched in that span of the wall clock, in seconds."""
+        for lock in self.git_dir.rglob("*.lock"):
+            with suppress(FileNotFoundError):
+                if after_s <= lock.lstat().st_mtime < before_s:
+                    log.warning("a stale lock of git was removed: %s", lock.name)
+                    lock.unlink()
+
+    def head(self) -> str | None:
+        """Return the commit that is checked out, None before the first."""
+        try:
+            return self._git("rev-parse", "--quiet", "--verify", "HEAD^{commit}").strip() or None
+        except GitBusy:
+            raise
+        except GitFailed:
+            return None
+
+    def is_detached(self) -> bool:
+        """Tell whether a commit is checked out instead of a branch."""
+        try:
+            return not self._git("symbolic-ref", "--quiet", "HEAD").strip()
+        except GitFailed:
+            return True
+
+    def known(self) -> dict[int, str]:
+        """Return the newest revisions that the history holds already: revision to commit."""
+        if self.head() is None:
+            return {}
+        form = f"--format=%H %(trailers:key={TRAILER},valueonly,separator=%x20)"
+        return read_log(self._git("log", f"--max-count={_LOG_AT_MOST}", form, "HEAD", "--"))
+
+    def commit(self, changes: Sequence[Change]) -> dict[int, str]:
+        """Commit changes, oldest first, one commit each, and nothing that is not ours; return revision to commit.
+
+        Raises: GitBusy where somebody else committed meanwhile.
+        """
+        before = self.head()
+        with tempfile.TemporaryDirectory(prefix="claudius-") as aside:
+            marks = Path(aside) / "marks"
+            self._git(
+                "fast-import", "--quiet", "--force", "--done", f"--export-marks={marks}", given=fast_import(changes, before)
+            )
+            made = read_marks(marks.read_text("utf-8"))
+        newest = made[changes[-1].revision]
+        moved = f"update HEAD {newest} {before or '0' * 40}\ndelete {REF}\n"
+        try:
+            self._git("update-ref", "-m", "claudius", "--stdin", given=moved.encode())
+        except GitFailed as error:
+            raise GitBusy(str(error)) from error
+        return made
+
+    def refresh_index(self, paths: Sequence[tuple[str, bytes | None]]) -> None:
+        """Tell the index what was committed at these paths, so that nothing of ours looks staged or undone."""
+        self._git("update-index", "--index-info", given=index_info(paths))
+
+    def tidy(self) -> None:
+        """Pack loose objects where there are many."""
+        self._git("-c", "gc.auto=2000", "gc", "--auto", "--quiet")
+
+    def set_aside(self, backups: Path, stamp: str) -> Path:
+        """Move the repository out of the way, as a bundle where its history can be read; return where it went."""
+        backups.mkdir(mode=0o700, parents=True, exist_ok=True)
+        bundle = backups / f"memory-{stamp}.bundle"
+        try:
+            self._git("bundle", "create", "--quiet", str(bundle), "--all")
+            bundle.chmod(0o600)
+        except (GitFailed, OSError, subprocess.TimeoutExpired):
+            bundle.unlink(missing_ok=True)
+        kept = backups / f"memory-{stamp}.git"
+        self.git_dir.rename(kept)
+        if bundle.exists():
+            shutil.rmtree(kept, ignore_errors=True)
+            return bundle
+        return kept
+
+    def _git(self, *args: str, given: bytes = b"") -> str:
+        os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
+        from git import Git  # noqa: PLC0415 - a third of a second, and only where something is archived
+
+        settings = [part for key, value in _SHIELD.items() for part in ("-c", f"{key}={value}")]
+        with tempfile.TemporaryFile() as stdin:
+            stdin.write(given)
+            stdin.seek(0)
+            running = Git(str(self.root)).execute(
+                ["git", *settings, *args],
+                istream=stdin,
+                as_process=True,
+                env=self._environment(),
+                start_new_session=True,
+                umask=0o077,
+            )
+            return _finish(running.proc, args[0])
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            "GIT_DIR": str(self.git_dir),
+            "GIT_WORK_TREE": str(self.root),
+            "GIT_INDEX_FILE": str(self.git_dir / "index"),
+            "GIT_OBJECT_DIRECTORY": str(self.git_dir / "objects"),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": "",
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_CONFIG_COUNT": "0",
+            "GIT_CONFIG_PARAMETERS": "",
+            "GIT_ATTR_NOSYSTEM": "1",
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_EDITOR": "false",
+            "GIT_TRACE": "0",
+            "LC_ALL": "C",
+        }
+
+
+def _finish(process: subprocess.Popen[bytes], command: str) -> str:
+    try:
+        out, err = process.communicate(timeout=LIMIT_S)
+    except subprocess.TimeoutExpired as error:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        raise GitFailed(f"git {command} took longer than {LIMIT_S:g} s") from error
+    if process.returncode == 0:
+        return out.decode("utf-8", "replace")
+    said = " ".join(err.decode("utf-8", "replace").split()) or f"exit {process.returncode}"
+    failed = GitBusy if ".lock': File exists" in said else GitFailed
+    raise failed(f"git {command}: {said}")

@@ -1,0 +1,77 @@
+"""What `git fast-import` is fed: one commit a revision, whose message is its change note. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+TRAILER = "Claudius-Revision"
+REF = "refs/claudius/archive"
+_CLAUDIUS = "Claudius <claudius@localhost>"
+_OWNER = "owner <owner@localhost>"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One revision as a commit: the files that it removes and those that it writes, by path below the repository."""
+
+    revision: int
+    at: datetime
+    note: str
+    author: str
+    turn: str | None
+    removed: tuple[str, ...] = ()
+    written: tuple[tuple[str, bytes], ...] = ()
+
+
+def fast_import(changes: Iterable[Change], parent: str | None) -> bytes:
+    """Write the changes as one stream on top of `parent`, oldest first, each commit marked with its revision. Pure."""
+    parts = ["feature done\n", f"reset {REF}\n", f"from {parent}\n" if parent else "", "\n"]
+    stream = ["".join(parts).encode()]
+    stream += (_commit(change) for change in changes)
+    return b"".join([*stream, b"done\n"])
+
+
+def index_info(paths: Iterable[tuple[str, bytes | None]]) -> bytes:
+    """Write what `git update-index --index-info` takes; content None removes the path. Pure."""
+    lines = (
+        f"0 {'0' * 40}\t{path}\n" if content is None else f"100644 {blob_id(content)}\t{path}\n" for path, content in paths
+    )
+    return "".join(lines).encode()
+
+
+def blob_id(content: bytes) -> str:
+    """Return the name that git gives this content. Pure."""
+    return hashlib.sha1(b"blob %d\0%s" % (len(content), content), usedforsecurity=False).hexdigest()
+
+
+def read_marks(text: str) -> dict[int, str]:
+    """Read what `--export-marks` wrote: revision to commit. Pure."""
+    return {int(mark.removeprefix(":")): commit for mark, commit in (line.split() for line in text.splitlines())}
+
+
+def read_log(text: str) -> dict[int, str]:
+    """Read `COMMIT REVISION` lines; commits of others have no revision. Pure."""
+    pairs: Sequence[list[str]] = [line.split() for line in text.splitlines()]
+    return {int(pair[1]): pair[0] for pair in pairs if len(pair) == 2 and pair[1].isdecimal()}
+
+
+def _commit(change: Change) -> bytes:
+    instant = f"{int(change.at.timestamp())} +0000"
+    author = _CLAUDIUS if change.author == "turn" else _OWNER
+    head = f"commit {REF}\nmark :{change.revision}\nauthor {author} {instant}\ncommitter {_CLAUDIUS} {instant}\n"
+    removed = "".join(f"D {path}\n" for path in change.removed)
+    written = b"".join(f"M 100644 inline {path}\n".encode() + _data(content) for path, content in change.written)
+    return head.encode() + _data(_message(change).encode()) + removed.encode() + written + b"\n"
+
+
+def _message(change: Change) -> str:
+    note = " ".join(change.note.split()) or "updated"
+    turn = f"Turn: {change.turn}\n" if change.turn else ""
+    return f"{note}\n\n{turn}{TRAILER}: {change.revision}\n"
+
+
+def _data(content: bytes) -> bytes:
+    return b"data %d\n%s\n" % (len(content), content)

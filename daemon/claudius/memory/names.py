@@ -1,0 +1,38 @@
+"""Where a portrait lies below the memory directory: names that no person's text can lead astray. Pure."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import unicodedata
+from pathlib import PurePosixPath
+
+USERS = "users"
+SOUL_STATE = "soul_state.md"
+_SLUG_CHARS = 40
+_ID_CHARS = 12
+"""Of base32: 60 bits of a SHA-256, so that two of a million ids are alike with a chance below 10⁻⁶."""
+
+
+def slug(text: str) -> str:
+    """Return what is readable of a name in at most 40 of `a-z 0-9 -`, never with a hyphen at either end. Pure."""
+    plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text)).casefold()
+    marked = "".join(char for char in plain if not unicodedata.combining(char))
+    return re.sub(r"[^a-z0-9]+", "-", marked).strip("-")[:_SLUG_CHARS].strip("-")
+
+
+def short_id(text: str) -> str:
+    """Return 12 characters that stand for this very text. Pure."""
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+    return base64.b32encode(digest)[:_ID_CHARS].decode().lower()
+
+
+def person_folder(person: str, name: str) -> str:
+    """Return one person's folder: a readable part that may change with the name, and an id that never does. Pure."""
+    return f"{slug(name) or 'person'}-{short_id(person)}"
+
+
+def model_path(person: str, name: str, audience: str) -> PurePosixPath:
+    """Return the file of one person's portrait in one audience, relative to the memory directory. Pure."""
+    return PurePosixPath(USERS, person_folder(person, name), f"{slug(audience) or 'audience'}-{short_id(audience)}.md")

@@ -1,0 +1,96 @@
+"""Verified copies of the database: made, checked, and only then called backups."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import quote
+
+from claudius.errors import StoreCorrupt
+from claudius.memory.sqlite.connection import APPLICATION_ID, open_reader, private_files
+
+PATTERN = "claudius-*.db"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backup:
+    """One verified copy."""
+
+    path: Path
+    bytes: int
+    checks: Mapping[str, bool]
+
+    @property
+    def is_verified(self) -> bool:
+        """Every check held."""
+        return all(self.checks.values())
+
+
+def backups_of(database: Path) -> Path:
+    """Return where a home keeps the backups of its database. Pure."""
+    return database.parent.parent / "backups"
+
+
+def newest_backup(directory: Path) -> Path | None:
+    """Return the newest verified backup. A copy bears its final name only once it has been verified."""
+    return max(directory.glob(PATTERN), default=None, key=lambda path: path.name)
+
+
+def back_up(database: Path, directory: Path, now: datetime) -> Backup:
+    """Copy the database as it stands, beside whoever writes it, and verify the copy.
+
+    Raises: StoreCorrupt where the copy does not hold what the database holds; sqlite3.Error.
+    """
+    name = f"claudius-{now.astimezone(UTC):%Y%m%dT%H%M%S.%fZ}.db"
+    aside = directory / f".partial-{name}"
+    with private_files(), closing(open_reader(database)) as connection:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        aside.unlink(missing_ok=True)
+        try:
+            connection.execute("BEGIN")
+            counts = row_counts(connection)
+            connection.execute("COMMIT")
+            connection.execute("VACUUM INTO ?", (str(aside),))
+            made = verify(aside, at_least=counts)
+            _refuse_unverified(database, made)
+        except BaseException:
+            aside.unlink(missing_ok=True)
+            raise
+        aside.rename(directory / name)
+    return Backup(path=directory / name, bytes=made.bytes, checks=made.checks)
+
+
+def _refuse_unverified(database: Path, made: Backup) -> None:
+    if not made.is_verified:
+        failed = ", ".join(check for check, ok in made.checks.items() if not ok)
+        raise StoreCorrupt(f"{database}: a backup could not be verified ({failed}); the database was left as it is")
+
+
+def verify(path: Path, *, at_least: Mapping[str, int] | None = None) -> Backup:
+    """Open a copy and check that it is whole, ours, and holds `at_least` so many rows a table."""
+    checks = dict.fromkeys(("opens", "is_ours", "integrity", "foreign_keys", "rows"), False)
+    try:
+        uri = f"file:{quote(str(path))}?mode=ro&immutable=1"
+        with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
+            checks["is_ours"] = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
+            checks["opens"] = True
+            checks["integrity"] = connection.execute("PRAGMA integrity_check(1)").fetchone()[0] == "ok"
+            checks["foreign_keys"] = connection.execute("PRAGMA foreign_key_check").fetchone() is None
+            counts = row_counts(connection)
+            checks["rows"] = all(counts.get(table, -1) >= count for table, count in (at_least or {}).items())
+    except sqlite3.Error:
+        pass
+    return Backup(path=path, bytes=path.stat().st_size if path.exists() else 0, checks=checks)
+
+
+def row_counts(connection: sqlite3.Connection) -> dict[str, int]:
+    """Count the rows of every table."""
+    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+    counts = {}
+    for (table,) in tables.fetchall():
+        counts[table] = connection.execute(f'SELECT count(*) FROM "{table}"').fetchone()[0]  # noqa: S608 - our own names
+    return counts

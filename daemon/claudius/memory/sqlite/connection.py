@@ -1,0 +1,92 @@
+"""How the database file is opened: privately, durably, and never by other means than SQLite."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from claudius.home import FILE_MODE
+
+APPLICATION_ID = 0x436C6475
+"""`Cldu`, in the file's header: this database is ours."""
+
+BUSY_MS = 5000
+_CACHE_KIB = 16 * 1024
+_STATEMENTS = 256
+_umask = threading.RLock()
+
+
+@contextmanager
+def private_files() -> Iterator[None]:
+    """Let every file that is made meanwhile be the owner's alone, whatever the process's umask is."""
+    with _umask:
+        before = os.umask(0o077)
+        try:
+            yield
+        finally:
+            os.umask(before)
+
+
+def open_writer(path: Path) -> sqlite3.Connection:
+    """Open an existing database for writing. Raises: sqlite3.Error."""
+    with private_files():
+        connection = _connect(path, "rw")
+        try:
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute("PRAGMA secure_delete = ON")
+            connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+            connection.execute(
+                "BEGIN IMMEDIATE"
+            )  # makes -wal and -shm now, under our umask, and finds out if it may write
+            connection.execute("ROLLBACK")
+        except BaseException:
+            connection.close()
+            raise
+    tighten(path)
+    return connection
+
+
+def open_reader(path: Path) -> sqlite3.Connection:
+    """Open an existing database for reading, beside whoever writes it. Raises: sqlite3.Error."""
+    with private_files():
+        connection = _connect(path, "ro")
+        try:
+            connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+            connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def siblings(path: Path) -> tuple[Path, Path]:
+    """Return the paths of the write-ahead log and of its index. Pure."""
+    return path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm")
+
+
+def tighten(path: Path) -> None:
+    """Take every right of others from the database's files."""
+    for file in (path, *siblings(path)):
+        try:
+            if file.stat().st_mode & 0o077:
+                file.chmod(FILE_MODE)
+        except FileNotFoundError:
+            continue
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        f"file:{quote(str(path))}?mode={mode}",
+        uri=True,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=_STATEMENTS,
+    )
+    connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+    return connection

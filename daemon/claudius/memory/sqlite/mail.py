@@ -1,0 +1,105 @@
+"""The life of an inbox row and of an outbox row, one function a step. Each runs inside a transaction of the writer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from claudius.intent import Call, Utterance
+from claudius.memory.sqlite.queries import Database
+from claudius.memory.sqlite.rows import call_row, dump, perception_json, stamp, utterance_row
+from claudius.memory.store import turn_of
+from claudius.perception import Origin, Perception
+from claudius.prompt import valid
+
+
+def open_boot(db: Database, boot: str, now: datetime) -> tuple[tuple[str, ...], bool]:
+    """Begin a process's time. Return the conversations with unfinished rows, and whether the last stop was clean."""
+    last = db.one("boot_last")
+    db.run("boot_open", boot=boot, now=stamp(now))
+    db.run("inbox_void_leases", boot=boot)
+    db.run("outbox_void_leases", boot=boot)
+    return tuple(conversation for conversation, _ in db.all("waiting")), last is None or bool(last[1])
+
+
+def accept(db: Database, perceptions: Sequence[Perception], now: datetime) -> tuple[bool, ...]:
+    """WRITE 1: keep what was heard; True where it is new."""
+    at = stamp(now)
+    return tuple(_accept_one(db, perception, at) for perception in perceptions)
+
+
+def _accept_one(db: Database, perception: Perception, at: str) -> bool:
+    new = db.change(
+        "accept",
+        key=perception.key,
+        conversation=perception.conversation,
+        position=perception.position,
+        kind=perception.kind,
+        owes=perception.owes,
+        person=perception.person,
+        payload=perception_json(perception),
+        now=at,
+        turn=turn_of(perception.key),
+    )
+    if new and perception.person and perception.origin is Origin.EXTERNAL:
+        db.run("person_heard", person=perception.person, name=valid(perception.name), is_bot=perception.is_bot, now=at)
+    return bool(new)
+
+
+def take(db: Database, seq: int, inputs: Mapping[str, str], now: datetime, boot: str) -> None:
+    """Count one attempt of this boot, and keep what the run began with."""
+    db.run("take", seq=seq, inputs=dump(dict(inputs)), now=stamp(now), boot=boot)
+
+
+def keep_call(db: Database, turn: str, call: Call) -> None:
+    """Keep a finished model call of an unfinished turn."""
+    whose = db.one("call_whose", turn=turn)
+    if whose is None:
+        return
+    conversation, person, at = whose
+    db.run("call_keep", **call_row(turn, call, at, conversation, person))
+    db.run("thought", turn=turn)
+
+
+def say(db: Database, utterance: Utterance, at: datetime, boot: str) -> None:
+    """Queue one part; the first of a turn is taken at once, so that no further write is paid before it is sent."""
+    is_first = utterance.part == 0
+    db.run(
+        "say",
+        **utterance_row(utterance),
+        state="taken" if is_first else "pending",
+        boot=boot if is_first else None,
+        attempts=int(is_first),
+        at=stamp(at),
+    )
+
+
+def open_stream(db: Database, utterance: Utterance, now: datetime, boot: str) -> None:
+    """Keep that a part is being shown, before its first character is."""
+    values = utterance_row(utterance)
+    del values["body"]
+    db.run("stream_open", **values, boot=boot, at=stamp(now))
+
+
+def settle(db: Database, key: str, receipt: str, now: datetime, boot: str) -> None:
+    """WRITE 3: a part is visible; take the next, or settle what the turn answers."""
+    settled = db.run("settle_part", key=key, receipt=receipt, now=stamp(now)).fetchone()
+    if settled is None:
+        return
+    turn, part = settled
+    db.run("take_next_part", turn=turn, part=part, boot=boot)
+    unsettled = db.one("unsettled_parts", turn=turn)
+    if unsettled == (0,):
+        db.run("settle_turn", turn=turn, now=stamp(now))
+
+
+def give_up(db: Database, key: str, reason: str) -> None:
+    """A part can never be delivered: it, the later parts and what they answer are dead; memory keeps what was heard."""
+    found = db.one("part_state", key=key)
+    if found is None or found[2] in ("sent", "dead"):
+        return
+    turn, part, *_ = found
+    db.run("dead_parts", turn=turn, part=part, reason=reason)
+    db.run("dead_turn", turn=turn, reason=reason)
+    said = "".join(body for (body,) in db.all("said_of_turn", turn=turn))
+    db.run("unsay", turn=turn, said=said)

@@ -1,0 +1,101 @@
+"""What the owner's hand changes, who can see what, and what git does not hold yet. Inside a writer's transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+from claudius.errors import StoreError
+from claudius.intent import ModelVersion, StateChange
+from claudius.memory.sqlite.queries import Database
+from claudius.memory.sqlite.rows import stamp
+from claudius.memory.sqlite.turns import write_model, write_state
+from claudius.memory.user_models import joined, state_document
+
+
+def know_members(db: Database, audience: str, persons: Sequence[str] | None, now: datetime) -> None:
+    """Replace the members of a shared audience; None forgets them."""
+    db.run("audience_emptied", audience=audience)
+    if persons is None:
+        db.run("audience_forgotten", audience=audience)
+        return
+    db.run("audience_known", audience=audience, now=stamp(now))
+    db.each("audience_joined", ({"audience": audience, "person": person} for person in persons))
+
+
+def set_state(db: Database, key: str, value: str, audience: str, now: datetime) -> None:
+    """Set one value of the soul's state."""
+    change = StateChange(key=key, value=value, audience=audience)
+    write_state(db, (change,), stamp(now), author="owner", turn=None, note=f"soul state: {key}, by the owner")
+
+
+def set_model(
+    db: Database,
+    person: str,
+    audience: str,
+    markdown: str,
+    note: str,
+    author: Literal["owner", "revert"],
+    now: datetime,
+) -> int:
+    """Write the next version of a user model; return its number."""
+    person = canonical(db, person)
+    newest = db.one("model_newest", person=person, audience=audience)
+    version = (newest[0] if newest else 0) + 1
+    model = ModelVersion(person=person, audience=audience, version=version, markdown=markdown, note=note, author=author)
+    write_model(db, model, stamp(now), None)
+    return version
+
+
+def canonical(db: Database, person: str) -> str:
+    """Return the id that stands for all ids of a person."""
+    row = db.one("canonical", person=person)
+    return str(row[0]) if row else person
+
+
+def link(db: Database, person: str, other: str) -> None:
+    """Make `other` an id of `person`; their portraits become one. Raises: StoreError."""
+    for one in (person, other):
+        if db.one("person_known", person=one) is None:
+            raise StoreError(f"{one} is not known: `claudius users list` shows who is")
+    kept, gone = canonical(db, person), canonical(db, other)
+    if kept == gone:
+        raise StoreError(f"{person} and {other} are one person already")
+    db.run("link_moved", canonical=kept, other=gone)
+    db.run("link_new", person=gone, canonical=kept)
+    for one in (kept, gone):
+        db.run("audiences_relinked", person=one)
+    for (audience,) in db.all("models_own", person=gone):
+        _adopt(db, kept, gone, audience)
+
+
+def _adopt(db: Database, kept: str, gone: str, audience: str) -> None:
+    mine = db.one("model_newest", person=kept, audience=audience)
+    theirs = db.one("model_newest", person=gone, audience=audience)
+    if mine is None:
+        db.run("model_adopt", canonical=kept, other=gone, audience=audience)
+        return
+    if theirs is None:
+        return
+    at = db.one("model_instant", person=gone, audience=audience)
+    db.run("model_retire", person=gone, audience=audience)
+    model = ModelVersion(
+        person=kept,
+        audience=audience,
+        version=mine[0] + 1,
+        markdown=joined(mine[1], theirs[1]),
+        note=f"linked {gone}",
+        author="owner",
+        suspect=bool(mine[2] or theirs[2]),
+    )
+    write_model(db, model, at[0] if at else "", None)
+
+
+def unarchived(db: Database, limit: int) -> Sequence[Mapping[str, Any]]:
+    """Return the oldest revisions that git does not hold, each with the whole text of its document."""
+    rows = db.dicts("unarchived", most=limit)
+    for row in rows:
+        if row["document"] == "soul_state":
+            row["markdown"] = state_document(db.all("state_as_of", revision=row["id"]))
+    return rows

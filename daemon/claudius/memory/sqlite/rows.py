@@ -1,0 +1,178 @@
+"""The nouns as rows and back: instants, JSON, perceptions, calls, deliveries. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from claudius.intent import Call, Utterance
+from claudius.memory.sqlite.queries import Row
+from claudius.memory.store import Delivery, Pending, turn_of
+from claudius.perception import Perception
+from claudius.prompt import valid
+from claudius.provider import Usage
+
+_PERCEPTION = msgspec.json.Decoder(Perception)
+
+
+def stamp(at: datetime) -> str:
+    """Write an aware instant as UTC text that sorts as it is: `2026-01-01T00:00:00.000000Z`. Pure."""
+    return at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+
+def instant(text: str) -> datetime:
+    """Read what `stamp` wrote, as an aware UTC datetime. Pure."""
+    return datetime.fromisoformat(text)
+
+
+def maybe_instant(text: str | None) -> datetime | None:
+    """Read an instant that may be missing. Pure."""
+    return datetime.fromisoformat(text) if text else None
+
+
+def dump(value: Any) -> str:
+    """Write a value as JSON. Strings must be valid Unicode. Pure."""
+    return msgspec.json.encode(value).decode()
+
+
+def parse(text: str) -> Any:
+    """Read JSON. Pure."""
+    return msgspec.json.decode(text)
+
+
+def mapping(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a plain dict of any mapping, which JSON can hold. Pure."""
+    return dict(value)
+
+
+def perception_json(perception: Perception) -> str:
+    """Write a perception as the inbox keeps it: its words made valid Unicode, nothing else changed. Pure."""
+    try:
+        return dump(perception)
+    except UnicodeEncodeError:
+        return dump(_valid(msgspec.to_builtins(perception)))
+
+
+def perception_of(payload: str) -> Perception:
+    """Read what `perception_json` wrote. Pure."""
+    return _PERCEPTION.decode(payload)
+
+
+def call_row(turn: str, call: Call, at: str, conversation: str, person: str) -> dict[str, Any]:
+    """Return the values of one model call's row. Pure."""
+    usage = call.usage
+    return {
+        "turn": turn,
+        "n": call.n,
+        "at": at,
+        "conversation": conversation,
+        "person": person,
+        "purpose": call.purpose,
+        "request_sha256": call.request_sha256,
+        "response": valid(call.response),
+        "stop_reason": call.stop_reason,
+        "provider": call.provider,
+        "model": call.model,
+        "input_tokens": usage.input_tokens,
+        "cache_read_tokens": usage.cache_read_tokens,
+        "cache_write_tokens": usage.cache_write_tokens,
+        "output_tokens": usage.output_tokens,
+        "cost_usd": usage.cost_usd,
+        "estimated": usage.estimated,
+        "ms": call.ms,
+    }
+
+
+def call_of(row: Row) -> Call:
+    """Read a row of the query `calls`. Pure."""
+    n, purpose, sha256, response, stop_reason, provider, model, *tokens, cost, estimated, ms = row
+    read, cached, written, said = tokens
+    usage = Usage(
+        input_tokens=read,
+        cache_read_tokens=cached,
+        cache_write_tokens=written,
+        output_tokens=said,
+        cost_usd=cost,
+        estimated=bool(estimated),
+    )
+    return Call(
+        n=n,
+        purpose=purpose,
+        request_sha256=sha256,
+        response=response,
+        stop_reason=stop_reason,
+        usage=usage,
+        provider=provider,
+        model=model,
+        ms=ms,
+    )
+
+
+def pending_of(row: Row) -> Pending:
+    """Read a row of the query `oldest`, without its calls. Pure."""
+    seq, payload, state, attempts, boots, not_before, heard_at, inputs = row
+    perception = perception_of(payload)
+    return Pending(
+        seq=seq,
+        perception=perception,
+        turn=turn_of(perception.key),
+        state=state,
+        attempts=attempts,
+        boots=boots,
+        not_before=maybe_instant(not_before),
+        heard_at=instant(heard_at),
+        inputs=parse(inputs),
+    )
+
+
+def utterance_row(utterance: Utterance) -> dict[str, Any]:
+    """Return the values of one part's row, but for its state. Pure."""
+    return {
+        "key": utterance.key,
+        "turn": utterance.turn,
+        "part": utterance.part,
+        "parts": utterance.parts,
+        "conversation": utterance.conversation,
+        "kind": utterance.kind,
+        "body": valid(utterance.body),
+        "verb": utterance.verb,
+        "apology": utterance.apology,
+        "answers": dump(utterance.answers),
+    }
+
+
+def delivery_of(row: Row) -> Delivery:
+    """Read a row of the query `deliveries`. Pure."""
+    key, turn, part, parts, conversation, kind, body, verb, apology, answers, state, attempts, not_before, stream = row
+    utterance = Utterance(
+        key=key,
+        turn=turn,
+        conversation=conversation,
+        body=body,
+        kind=kind,
+        part=part,
+        parts=parts,
+        answers=tuple(parse(answers)),
+        verb=verb,
+        apology=apology,
+    )
+    return Delivery(
+        utterance=utterance,
+        state=state,
+        attempts=attempts,
+        not_before=maybe_instant(not_before),
+        stream_ref=stream,
+    )
+
+
+def _valid(value: Any) -> Any:
+    if isinstance(value, str):
+        return valid(value)
+    if isinstance(value, Mapping):
+        return {valid(key): _valid(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_valid(item) for item in value]
+    return value

@@ -1,0 +1,141 @@
+"""The schema's life: made anew, brought up to date after a verified backup, or refused."""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+from claudius.errors import StoreTooNew
+from claudius.memory.sqlite.backups import back_up, backups_of, newest_backup
+from claudius.memory.sqlite.connection import APPLICATION_ID, open_writer, private_files, siblings
+from claudius.memory.sqlite.trouble import damaged, forbidden, translate
+
+_CHECK_AT_MOST_BYTES = 32 << 20
+"""A file up to this size is checked at every start; a larger one only after an unclean stop."""
+
+
+def load_migrations(directory: Path) -> Mapping[int, str]:
+    """Read the numbered migrations. Raises: ValueError where a number is missing or stands twice."""
+    found: dict[int, str] = {}
+    for file in sorted(directory.glob("*.sql")):
+        match = re.match(r"(\d{4})_\w+\.sql$", file.name)
+        if not match or int(match[1]) != len(found) + 1:
+            raise ValueError(f"{file}: expected a migration number {len(found) + 1:04d}")
+        found[len(found) + 1] = file.read_text("utf-8")
+    return found
+
+
+def open_database(path: Path, migrations: Mapping[int, str], backups: Path) -> sqlite3.Connection:
+    """Open the database for writing, made or migrated where needed, and trusted. Raises: StoreError, typed."""
+    try:
+        if not _exists(path):
+            create_database(path, migrations)
+        connection = open_writer(path)
+    except sqlite3.Error as error:
+        raise translate(error, path) from error
+    except PermissionError as error:
+        raise forbidden(path) from error
+    try:
+        found = check_identity(connection, path, migrations)
+        _check_pages(connection, path)
+        if found < len(migrations):
+            back_up(path, backups, datetime.now(UTC))
+            _migrate(connection, migrations, found)
+    except sqlite3.Error as error:
+        connection.close()
+        raise translate(error, path) from error
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def create_database(path: Path, migrations: Mapping[int, str]) -> None:
+    """Make a new database whole, aside, and move it into place: a crash leaves either none or all of it."""
+    aside = path.with_name(f".new-{path.name}")
+    with private_files():
+        for file in (aside, *siblings(aside)):
+            file.unlink(missing_ok=True)
+        with closing(sqlite3.connect(aside, isolation_level=None)) as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            _migrate(connection, migrations, 0)
+        aside.rename(path)
+        directory = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+
+
+def empty_database(migrations: Mapping[int, str]) -> sqlite3.Connection:
+    """Return a database in memory that holds the schema and nothing else: what a home has before its first day."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    _migrate(connection, migrations, 0)
+    return connection
+
+
+def check_identity(connection: sqlite3.Connection, path: Path, migrations: Mapping[int, str]) -> int:
+    """Return the schema's version. Raises: StoreCorrupt if the file is not ours, StoreTooNew if it is of later days."""
+    application_id: int = connection.execute("PRAGMA application_id").fetchone()[0]
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    if application_id != APPLICATION_ID:
+        raise damaged(path, f"is not a database of Claudius (application id {application_id:#010x})")
+    if version > len(migrations):
+        raise StoreTooNew(
+            f"{path} was written by a later version of Claudius (schema {version}, this one knows {len(migrations)}); "
+            "run that version or a newer one"
+        )
+    return version
+
+
+def check_pages(connection: sqlite3.Connection, path: Path) -> None:
+    """Look at every page of the database. Raises: StoreCorrupt, sqlite3.Error."""
+    first: str = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if first != "ok":
+        raise damaged(path, f"is damaged ({first.splitlines()[-1]})")
+
+
+def _check_pages(connection: sqlite3.Connection, path: Path) -> None:
+    pages: int = connection.execute("PRAGMA page_count").fetchone()[0]
+    size: int = connection.execute("PRAGMA page_size").fetchone()[0]
+    if pages * size <= _CHECK_AT_MOST_BYTES or not _stopped_clean(connection):
+        check_pages(connection, path)
+
+
+def _stopped_clean(connection: sqlite3.Connection) -> bool:
+    has_boots = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'boot'").fetchone()
+    last = connection.execute("SELECT clean FROM boot ORDER BY n DESC LIMIT 1").fetchone() if has_boots else None
+    return last is None or bool(last[0])
+
+
+def _exists(path: Path) -> bool:
+    try:
+        size = path.stat().st_size
+    except FileNotFoundError:
+        if any(file.exists() and file.stat().st_size for file in siblings(path)[:1]):
+            raise damaged(path, "is missing, though its write-ahead log stands there") from None
+        if newest_backup(backups_of(path)):
+            raise damaged(path, "is missing") from None
+        return False
+    if size == 0:
+        raise damaged(path, "is empty (0 bytes)")
+    return True
+
+
+def _migrate(connection: sqlite3.Connection, migrations: Mapping[int, str], found: int) -> None:
+    for number in range(found + 1, len(migrations) + 1):
+        try:
+            connection.executescript(
+                f"BEGIN IMMEDIATE;\n{migrations[number]}\nPRAGMA user_version = {number};\nCOMMIT;"
+            )
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise

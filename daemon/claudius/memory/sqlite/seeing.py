@@ -1,0 +1,85 @@
+"""The audience rule over what stands in the database, for one reading."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from claudius.memory.audience import hearing_audience, is_terminal, joint, sees_everything
+from claudius.memory.sqlite.queries import Database
+from claudius.perception import SELF, Members, Perception, may_show, members_of, private
+
+
+class Seeing:
+    """Who hears one perception's answer, and so what may be shown. Lives as long as one read snapshot."""
+
+    def __init__(self, db: Database, perception: Perception) -> None:
+        """Find the perception's audience."""
+        self._db = db
+        self._members: dict[str, frozenset[str] | None] = {}
+        self.speaker = self.canonical(perception.person) if perception.person else ""
+        self.audience = self._hearing(perception)
+        self.sees_all = self.audience == SELF or sees_everything(self.audience, is_owner=perception.is_owner)
+
+    def canonical(self, person: str) -> str:
+        """Return the id that stands for all ids of a person."""
+        row = self._db.one("canonical", person=person)
+        return str(row[0]) if row else person
+
+    def ids(self, canonical: str) -> list[str]:
+        """Return every id of a person, the canonical one first."""
+        return [canonical, *(person for (person,) in self._db.all("linked", canonical=canonical))]
+
+    def may(self, sources: Iterable[str]) -> bool:
+        """Tell whether what was learned in all of `sources` may be shown here now."""
+        if self.sees_all:
+            return True
+        sources = [source for source in sources if source not in (SELF, self.audience)]
+        if not sources:
+            return True
+        for audience in (self.audience, *sources):
+            self._learn(audience)
+        return may_show(sources, self.audience, self._members)
+
+    def members(self) -> Members:
+        """Return who can see this audience, and each other one that was looked at and may be shown here."""
+        self._learn(self.audience)
+        return {audience: known for audience, known in self._members.items() if self.may((audience,))}
+
+    def audiences(self) -> list[str]:
+        """Return every audience whose learning may be shown here: what one of those present can see, by the rule."""
+        self._learn(self.audience)
+        found = {SELF: None, self.audience: None}
+        present = members_of(self.audience, self._members)
+        if present:
+            for person in self.ids(min(present)):
+                found[private(person)] = None
+                found |= dict.fromkeys(audience for (audience,) in self._db.all("audiences_of", person=person))
+        return [audience for audience in found if self.may((audience,))]
+
+    def _hearing(self, perception: Perception) -> str:
+        conversation, carried = perception.conversation, perception.audience
+        if not is_terminal(conversation) or not carried.startswith(private("")):
+            return carried
+        together = joint(conversation)
+        speakers = (self._known(together) or frozenset()) | ({self.speaker} if self.speaker else set())
+        self._members[together] = speakers
+        return hearing_audience(conversation, carried, speakers)
+
+    def _learn(self, audience: str) -> None:
+        if audience in self._members or audience == SELF:
+            return
+        if audience.startswith(private("")):
+            self._members[audience] = frozenset({self.canonical(audience.removeprefix(private("")))})
+        else:
+            self._members[audience] = self._known(audience)
+
+    def _known(self, audience: str) -> frozenset[str] | None:
+        if self._db.one("audience_revision", audience=audience) is None:
+            return None
+        return frozenset(person for (person,) in self._db.all("audience_members", audience=audience))
+
+
+def json_list(values: Iterable[str]) -> str:
+    """Write strings as the JSON list that `json_each` takes. Pure."""
+    return json.dumps(list(values))

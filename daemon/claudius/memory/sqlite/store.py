@@ -1,0 +1,249 @@
+"""`SqliteStore`: one file, one writer thread with group commit, one reader in the event loop's thread."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from claudius.errors import StoreError
+from claudius.home import shipped
+from claudius.intent import Call, Intent, Utterance
+from claudius.memory.sqlite import mail, owner, turns
+from claudius.memory.sqlite.backups import backups_of
+from claudius.memory.sqlite.connection import open_reader
+from claudius.memory.sqlite.queries import Database, load_queries
+from claudius.memory.sqlite.recall import recall
+from claudius.memory.sqlite.rows import call_of, delivery_of, pending_of, stamp
+from claudius.memory.sqlite.schema import load_migrations, open_database
+from claudius.memory.sqlite.trouble import translate
+from claudius.memory.sqlite.writer import Writer
+from claudius.memory.store import Delivery, Pending, RecallLimits, Waiting
+from claudius.perception import Perception
+from claudius.recollection import Recollection, Summary
+
+T = TypeVar("T")
+
+_DEFAULT_TTL_HOURS = 72.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    writer: Writer
+    reader: Database
+
+
+class SqliteStore:
+    """The store of one process that takes turns, or of an owner's edit beside it. `open` or `start` it, `close` it."""
+
+    def __init__(
+        self, path: Path, *, backups: Path | None = None, memory: Path | None = None, linger_s: float = 0.2
+    ) -> None:
+        """Name the file; nothing is opened yet.
+
+        `backups` takes the copy before a migration (by default the home's); `memory` holds schema and queries (by
+        default the shipped ones); a write that nobody waits for stays unwritten for `linger_s` seconds at most.
+        """
+        self._path = path
+        self._backups = backups or backups_of(path)
+        self._memory = memory or shipped("memory")
+        self._linger_s = linger_s
+        self._boot = ""
+        self._ttl_hours = _DEFAULT_TTL_HOURS
+        self._opened: _Opened | None = None
+
+    # -- life --------------------------------------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Open the file, made or migrated where needed. Begins no boot: that is `start`, for whoever takes turns.
+
+        Raises: StoreCorrupt, StoreTooNew, StoreFull, StoreError.
+        """
+        if self._opened is not None:
+            return
+        queries = load_queries(self._memory / "queries")
+        connection = open_database(self._path, load_migrations(self._memory / "schema"), self._backups)
+        try:
+            reader = Database(open_reader(self._path), queries)
+        except sqlite3.Error as error:
+            connection.close()
+            raise translate(error, self._path) from error
+        writer = Writer(Database(connection, queries), partial(translate, path=self._path), self._linger_s)
+        self._opened = _Opened(writer, reader)
+
+    async def start(self, boot: str, now: datetime) -> Waiting:
+        """Open a new boot and report what is unfinished."""
+        await self.open()
+        self._boot = boot
+        conversations, was_clean = await self._write(lambda db: mail.open_boot(db, boot, now))
+        return Waiting(conversations=conversations, was_clean=was_clean)
+
+    async def close(self, *, clean: bool) -> None:
+        """Write what is queued; `clean` records a stop in good order; close."""
+        if self._opened is None:
+            return
+        opened, boot = self._opened, self._boot
+        try:
+            if clean and boot:
+                await opened.writer.write(lambda db: db.change("boot_clean", boot=boot))
+        finally:
+            self._opened = None
+            opened.reader.connection.close()
+            await opened.writer.stop()
+
+    # -- hearing -----------------------------------------------------------------------------------------------------
+
+    async def accept(self, perceptions: Sequence[Perception], now: datetime) -> tuple[bool, ...]:
+        """Make perceptions durable, in one transaction; True where new: WRITE 1."""
+        return await self._write(lambda db: mail.accept(db, perceptions, now))
+
+    async def oldest(self, conversation: str) -> Pending | None:
+        """Return the unfinished perception with the lowest position, finished calls of it included."""
+        await self._writer().flush()
+        with self._snapshot() as db:
+            row = db.one("oldest", conversation=conversation)
+            if row is None:
+                return None
+            pending = pending_of(row)
+            calls = tuple(call_of(call) for call in db.all("calls", turn=pending.turn)) if pending.attempts else ()
+        return replace(pending, calls=calls) if calls else pending
+
+    def take(self, seq: int, inputs: Mapping[str, str], now: datetime) -> None:
+        """Count one attempt of this boot at a perception and keep the run's inputs. Not awaited."""
+        boot = self._boot
+        self._writer().later(lambda db: mail.take(db, seq, inputs, now, boot))
+
+    async def postpone(self, seq: int, not_before: datetime, reason: str) -> None:
+        """Put a taken perception back to pending until `not_before`."""
+        await self._write(lambda db: db.change("postpone", seq=seq, not_before=stamp(not_before), reason=reason))
+
+    async def withdraw(self, seq: int, reason: str) -> None:
+        """Settle a perception that nobody needs an answer to any more."""
+        await self._write(lambda db: db.change("withdraw", seq=seq, reason=reason))
+
+    def keep_call(self, turn: str, call: Call) -> None:
+        """Keep one finished model call of an unfinished turn. Not awaited."""
+        self._writer().later(lambda db: mail.keep_call(db, turn, call))
+
+    # -- thinking ----------------------------------------------------------------------------------------------------
+
+    async def recall(self, pending: Pending, *, nonce: str, now: datetime, limits: RecallLimits) -> Recollection:
+        """Read everything that the turn may know, in one read snapshot, filtered by the audience rule."""
+        self._ttl_hours = limits.ttl_hours
+        with self._snapshot() as db:
+            return recall(db, pending, nonce=nonce, now=now, limits=limits)
+
+    async def commit(self, intent: Intent) -> None:
+        """Apply a turn: WRITE 2. Raises: StaleTurn."""
+        let_go, boot = intent.at - timedelta(hours=self._ttl_hours), self._boot
+        await self._write(lambda db: turns.commit(db, intent, let_go, boot))
+
+    async def fold(self, conversation: str, turn: str, summary: Summary, calls: Sequence[Call], now: datetime) -> None:
+        """Replace a conversation's summary while it is idle; turns up to `summary.upto` leave the history."""
+        let_go = now - timedelta(hours=self._ttl_hours)
+        await self._write(lambda db: turns.fold(db, conversation, summary, now, let_go))
+        for call in calls:
+            self.keep_call(turn, call)
+
+    async def open_stream(self, utterance: Utterance, now: datetime) -> None:
+        """Insert a part's outbox row as `taken` with an empty body, before its first character is shown."""
+        boot = self._boot
+        await self._write(lambda db: mail.open_stream(db, utterance, now, boot))
+
+    # -- speaking ----------------------------------------------------------------------------------------------------
+
+    async def deliveries(self, conversation: str) -> tuple[Delivery, ...]:
+        """Return the committed parts that are not yet sent or dead, in order of turn and part."""
+        with self._snapshot() as db:
+            return tuple(delivery_of(row) for row in db.all("deliveries", conversation=conversation))
+
+    async def attempt(self, key: str) -> None:
+        """Mark a part `taken`, durable before its first byte leaves. A part that already is costs no write."""
+        with self._snapshot() as db:
+            found = db.one("part_state", key=key)
+        if found is None or found[2] in ("pending", "unknown_after_send"):
+            boot = self._boot
+            await self._write(lambda db: db.change("attempt", key=key, boot=boot))
+
+    async def settle(self, key: str, receipt: str, now: datetime) -> None:
+        """Mark a part sent: WRITE 3. The same transaction takes the turn's next part, or settles its inbox rows."""
+        boot = self._boot
+        await self._write(lambda db: mail.settle(db, key, receipt, now, boot))
+
+    async def delay(self, key: str, not_before: datetime | None, reason: str, *, unknown: bool = False) -> None:
+        """Put a part back to pending (definitely not delivered) or, where `unknown`, to unknown_after_send."""
+        state = "unknown_after_send" if unknown else "pending"
+        until = stamp(not_before) if not_before else None
+        await self._write(lambda db: db.change("delay", key=key, state=state, not_before=until, reason=reason))
+
+    async def undeliverable(self, key: str, reason: str) -> None:
+        """Give a part up: it, the turn's later parts and its inbox rows become dead, with the reason."""
+        await self._write(lambda db: mail.give_up(db, key, reason))
+
+    # -- spending ----------------------------------------------------------------------------------------------------
+
+    async def spent_since(self, since: datetime) -> float:
+        """Return the dollars of all calls since then."""
+        with self._snapshot() as db:
+            row = db.one("spent_since", since=stamp(since))
+        return float(row[0]) if row else 0.0
+
+    # -- the owner's hand, and the archive ---------------------------------------------------------------------------
+
+    async def know_members(self, audience: str, persons: Sequence[str] | None, now: datetime) -> None:
+        """Record who can see a shared audience now; None = it is not known any more."""
+        await self._write(lambda db: owner.know_members(db, audience, persons, now))
+
+    async def set_state(self, key: str, value: str, audience: str, now: datetime) -> None:
+        """Set one soul-state value by hand."""
+        await self._write(lambda db: owner.set_state(db, key, value, audience, now))
+
+    async def set_model(
+        self, person: str, audience: str, markdown: str, note: str, author: Literal["owner", "revert"], now: datetime
+    ) -> int:
+        """Write a new version of one user model by hand; return its number."""
+        return await self._write(lambda db: owner.set_model(db, person, audience, markdown, note, author, now))
+
+    async def link(self, person: str, other: str) -> None:
+        """Make two ids one person. Raises: StoreError where either is unknown or they are one already."""
+        await self._write(lambda db: owner.link(db, person, other))
+
+    async def unarchived(self, limit: int) -> Sequence[Mapping[str, Any]]:
+        """Return versions that git does not hold yet, oldest first."""
+        with self._snapshot() as db:
+            return owner.unarchived(db, limit)
+
+    async def archived(self, ids: Sequence[int], commit: str) -> None:
+        """Record that git holds these versions."""
+        rows = [{"id": one, "git_commit": commit} for one in ids]
+        await self._write(lambda db: db.each("archived", rows))
+
+    # -- hands -------------------------------------------------------------------------------------------------------
+
+    def _writer(self) -> Writer:
+        return self._open_now().writer
+
+    async def _write(self, run: Callable[[Database], T]) -> T:
+        return await self._open_now().writer.write(run)
+
+    def _open_now(self) -> _Opened:
+        if self._opened is None:
+            raise StoreError(f"{self._path} is not open")
+        return self._opened
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[Database]:
+        reader = self._open_now().reader
+        try:
+            reader.connection.execute("BEGIN")
+            try:
+                yield reader
+            finally:
+                reader.connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise translate(error, self._path) from error

@@ -1,0 +1,68 @@
+"""What SQLite's errors mean to a person: full, read-only, damaged, or busy."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sqlite3
+import stat
+from pathlib import Path
+
+from claudius.errors import StoreCorrupt, StoreError, StoreFull
+from claudius.memory.sqlite.backups import backups_of, newest_backup
+
+_WRITE_FAILED = ("SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_TRUNCATE", "SQLITE_IOERR_FSYNC")
+_FORBIDDEN = ("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")
+_DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR", "SQLITE_FORMAT")
+_NEARLY_FULL_BYTES = 1 << 20
+
+
+def translate(error: sqlite3.Error, path: Path) -> StoreError:
+    """Turn an error of SQLite about the database at `path` into ours, one line each."""
+    name = getattr(error, "sqlite_errorname", "")
+    if name == "SQLITE_FULL" or (name in _WRITE_FAILED and _is_full(path)):
+        return StoreFull(f"{path}: no space left to write to; free some, nothing was accepted meanwhile")
+    if name.startswith(_FORBIDDEN):
+        return forbidden(path)
+    if name.startswith(_DAMAGED):
+        return damaged(path, f"is damaged ({error})")
+    if name.startswith("SQLITE_BUSY"):
+        return StoreError(f"{path} is held by another process for too long; end it and try again")
+    return StoreError(f"{path}: {error}")
+
+
+def damaged(path: Path, what: str) -> StoreCorrupt:
+    """Say that the database cannot be trusted, and which verified backup to restore."""
+    backup = newest_backup(backups_of(path))
+    if backup is None:
+        fix = "there is no backup of it; put the undamaged file back, or move the whole home aside to begin anew"
+    else:
+        fix = f"newest verified backup: {backup}; run: claudius backup restore {backup} --yes"
+    return StoreCorrupt(f"{path} {what}; {fix}")
+
+
+def forbidden(path: Path) -> StoreError:
+    """Say whose the unwritable place is, its mode, and the fix."""
+    for place in (path.parent, path):
+        try:
+            found = place.stat()
+        except OSError as error:
+            return StoreError(f"{place}: {error.strerror}; set CLAUDIUS_HOME to a directory of your own")
+        if not os.access(place, os.W_OK):
+            break
+    mode = stat.S_IMODE(found.st_mode)
+    return StoreError(
+        f"{place} cannot be written (owner {found.st_uid}, mode {mode:04o}): run: chmod u+rwX {place}, "
+        "or mount its file system for writing"
+    )
+
+
+def _is_full(path: Path) -> bool:
+    limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if limit != resource.RLIM_INFINITY:
+        return True
+    try:
+        space = os.statvfs(path.parent)
+    except OSError:
+        return False
+    return space.f_bavail * space.f_frsize < _NEARLY_FULL_BYTES

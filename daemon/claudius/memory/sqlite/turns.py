@@ -1,0 +1,197 @@
+"""WRITE 2: one turn's intent, applied whole inside a transaction of the writer."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from claudius.errors import StaleTurn
+from claudius.intent import Intent, ModelVersion, StateChange
+from claudius.memory.audience import is_terminal, joint
+from claudius.memory.sqlite.mail import say
+from claudius.memory.sqlite.queries import Database
+from claudius.memory.sqlite.rows import call_row, dump, stamp
+from claudius.prompt import valid
+from claudius.recollection import Entry, Summary
+
+
+def commit(db: Database, intent: Intent, let_go: datetime, boot: str) -> None:
+    """Apply a turn; a known one changes nothing. Raises: StaleTurn.
+
+    Where a new summary comes, entries that it holds and that are older than `let_go` are deleted.
+    """
+    if db.one("turn_known", turn=intent.turn):
+        return
+    at = stamp(intent.at)
+    number = _move_conversation(db, intent, at)
+    _answer(db, intent, at)
+    _keep_turn(db, intent, number, at)
+    _learn(db, intent, at)
+    if intent.summary is not None:
+        fold(db, intent.conversation, intent.summary, intent.at, let_go)
+    for utterance in intent.utterances:
+        say(db, utterance, intent.at, boot)
+
+
+def _move_conversation(db: Database, intent: Intent, at: str) -> int:
+    found = db.one("conversation_lock", conversation=intent.conversation)
+    version, turns = (found[0], found[1]) if found else (0, 0)
+    if version != intent.version:
+        raise StaleTurn
+    process = intent.next_process
+    db.run(
+        "conversation_moved" if found else "conversation_new",
+        conversation=intent.conversation,
+        audience=intent.audience,
+        entries=len(intent.entries),
+        process=process.process,
+        previous_process=process.previous_process,
+        params=dump(dict(process.params)),
+        process_memory=dump(dict(process.process_memory)),
+        invocation_count=process.invocation_count,
+        entered_at=stamp(process.entered_at) if process.entered_at else None,
+        history_from=intent.history_from,
+        at=at,
+    )
+    if intent.person:
+        db.run("conversation_spoken", conversation=intent.conversation, person=intent.person)
+        if is_terminal(intent.conversation):
+            join(db, joint(intent.conversation), intent.person, at)
+    return int(turns) + 1
+
+
+def join(db: Database, audience: str, person: str, at: str) -> None:
+    """Record that a person can see an audience. Costs one read where that is known."""
+    if db.one("audience_has", audience=audience, person=person) is None:
+        db.run("audience_known", audience=audience, now=at)
+        db.run("audience_joined", audience=audience, person=person)
+
+
+def _answer(db: Database, intent: Intent, at: str) -> None:
+    state = "committed" if intent.utterances else "settled"
+    for key in intent.answers:
+        settled_at = None if intent.utterances else at
+        if not db.change("answer", key=key, state=state, turn=intent.turn, settled_at=settled_at):
+            raise StaleTurn("what this turn answers was withdrawn or answered meanwhile")
+
+
+def _keep_turn(db: Database, intent: Intent, number: int, at: str) -> None:
+    record = db.run(
+        "record_new",
+        rung=intent.rung,
+        verb=intent.verb,
+        flags=dump(intent.flags),
+        steps=dump(intent.steps),
+        attention=dump(dict(intent.attention)),
+        changes=dump(dict(intent.changes)),
+        thoughts=dump(intent.thoughts),
+        prompt_sha256=intent.prompt_sha256,
+        snapshot=intent.snapshot,
+    ).lastrowid
+    shown = [
+        {"person": s.person, "audience": s.audience, "version": s.version, "writable": s.writable, "pointer": s.pointer}
+        for s in intent.shown
+    ]
+    db.run(
+        "turn_new",
+        conversation=intent.conversation,
+        number=number,
+        turn=intent.turn,
+        at=at,
+        audience=intent.audience,
+        person=intent.person,
+        nonce=intent.nonce,
+        process=intent.process,
+        shown=dump(shown),
+        record=record,
+    )
+    for n, entry in enumerate(intent.entries):
+        place = {"conversation": intent.conversation, "number": number, "n": n, "audience": intent.audience}
+        db.run("entry_new", **place, **_entry_row(entry))
+    for call in intent.calls:
+        db.run("call_keep", **call_row(intent.turn, call, at, intent.conversation, intent.person))
+    for sha256, content in intent.blobs.items():
+        db.run("blob_new", sha256=sha256, content=content)
+
+
+def _entry_row(entry: Entry) -> dict[str, Any]:
+    return {
+        "entry_type": entry.entry_type,
+        "content": valid(entry.content),
+        "at": stamp(entry.at),
+        "verb": entry.verb,
+        "person": entry.person,
+        "name": entry.name and valid(entry.name),
+        "metadata": dump(dict(entry.metadata)) if entry.metadata else None,
+        "position": entry.position,
+    }
+
+
+def _learn(db: Database, intent: Intent, at: str) -> None:
+    if intent.person and intent.name:
+        db.run("person_named", person=intent.person, name=valid(intent.name))
+    if intent.model is not None:
+        write_model(db, intent.model, at, intent.turn)
+    if intent.state:
+        write_state(db, intent.state, at, author="turn", turn=intent.turn, note=_state_note(intent))
+
+
+def _state_note(intent: Intent) -> str:
+    return "soul state: " + ", ".join(change.key for change in intent.state)
+
+
+def write_model(db: Database, model: ModelVersion, at: str, turn: str | None) -> None:
+    """Write the next version of one user model. Raises: StaleTurn where it is not the next."""
+    newest = db.one("model_newest", person=model.person, audience=model.audience)
+    if model.version != (newest[0] if newest else 0) + 1:
+        raise StaleTurn("the user model was changed while this turn was thought")
+    revision = db.run(
+        "revision_new", document="user_model", at=at, author=model.author, note=valid(model.note), turn=turn
+    ).lastrowid
+    db.run("model_retire", person=model.person, audience=model.audience)
+    db.run(
+        "model_new",
+        person=model.person,
+        audience=model.audience,
+        version=model.version,
+        markdown=valid(model.markdown),
+        suspect=model.suspect,
+        revision=revision,
+    )
+
+
+def write_state(
+    db: Database, changes: tuple[StateChange, ...], at: str, *, author: str, turn: str | None, note: str
+) -> None:
+    """Write new values of the soul's state as one revision; values that are in force already make none."""
+    moved = [change for change in changes if _is_new(db, change)]
+    if not moved:
+        return
+    revision = db.run("revision_new", document="soul_state", at=at, author=author, note=note, turn=turn).lastrowid
+    for change in moved:
+        db.run("state_retire", key=change.key, audience=change.audience)
+        db.run(
+            "state_new", key=change.key, audience=change.audience, value=valid(change.value), at=at, revision=revision
+        )
+
+
+def _is_new(db: Database, change: StateChange) -> bool:
+    latest = db.one("state_of_key", key=change.key)
+    return latest is None or (latest[2], latest[3]) != (change.value, change.audience)
+
+
+def fold(db: Database, conversation: str, summary: Summary, now: datetime, let_go: datetime) -> None:
+    """Replace a summary, and delete what it holds and is older than `let_go`. A later summary stays as it is."""
+    new = db.change(
+        "summary_new",
+        conversation=conversation,
+        text=valid(summary.text),
+        sources=dump(summary.sources),
+        upto=summary.upto,
+        nonce=summary.nonce,
+        at=stamp(now),
+    )
+    last = db.one("last_expired", conversation=conversation, upto=summary.upto, before=stamp(let_go)) if new else None
+    if last is not None:
+        fewer = db.change("entries_let_go", conversation=conversation, upto=last[0])
+        db.run("entries_fewer", conversation=conversation, fewer=fewer)

@@ -1,0 +1,158 @@
+"""The one thread that writes: everything queued goes into one transaction, each job in its own savepoint."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import queue
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from claudius.errors import StoreError
+from claudius.memory.sqlite.queries import Database
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Job:
+    run: Callable[[Database], Any]
+    future: asyncio.Future[Any] | None
+    is_last: bool = False
+    result: Any = None
+    error: Exception | None = None
+
+
+class Writer:
+    """A writing life: group commits in one thread until stopped. Jobs run in the order they were given.
+
+    Awaited jobs are committed at once, with everything that is queued by then; the others ride along with the next
+    awaited one, or are committed alone after `linger_s` seconds. The thread begins with the first job.
+    """
+
+    def __init__(self, database: Database, translate: Callable[[sqlite3.Error], StoreError], linger_s: float) -> None:
+        """Own an open database from now on; `translate` makes our errors of SQLite's."""
+        self._database = database
+        self._translate = translate
+        self._linger_s = linger_s
+        self._jobs: queue.SimpleQueue[_Job] = queue.SimpleQueue()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._unwritten = 0
+
+    async def write(self, run: Callable[[Database], T]) -> T:
+        """Run a job and return its result once it is durable. Raises what the job raised, or StoreError."""
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._put(_Job(run, future))
+        return await future
+
+    def later(self, run: Callable[[Database], Any]) -> None:
+        """Queue a job that nobody waits for; its failure is logged."""
+        self._unwritten += 1
+        self._put(_Job(run, None))
+
+    async def flush(self) -> None:
+        """Return once everything that was queued so far is durable; at once where nothing is."""
+        if self._unwritten:
+            await self.write(lambda _: None)
+
+    async def stop(self) -> None:
+        """Commit what is queued, close the database, end the thread."""
+        if self._thread is None:
+            self._database.connection.close()
+            return
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._put(_Job(lambda _: None, future, is_last=True))
+        await future
+        self._thread.join()
+
+    def _put(self, job: _Job) -> None:
+        self._loop = asyncio.get_running_loop()
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._live, name="claudius-store-writer", daemon=True)
+            self._thread.start()
+        self._jobs.put(job)
+
+    def _live(self) -> None:
+        is_last = False
+        while not is_last:
+            batch = self._gather()
+            is_last = any(job.is_last for job in batch)
+            self._commit(batch)
+            if is_last:
+                self._database.connection.close()
+            self._tell(batch)
+
+    def _gather(self) -> list[_Job]:
+        batch = [self._jobs.get()]
+        until = time.monotonic() + self._linger_s
+        while True:
+            try:
+                while True:
+                    batch.append(self._jobs.get_nowait())
+            except queue.Empty:
+                pass
+            wait_s = until - time.monotonic()
+            if wait_s <= 0 or any(job.future for job in batch):
+                return batch
+            try:
+                batch.append(self._jobs.get(timeout=wait_s))
+            except queue.Empty:
+                return batch
+
+    def _commit(self, batch: list[_Job]) -> None:
+        connection = self._database.connection
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            for job in batch:
+                self._run(job)
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            translated = self._translate(error)
+            for job in batch:
+                job.error = job.error or translated
+
+    def _run(self, job: _Job) -> None:
+        connection = self._database.connection
+        connection.execute("SAVEPOINT job")
+        try:
+            job.result = job.run(self._database)
+        except Exception as error:  # it belongs to the one who waits for the job
+            if not connection.in_transaction:  # SQLite gave the whole transaction up: no job of the batch holds
+                raise error if isinstance(error, sqlite3.Error) else sqlite3.OperationalError(str(error)) from error
+            connection.execute("ROLLBACK TO job")
+            job.error = self._translate(error) if isinstance(error, sqlite3.Error) else error
+        connection.execute("RELEASE job")
+
+    def _tell(self, batch: list[_Job]) -> None:
+        assert self._loop is not None  # noqa: S101 - the one who gave the first job set it
+        try:
+            self._loop.call_soon_threadsafe(self._deliver, batch)
+        except RuntimeError:  # the loop is closed: nobody waits any more, what is written is written
+            log.debug("the event loop ended before the writer")
+
+    def _deliver(self, batch: list[_Job]) -> None:
+        for job in batch:
+            if job.future is not None:
+                _answer(job.future, job.result, job.error)
+                continue
+            self._unwritten -= 1
+            if job.error is not None:
+                log.warning("a write that nobody waits for failed: %s", job.error)
+
+
+def _answer(future: asyncio.Future[Any], result: object, error: Exception | None) -> None:
+    if future.done():
+        return
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)

@@ -1,0 +1,49 @@
+"""The text of portraits and of the soul's state, as documents. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+_HEADING = re.compile(r"^## +(.+?) *$", re.MULTILINE)
+
+
+def sections(markdown: str) -> dict[str, str]:
+    """Take a portrait apart at its level-2 headings: heading to body; what stands before the first is under "". Pure.
+
+    A heading that stands twice keeps both bodies, in order, under its first place.
+    """
+    first, *rest = _HEADING.split(markdown)
+    found = {"": first.strip()} if first.strip() else {}
+    for heading, body in zip(rest[::2], rest[1::2], strict=True):
+        found[heading] = "\n\n".join(part for part in (found.get(heading, ""), body.strip()) if part)
+    return found
+
+
+def joined(mine: str, theirs: str) -> str:
+    """Join two portraits of one person: each section of both, the first's words first, nothing said twice. Pure."""
+    merged = sections(mine)
+    by_name = {heading.casefold(): heading for heading in merged}
+    for heading, body in sections(theirs).items():
+        kept = by_name.setdefault(heading.casefold(), heading)
+        old = merged.get(kept, "")
+        if body and body not in old:
+            merged[kept] = f"{old}\n\n{body}" if old else body
+        else:
+            merged.setdefault(kept, old)
+    parts = [f"## {heading}\n{body}".strip() if heading else body for heading, body in merged.items()]
+    return "\n\n".join(parts) + "\n"
+
+
+def state_document(rows: Iterable[Sequence[Any]]) -> str:
+    """Render the soul's state as the markdown that git holds: one heading an audience, one line a key. Pure.
+
+    `rows` are (key, audience, value, instant), in any order. An empty value is the key's default and is left out.
+    """
+    by_audience: dict[str, list[str]] = {}
+    for key, audience, value, at in sorted(rows, key=lambda row: (row[1] != "self", row[1], row[0])):
+        if value:
+            by_audience.setdefault(audience, []).append(f"- {key}: {value} ({at})")
+    parts = [f"## {audience}\n" + "\n".join(lines) for audience, lines in by_audience.items()]
+    return "\n\n".join(["# Soul state", *parts]) + "\n"

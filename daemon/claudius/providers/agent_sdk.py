@@ -1,0 +1,253 @@
+"""Claude through the Agent SDK: a warm client a conversation, so that a turn costs no start; the least recent goes.
+
+The SDK speaks to a child of ours over its own transport interface: its stock one hands the whole environment of the
+daemon to the child and keeps it in the daemon's process group.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from claudius.config import Loaded
+from claudius.errors import Crashed, ProviderError, Unavailable
+from claudius.home import Home
+from claudius.provider import Done, Event, Request
+from claudius.providers import pricing
+from claudius.providers.classify import one_line
+from claudius.providers.claude.child import RSS_LIMIT_BYTES, Child
+from claudius.providers.claude.command import Command, child_env, find, flags
+from claudius.providers.claude.framing import user_message
+from claudius.providers.claude.hearing import Hearing
+from claudius.providers.claude.places import Places
+from claudius.providers.claude.sessions import Sessions
+
+if TYPE_CHECKING:
+    from claude_agent_sdk import ClaudeSDKClient
+
+NAME = "agent_sdk"
+IDLE_S = 900.0
+"""A client that nobody spoke to for so many seconds is closed."""
+
+
+@dataclass(slots=True, eq=False)
+class _Warm:
+    client: ClaudeSDKClient
+    child: Child
+    alarm: asyncio.TimerHandle | None = None
+
+
+class AgentSdk:
+    """The pool of warm clients."""
+
+    name = NAME
+
+    def __init__(self, command: Command, loaded: Loaded, places: Places) -> None:
+        """Start nothing yet."""
+        self.model = loaded.config.claude.model
+        self._command, self._loaded, self._places = command, loaded, places
+        self._pool: Sessions[_Warm] = Sessions(loaded.config.claude.pool)
+        self._running: set[_Warm] = set()
+        self._ending: set[asyncio.Task[None]] = set()
+
+    async def complete(self, request: Request) -> AsyncIterator[Event]:
+        """Stream the reply. Raises: ProviderError."""
+        warm, ended = self._pool.take(request)
+        self._end(ended)
+        if warm and not _is_fit(warm):
+            self._end([warm])
+            warm = None
+        if warm:
+            hearing = Hearing(NAME, request.model or self.model)
+            try:
+                async with aclosing(self._turn(request, warm, hearing, knows_history=True)) as events:
+                    async for event in events:
+                        yield event
+            except Crashed:
+                if hearing.has_spoken:
+                    raise
+            else:
+                return
+        fresh, hearing = await self._start(request), Hearing(NAME, request.model or self.model)
+        async with aclosing(self._turn(request, fresh, hearing, knows_history=False)) as events:
+            async for event in events:
+                yield event
+
+    async def _turn(
+        self, request: Request, warm: _Warm, hearing: Hearing, *, knows_history: bool
+    ) -> AsyncGenerator[Event, None]:
+        if warm.alarm:
+            warm.alarm.cancel()
+        self._running.add(warm)
+        is_kept = False
+        try:
+            async with aclosing(self._heard(request, warm, hearing, knows_history=knows_history)) as events:
+                async for event in events:
+                    if isinstance(event, Done):
+                        is_kept = hearing.is_clean
+                    yield event
+        finally:
+            self._running.discard(warm)
+            if is_kept:
+                self._keep(request, warm)
+            else:
+                self._end([warm])
+
+    async def _heard(
+        self, request: Request, warm: _Warm, hearing: Hearing, *, knows_history: bool
+    ) -> AsyncGenerator[Event, None]:
+        import claude_agent_sdk as sdk  # noqa: PLC0415 - heavy, only where it is asked
+
+        try:
+            await warm.client.query(_one(user_message(request, knows_history=knows_history)))
+            async with aclosing(warm.client.receive_response()) as messages:  # type: ignore[type-var]
+                async for message in messages:
+                    if event := hearing.hear(_as_line(message)):
+                        yield event
+                    if isinstance(event, Done):
+                        return
+        except ProviderError as error:
+            error.provider = NAME
+            raise
+        except sdk.ClaudeSDKError as error:
+            raise Crashed(f"Claude Code ended: {one_line(str(error))}", provider=NAME) from error
+        raise Crashed(f"Claude Code ended without a reply: {one_line(warm.child.complaint)}", provider=NAME)
+
+    async def _start(self, request: Request) -> _Warm:
+        import claude_agent_sdk as sdk  # noqa: PLC0415 - as above
+
+        argv = flags(
+            model=request.model or self.model,
+            system_file=self._places.system_file(request.system),
+            session=("--no-session-persistence",),
+        )
+        env = child_env(self._loaded, os.environ, max_tokens=request.max_tokens)
+        child = await Child.start([self._command.path, *argv], env=env, cwd=self._places.cwd)
+        options = sdk.ClaudeAgentOptions(verbatim_prompts=True, skills=[])
+        client = sdk.ClaudeSDKClient(options, transport=_transport(child))
+        warm = _Warm(client, child)
+        try:
+            await client.connect()
+        except ProviderError:
+            await self._close(warm)
+            raise
+        except sdk.ClaudeSDKError as error:
+            await self._close(warm)
+            raise Crashed(
+                f"Claude Code did not start: {one_line(child.complaint or str(error))}", provider=NAME
+            ) from error
+        except BaseException:
+            await self._close(warm)
+            raise
+        return warm
+
+    def _keep(self, request: Request, warm: _Warm) -> None:
+        self._end(self._pool.keep(request, warm))
+        if self._pool.holds(warm):
+            warm.alarm = asyncio.get_running_loop().call_later(IDLE_S, self._retire, warm)
+
+    def _retire(self, warm: _Warm) -> None:
+        if self._pool.holds(warm):
+            self._pool.drop(warm)
+            self._end([warm])
+
+    def _end(self, ended: Iterable[_Warm]) -> None:
+        """Kill at once; reap behind the caller's back."""
+        for warm in ended:
+            if warm.alarm:
+                warm.alarm.cancel()
+            warm.child.kill()
+            task = asyncio.get_running_loop().create_task(self._close(warm), name=f"claude-end-{warm.child.pid}")
+            self._ending.add(task)
+            task.add_done_callback(self._ending.discard)
+
+    async def _close(self, warm: _Warm) -> None:
+        warm.child.kill()
+        await warm.client.disconnect()
+        await warm.child.end()
+
+    async def aclose(self) -> None:
+        """Kill every client and wait until all are reaped."""
+        self._end([*self._pool.empty(), *self._running])
+        await asyncio.gather(*self._ending)
+
+
+def _is_fit(warm: _Warm) -> bool:
+    return warm.child.is_alive and warm.child.rss_bytes < RSS_LIMIT_BYTES
+
+
+async def _one(message: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+    yield message
+
+
+def _as_line(message: object) -> Mapping[str, Any]:
+    """Bring the SDK's types back to the child's own form, which both transports hear."""
+    import claude_agent_sdk as sdk  # noqa: PLC0415 - as above
+
+    match message:
+        case sdk.StreamEvent():
+            return {"type": "stream_event", "event": message.event, "parent_tool_use_id": message.parent_tool_use_id}
+        case sdk.AssistantMessage():
+            return {"type": "assistant", "error": message.error}
+        case sdk.UserMessage():
+            return {"type": "user"}
+        case sdk.RateLimitEvent():
+            return {"type": "rate_limit_event", "rate_limit_info": message.rate_limit_info.raw}
+        case sdk.ResultMessage():
+            names = ("subtype", "is_error", "result", "errors", "api_error_status", "terminal_reason", "session_id")
+            return {"type": "result", **{name: getattr(message, name) for name in names}}
+    return {}
+
+
+def _transport(child: Child) -> Any:
+    """Let the SDK speak to a child of ours."""
+    from claude_agent_sdk import CLIConnectionError, Transport  # noqa: PLC0415 - as above
+
+    class OurTransport(Transport):
+        """The SDK's interface over a running child; who started the child ends it."""
+
+        async def connect(self) -> None:
+            """The child runs already."""
+
+        async def write(self, data: str) -> None:
+            """Write one line."""
+            try:
+                await child.write(data)
+            except Crashed as error:
+                raise CLIConnectionError(error.message) from error
+
+        def read_messages(self) -> AsyncIterator[dict[str, Any]]:
+            """Read its messages."""
+            return child.lines()
+
+        async def close(self) -> None:
+            """End it without waiting: there is nothing of ours to flush."""
+            child.kill()
+
+        def is_ready(self) -> bool:
+            """Whether it runs."""
+            return child.is_alive
+
+        async def end_input(self) -> None:
+            """Say that nothing more comes."""
+            child.end_input()
+
+    return OurTransport()
+
+
+def build(loaded: Loaded, home: Home) -> AgentSdk:
+    """Find the command. Raises: Unavailable if the SDK or the command is missing or too old."""
+    try:
+        import claude_agent_sdk  # noqa: F401, PLC0415 - heavy, only where it is asked
+    except ImportError as error:
+        raise Unavailable(
+            "the Agent SDK is not installed: pip install 'claudius-daemon[claude]'", provider=NAME
+        ) from error
+    command = find(loaded.config.claude.cli_path)
+    places = Places(home, NAME, os.environ)
+    pricing.warm()
+    return AgentSdk(command, loaded, places)

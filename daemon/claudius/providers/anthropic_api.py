@@ -1,0 +1,282 @@
+"""The Anthropic API: streamed, cached by explicit breakpoints, every failure typed.
+
+What the library leaves to us, and where it is caught: a stream that ends without `message_stop` (no error at all), a
+stall, a drop or broken JSON in mid-stream (raw errors of its HTTP library), an error event inside a 200. It never
+retries: the chain does. Source: spec/chat.md §9.2, spec/performance.md §4.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import AsyncIterator, Iterator
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from claudius.config import Loaded, Model
+from claudius.errors import Cut, ProviderError, TimedOut, Unavailable, Unreachable
+from claudius.home import Home
+from claudius.provider import Done, Event, Request, Role, StopReason, Usage
+from claudius.providers import pricing
+from claudius.providers.classify import by_kind, by_status, message_of, one_line, retry_after_s
+from claudius.providers.reply import LINE_BYTES, Reply
+
+if TYPE_CHECKING:
+    import httpx2
+    from anthropic import APIStatusError, AsyncAnthropic, AsyncStream
+    from anthropic.types import MessageDeltaUsage, RawMessageStreamEvent, TextBlockParam
+    from anthropic.types import Usage as ApiUsage
+
+NAME = "anthropic_api"
+BASE_URL = "https://api.anthropic.com"
+CONNECT_S = 10.0
+OPENING = "(the conversation so far)"
+"""Stands first where history begins with the soul's own words: a user message must come first."""
+
+THINKING: tuple[dict[str, Any], ...] = (
+    {"thinking": {"type": "disabled"}},
+    {"thinking": {"type": "between_tools"}},
+    {"output_config": {"effort": "low"}},
+    {},
+)
+"""From least to most: the soul has a monologue of its own, and thinking would be paid twice and count as reply tokens.
+Models differ in what they accept (Sonnet 5 the first, Sonnet 5.5 the second, Opus 5.5 the third).
+Source: platform.claude.com/docs/en/build-with-claude/thinking."""
+
+_STOP: dict[str | None, StopReason] = {
+    "max_tokens": "max_tokens",
+    "model_context_window_exceeded": "max_tokens",
+    "refusal": "refusal",
+}
+
+log = logging.getLogger(__name__)
+
+
+class AnthropicApi:
+    """The API under one key."""
+
+    name = NAME
+
+    def __init__(self, client: AsyncAnthropic, model: str, *, cache_ttl: str) -> None:
+        """`cache_ttl` is the system part's: `5m` or `1h`."""
+        self.model = model
+        self._client, self._ttl = client, cache_ttl
+        self._rung: dict[str, int] = {}
+
+    async def complete(self, request: Request) -> AsyncIterator[Event]:
+        """Stream the reply. Raises: ProviderError."""
+        import anthropic  # noqa: PLC0415 - over a second of import, paid once, in the daemon
+        import httpx2  # noqa: PLC0415 - what that library stands on
+
+        said = _Said(request.model or self.model)
+        began = False
+        try:
+            stream = await self._open(request)
+            began = True
+            async with stream:
+                async for event in stream:
+                    if delta := said.hear(event):
+                        yield delta
+                    if said.ended or said.reply.is_full:
+                        break
+        except anthropic.APIStatusError as error:
+            raise _status_error(error) from error
+        except (anthropic.APITimeoutError, httpx2.TimeoutException) as error:
+            raise TimedOut("the model's server fell silent", provider=NAME) from error
+        except (anthropic.APIConnectionError, httpx2.HTTPError, httpx2.StreamError) as error:
+            _raise_drop(error, began=began)
+        except ValueError as error:
+            raise Cut("the model's stream is broken: not JSON", provider=NAME) from error
+        yield said.done()
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    async def _open(self, request: Request) -> AsyncStream[RawMessageStreamEvent]:
+        """Ask with as little thinking as the model allows; which that is, only asking tells."""
+        import anthropic  # noqa: PLC0415 - as above
+
+        model = request.model or self.model
+        while True:
+            rung = self._rung.get(model, 0)
+            try:
+                stream: AsyncStream[RawMessageStreamEvent] = await self._client.messages.create(
+                    stream=True, **self._body(request, model), **THINKING[rung]
+                )
+            except anthropic.BadRequestError as error:
+                if "thinking" not in error.message or rung + 1 == len(THINKING):
+                    raise
+                self._rung[model] = rung + 1
+            else:
+                return stream
+
+    def _body(self, request: Request, model: str) -> dict[str, Any]:
+        """Leave out `temperature`: this version of the API refuses it from every model."""
+        from anthropic import omit  # noqa: PLC0415 - as above
+
+        return {
+            "model": model,
+            "max_tokens": request.max_tokens,
+            "system": list(self._system(request)) or omit,
+            "messages": list(messages(request)),
+        }
+
+    def _system(self, request: Request) -> Iterator[TextBlockParam]:
+        if request.system.strip():
+            ttl: Any = self._ttl
+            yield {"type": "text", "text": request.system, "cache_control": {"type": "ephemeral", "ttl": ttl}}
+
+
+def messages(request: Request) -> Iterator[dict[str, Any]]:
+    """Give history and tail in the API's shape. Pure.
+
+    Neighbours of one role become content blocks of one message, so that a longer history never changes the bytes of a
+    shorter one. Breakpoints stand at the end of `history[:cached]` and at the end of the history.
+    """
+    marks = {request.cached - 1, len(request.history) - 1}
+    parts: list[tuple[Role, TextBlockParam]] = []
+    if request.history and request.history[0].role == "assistant":
+        parts.append(("user", {"type": "text", "text": OPENING}))
+    for number, message in enumerate(request.history):
+        if message.content.strip():
+            parts.append((message.role, {"type": "text", "text": message.content}))
+        if number in marks and parts:
+            parts[-1][1]["cache_control"] = {"type": "ephemeral"}
+    parts.append(("user", {"type": "text", "text": request.tail}))
+    for role, group in groupby(parts, key=lambda part: part[0]):
+        yield {"role": role, "content": [block for _, block in group]}
+
+
+class _Said:
+    """One reply as its events arrive."""
+
+    def __init__(self, model: str) -> None:
+        self.reply = Reply()
+        self.ended = False
+        self._model = model
+        self._stop: str | None = None
+        self._usage = Usage()
+        self._write_1h = 0
+
+    def hear(self, event: RawMessageStreamEvent) -> Event | None:
+        """Take one event; text becomes a delta."""
+        match event.type:
+            case "message_start":
+                self._model = event.message.model or self._model
+                self._count(event.message.usage)
+            case "content_block_start" if event.content_block.type not in ("text", "thinking", "redacted_thinking"):
+                name = getattr(event.content_block, "name", event.content_block.type)
+                log.warning("%s: a tool call that was never offered is refused: %s", NAME, one_line(name))
+            case "content_block_delta" if event.delta.type == "text_delta":
+                return self.reply.add(event.delta.text)
+            case "message_delta":
+                self._stop = event.delta.stop_reason
+                self._count(event.usage)
+            case "message_stop":
+                self.ended = True
+        return None
+
+    def _count(self, usage: ApiUsage | MessageDeltaUsage | None) -> None:
+        """Take the newest counts: they are cumulative, and an event may leave out what did not change."""
+        if usage is None:
+            return
+        known = self._usage
+        creation = getattr(usage, "cache_creation", None)
+        self._write_1h = creation.ephemeral_1h_input_tokens if creation else self._write_1h
+        self._usage = Usage(
+            input_tokens=_newest(usage.input_tokens, known.input_tokens),
+            cache_read_tokens=_newest(usage.cache_read_input_tokens, known.cache_read_tokens),
+            cache_write_tokens=_newest(usage.cache_creation_input_tokens, known.cache_write_tokens),
+            output_tokens=_newest(usage.output_tokens, known.output_tokens),
+        )
+
+    def done(self) -> Done:
+        """End the reply. Raises: Cut where the stream ended before it."""
+        if not self.ended and not self.reply.is_full:
+            raise Cut("the model's stream ended before its end", provider=NAME)
+        return Done(
+            text=self.reply.text,
+            usage=pricing.priced(self._usage, self._model, "anthropic", write_1h_tokens=self._write_1h),
+            stop_reason="max_tokens" if self.reply.is_full else _STOP.get(self._stop, "end"),
+            provider=NAME,
+            model=self._model,
+        )
+
+
+def _newest(given: int | None, known: int) -> int:
+    return known if given is None else given
+
+
+def _status_error(error: APIStatusError) -> ProviderError:
+    kind, message = message_of(error.body)
+    if error.status_code == 200:
+        return by_kind(kind, message, provider=NAME)
+    after_s = retry_after_s(error.response.headers, time.time())
+    return by_status(error.status_code, message, provider=NAME, after_s=after_s)
+
+
+def _raise_drop(error: Exception, *, began: bool) -> NoReturn:
+    if began:
+        raise Cut("the model's stream broke off", provider=NAME) from error
+    raise Unreachable(f"the model's server cannot be reached ({type(error).__name__})", provider=NAME) from error
+
+
+def build(loaded: Loaded, home: Home) -> AnthropicApi:
+    """Make the client. Raises: Unavailable without a key or without the library."""
+    del home
+    settings = loaded.config.anthropic
+    key = loaded.secret("ANTHROPIC_API_KEY")
+    if not key:
+        raise Unavailable("no Anthropic API key: set ANTHROPIC_API_KEY in the environment or .env", provider=NAME)
+    try:
+        client = _client(key, settings.base_url or BASE_URL, loaded.config.model)
+    except ImportError as error:
+        raise Unavailable(
+            "the anthropic library is not installed: pip install 'claudius-daemon[api]'", provider=NAME
+        ) from error
+    pricing.warm()
+    return AnthropicApi(client, settings.model, cache_ttl=settings.cache_ttl)
+
+
+def _client(key: str, base_url: str, model: Model) -> AsyncAnthropic:
+    import anthropic  # noqa: PLC0415 - over a second of import, paid once, in the daemon
+    import httpx2  # noqa: PLC0415 - what that library stands on
+
+    silence_s = 2 * max(model.first_byte_s, model.idle_s)
+    http = anthropic.DefaultAsyncHttpxClient(follow_redirects=False, event_hooks={"response": [_bounding()]})
+    return anthropic.AsyncAnthropic(
+        api_key=key,
+        base_url=base_url,
+        max_retries=0,
+        timeout=httpx2.Timeout(silence_s, connect=CONNECT_S),
+        http_client=http,
+    )
+
+
+def _bounding() -> Any:
+    """Make the hook that breaks a body with an endless line: the library would gather it whole, again at each piece."""
+    import httpx2  # noqa: PLC0415 - as above
+
+    class Bounded(httpx2.AsyncByteStream):
+        """A body's pieces, as long as its lines are short enough."""
+
+        def __init__(self, inner: Any) -> None:
+            self._inner = inner
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            length = 0
+            async for piece in self._inner:
+                _, newline, rest = piece.rpartition(b"\n")
+                length = len(rest) if newline else length + len(piece)
+                if length > LINE_BYTES:
+                    raise httpx2.RemoteProtocolError("a line without end")
+                yield piece
+
+        async def aclose(self) -> None:
+            await self._inner.aclose()
+
+    async def bound(response: httpx2.Response) -> None:
+        response.stream = Bounded(response.stream)
+
+    return bound

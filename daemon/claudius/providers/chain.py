@@ -1,0 +1,181 @@
+"""Voices in order: retries on one, then the next; deadlines; and rest for a voice whose account is shut.
+
+    before the first delta   retryable   again, at most `retries` times, then the next voice
+                             never       raised; a shut account rests, so the next call goes to the next voice
+    after the first delta    anything    raised as it is: the caller repairs what was said
+
+Source: spec/reliability.md §7.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing, suppress
+
+from claudius.config import Model
+from claudius.errors import AuthFailed, Cut, ProviderError, SpendLimit, TimedOut, Unavailable
+from claudius.provider import Delta, Done, Event, Provider, Request, Reset
+
+BACKOFF_BASE_S = 0.5
+BACKOFF_CAP_S = 8.0
+PATIENCE_S = 60.0
+"""A Retry-After beyond this counts as down."""
+REST_S = 600.0
+"""How long a voice rests whose account refused us."""
+REHEARSAL = "rehearsal"
+
+log = logging.getLogger(__name__)
+
+_SHUT = (AuthFailed, SpendLimit, Unavailable)
+
+
+class Chain:
+    """The first voice speaks, the others are its fallbacks. Itself a provider.
+
+    The rehearsal voice is asked only where it comes first: nobody is to take it for a model that fell silent.
+    """
+
+    def __init__(
+        self,
+        providers: Sequence[Provider],
+        settings: Model,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        """`clock` gives seconds of any origin, `chance` numbers in [0, 1) for the jitter."""
+        if not providers:
+            raise ValueError("a chain needs a provider")
+        self.providers = tuple(providers)
+        self.name, self.model = providers[0].name, providers[0].model
+        self._settings, self._clock, self._sleep, self._chance = settings, clock, sleep, chance
+        self._resting: dict[int, tuple[float, ProviderError]] = {}
+
+    async def complete(self, request: Request) -> AsyncIterator[Event]:
+        """Stream the reply of the first voice that gives one. Raises: ProviderError, of the last voice asked."""
+        failed: ProviderError | None = None
+        for number, provider in enumerate(self.providers):
+            if number and provider.name == REHEARSAL:
+                continue
+            if resting := self._rest_of(number):
+                failed = failed or resting
+                continue
+            try:
+                async with aclosing(self._persist(number, provider, request)) as events:
+                    async for event in events:
+                        yield event
+            except _Down as down:
+                failed = down.error
+                log.warning("%s is down (%s: %s)", provider.name, type(failed).__name__, failed.message)
+            else:
+                self.model = self.providers[0].model
+                return
+        raise failed or Unavailable("no provider can be asked")
+
+    async def aclose(self) -> None:
+        """Close every voice, whatever the others do."""
+        results = await asyncio.gather(*(provider.aclose() for provider in self.providers), return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+
+    def resting(self) -> dict[str, float]:
+        """Name the voices that rest, with the seconds left."""
+        now = self._clock()
+        return {self.providers[number].name: until - now for number, (until, _) in self._resting.items() if until > now}
+
+    async def _persist(self, number: int, provider: Provider, request: Request) -> AsyncGenerator[Event, None]:
+        """Ask one voice, again where that may help. Raises: _Down when the next one is to be asked."""
+        for attempt in range(self._settings.retries + 1):
+            spoke = False
+            try:
+                async with aclosing(self._timed(provider, request)) as events:
+                    async for event in events:
+                        spoke = spoke or isinstance(event, Delta)
+                        yield event
+            except ProviderError as error:
+                error.provider = error.provider or provider.name
+                if spoke:
+                    raise
+                self._rest(number, error)
+                if not error.retryable:
+                    raise
+                wait_s = self._wait_s(attempt, error)
+                if wait_s is None or attempt == self._settings.retries:
+                    raise _Down(error) from error
+                log.info("%s: %s, again in %.1f s", provider.name, type(error).__name__, wait_s)
+                await self._sleep(wait_s)
+            else:
+                return
+
+    async def _timed(self, provider: Provider, request: Request) -> AsyncGenerator[Event, None]:
+        """Hold one call to the deadlines. Raises: TimedOut, or Cut where the voice ended without `Done`."""
+        loop = asyncio.get_running_loop()
+        last = loop.time() + self._settings.total_s
+        next_by, which = loop.time() + self._settings.first_byte_s, "first byte"
+        events = provider.complete(request)
+        try:
+            while True:
+                try:
+                    async with asyncio.timeout_at(min(last, next_by)):
+                        event = await anext(events)
+                except TimeoutError as error:
+                    which = "total" if loop.time() >= last else which
+                    raise TimedOut(f"the model did not answer in time ({which})", provider=provider.name) from error
+                except StopAsyncIteration as error:
+                    raise Cut("the model ended without saying so", provider=provider.name) from error
+                yield event
+                if isinstance(event, Done):
+                    return
+                if not isinstance(event, Reset):
+                    next_by, which = loop.time() + self._settings.idle_s, "idle"
+        finally:
+            await _close(events)
+
+    def _wait_s(self, attempt: int, error: ProviderError) -> float | None:
+        """Say how long to wait before asking again; None = it counts as down."""
+        backoff_s = self._chance() * min(BACKOFF_CAP_S, BACKOFF_BASE_S * 2.0**attempt)
+        asked_s = error.after_s or 0.0
+        return None if asked_s > PATIENCE_S else max(asked_s, backoff_s)
+
+    def _rest(self, number: int, error: ProviderError) -> None:
+        if isinstance(error, _SHUT):
+            rest_s = REST_S
+            name = self.providers[number].name
+            log.warning("%s rests for %.0f s: %s", name, rest_s, error.message)
+        elif error.retryable and (error.after_s or 0.0) > PATIENCE_S:
+            rest_s = error.after_s or 0.0
+        else:
+            return
+        self._resting[number] = (self._clock() + rest_s, error)
+
+    def _rest_of(self, number: int) -> ProviderError | None:
+        if number not in self._resting:
+            return None
+        until, error = self._resting[number]
+        left_s = until - self._clock()
+        if left_s <= 0:
+            del self._resting[number]
+            return None
+        return type(error)(error.message, provider=error.provider, after_s=left_s)
+
+
+class _Down(Exception):
+    """A voice that may speak later: the next one is asked now."""
+
+    def __init__(self, error: ProviderError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+async def _close(events: AsyncIterator[Event]) -> None:
+    """Close a voice's stream; an iterator that cannot be closed holds nothing."""
+    close = getattr(events, "aclose", None)
+    if close:
+        with suppress(ProviderError):
+            await close()

@@ -1,0 +1,136 @@
+"""One `claude` process: its own group, JSON lines both ways, and gone when we say so."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Self
+
+from claudius.errors import Crashed, Cut, Unavailable
+from claudius.providers.reply import LINE_BYTES
+
+PATIENCE_S = 5.0
+"""How long a child may take to end by itself."""
+STDERR_CHARS = 2_000
+RSS_LIMIT_BYTES = 1_500_000_000
+"""A warm child above this is not used again; Source: leaks in the field, anthropics/claude-code#85639."""
+
+
+class Child:
+    """A running child. Whoever starts one ends it."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        """Begin to gather what it complains of."""
+        self._process = process
+        self._stderr = ""
+        self._listener = asyncio.create_task(self._gather(), name=f"claude-stderr-{process.pid}")
+
+    @classmethod
+    async def start(cls, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> Self:
+        """Start a child with exactly this environment. Raises: Unavailable."""
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *argv,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                env=dict(env),
+                cwd=cwd,
+                limit=LINE_BYTES,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise Unavailable(f"{argv[0]} cannot be started: {error.strerror}") from error
+        return cls(process)
+
+    @property
+    def pid(self) -> int:
+        """Its process id, which is its group's too."""
+        return self._process.pid
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.returncode is None
+
+    @property
+    def complaint(self) -> str:
+        """The end of what it wrote to stderr."""
+        return self._stderr
+
+    @property
+    def rss_bytes(self) -> int:
+        """Its resident memory; 0 where the system does not tell."""
+        try:
+            pages = int(Path(f"/proc/{self.pid}/statm").read_text("ascii").split()[1])
+        except (OSError, ValueError, IndexError):
+            return 0
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
+    async def write(self, line: str) -> None:
+        """Write to its input. Raises: Crashed if it reads no more."""
+        assert self._process.stdin  # noqa: S101 - opened above
+        self._process.stdin.write(line.encode("utf-8", "replace"))
+        try:
+            await self._process.stdin.drain()
+        except (BrokenPipeError, ConnectionResetError) as error:
+            raise Crashed from error
+
+    def end_input(self) -> None:
+        """Say that nothing more comes: it ends when it has answered."""
+        assert self._process.stdin  # noqa: S101 - opened above
+        self._process.stdin.close()
+
+    async def lines(self) -> AsyncGenerator[dict[str, Any], None]:
+        """Read its messages until it ends. Raises: Cut for a line without end or a broken one."""
+        assert self._process.stdout  # noqa: S101 - opened above
+        while True:
+            try:
+                line = await self._process.stdout.readline()
+            except ValueError as error:
+                raise Cut("the model's process wrote a line without end") from error
+            if not line:
+                return
+            if not line.lstrip().startswith(b"{"):
+                continue
+            try:
+                message = json.loads(line)
+            except ValueError as error:
+                raise Cut("the model's process wrote half a line") from error
+            yield message
+
+    def kill(self) -> None:
+        """Kill it and whatever it started, now."""
+        if self.is_alive:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+
+    async def end(self, patience_s: float = PATIENCE_S) -> int:
+        """Wait until it has ended, kill it after `patience_s` seconds, reap it, and return its exit code."""
+        try:
+            self.end_input()
+            async with asyncio.timeout(patience_s):
+                await self._process.wait()
+        except TimeoutError:
+            pass
+        finally:
+            self.kill()
+            code = await self._process.wait()
+            await asyncio.gather(self._listener, self._drain())
+        return code
+
+    async def _drain(self) -> None:
+        """Read what nobody wants any more, so that the pipe closes."""
+        assert self._process.stdout  # noqa: S101 - opened above
+        while await self._process.stdout.read(LINE_BYTES):
+            pass
+
+    async def _gather(self) -> None:
+        assert self._process.stderr  # noqa: S101 - opened above
+        while piece := await self._process.stderr.read(STDERR_CHARS):
+            self._stderr = (self._stderr + piece.decode("utf-8", "replace"))[-STDERR_CHARS:]

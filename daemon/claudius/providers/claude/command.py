@@ -1,0 +1,140 @@
+"""The `claude` command: where it is, whether it will do, and with which flags and environment it runs."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from claudius.config import Loaded
+from claudius.errors import Unavailable
+
+VERBATIM_SINCE = (2, 1, 248)
+"""The first version that sends a prompt as it was written: older ones read the file behind `@/path` in a chat line."""
+PROBE_S = 10.0
+RETRIES = 2
+"""Of its own: without a limit a 401 is asked again for over a minute."""
+
+INHERITED = (
+    "PATH",
+    "HOME",
+    "USER",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TZ",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+    "CLAUDE_CONFIG_DIR",
+)
+"""All that a child sees of the daemon's environment; nothing else of it passes."""
+
+CREDENTIALS = ("ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN")
+"""In the order in which the command itself prefers them; one goes to the child, or none where a login is kept."""
+
+SETTINGS: Mapping[str, str] = {
+    "CLAUDE_CODE_ATTRIBUTION_HEADER": "0",  # else a billing block stands before our system prompt
+    "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",  # no file behind `@path`
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",  # no telemetry, no update check
+    "CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK": "1",  # else a dropped stream is billed twice
+    "CLAUDE_CODE_MAX_RETRIES": str(RETRIES),
+    "MAX_THINKING_TOKENS": "0",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One installed command, fit for use."""
+
+    path: str
+    version: tuple[int, int, int]
+
+
+def find(cli_path: str) -> Command:
+    """Find the command: the named one, else the one that the Agent SDK bundles, else the one on PATH.
+
+    Raises: Unavailable if there is none, it does not run, or it is too old to send a prompt verbatim.
+    """
+    path = cli_path or _bundled() or shutil.which("claude")
+    if not path:
+        raise Unavailable("Claude Code is not installed: install it, or pip install 'claudius-daemon[claude]'")
+    version = _version(path)
+    if version < VERBATIM_SINCE:
+        needed, found = (".".join(map(str, parts)) for parts in (VERBATIM_SINCE, version))
+        raise Unavailable(f"{path} is Claude Code {found}, too old to be safe: update it to {needed} or later")
+    return Command(path, version)
+
+
+def _bundled() -> str | None:
+    """Find the SDK's command without importing the SDK."""
+    spec = importlib.util.find_spec("claude_agent_sdk")
+    path = Path(spec.origin).parent / "_bundled" / "claude" if spec and spec.origin else None
+    return str(path) if path and path.is_file() else None
+
+
+def _version(path: str) -> tuple[int, int, int]:
+    try:
+        said = subprocess.run([path, "--version"], capture_output=True, timeout=PROBE_S, check=True, text=True).stdout
+    except (OSError, subprocess.SubprocessError) as error:
+        raise Unavailable(f"{path} does not run ({type(error).__name__})") from error
+    match = re.match(r"(\d+)\.(\d+)\.(\d+)", said)
+    if not match:
+        raise Unavailable(f"{path} is not Claude Code: it does not tell its version")
+    return int(match[1]), int(match[2]), int(match[3])
+
+
+def is_logged_in(command: Command, env: Mapping[str, str]) -> bool:
+    """Ask the command whether it has a login or a credential; no network is used."""
+    argv = [command.path, "auth", "status"]
+    try:
+        asked = subprocess.run(argv, capture_output=True, timeout=PROBE_S, check=True, env=dict(env))
+        return bool(json.loads(asked.stdout)["loggedIn"])
+    except (OSError, subprocess.SubprocessError, ValueError, LookupError, TypeError):
+        return False
+
+
+def child_env(loaded: Loaded, environ: Mapping[str, str], *, max_tokens: int) -> dict[str, str]:
+    """Compose a child's whole environment: the allow-list, our settings, the base URL, and one credential. Pure."""
+    env = {name: environ[name] for name in INHERITED if name in environ}
+    env |= SETTINGS
+    env["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] = str(max_tokens)
+    if loaded.config.anthropic.base_url:
+        env["ANTHROPIC_BASE_URL"] = loaded.config.anthropic.base_url
+    for name in CREDENTIALS:
+        if secret := loaded.secret(name):
+            env[name] = secret
+            break
+    return env
+
+
+def flags(*, model: str, system_file: Path, session: tuple[str, ...]) -> list[str]:
+    """Compose the flags; nothing that a user wrote is among them. Pure.
+
+    `session` is `--session-id ID`, `--resume ID` or `--no-session-persistence`. One model call a turn (`--max-turns`):
+    after a tool call that it refuses the command would ask the model again, without end.
+    """
+    return [
+        *("--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--include-partial-messages"),
+        *("--system-prompt-file", str(system_file), "--system-prompt-snapshot", "off"),
+        *("--setting-sources=", "--strict-mcp-config", "--disable-slash-commands"),
+        *("--permission-mode", "dontAsk", "--permission-prompts", "none"),
+        *("--max-turns", "1", "--thinking", "disabled", "--effort", "low"),
+        *("--model", model),
+        *session,
+        *("--disallowedTools", "Read"),
+        *("--tools", ""),  # last: it takes all that follows
+    ]

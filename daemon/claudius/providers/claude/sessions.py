@@ -1,0 +1,110 @@
+"""Which session may go on: only one that saw exactly this conversation, and nothing that never came to be."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from claudius.provider import Message, Request
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a session was shown."""
+
+    frame: str
+    """Digest of what must not change under a session: system, model, longest reply."""
+    length: int
+    """Messages of history."""
+    history: str
+    """Digest of those messages."""
+    tail: frozenset[str]
+    """The lines of the newest tail, blank ones aside."""
+
+    @classmethod
+    def of(cls, request: Request) -> Seen:
+        """Describe what a request shows. Pure."""
+        return cls(_frame(request), len(request.history), _digest(request.history), frozenset(_lines(request.tail)))
+
+    def leads_to(self, request: Request) -> bool:
+        """Whether `request` is the next one after this: the same history and exactly that exchange. Pure.
+
+        The exchange is one user message, all of whose lines the tail held (so it is this tail's, not another's), and
+        one assistant message. Anything else, such as a reply that was voided, calls for a new session.
+        """
+        past, new = request.history[: self.length], request.history[self.length :]
+        return (
+            self.frame == _frame(request)
+            and [message.role for message in new] == ["user", "assistant"]
+            and self.tail.issuperset(_lines(new[0].content))
+            and self.history == _digest(past)
+        )
+
+
+def _frame(request: Request) -> str:
+    return _hash([request.system, request.model or "", str(request.max_tokens)])
+
+
+def _digest(messages: Sequence[Message]) -> str:
+    return _hash([part for message in messages for part in (message.role, message.content)])
+
+
+def _hash(parts: Sequence[str]) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        encoded = part.encode("utf-8", "surrogatepass")
+        digest.update(len(encoded).to_bytes(8, "big"))
+        digest.update(encoded)
+    return digest.hexdigest()
+
+
+def _lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.strip()]
+
+
+class Sessions(Generic[S]):
+    """At most `size` sessions, one a conversation; the least recently used goes. What leaves is the caller's to end."""
+
+    def __init__(self, size: int) -> None:
+        """Hold none."""
+        self._size = size
+        self._held: OrderedDict[str, tuple[Seen, S]] = OrderedDict()
+
+    def take(self, request: Request) -> tuple[S | None, list[S]]:
+        """Take out the session that may go on with `request`, and those that are to be ended.
+
+        A session is taken by one call at a time: a second call meanwhile finds none.
+        """
+        if request.conversation not in self._held:
+            return None, []
+        seen, session = self._held.pop(request.conversation)
+        return (session, []) if seen.leads_to(request) else (None, [session])
+
+    def keep(self, request: Request, session: S) -> list[S]:
+        """Put a session back after the reply to `request`; return those that are to be ended."""
+        if not request.conversation or not request.keep_session:
+            return [session]
+        ended = [self._held.pop(request.conversation)[1]] if request.conversation in self._held else []
+        self._held[request.conversation] = (Seen.of(request), session)
+        while len(self._held) > self._size:
+            ended.append(self._held.popitem(last=False)[1][1])
+        return ended
+
+    def holds(self, session: S) -> bool:
+        """Whether a session is held, not taken."""
+        return any(held is session for _, held in self._held.values())
+
+    def drop(self, session: S) -> None:
+        """Let go of a held session."""
+        self._held = OrderedDict((key, value) for key, value in self._held.items() if value[1] is not session)
+
+    def empty(self) -> list[S]:
+        """Let go of all."""
+        held = [session for _, session in self._held.values()]
+        self._held.clear()
+        return held

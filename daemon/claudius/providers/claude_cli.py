@@ -1,0 +1,133 @@
+"""Claude through our own `claude -p`: a process a turn, JSON lines both ways, resumed where the session may go on."""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+
+from claudius.config import Loaded
+from claudius.errors import Crashed, ProviderError, SessionGone
+from claudius.home import Home
+from claudius.provider import Done, Event, Request
+from claudius.providers import pricing
+from claudius.providers.classify import one_line
+from claudius.providers.claude.child import Child
+from claudius.providers.claude.command import Command, child_env, find, flags
+from claudius.providers.claude.framing import user_message
+from claudius.providers.claude.hearing import GONE, Hearing
+from claudius.providers.claude.places import Places
+from claudius.providers.claude.sessions import Sessions
+
+NAME = "claude_cli"
+SESSIONS = 256
+"""Conversations whose transcripts are kept on disk for resuming; older ones begin anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Session:
+    id: str
+
+
+class ClaudeCli:
+    """The command, under one configuration."""
+
+    name = NAME
+
+    def __init__(self, command: Command, loaded: Loaded, places: Places) -> None:
+        """Ask nothing yet."""
+        self.model = loaded.config.claude.model
+        self._command, self._loaded, self._places = command, loaded, places
+        self._sessions: Sessions[_Session] = Sessions(SESSIONS)
+        self._children: set[Child] = set()
+
+    async def complete(self, request: Request) -> AsyncIterator[Event]:
+        """Stream the reply. Raises: ProviderError."""
+        session, ended = self._sessions.take(request)
+        self._end(ended)
+        if session:
+            try:
+                async with aclosing(self._turn(request, session, is_new=False)) as events:
+                    async for event in events:
+                        yield event
+            except SessionGone:
+                pass
+            else:
+                return
+        async with aclosing(self._turn(request, _Session(str(uuid.uuid4())), is_new=True)) as events:
+            async for event in events:
+                yield event
+
+    async def _turn(self, request: Request, session: _Session, *, is_new: bool) -> AsyncGenerator[Event, None]:
+        hearing = Hearing(NAME, request.model or self.model)
+        is_kept = False
+        child = await self._start(request, session, is_new=is_new)
+        try:
+            with suppress(Crashed):  # it may have ended before it read all: what it said tells why
+                await child.write(json.dumps(user_message(request, knows_history=not is_new)) + "\n")
+            child.end_input()
+            async with aclosing(self._heard(child, hearing)) as events:
+                async for event in events:
+                    if isinstance(event, Done):
+                        is_kept = hearing.is_clean and self._is_lasting(request)
+                    yield event
+        finally:
+            if not is_kept:
+                child.kill()
+            code = await child.end()
+            self._children.discard(child)
+            self._end(self._sessions.keep(request, session) if is_kept and code == 0 else [session])
+
+    async def _heard(self, child: Child, hearing: Hearing) -> AsyncGenerator[Event, None]:
+        try:
+            async with aclosing(child.lines()) as lines:
+                async for line in lines:
+                    if event := hearing.hear(line):
+                        yield event
+                    if isinstance(event, Done):
+                        return
+        except ProviderError as error:
+            error.provider = NAME
+            raise
+        await child.end()
+        if GONE in child.complaint:
+            raise SessionGone(provider=NAME)
+        raise Crashed(f"Claude Code ended without a reply: {one_line(child.complaint)}", provider=NAME)
+
+    async def _start(self, request: Request, session: _Session, *, is_new: bool) -> Child:
+        if not self._is_lasting(request) and is_new:
+            how: tuple[str, ...] = ("--no-session-persistence",)
+        else:
+            self._places.note(session.id)
+            how = ("--session-id" if is_new else "--resume", session.id)
+        model = request.model or self.model
+        argv = flags(model=model, system_file=self._places.system_file(request.system), session=how)
+        env = child_env(self._loaded, os.environ, max_tokens=request.max_tokens)
+        child = await Child.start([self._command.path, "-p", *argv], env=env, cwd=self._places.cwd)
+        self._children.add(child)
+        return child
+
+    @staticmethod
+    def _is_lasting(request: Request) -> bool:
+        return bool(request.conversation) and request.keep_session
+
+    def _end(self, sessions: list[_Session]) -> None:
+        for session in sessions:
+            self._places.forget(session.id)
+
+    async def aclose(self) -> None:
+        """Kill what runs and delete every transcript."""
+        for child in tuple(self._children):
+            child.kill()
+        self._end(self._sessions.empty())
+
+
+def build(loaded: Loaded, home: Home) -> ClaudeCli:
+    """Find the command. Raises: Unavailable if there is none, or it is too old."""
+    command = find(loaded.config.claude.cli_path)
+    places = Places(home, NAME, os.environ)
+    pricing.warm()
+    return ClaudeCli(command, loaded, places)

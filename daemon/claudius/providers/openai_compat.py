@@ -1,0 +1,259 @@
+"""Any chat-completions server over HTTP: Ollama, Groq, llama.cpp, vLLM, OpenRouter. The stream is read here.
+
+Source: platform.openai.com/docs/api-reference/chat-streaming; html.spec.whatwg.org/multipage/server-sent-events.html;
+spec/chat.md §9.3.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING, Any
+
+from claudius.config import Loaded, Model
+from claudius.errors import BadRequest, Cut, ProviderError, TimedOut, Unavailable, Unreachable
+from claudius.home import Home
+from claudius.provider import Done, Event, Request, StopReason, Usage
+from claudius.providers import pricing
+from claudius.providers.classify import by_kind, by_status, message_of, one_line, retry_after_s
+from claudius.providers.reply import LINE_BYTES, Reply
+
+if TYPE_CHECKING:
+    import httpx
+
+NAME = "openai_compat"
+OLLAMA = "http://127.0.0.1:11434/v1"
+"""Where a local Ollama answers. Source: docs.ollama.com/openai."""
+OPENAI_HOST = "api.openai.com"
+"""Its newer models refuse `max_tokens`, others know only that. Source: platform.openai.com/docs/api-reference/chat."""
+CONNECT_S = 10.0
+
+_LOCAL = ("127.0.0.1", "localhost", "::1")
+"""Hosts that no proxy of the environment stands before."""
+_STOP: dict[str | None, StopReason] = {"length": "max_tokens", "content_filter": "refusal"}
+
+log = logging.getLogger(__name__)
+
+
+class OpenAICompat:
+    """One server."""
+
+    name = NAME
+
+    def __init__(self, client: httpx.AsyncClient, model: str, *, base_url: str) -> None:
+        """`client` carries base URL and key; an empty `model` is the first that the server lists."""
+        self.model = model
+        self._client, self._base_url = client, base_url
+        self._limit = "max_completion_tokens" if client.base_url.host == OPENAI_HOST else "max_tokens"
+
+    async def complete(self, request: Request) -> AsyncIterator[Event]:
+        """Stream the reply. Raises: ProviderError."""
+        import httpx  # noqa: PLC0415 - only where such a server is asked
+
+        began = False
+        try:
+            said = _Said(request, request.model or self.model or await self._first_model())
+            body = _body(request, said.model, self._limit)
+            async with self._client.stream("POST", "chat/completions", json=body) as response:
+                if response.status_code != 200:
+                    raise await _status_error(response)
+                began = True
+                async for data in _events(response):
+                    if delta := said.hear(data):
+                        yield delta
+                    if said.ended or said.reply.is_full:
+                        break
+        except httpx.TimeoutException as error:
+            raise TimedOut("the model's server fell silent", provider=NAME) from error
+        except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL) as error:
+            if began:
+                raise Cut("the model's stream broke off", provider=NAME) from error
+            raise Unreachable(f"{self._base_url} cannot be reached ({type(error).__name__})", provider=NAME) from error
+        yield said.done(self._base_url)
+
+    async def _first_model(self) -> str:
+        response = await self._client.get("models")
+        if response.status_code != 200:
+            raise await _status_error(response)
+        try:
+            self.model = str(response.json()["data"][0]["id"])
+        except (ValueError, LookupError, TypeError) as error:
+            raise BadRequest(f"{self._base_url} lists no model: set openai.model", provider=NAME) from error
+        return self.model
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+
+def _body(request: Request, model: str, limit: str) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "model": model,
+        "messages": list(messages(request)),
+        limit: request.max_tokens,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    if request.temperature is not None:
+        body["temperature"] = request.temperature
+    return body
+
+
+def messages(request: Request) -> Iterator[dict[str, str]]:
+    """Give the prompt as turns; neighbours of one role stay apart, so that earlier bytes never change. Pure."""
+    if request.system.strip():
+        yield {"role": "system", "content": request.system}
+    for message in request.history:
+        if message.content.strip():
+            yield {"role": message.role, "content": message.content}
+    yield {"role": "user", "content": request.tail}
+
+
+class _Said:
+    """One reply as its chunks arrive."""
+
+    def __init__(self, request: Request, model: str) -> None:
+        self.reply = Reply()
+        self.model = model
+        self.ended = False
+        self._request = request
+        self._stop: str | None = None
+        self._usage: Usage | None = None
+
+    def hear(self, data: str) -> Event | None:
+        """Take one chunk; text becomes a delta. Raises: ProviderError for an error or for what is no chunk."""
+        if data == "[DONE]":
+            self.ended = True
+            return None
+        try:
+            chunk = json.loads(data)
+        except ValueError as error:
+            raise Cut("the model's stream is broken: not JSON", provider=NAME) from error
+        if not isinstance(chunk, dict):
+            raise Cut("the model's stream is broken: not a chunk", provider=NAME)
+        if chunk.get("error"):
+            kind, message = message_of(chunk)
+            raise by_kind(kind, message, provider=NAME)
+        self.model = chunk.get("model") or self.model
+        self._count(chunk.get("usage"))
+        return self._choose(next(iter(chunk.get("choices") or ()), {}))
+
+    def _choose(self, choice: dict[str, Any]) -> Event | None:
+        self._stop = choice.get("finish_reason") or self._stop
+        delta = choice.get("delta") or {}
+        for call in delta.get("tool_calls") or ():
+            name = (call.get("function") or {}).get("name")
+            if name:
+                log.warning("%s: a tool call that was never offered is refused: %s", NAME, one_line(name))
+        return self.reply.add(delta.get("content") or "")
+
+    def _count(self, usage: dict[str, Any] | None) -> None:
+        if not usage:
+            return
+        asked, cached = usage.get("prompt_tokens") or 0, usage.get("prompt_tokens_details") or {}
+        read = min(asked, cached.get("cached_tokens") or 0)
+        self._usage = Usage(
+            input_tokens=asked - read,
+            cache_read_tokens=read,
+            output_tokens=usage.get("completion_tokens") or 0,
+        )
+
+    def done(self, base_url: str) -> Done:
+        """End the reply. Raises: Cut where the stream ended before it."""
+        if not self.ended and not self.reply.is_full:
+            raise Cut("the model's stream ended before its end", provider=NAME)
+        usage = self._usage or pricing.estimate(self._request, self.reply.text)
+        return Done(
+            text=self.reply.text,
+            usage=pricing.priced(usage, self.model, base_url),
+            stop_reason="max_tokens" if self.reply.is_full else _STOP.get(self._stop, "end"),
+            provider=NAME,
+            model=self.model,
+        )
+
+
+async def _events(response: httpx.Response) -> AsyncIterator[str]:
+    """Read the data of each server-sent event. Raises: Cut for a line that has no end."""
+    data: list[str] = []
+    async for line in _lines(response):
+        if line.startswith("data:"):
+            data.append(line[5:].removeprefix(" "))
+        elif not line and data:
+            yield "\n".join(data)
+            data.clear()
+    if data == ["[DONE]"]:
+        yield data[0]
+
+
+async def _lines(response: httpx.Response) -> AsyncIterator[str]:
+    rest = b""
+    async for piece in response.aiter_bytes():
+        *whole, rest = (rest + piece).split(b"\n")
+        if len(rest) > LINE_BYTES:
+            raise Cut("the model's stream is broken: a line without end", provider=NAME)
+        for line in whole:
+            yield line.rstrip(b"\r").decode("utf-8", "replace")
+    if rest:
+        yield rest.decode("utf-8", "replace")
+
+
+async def _status_error(response: httpx.Response) -> ProviderError:
+    """Classify by status first: the bodies differ from server to server."""
+    body = b""
+    async for piece in response.aiter_bytes():
+        body = (body + piece)[:LINE_BYTES]
+        if len(body) == LINE_BYTES:
+            break
+    try:
+        _, message = message_of(json.loads(body))
+    except ValueError:
+        _, message = message_of(body.decode("utf-8", "replace"))
+    return by_status(response.status_code, message, provider=NAME, after_s=retry_after_s(response.headers, time.time()))
+
+
+def has_ollama(timeout_s: float, url: str = OLLAMA) -> bool:
+    """Ask whether a local Ollama with a model answers within `timeout_s` seconds."""
+    import httpx  # noqa: PLC0415 - only where such a server is asked
+
+    try:
+        answer = httpx.get(url.removesuffix("/v1") + "/api/tags", timeout=timeout_s, trust_env=False)
+        return answer.status_code == 200 and bool(answer.json()["models"])
+    except (httpx.HTTPError, ValueError, LookupError, TypeError):
+        return False
+
+
+def build(loaded: Loaded, home: Home) -> OpenAICompat:
+    """Make the client. The key is `CLAUDIUS_OPENAI_API_KEY`, for Groq's own host `GROQ_API_KEY` too."""
+    del home
+    import httpx  # noqa: PLC0415 - only where such a server is asked
+
+    settings = loaded.config.openai
+    base_url = settings.base_url or OLLAMA
+    host = httpx.URL(base_url).host if _is_http(base_url) else ""
+    if not host:
+        raise Unavailable(f"openai.base_url is no web address: {one_line(base_url)}", provider=NAME)
+    key = loaded.secret("CLAUDIUS_OPENAI_API_KEY")
+    if not key and host.endswith(".groq.com"):
+        key = loaded.secret("GROQ_API_KEY")
+    pricing.warm()
+    client = _client(base_url, key, loaded.config.model, is_local=host in _LOCAL)
+    return OpenAICompat(client, settings.model, base_url=base_url)
+
+
+def _is_http(url: str) -> bool:
+    return url.startswith(("http://", "https://"))
+
+
+def _client(base_url: str, key: str, model: Model, *, is_local: bool) -> httpx.AsyncClient:
+    import httpx  # noqa: PLC0415 - as above
+
+    silence_s = 2 * max(model.first_byte_s, model.idle_s)
+    return httpx.AsyncClient(
+        base_url=base_url.rstrip("/") + "/",
+        headers={"Authorization": f"Bearer {key}"} if key else {},
+        timeout=httpx.Timeout(silence_s, connect=CONNECT_S),
+        follow_redirects=False,
+        trust_env=not is_local,
+    )

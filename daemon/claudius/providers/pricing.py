@@ -1,0 +1,58 @@
+"""What a call costs: genai-prices as data, characters / 4 where nobody counts tokens."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from claudius.provider import Request, Usage
+
+CHARS_PER_TOKEN = 4
+
+
+def estimate(request: Request, text: str) -> Usage:
+    """Count a call by its characters, marked as estimated. Pure."""
+    asked = len(request.system) + len(request.tail) + sum(len(message.content) for message in request.history)
+    return Usage(
+        input_tokens=asked // CHARS_PER_TOKEN,
+        output_tokens=len(text) // CHARS_PER_TOKEN,
+        estimated=True,
+    )
+
+
+def priced(usage: Usage, model: str, where: str, *, write_1h_tokens: int = 0) -> Usage:
+    """Add the price in dollars; None where the list lacks the model or the place, as with a server at home.
+
+    `where` is a vendor's name in the list ("anthropic") or an API's URL. `write_1h_tokens` says how many of the cache
+    writes were for an hour, which cost more. The list is read at the first call (0.3 s, no network), or by `warm`.
+    """
+    return replace(usage, cost_usd=_cost_usd(usage, model, where, write_1h_tokens))
+
+
+def warm() -> None:
+    """Read the price list now, if one is installed."""
+    try:
+        import genai_prices  # noqa: F401, PLC0415 - 0.3 s, only where a real model is asked
+    except ImportError:
+        return
+
+
+def _cost_usd(usage: Usage, model: str, where: str, write_1h_tokens: int) -> float | None:
+    try:
+        import genai_prices  # noqa: PLC0415 - 0.3 s, only where a real model is asked
+    except ImportError:
+        return None
+    counted = genai_prices.Usage(
+        input_tokens=usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens,
+        cache_read_tokens=usage.cache_read_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        cache_write_1h_tokens=write_1h_tokens or None,
+        output_tokens=usage.output_tokens,
+    )
+    try:
+        if "://" in where:
+            found = genai_prices.calc_price(counted, model_ref=model, provider_api_url=where)
+        else:
+            found = genai_prices.calc_price(counted, model_ref=model, provider_id=where)
+    except LookupError:
+        return None
+    return float(found.total_price)

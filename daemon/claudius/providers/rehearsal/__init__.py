@@ -1,0 +1,74 @@
+"""The embedded default: a deterministic offline voice that remembers, recalls, and says that it is no mind."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+from claudius.config import Loaded
+from claudius.errors import BadSoul
+from claudius.home import Home, shipped
+from claudius.provider import Delta, Done, Event, Provider, Request
+from claudius.providers.pricing import estimate
+from claudius.providers.rehearsal.lines import Lines
+from claudius.providers.rehearsal.reply import reply
+from claudius.soul import SoulFile, SoulSource
+
+__all__ = ["FILE", "Lines", "Rehearsal", "build", "reply"]
+
+NAME = "rehearsal"
+FILE = "rehearsal.md"
+PIECE_CHARS = 24
+
+log = logging.getLogger(__name__)
+
+
+class Rehearsal:
+    """The voice. Its lines are read again whenever their file changes."""
+
+    name = NAME
+    model = NAME
+
+    def __init__(self, source: SoulSource) -> None:
+        """Speak the lines of a soul. Raises: BadSoul where not even the shipped ones can be read."""
+        self._source = source
+        self._file = _lines_file(source)
+        self._lines = self._read(self._file) or Lines.of(_lines_file(SoulSource(shipped("soul"), shipped("soul"), ())))
+
+    async def complete(self, request: Request) -> AsyncIterator[Event]:
+        """Give the reply in small pieces, at once."""
+        text = reply(request, self._current())
+        for start in range(0, len(text), PIECE_CHARS):
+            yield Delta(text[start : start + PIECE_CHARS])
+        usage = replace(estimate(request, text), cost_usd=0.0)
+        yield Done(text=text, usage=usage, provider=self.name, model=self.model)
+
+    async def aclose(self) -> None:
+        """Hold nothing, free nothing."""
+
+    def _current(self) -> Lines:
+        file = _lines_file(self._source)
+        if file is not self._file:
+            self._file, self._lines = file, self._read(file) or self._lines
+        return self._lines
+
+    def _read(self, file: SoulFile) -> Lines | None:
+        try:
+            return Lines.of(file)
+        except BadSoul as problem:
+            log.warning("rehearsal lines are not in force: %s", problem.message)
+            return None
+
+
+def _lines_file(source: SoulSource) -> SoulFile:
+    found = source.current().files.get(FILE)
+    if not found:
+        raise next(iter(source.problems), None) or BadSoul(FILE, 0, "is missing", "install Claudius again")
+    return found
+
+
+def build(loaded: Loaded, home: Home) -> Provider:
+    """Make the voice with the home's lines over the shipped ones. Raises: BadSoul."""
+    del loaded
+    return Rehearsal(SoulSource(home.soul, shipped("soul"), ()))

@@ -1,0 +1,192 @@
+"""What the offline voice listens for and says: `soul/rehearsal.md`, read into values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from string import Template
+
+import msgspec
+
+from claudius.errors import BadSoul
+from claudius.providers.rehearsal.cues import Cue, Openings, cues, plain
+from claudius.soul import SoulFile
+
+SECTIONS = (
+    "unattached",
+    "learned",
+    "already known",
+    "page full",
+    "not kept",
+    "question",
+    "statement",
+    "silence",
+    "summary",
+    "elsewhere",
+)
+"""The sections that are chosen by something else than a cue; the moods' are called `mood NAME`."""
+VALUES = frozenset(
+    ("name", "soul", "title", "headings", "notes", "note", "topic", "last", "said", "summary", "mood", "quote", "kept")
+)
+"""What a line may name with a `$`."""
+
+
+class Fact(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One kind of statement about oneself: how it is heard, and where and how it is kept."""
+
+    hears: tuple[str, ...]
+    section: str
+    keeps: str
+    but_not: tuple[str, ...] = ()
+    capital: bool = False
+    """Only a name is meant: up to three words, the first with a capital letter."""
+    says: tuple[str, ...] = ()
+    asks: tuple[str, ...] = ()
+
+
+class Mood(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The verbs of one mood, and the words that bring it on."""
+
+    verbs: tuple[str, ...]
+    hears: tuple[str, ...] = ()
+
+
+class Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The head of rehearsal.md."""
+
+    may_follow: tuple[str, ...]
+    never_keep: tuple[str, ...]
+    small_words: tuple[str, ...]
+    thinks: tuple[str, ...]
+    note: str
+    heard: str
+    answered: str
+    third_person: Mapping[str, str]
+    facts: tuple[Fact, ...]
+    topics: Mapping[str, tuple[str, ...]]
+    moods: Mapping[str, Mood]
+
+
+NAME_WORDS = 3
+
+
+@dataclass(slots=True)
+class Section:
+    """One thing that the voice can be asked."""
+
+    cues: list[Cue] = field(default_factory=list)
+    thoughts: list[str] = field(default_factory=list)
+    groups: list[list[str]] = field(default_factory=lambda: [[]])
+    """What it says: the first group that knows all that one of its lines names."""
+    questions: list[str] = field(default_factory=list)
+
+    @property
+    def is_small_talk(self) -> bool:
+        """Whether its cues count in short messages only."""
+        return any(cue.place in ("start", "end") for cue in self.cues)
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """All of rehearsal.md."""
+
+    words: Words
+    sections: Mapping[str, Section]
+    facts: Mapping[str, Fact]
+    """By the phrase that they are heard by."""
+    fact_openings: Openings
+    topics: Mapping[str, str]
+    """Soul-state keys by the phrase that sets them."""
+    topic_openings: Openings
+    moods: Mapping[str, tuple[Cue, ...]]
+    secrets: tuple[Cue, ...]
+
+    @classmethod
+    def of(cls, file: SoulFile) -> Lines:
+        """Read them from the file. Raises: BadSoul."""
+        try:
+            words = msgspec.convert(file.head, Words)
+        except msgspec.ValidationError as error:
+            raise BadSoul(
+                str(file.source), 1, f"its head: {error}", "the shipped file shows what belongs there"
+            ) from error
+        sections = _sections(file)
+        for name in (*SECTIONS, *(f"mood {mood}" for mood in words.moods)):
+            if name not in sections:
+                raise BadSoul(str(file.source), 0, f"has no section ## {name}", "the shipped file shows it")
+        for fact in words.facts:
+            for line in (fact.keeps, *fact.says, *fact.asks):
+                _check(file, 1, line, {"words"})
+        for line, known in ((words.note, {"kept"}), (words.heard, {"name", "words"}), (words.answered, {"words"})):
+            _check(file, 1, line, known)
+        for section in sections.values():
+            section.groups = [group for group in section.groups if group]
+        facts = {phrase: fact for fact in words.facts for phrase in fact.hears}
+        topics = {phrase: key for key, phrases in words.topics.items() for phrase in phrases}
+        return cls(
+            words,
+            sections,
+            facts,
+            Openings.of(facts, words.may_follow),
+            topics,
+            Openings.of(topics, words.may_follow),
+            {name: cues(mood.hears) for name, mood in words.moods.items()},
+            cues(words.never_keep),
+        )
+
+
+def say(template: str, values: Mapping[str, str]) -> str | None:
+    """Fill a line in; None where something that it names is not known. Pure."""
+    line = Template(template)
+    return line.substitute(values) if all(values.get(name) for name in line.get_identifiers()) else None
+
+
+def choose(lines: Iterable[str], values: Mapping[str, str], seed: int, spoken: str = "") -> str:
+    """Pick the seed's line among those that can be filled in, rather not one that stands in `spoken`. Pure."""
+    said = [line for template in lines if (line := say(template, values)) is not None]
+    if not said:
+        return ""
+    turned = said[seed % len(said) :] + said[: seed % len(said)]
+    return next((line for line in turned if line not in spoken), turned[0])
+
+
+def answer(section: Section, values: Mapping[str, str], seed: int, spoken: str = "") -> str:
+    """Pick a line from the first group of a section that has one to give. Pure."""
+    return next((line for group in section.groups if (line := choose(group, values, seed, spoken))), "")
+
+
+def _sections(file: SoulFile) -> Mapping[str, Section]:
+    sections: dict[str, Section] = {}
+    section: Section | None = None
+    for number, line in enumerate(file.text.split("\n"), file.line):
+        mark, _, text = line.partition(" ")
+        if mark == "##":
+            section = sections[text.strip()] = Section()
+        elif section and not line:
+            section.groups.append([])
+        elif section and not _add(section, mark, text):
+            section.groups[-1][-1:] = [f"{last}\n{line}" for last in section.groups[-1][-1:]]
+        if section and mark not in ("##", ">"):
+            _check(file, number, line, VALUES if mark != "~" else ())
+    return sections
+
+
+def _add(section: Section, mark: str, text: str) -> bool:
+    lines = {"~": section.thoughts, "?": section.questions, "-": section.groups[-1]}
+    if mark == ">":
+        section.cues.append(Cue.of(text.strip()))
+    elif mark in lines:
+        lines[mark].append(text.strip())
+    return mark == ">" or mark in lines
+
+
+def _check(file: SoulFile, line: int, template: str, known: Iterable[str]) -> None:
+    SoulFile(file.name, template, file.source, "", line=line).fill(**dict.fromkeys(known, ""))
+
+
+def fits(words: str, fact: Fact) -> bool:
+    """Tell whether what follows a fact's cue may follow it. Pure."""
+    said = plain(words)
+    if any(cue.is_in(said) if cue.place == "start" else said == cue.words for cue in cues(fact.but_not)):
+        return False
+    return not fact.capital or (words.istitle() and len(words.split()) <= NAME_WORDS)

@@ -1,0 +1,120 @@
+"""What a message gives away by its words alone: facts about the speaker, a topic, a mood, what it asks for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from claudius.providers.rehearsal.cues import EDGES, plain
+from claudius.providers.rehearsal.lines import Fact, Lines, fits
+from claudius.providers.rehearsal.reading import quoted
+
+READ_CHARS = 4000
+"""Of a longer message the start is read."""
+WORDS_CHARS = 160
+TOPIC_CHARS = 80
+SMALL_TALK_WORDS = 6
+"""So many words beside a greeting make it something else than a greeting."""
+
+_SENTENCES = re.compile(r"(?<=[.!?。！？؟])\s+|[\n。！？]+")
+_QUESTIONS = ("?", "？", "؟")
+
+
+@dataclass(frozen=True, slots=True)
+class Noticed:
+    """One fact: what was said after the cue, and the line that is kept of it."""
+
+    fact: Fact
+    words: str
+    kept: str
+
+
+def facts_in(message: str, lines: Lines) -> tuple[tuple[Noticed, ...], bool]:
+    """Return what a message states about its speaker, in order, and whether it held a secret besides. Pure."""
+    found: dict[str, Noticed] = {}
+    secret = False
+    for sentence in _sentences(message):
+        if sentence.endswith(_QUESTIONS):
+            continue
+        hidden = hides(sentence, lines)
+        for phrase, words in lines.fact_openings.find(sentence):
+            fact = lines.facts[phrase]
+            if not fits(words, fact):
+                continue
+            if hidden:
+                secret = True
+                continue
+            told = quoted(_third(words, lines.words.third_person), WORDS_CHARS)
+            kept = fact.keeps.replace("$words", told)
+            found.setdefault(same(kept), Noticed(fact, quoted(words, WORDS_CHARS), kept))
+    return tuple(found.values()), secret
+
+
+def hides(message: str, lines: Lines) -> bool:
+    """Tell whether a message seems to hold a secret, which is neither kept nor said back. Pure."""
+    text = plain(message[:READ_CHARS])
+    return any(cue.is_in(text) for cue in lines.secrets)
+
+
+def same(note: str) -> str:
+    """Reduce a note to what makes it the same fact as another. Pure."""
+    return plain(note)
+
+
+def topics_in(message: str, lines: Lines) -> dict[str, str]:
+    """Return the soul-state keys that a message sets, by what it says it is about. Pure."""
+    found: dict[str, str] = {}
+    for sentence in _sentences(message):
+        for phrase, words in lines.topic_openings.find(sentence):
+            found[lines.topics[phrase]] = quoted(_bare(words, lines), TOPIC_CHARS)
+    return {key: value for key, value in found.items() if value}
+
+
+def subject(message: str, lines: Lines) -> str:
+    """Return what a message seems to be about: its first sentence without the small words at its start. Pure."""
+    first = next(_sentences(message), "")
+    return quoted(_bare(first, lines), TOPIC_CHARS)
+
+
+def mood_in(message: str, lines: Lines) -> str:
+    """Return the mood that a message brings on; empty for none. Pure."""
+    text = plain(message[:READ_CHARS])
+    return next((mood for mood, heard in lines.moods.items() if any(cue.is_in(text) for cue in heard)), "")
+
+
+def intent_of(message: str, lines: Lines) -> str:
+    """Return the section that answers a message: the one whose cue in it is the longest; empty for none. Pure."""
+    text = plain(message[:READ_CHARS])
+    length, best, size = len(text.split()), "", 0
+    for name, section in lines.sections.items():
+        for cue in section.cues:
+            if len(cue.words) > size and cue.is_in(text):
+                beside = length - len(cue.words.split())
+                if beside <= SMALL_TALK_WORDS or not section.is_small_talk:
+                    best, size = name, len(cue.words)
+    return best
+
+
+def is_question(message: str) -> bool:
+    """Tell whether a message ends in a question mark of any script. Pure."""
+    return message.rstrip(EDGES).endswith(_QUESTIONS)
+
+
+def _sentences(message: str) -> Iterator[str]:
+    for sentence in _SENTENCES.split(message[:READ_CHARS].replace("’", "'")):
+        if sentence.strip():
+            yield sentence.strip()
+
+
+def _third(words: str, third_person: Mapping[str, str]) -> str:
+    return re.sub(r"[\w']+", lambda match: third_person.get(match[0].lower(), match[0]), words)
+
+
+def _bare(words: str, lines: Lines) -> str:
+    rest = words.strip(EDGES + "?？؟")
+    while True:
+        first, blank, after = rest.partition(" ")
+        if not blank or first.lower().strip(EDGES) not in lines.words.small_words:
+            return rest
+        rest = after.lstrip(EDGES)

@@ -1,0 +1,282 @@
+"""The offline voice's reply: a pure function of the request and the lines."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from claudius.provider import Request
+from claudius.providers.rehearsal.lines import Lines, Section, answer, choose, say
+from claudius.providers.rehearsal.noticing import (
+    Noticed,
+    facts_in,
+    hides,
+    intent_of,
+    is_question,
+    mood_in,
+    same,
+    subject,
+    topics_in,
+)
+from claudius.providers.rehearsal.reading import Model, Seen, quoted, read
+from claudius.providers.rehearsal.summary import summarise
+
+CALM = "neutral"
+SECTION_BYTES = 2000
+MODEL_BYTES = 8000
+SECTIONS_A_TURN = 3
+NOTES = 12
+NOTE_CHARS = 160
+RECENT = 10
+"""Older messages are not looked through for what the talk is about."""
+TOPIC_MESSAGES = 3
+"""The state is read off so many of the newest messages, because it is not asked at every turn."""
+SUBJECT_CHARS = 8
+MARK_CHARS = 60
+"""So much of a line tells that it was said before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mind:
+    """What the voice makes of one request before it words anything."""
+
+    seen: Seen
+    lines: Lines
+    learned: tuple[Noticed, ...]
+    """New facts that this turn may write down, and has room for."""
+    known: tuple[Noticed, ...]
+    unwritten: bool
+    """A new fact was heard in a turn that may not write."""
+    full: bool
+    secret: bool
+    mood: str
+    intent: str
+    seed: int
+    values: Mapping[str, str]
+
+
+def reply(request: Request, lines: Lines) -> str:
+    """Answer a request as a model would, from what it holds and the lines alone. Pure."""
+    if request.purpose == "summary":
+        return summarise(request, lines)
+    mind = consider(read(request), lines)
+    if request.purpose == "repair":
+        return _section("external_dialogue", _speech(mind), _verb(mind))
+    if not mind.seen.asked:
+        return answer(lines.sections["elsewhere"], mind.values, mind.seed)
+    asked = dict.fromkeys(mind.seen.asked)
+    return "\n".join(_section(tag, text, verb) for tag, text, verb in _sections(mind) if tag in asked)
+
+
+def consider(seen: Seen, lines: Lines) -> Mind:
+    """Read what the message gives away against what is known already. Pure."""
+    found, secret = ((), False) if seen.is_inner else facts_in(seen.message, lines)
+    notes = {same(note) for model in seen.models for note in model.notes()}
+    known = tuple(fact for fact in found if same(fact.kept) in notes)
+    new = tuple(fact for fact in found if fact not in known)
+    may_write = "user_model_update" in seen.asked
+    learned = _fitting(seen, new) if may_write else ()
+    full = may_write and len(learned) < len(new)
+    mood = "" if seen.is_inner else mood_in(seen.message, lines)
+    intent = "elsewhere" if seen.is_inner else intent_of(seen.message, lines)
+    if found and intent and lines.sections[intent].is_small_talk:
+        intent = ""
+    if not (intent or learned or known or full or secret):
+        intent = _otherwise(seen, mood)
+    return Mind(
+        seen=seen,
+        lines=lines,
+        learned=learned,
+        known=known,
+        unwritten=bool(new) and not may_write,
+        full=full,
+        secret=secret,
+        mood=mood or seen.state.get("emotionalState", CALM),
+        intent=intent,
+        seed=_seed(seen),
+        values=_values(seen, lines, learned or known, new),
+    )
+
+
+def _otherwise(seen: Seen, mood: str) -> str:
+    if not re.search(r"\w", seen.message):
+        return "silence"
+    if mood:
+        return f"mood {mood}"
+    return "question" if is_question(seen.message) else "statement"
+
+
+def _seed(seen: Seen) -> int:
+    told = f"{len(seen.spoken)}\0{seen.message}".encode("utf-8", "replace")
+    return int.from_bytes(blake2b(told, digest_size=8).digest(), "big")
+
+
+def _values(seen: Seen, lines: Lines, told: Sequence[Noticed], new: Sequence[Noticed]) -> Mapping[str, str]:
+    told_here = [text for text in seen.said[-RECENT:] if not intent_of(text, lines)]
+    about = next((topics for text in reversed(told_here) if (topics := _topics(text, lines))), {}) | seen.state
+    notes = list(dict.fromkeys(quoted(note, NOTE_CHARS) for model in seen.models for note in model.notes()))
+    return {
+        "name": quoted(_called(seen, lines, new), 40),
+        "soul": seen.title.partition(",")[0],
+        "title": seen.title,
+        "headings": ", ".join(seen.headings),
+        "notes": "\n".join(f"- {note}" for note in notes[:NOTES]),
+        "note": notes[-1] if notes else "",
+        "topic": next((quoted(about[key], 80) for key in _TOPICS if about.get(key)), ""),
+        "last": quoted(told_here[-1], 80) if told_here else "",
+        "said": "\n".join(f"- “{quoted(text, 120)}”" for text in seen.said[-3:]),
+        "summary": quoted(seen.summary, 300),
+        "mood": seen.state.get("emotionalState", CALM),
+        "quote": "" if hides(seen.message, lines) else quoted(seen.message, 60),
+        "kept": " ".join(f"“{fact.kept}”" for fact in told),
+    }
+
+
+_TOPICS = ("currentTopic", "currentTask", "currentProject")
+
+
+def _called(seen: Seen, lines: Lines, new: Sequence[Noticed]) -> str:
+    naming = lines.words.facts[0]
+    for fact in reversed(new):
+        if fact.fact is naming:
+            return fact.words
+    before, _, after = naming.keeps.partition("$words")
+    for model in seen.models:
+        for note in reversed(list(model.notes())):
+            if note.startswith(before) and note.endswith(after):
+                return note[len(before) : len(note) - len(after)]
+    return seen.name
+
+
+def _fitting(seen: Seen, new: Sequence[Noticed]) -> tuple[Noticed, ...]:
+    """Take the facts for which the portrait and their section have room, of three sections at most."""
+    model = _writable(seen)
+    room = MODEL_BYTES - len(model.markdown.encode())
+    taken: list[Noticed] = []
+    for fact in new:
+        name = fact.fact.section
+        sections = {other.fact.section for other in taken} | {name}
+        body = _body(model, name, [other for other in taken if other.fact.section == name] + [fact])
+        room -= len(fact.kept.encode()) + len(name) + 8
+        if room >= 0 and len(body.encode()) <= SECTION_BYTES and len(sections) <= SECTIONS_A_TURN:
+            taken.append(fact)
+    return tuple(taken)
+
+
+def _writable(seen: Seen) -> Model:
+    return next((model for model in seen.models if model.writable), Model("", writable=True))
+
+
+def _body(model: Model, section: str, facts: Sequence[Noticed]) -> str:
+    return "\n".join(filter(None, [_unclosed(model.body(section)), *(f"- {fact.kept}" for fact in facts)]))
+
+
+def _unclosed(body: str) -> str:
+    """Keep a portrait's own words from closing the section that they are written in."""
+
+    def mend(match: re.Match[str]) -> str:
+        name = re.sub(r"[\W_]", "", unicodedata.normalize("NFKC", match[1])).casefold()
+        return "‹" + match[0][1:] if name.startswith("usermodelupdate") else match[0]
+
+    return re.sub(r"<(?=\s*/([^<>]*))", mend, body)
+
+
+def _sections(mind: Mind) -> Iterator[tuple[str, str, str]]:
+    """Give every section that the turn may ask for, in writing order: tag, text, attribute."""
+    thinks = mind.lines.words.thinks
+    yield "internal_monologue", _thought(mind), f' verb="{thinks[mind.seed % len(thinks)]}"'
+    yield "external_dialogue", _speech(mind), _verb(mind)
+    yield "user_model_check", str(bool(mind.learned) or mind.unwritten).lower(), ""
+    if mind.learned:
+        for section in dict.fromkeys(fact.fact.section for fact in mind.learned):
+            facts = [fact for fact in mind.learned if fact.fact.section == section]
+            yield "user_model_update", _body(_writable(mind.seen), section, facts), f' section="{section}"'
+        kept = " ".join(fact.kept for fact in mind.learned)
+        yield "model_change_note", quoted(say(mind.lines.words.note, {"kept": kept}) or kept, 200), ""
+    state = _state(mind)
+    yield "soul_state_check", str(bool(state)).lower(), ""
+    if state:
+        yield "soul_state_update", "\n".join(f"{key}: {value}" for key, value in state.items()), ""
+
+
+def _section(tag: str, text: str, attribute: str) -> str:
+    return f"<{tag}{attribute}>{text}</{tag}>" if "\n" not in text else f"<{tag}{attribute}>\n{text}\n</{tag}>"
+
+
+def _verb(mind: Mind) -> str:
+    of = mind.lines.words.moods.get(mind.mood) or mind.lines.words.moods[CALM]
+    return f' verb="{of.verbs[mind.seed % len(of.verbs)]}"'
+
+
+def _occasions(mind: Mind) -> Iterator[Section]:
+    """Give the sections of the lines file that this turn calls for, in speaking order."""
+    sections = mind.lines.sections
+    if mind.intent:
+        yield sections[mind.intent]
+    if mind.learned:
+        yield sections["learned"]
+    elif mind.known:
+        yield sections["already known"]
+    if mind.full:
+        yield sections["page full"]
+    if mind.secret:
+        yield sections["not kept"]
+    if _unattached(mind):
+        yield sections["unattached"]
+
+
+def _unattached(mind: Mind) -> str:
+    """Return the line that says that no model is attached, unless this conversation has heard it."""
+    line = answer(mind.lines.sections["unattached"], mind.values, mind.seed)
+    mark = line[:MARK_CHARS]
+    return "" if any(mark in " ".join(spoken.split()) for spoken in mind.seen.spoken) else line
+
+
+def _thought(mind: Mind) -> str:
+    return " ".join(filter(None, (choose(section.thoughts, {}, mind.seed) for section in _occasions(mind))))
+
+
+def _speech(mind: Mind) -> str:
+    before = mind.seen.spoken[-1] if mind.seen.spoken else ""
+    said = [_line(mind, section, before) for section in _occasions(mind)]
+    return "\n\n".join(filter(None, [*said, _question(mind, before)])) or mind.lines.sections["silence"].groups[0][0]
+
+
+def _line(mind: Mind, section: Section, before: str) -> str:
+    if section is mind.lines.sections["learned"] and len(mind.learned) == 1 and mind.learned[0].fact.says:
+        return choose(mind.learned[0].fact.says, {"words": mind.learned[0].words}, mind.seed, before)
+    return answer(section, mind.values, mind.seed, before)
+
+
+def _question(mind: Mind, before: str) -> str:
+    """Return the one question back: the newest fact's, else the first occasion's that has any."""
+    if mind.learned:
+        return choose(mind.learned[-1].fact.asks, {"words": mind.learned[-1].words}, mind.seed >> 8, before)
+    asks = next((section.questions for section in _occasions(mind)), [])
+    return choose(asks, mind.values, mind.seed >> 8, before)
+
+
+def _state(mind: Mind) -> Mapping[str, str]:
+    """Return what the newest messages change of the soul's state."""
+    now = () if mind.seen.is_inner else (mind.seen.message,)
+    newest = [*now, *reversed(mind.seen.said)][:TOPIC_MESSAGES]
+    mood = next((found for message in newest if (found := mood_in(message, mind.lines))), CALM)
+    topics = next((about for message in newest if (about := _topics(message, mind.lines))), {})
+    state = {"emotionalState": mood, **topics}
+    return {key: value for key, value in state.items() if mind.seen.state.get(key, _DEFAULTS.get(key, "")) != value}
+
+
+_DEFAULTS = {"emotionalState": CALM}
+
+
+def _topics(message: str, lines: Lines) -> dict[str, str]:
+    if hides(message, lines):
+        return {}
+    found = topics_in(message, lines)
+    if found or intent_of(message, lines) or facts_in(message, lines)[0]:
+        return found
+    about = subject(message, lines)
+    return {"currentTopic": about} if len(about) >= SUBJECT_CHARS else {}

@@ -1,0 +1,1 @@
+"""The life of the process that takes turns."""

@@ -1,0 +1,146 @@
+"""The control socket: JSON frames, one a line, for processes of the same user.
+
+A client sends `{"op": NAME, ...}`; the handler registered under that name owns the connection from there on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import socket
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from claudius.home import FILE_MODE
+
+log = logging.getLogger("claudius.control")
+
+FRAME_BYTES = 8 * 2**20
+"""Longest frame of either side."""
+UNIX_PATH_BYTES = 100
+"""A longer path does not fit a socket address and is reached through its directory."""
+
+
+class Connection:
+    """One open connection: frames in, frames out."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Wrap the two streams."""
+        self._reader, self._writer = reader, writer
+
+    async def receive(self) -> dict[str, Any] | None:
+        """Return the next frame; None at the end. Raises: ValueError where it is no JSON object or too long."""
+        line = await self._reader.readline()
+        if not line.endswith(b"\n"):
+            return None
+        frame = json.loads(line)
+        if not isinstance(frame, dict):
+            raise ValueError("a frame is a JSON object")
+        return frame
+
+    async def send(self, frame: Mapping[str, Any]) -> None:
+        """Send one frame. Raises: ConnectionError where nobody is there."""
+        self._writer.write(json.dumps(frame, ensure_ascii=True).encode() + b"\n")
+        await self._writer.drain()
+
+    async def close(self) -> None:
+        """Hang up."""
+        self._writer.close()
+        with contextlib.suppress(ConnectionError):
+            await self._writer.wait_closed()
+
+    @property
+    def peer_uid(self) -> int | None:
+        """The user at the other end, by the kernel's word; None where it cannot tell."""
+        raw: socket.socket = self._writer.get_extra_info("socket")
+        if not hasattr(socket, "SO_PEERCRED"):
+            return os.geteuid()
+        _, uid, _ = struct.unpack("3i", raw.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
+        return int(uid)
+
+
+Handler = Callable[[Connection, Mapping[str, Any]], Awaitable[None]]
+
+
+class ControlSocket:
+    """The listening end."""
+
+    def __init__(self, path: Path, handlers: Mapping[str, Handler]) -> None:
+        """Listen at `path` once `open` is called; `handlers` by op."""
+        self._path, self._handlers = path, handlers
+        self._server: asyncio.Server | None = None
+        self._open: set[asyncio.Task[None]] = set()
+
+    async def open(self) -> None:
+        """Listen. The caller holds the home's lock, so a socket that lies there is a dead process's."""
+        self._path.unlink(missing_ok=True)
+        with _address(self._path) as address:
+            self._server = await asyncio.start_unix_server(self._connected, path=address, limit=FRAME_BYTES)
+        self._path.chmod(FILE_MODE)
+
+    async def close(self) -> None:
+        """Stop listening and hang up on everyone."""
+        if self._server:
+            self._server.close()
+        self._path.unlink(missing_ok=True)
+        for task in tuple(self._open):
+            task.cancel()
+        await asyncio.gather(*self._open, return_exceptions=True)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        if task is None:  # pragma: no cover - asyncio always runs a callback in a task
+            return
+        self._open.add(task)
+        connection = Connection(reader, writer)
+        try:
+            await self._serve(connection)
+        except (ConnectionError, ValueError) as error:
+            log.info("a connection ended badly", extra={"error": repr(error)})
+        except asyncio.CancelledError:
+            log.debug("a connection was closed")
+        finally:
+            self._open.discard(task)
+            await connection.close()
+
+    async def _serve(self, connection: Connection) -> None:
+        if connection.peer_uid != os.geteuid():
+            return
+        first = await connection.receive()
+        if first is None:
+            return
+        handler = self._handlers.get(str(first.get("op")))
+        if handler is None:
+            await connection.send({"event": "error", "message": f"no such operation: {first.get('op')}"})
+            return
+        await handler(connection, first)
+
+
+@contextlib.asynccontextmanager
+async def connect(path: Path) -> AsyncIterator[Connection]:
+    """Connect to the process that listens at `path`. Raises: OSError where none does."""
+    with _address(path) as address:
+        reader, writer = await asyncio.open_unix_connection(address, limit=FRAME_BYTES)
+    connection = Connection(reader, writer)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+@contextlib.contextmanager
+def _address(path: Path) -> Any:
+    """Give an address for a socket path of any length: through an open directory where it is too long."""
+    if len(os.fsencode(path)) < UNIX_PATH_BYTES:
+        yield str(path)
+        return
+    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{directory}/{path.name}"
+    finally:
+        os.close(directory)

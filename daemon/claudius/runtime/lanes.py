@@ -1,0 +1,182 @@
+"""One ordered lane per conversation: what waits is delivered, what was heard is thought, oldest first.
+
+Lanes of different conversations run side by side; a lane that has nothing to do ends and costs nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from claudius.cognition.mind import Mind
+from claudius.cognition.turn import Turned, afterthought, apologise, take_turn
+from claudius.errors import ClaudiusError, StaleTurn, StoreError, StoreFull
+from claudius.memory.store import Pending
+from claudius.perception import Place
+from claudius.runtime.adapter import Adapter
+from claudius.runtime.delivery import Delivered, deliver
+from claudius.runtime.failures import Apologise, decide
+from claudius.runtime.streaming import Stream
+
+log = logging.getLogger("claudius.lanes")
+
+ENDED_PROCESSES = 2
+"""A perception whose turns ended so many processes is not thought again."""
+
+STUMBLE_S = 5.0
+"""How long a lane rests after an error that no turn explains."""
+
+
+@dataclass(slots=True)
+class _Lane:
+    task: asyncio.Task[None]
+    last: Turned | None = None
+    """The last turn since the lane was last idle."""
+    bell: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Lanes:
+    """All lanes of the process that takes turns."""
+
+    def __init__(
+        self,
+        mind: Mind,
+        adapters: Mapping[str, Adapter],
+        *,
+        chance: Callable[[], float],
+        fatal: Callable[[StoreError], None],
+    ) -> None:
+        """Think with `mind`, speak through `adapters` (by network); `fatal` is told when the store is beyond use."""
+        self._mind, self._adapters, self._chance, self._fatal = mind, adapters, chance, fatal
+        self._lanes: dict[str, _Lane] = {}
+        self._closing = False
+
+    def wake(self, conversation: str) -> None:
+        """Have a conversation's lane look again at what waits."""
+        lane = self._lanes.get(conversation)
+        if lane:
+            lane.bell.set()
+        elif not self._closing:
+            task = asyncio.create_task(self._run(conversation), name=f"lane {conversation}")
+            self._lanes[conversation] = _Lane(task)
+
+    @property
+    def busy(self) -> int:
+        """How many lanes have something to do."""
+        return len(self._lanes)
+
+    async def drain(self, grace_s: float) -> None:
+        """Let running turns end for `grace_s` seconds, then cancel them; what they did not commit is thought again."""
+        self._closing = True
+        for lane in self._lanes.values():
+            lane.bell.set()
+        tasks = [lane.task for lane in self._lanes.values()]
+        if not tasks:
+            return
+        _, late = await asyncio.wait(tasks, timeout=grace_s)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+
+    async def _run(self, conversation: str) -> None:
+        lane = self._lanes[conversation]
+        try:
+            while not self._closing:
+                lane.bell.clear()
+                wait_s = await self._try(conversation)
+                if wait_s is None:
+                    if not lane.bell.is_set():
+                        break
+                elif wait_s > 0:
+                    await _until(lane.bell, wait_s)
+        except StoreError as error:
+            self._fatal(error)
+        finally:
+            del self._lanes[conversation]
+
+    async def _try(self, conversation: str) -> float | None:
+        try:
+            return await self._step(conversation)
+        except StoreFull as error:
+            log.error("no space left", extra={"conversation": conversation, "error": error.message})  # noqa: TRY400 - no trace
+            return STUMBLE_S
+        except StoreError:
+            raise
+        except Exception:
+            log.exception("a lane stumbled", extra={"conversation": conversation})
+            return STUMBLE_S
+
+    async def _step(self, conversation: str) -> float | None:
+        """Do the next thing; return how long to wait before the one after it, None where nothing is left."""
+        now = self._mind.clock()
+        delivered = await deliver(conversation, self._mind.store, self._adapter(conversation), self._mind.clock)
+        if isinstance(delivered, Delivered.Wait):
+            return delivered.seconds
+        pending = await self._mind.store.oldest(conversation)
+        if pending is None:
+            lane = self._lanes[conversation]
+            last, lane.last = lane.last, None
+            if last:
+                await afterthought(last, self._mind)
+            return None
+        if pending.not_before and pending.not_before > now:
+            return (pending.not_before - now).total_seconds()
+        await self._think(pending, now)
+        return 0.0
+
+    async def _think(self, pending: Pending, now: datetime) -> None:
+        conversation = pending.perception.conversation
+        adapter = self._adapter(conversation)
+        attempts = pending.attempts + 1
+        if pending.boots >= ENDED_PROCESSES:
+            log.error("turn ended processes", extra={"turn": pending.turn, "attempts": pending.attempts})
+            await apologise(pending, self._mind, "unreadable")
+            return
+        stream = Stream.of(pending, adapter, self._mind)
+        await _sign(adapter, conversation, on=True)
+        try:
+            self._lanes[conversation].last = await take_turn(pending, self._mind, stream)
+        except StaleTurn:
+            log.info("turn run anew", extra={"turn": pending.turn})
+        except StoreError:
+            raise
+        except Exception as error:
+            fate = decide(
+                error,
+                attempts=attempts,
+                waited_s=(now - pending.heard_at).total_seconds(),
+                patience_s=self._mind.config().runtime.patience_s,
+                tries=self._mind.config().runtime.attempts,
+                chance=self._chance(),
+            )
+            log.warning(
+                "turn failed",
+                extra={"turn": pending.turn, "attempts": attempts, "fate": type(fate).__name__, "error": repr(error)},
+                exc_info=None if isinstance(error, ClaudiusError) else error,
+            )
+            if isinstance(fate, Apologise):
+                await apologise(pending, self._mind, fate.kind)
+            else:
+                until = self._mind.clock() + timedelta(seconds=fate.after_s)
+                await self._mind.store.postpone(pending.seq, until, type(error).__name__)
+        finally:
+            await _sign(adapter, conversation, on=False)
+
+    def _adapter(self, conversation: str) -> Adapter | None:
+        return self._adapters.get(Place.of(conversation).network)
+
+
+async def _sign(adapter: Adapter | None, conversation: str, *, on: bool) -> None:
+    if adapter:
+        await adapter.working(conversation, on=on)
+
+
+async def _until(bell: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await bell.wait()
+    except TimeoutError:
+        return

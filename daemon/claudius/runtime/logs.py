@@ -1,0 +1,61 @@
+"""The log: JSON lines in `logs/claudius.log`, one event a line, no message text, no secret."""
+
+from __future__ import annotations
+
+import json
+import logging
+import logging.handlers
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+MAX_BYTES, KEPT_FILES = 10 * 2**20, 5
+_OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+class JsonLines(logging.Formatter):
+    """One event as one JSON object; control characters are escaped, secrets blotted out."""
+
+    def __init__(self, secrets: Sequence[str]) -> None:
+        """Blot out the values in `secrets`."""
+        super().__init__()
+        self._secrets = tuple(secret for secret in secrets if len(secret) >= 6)
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        event = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "level": record.levelname,
+            "logger": record.name,
+            "event": record.getMessage(),
+        }
+        event |= {key: value for key, value in vars(record).items() if key not in _OWN}
+        if record.exc_info:
+            event["traceback"] = self.formatException(record.exc_info)
+        line = json.dumps(event, default=str, ensure_ascii=True)
+        for secret in self._secrets:
+            line = line.replace(json.dumps(secret)[1:-1], "***")
+        return line
+
+
+class PrivateFile(logging.handlers.RotatingFileHandler):
+    """A rotating log file that only its owner reads; a full disk costs the line, never the turn."""
+
+    def _open(self):  # type: ignore[no-untyped-def]  # noqa: ANN202 - the library's own type differs by version
+        os.close(os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
+        return super()._open()
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the library's name
+        """Drop the line."""
+
+
+def start_log(directory: Path, level: str, secrets: Sequence[str]) -> logging.Handler:
+    """Write what Claudius logs to a file in `directory`; return the handler, to be closed."""
+    handler = PrivateFile(directory / "claudius.log", maxBytes=MAX_BYTES, backupCount=KEPT_FILES, encoding="utf-8")
+    handler.setFormatter(JsonLines(secrets))
+    root = logging.getLogger("claudius")
+    root.setLevel(level)
+    root.propagate = False
+    root.addHandler(handler)
+    return handler

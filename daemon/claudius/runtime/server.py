@@ -1,0 +1,128 @@
+"""The process that takes turns: it starts, hears, drains and stops. Read top to bottom, it is its biography."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import claudius
+from claudius.cognition.mind import Mind
+from claudius.errors import StoreError
+from claudius.home import Home
+from claudius.memory.store import Waiting
+from claudius.perception import Perception
+from claudius.runtime.adapter import Adapter
+from claudius.runtime.control import Connection, ControlSocket, Handler
+from claudius.runtime.lanes import Lanes
+from claudius.runtime.lock import HomeLock
+
+log = logging.getLogger("claudius.server")
+
+DRAIN_S = 8.0
+
+
+@dataclass(slots=True)
+class Counters:
+    """What `status` tells beside the store's own counts."""
+
+    started_at: datetime
+    last_inbound: dict[str, datetime] = field(default_factory=dict)
+
+
+class Server:
+    """One home's soul, awake."""
+
+    def __init__(
+        self,
+        home: Home,
+        lock: HomeLock,
+        mind: Mind,
+        adapters: Mapping[str, Adapter],
+        handlers: Mapping[str, Handler],
+        *,
+        chance: Callable[[], float],
+    ) -> None:
+        """Wake `home`, whose `lock` is held, with `mind`; listen on `adapters`; `handlers` serve the control socket."""
+        self._home, self._mind, self._adapters = home, mind, adapters
+        self.boot = secrets.token_hex(8)
+        self._lock = lock
+        self._lanes = Lanes(mind, adapters, chance=chance, fatal=self._fatal)
+        self._control = ControlSocket(home.socket, {**handlers, "status": self._status})
+        self._listening: list[asyncio.Task[None]] = []
+        self._counters = Counters(mind.clock())
+        self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def start(self) -> Waiting:
+        """Recover what an earlier process left, open the doors, and take up what waits."""
+        now = self._mind.clock()
+        self._lock.sign(self.boot, now)
+        waiting = await self._mind.store.start(self.boot, now)
+        for name, adapter in self._adapters.items():
+            self._listening.append(asyncio.create_task(adapter.listen(self.accept), name=f"listen {name}"))
+        await asyncio.sleep(0)
+        await self._control.open()
+        for conversation in waiting.conversations:
+            self._lanes.wake(conversation)
+        log.info("awake", extra={"boot": self.boot, "waiting": len(waiting.conversations)})
+        return waiting
+
+    async def accept(self, perception: Perception) -> bool:
+        """Make a perception durable, then let its lane know. Raises: StoreError; then nothing was accepted."""
+        now = self._mind.clock()
+        (new,) = await self._mind.store.accept((perception,), now)
+        self._counters.last_inbound[perception.conversation.partition(":")[0]] = now
+        self._lanes.wake(perception.conversation)
+        return new
+
+    def wake(self, conversation: str) -> None:
+        """Have a conversation look at what waits: someone listens again."""
+        self._lanes.wake(conversation)
+
+    async def wait(self) -> None:
+        """Wait until something ends the process from inside. Raises: StoreError where the store is beyond use."""
+        await self._ended
+
+    async def stop(self, *, grace_s: float = DRAIN_S) -> None:
+        """Stop hearing, let running turns end, close the store in good order, let the home go."""
+        for adapter in self._adapters.values():
+            await adapter.close()
+        await self._lanes.drain(grace_s)
+        await self._control.close()
+        for task in self._listening:
+            task.cancel()
+        await asyncio.gather(*self._listening, return_exceptions=True)
+        await self._mind.provider.aclose()
+        await self._mind.store.close(clean=True)
+        self._lock.release()
+        log.info("asleep", extra={"boot": self.boot})
+
+    def _fatal(self, error: StoreError) -> None:
+        log.critical("the store is beyond use", extra={"error": error.message})
+        if not self._ended.done():
+            self._ended.set_exception(error)
+
+    async def _status(self, connection: Connection, _: Mapping[str, Any]) -> None:
+        now = self._mind.clock()
+        heard = self._counters.last_inbound
+        await connection.send(
+            {
+                "version": claudius.__version__,
+                "uptime_s": round((now - self._counters.started_at).total_seconds(), 1),
+                "provider": {"name": self._mind.provider.name, "model": self._mind.provider.model},
+                "adapters": [
+                    {
+                        "name": name,
+                        "connected": True,
+                        "last_inbound_s": round((now - heard[name]).total_seconds(), 1) if name in heard else None,
+                        "reconnects": 0,
+                    }
+                    for name in self._adapters
+                ],
+                "busy": self._lanes.busy,
+            }
+        )

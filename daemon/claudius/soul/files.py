@@ -1,0 +1,167 @@
+"""One soul file: its bytes checked, its line ends mended, its head read; or a `BadSoul` that says what is wrong."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from string import Template
+from typing import Any, Literal, TypeVar, get_args
+
+import msgspec
+
+from claudius.errors import BadSoul
+from claudius.soul.texts import SoulFile, StepText, StepValue, fill
+
+MAX_BYTES = 1_000_000
+PLACEHOLDERS: Mapping[str, tuple[str, ...]] = {"summary.md": ("chars",)}
+"""What must stand after a `$` in a file. Steps may hold `$verbs`, apologies `$turn`; elsewhere a `$` is a `$`."""
+
+Stamp = tuple[int, int, int]
+"""Modified at (ns), size (bytes), inode: while these stand, a file is unchanged."""
+Apology = Literal["provider_down", "over_budget", "unreadable", "too_large", "stopped"]
+_T = TypeVar("_T")
+
+
+class _TailHead(msgspec.Struct):
+    """The head of tail.md: the words around this turn's steps."""
+
+    order: str
+    if_true: str
+    intuition: str
+
+
+class _Head(msgspec.Struct, forbid_unknown_fields=True):
+    """The head of a step's file."""
+
+    tag: str
+    value: StepValue = "text"
+    verbs: tuple[str, ...] = ()
+    default_verb: str = ""
+
+
+class _SpeechHead(_Head, forbid_unknown_fields=True, kw_only=True):
+    """The head of external_dialogue: the lines that are said without a model."""
+
+    fallback: str
+    apologies: Mapping[Apology, str]
+    acknowledge: tuple[str, ...] = ()
+    hold: str = ""
+
+
+def bytes_of(path: Path, stamp: Stamp) -> bytes:
+    """Read a file that stood at `stamp`. Raises: BadSoul where it is too long, unreadable, or changing right now."""
+    if stamp[1] > MAX_BYTES:
+        raise BadSoul(str(path), 0, f"is {stamp[1]:,} bytes long, {MAX_BYTES:,} are the most", "shorten it")
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+            after = os.fstat(file.fileno())
+    except OSError as error:
+        raise BadSoul(str(path), 0, f"cannot be read ({error.strerror})", "make it a text file of your own") from error
+    if (after.st_mtime_ns, after.st_size, after.st_ino) != stamp or len(data) != after.st_size:
+        raise BadSoul(str(path), 0, "is being written", "it is read again in a moment")
+    return data
+
+
+def parse(name: str, path: Path, data: bytes) -> SoulFile:
+    """Read a file's head and text, and check what its kind of file must hold. Pure. Raises: BadSoul."""
+    lines = _lines(path, data)
+    head, start = _head(path, lines) if lines[0] == "+++" else ({}, 0)
+    while start < len(lines) and not lines[start]:
+        start += 1
+    if start == len(lines):
+        raise BadSoul(str(path), 0, "is empty", "write its text, or delete it and restart to use the shipped one")
+    text = "\n".join(lines[start:]).rstrip()
+    file = SoulFile(name, text, path, hashlib.sha256(data).hexdigest(), head, start + 1)
+    if name.startswith("steps/"):
+        step_text(file)
+    elif name == "tail.md":
+        _check_tail(file)
+    else:
+        _check_placeholders(file, PLACEHOLDERS.get(name, ()))
+    return file
+
+
+def _lines(path: Path, data: bytes) -> list[str]:
+    try:
+        whole = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise BadSoul(str(path), line, f"byte 0x{data[error.start]:02x} is not UTF-8", "save it as UTF-8") from error
+    above, nul, _ = whole.partition("\0")
+    if nul:
+        raise BadSoul(str(path), above.count("\n") + 1, "holds NUL bytes", "save it as plain text")
+    return [line.rstrip() for line in whole.replace("\r\n", "\n").replace("\r", "\n").split("\n")]
+
+
+def _head(path: Path, lines: list[str]) -> tuple[dict[str, Any], int]:
+    """Read the TOML between the `+++` lines; the number is the index of the first line after them."""
+    if "+++" not in lines[1:]:
+        raise BadSoul(str(path), 1, "its head has no end", "close it with a second line of +++")
+    end = lines.index("+++", 1)
+    try:
+        return tomllib.loads("\n".join([*lines[1:end], ""])), end + 1
+    except tomllib.TOMLDecodeError as error:
+        at = re.search(r"line (\d+)", str(error))
+        raise BadSoul(str(path), int(at[1]) + 1 if at else 1, f"its head is not TOML: {error}", "mend it") from error
+
+
+def _check_tail(file: SoulFile) -> None:
+    words = _converted(file, _TailHead)
+    for key, line in (("order", words.order), ("if_true", words.if_true)):
+        fill(line, f"{file.source}: {key}", 0, {"steps": ""})
+
+
+def _check_placeholders(file: SoulFile, needed: tuple[str, ...]) -> None:
+    for placeholder in needed:
+        file.fill(**dict.fromkeys(needed, ""))
+        if placeholder not in Template(file.text).get_identifiers():
+            raise BadSoul(str(file.source), 0, f"${placeholder} is missing", "say in the text where it belongs")
+
+
+def _converted(file: SoulFile, kind: type[_T]) -> _T:
+    try:
+        return msgspec.convert(file.head, kind)
+    except msgspec.ValidationError as error:
+        fix = "the shipped file of this name shows what belongs there"
+        raise BadSoul(str(file.source), 1, f"its head: {error}", fix) from error
+
+
+def step_text(file: SoulFile) -> StepText:
+    """Read a step file. Raises: BadSoul."""
+    name, where = Path(file.name).stem, str(file.source)
+    head = _converted(file, _SpeechHead if name == "external_dialogue" else _Head)
+    if head.tag != name:
+        raise BadSoul(where, 1, f"its head: tag is {head.tag!r}", f'write tag = "{name}"')
+    verbs = tuple(" ".join(verb.lower().split()) for verb in head.verbs)
+    default_verb = head.default_verb or (verbs[0] if verbs else "")
+    if default_verb and default_verb not in verbs:
+        raise BadSoul(where, 1, f"its head: default_verb {default_verb!r} is not among verbs", "name one of them")
+    step = StepText(
+        name=name,
+        tag=name,
+        instruction=file.fill(verbs=", ".join(verbs)),
+        value=head.value,
+        verbs=verbs,
+        default_verb=default_verb,
+    )
+    if not isinstance(head, _SpeechHead):
+        return step
+    for kind, line in head.apologies.items():
+        fill(line, f"{where}: apologies.{kind}", 0, {"turn": ""})
+    missing = [kind for kind in get_args(Apology) if not head.apologies.get(kind, "").strip()]
+    if missing or not head.fallback.strip():
+        key = f"apologies.{missing[0]}" if missing else "fallback"
+        raise BadSoul(where, 1, f"its head: {key} is missing", "write that line; it is said when nothing else can be")
+    return replace(
+        step,
+        fallback=head.fallback,
+        apologies={str(kind): line for kind, line in head.apologies.items()},
+        acknowledge=head.acknowledge,
+        hold=head.hold,
+    )

@@ -1,0 +1,165 @@
+"""The soul on disk: a stat of every file at each look, the last good version of each in force."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from claudius.errors import BadSoul
+from claudius.soul.files import Stamp, bytes_of, parse, step_text
+from claudius.soul.texts import SoulFile, SoulText, dossiers, tokens
+
+PERSONALITY_TOKENS = 900
+FOLDERS = ("steps", "processes", "daimons", "dossiers")
+NEEDED = ("soul.md", "reading.md", "tail.md")
+"""Besides the steps: what no prompt can do without."""
+
+_FRESH_NS = 100_000_000
+"""A file that changed so shortly before it was read is read again: its clock may be too coarse for a second change."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What came of reading one file at one stamp."""
+
+    stamp: Stamp
+    file: SoulFile | None
+    problem: BadSoul | None
+    settled: bool
+    """False: read it again next time, whatever its stamp says."""
+
+
+class SoulSource:
+    """The soul on disk. `problems` says, after each `current`, which files are broken or gone and not in force."""
+
+    def __init__(
+        self, home_soul: Path, shipped: Path, steps: Sequence[str], now_ns: Callable[[], int] = time.time_ns
+    ) -> None:
+        """Watch two directories for the named steps; nothing is read until `current` is called."""
+        self._home, self._shipped, self._steps, self._now_ns = home_soul, shipped, tuple(steps), now_ns
+        self._readings: dict[Path, _Reading] = {}
+        self._stamps: tuple[Mapping[str, Stamp], Mapping[str, Stamp]] | None = None
+        self._text = SoulText({}, {}, "")
+        self.problems: tuple[BadSoul, ...] = ()
+
+    def current(self) -> SoulText:
+        """Return the soul as it stands now: the same object while nothing changed.
+
+        A file of the home that is broken or vanishes keeps its last good version in force (at the start: the shipped
+        one); only dossiers go when they are deleted. Raises: BadSoul where no version of a needed file is readable.
+        """
+        home, shipped = _stamps(self._home), _stamps(self._shipped)
+        if (home, shipped) == self._stamps and all(reading.settled for reading in self._readings.values()):
+            return self._text
+        known = {name for name in home if "/" in name} | shipped.keys() | self._text.files.keys()
+        problems: list[BadSoul] = []
+        files: dict[str, SoulFile] = {}
+        for name in sorted(known):
+            if found := self._choose(name, home.get(name), shipped.get(name), problems):
+                files[name] = found
+        live = {root / name for root, names in ((self._home, home), (self._shipped, shipped)) for name in names}
+        self._readings = {path: reading for path, reading in self._readings.items() if path in live}
+        self._text = self._assemble(files, problems)
+        self._stamps, self.problems = (home, shipped), tuple(problems)
+        return self._text
+
+    def _choose(self, name: str, home: Stamp | None, shipped: Stamp | None, problems: list[BadSoul]) -> SoulFile | None:
+        last = self._text.files.get(name)
+        passing = name.startswith("dossiers/")
+        if not home and not passing and last and last.source.is_relative_to(self._home):
+            fix = "put it back, or restart to use the shipped one"
+            problems.append(BadSoul(str(last.source), 0, "is gone; its last version stays in force", fix))
+            return last
+        for root, stamp in ((self._home, home), (self._shipped, shipped)):
+            if stamp:
+                reading = self._read(root, name, stamp)
+                if reading.problem:
+                    problems.append(reading.problem)
+                if found := reading.file or last:
+                    return found
+        return None if passing else last
+
+    def _read(self, root: Path, name: str, stamp: Stamp) -> _Reading:
+        path = root / name
+        kept = self._readings.get(path)
+        if not kept or kept.stamp != stamp or not kept.settled:
+            try:
+                file = parse(name, path, bytes_of(path, stamp))
+                kept = _Reading(stamp, file, None, abs(self._now_ns() - stamp[0]) > _FRESH_NS)
+            except BadSoul as problem:
+                kept = _Reading(stamp, None, problem, settled=False)
+            self._readings[path] = kept
+        return kept
+
+    def _assemble(self, files: dict[str, SoulFile], problems: list[BadSoul]) -> SoulText:
+        for needed in (*NEEDED, *(f"steps/{step}.md" for step in self._steps)):
+            if needed not in files:
+                fault = next((problem for problem in problems if problem.file.endswith(needed)), None)
+                raise fault or BadSoul(str(self._shipped / needed), 0, "is missing", "install Claudius again")
+        digest = hashlib.sha256()
+        for name, file in files.items():
+            digest.update(f"{name}\0{file.sha256}\n".encode("utf-8", "surrogateescape"))
+        if digest.hexdigest() == self._text.sha256:
+            return self._text
+        steps = {step: step_text(files[f"steps/{step}.md"]) for step in self._steps}
+        return SoulText(files, steps, digest.hexdigest())
+
+
+def check(home_soul: Path, shipped: Path, dossier_tokens: int, steps: Sequence[str] = ()) -> list[BadSoul]:
+    """List what is wrong with a home's soul: broken files, files that nothing reads, texts beyond their size.
+
+    `steps` are the registered step names; without them, those that ship.
+    """
+    known = tuple(steps) or tuple(sorted(path.stem for path in (shipped / "steps").glob("*.md")))
+    source = SoulSource(home_soul, shipped, known)
+    text = source.current()
+    found = [*source.problems, *_unused(home_soul, shipped, known)]
+    personality = text.files["soul.md"]
+    if (size := tokens(personality.text)) > PERSONALITY_TOKENS:
+        detail = f"is {size} tokens long, {PERSONALITY_TOKENS} are its size"
+        found.append(
+            BadSoul(str(personality.source), 0, detail, "it is used whole; shorten it, every turn pays for it")
+        )
+    for dossier in dossiers(text, dossier_tokens)[1]:
+        detail = f"is left out: {tokens(dossier.text)} tokens do not fit into what is left of {dossier_tokens}"
+        found.append(BadSoul(str(dossier.source), 0, detail, "shorten it, or raise soul.dossier_tokens"))
+    return found
+
+
+def _unused(home_soul: Path, shipped: Path, steps: Collection[str]) -> Iterator[BadSoul]:
+    ours = sorted(name for name in _stamps(shipped) if "/" not in name)
+    for path in sorted(home_soul.rglob("*")):
+        folder, slash, leaf = path.relative_to(home_soul).as_posix().rpartition("/")
+        if path.is_dir() or leaf.startswith("."):
+            continue
+        if not (leaf.endswith(".md") and folder in FOLDERS if slash else leaf in ours):
+            known = ", ".join([*ours, *(f"{folder}/*.md" for folder in FOLDERS)])
+            yield BadSoul(str(path), 0, "nothing reads it", f"the soul's files are {known}")
+        elif folder == "steps" and path.stem not in steps:
+            yield BadSoul(str(path), 0, "is unused: no such step", f"the steps are {', '.join(steps)}")
+
+
+def _stamps(root: Path) -> dict[str, Stamp]:
+    """Stat every text file of a soul directory: (mtime in ns, size, inode) by name."""
+    found: dict[str, Stamp] = {}
+    for folder in ("", *FOLDERS):
+        try:
+            entries = os.scandir(root / folder)
+        except OSError:
+            continue
+        with entries:
+            for entry in entries:
+                if entry.name.endswith(".md") and not entry.name.startswith("."):
+                    try:
+                        seen = entry.stat()
+                    except OSError:
+                        continue
+                    if stat.S_ISREG(seen.st_mode):
+                        name = f"{folder}/{entry.name}" if folder else entry.name
+                        found[name] = (seen.st_mtime_ns, seen.st_size, seen.st_ino)
+    return found

@@ -1,0 +1,105 @@
+"""The soul as values: its files, what each cognitive step says, and one consistent reading of them all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from string import Template
+from typing import Any, Literal
+
+from claudius.errors import BadSoul
+
+StepValue = Literal["text", "bool", "markdown", "line", "lines"]
+
+
+@dataclass(frozen=True, slots=True)
+class SoulFile:
+    """One text file of the soul: `name` is relative (`steps/recall.md`), `text` without its head."""
+
+    name: str
+    text: str
+    source: Path
+    sha256: str
+    """Of the whole file's bytes as read."""
+    head: Mapping[str, Any] = field(default_factory=dict)
+    """The TOML block between `+++` lines at the file's start."""
+    line: int = 1
+    """Where in the file the text begins."""
+
+    def fill(self, **values: object) -> str:
+        """Return the text with its `$placeholders` filled in. Raises: BadSoul for one that has no value."""
+        return fill(self.text, str(self.source), self.line, values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepText:
+    """What the model reads of one cognitive step, and how its reply is to be read."""
+
+    name: str
+    tag: str
+    instruction: str
+    """`$verbs` is filled in already."""
+    value: StepValue = "text"
+    verbs: tuple[str, ...] = ()
+    default_verb: str = ""
+    fallback: str = ""
+    """external_dialogue: the fixed line, in character, where nothing else can be spoken."""
+    apologies: Mapping[str, str] = field(default_factory=dict)
+    """external_dialogue: one line per kind of apology; `$turn` stands for the turn's reference."""
+    acknowledge: tuple[str, ...] = ()
+    """external_dialogue: short lines that answer what needs no thought."""
+    hold: str = ""
+    """external_dialogue: the line shown while the soul thinks twice."""
+
+    def apology(self, kind: str, turn: str) -> str:
+        """Return the line of one kind of apology, with the turn's reference."""
+        return fill(self.apologies[kind], f"steps/{self.name}.md: apologies.{kind}", 0, {"turn": turn})
+
+
+@dataclass(frozen=True, slots=True)
+class SoulText:
+    """One consistent reading of every soul file. A turn uses one such value from its start to its end."""
+
+    files: Mapping[str, SoulFile]
+    steps: Mapping[str, StepText]
+    """By step name, in `STEPS` order."""
+    sha256: str
+    """Of names and contents together: an epoch of the system prompt."""
+
+    def text(self, name: str) -> str:
+        """Return a file's text, empty where there is none."""
+        found = self.files.get(name)
+        return found.text if found else ""
+
+
+def dossiers(text: SoulText, budget_tokens: int) -> tuple[tuple[SoulFile, ...], tuple[SoulFile, ...]]:
+    """Split the dossiers, in name order, into those that fit the budget together and those left out. Pure."""
+    included: list[SoulFile] = []
+    left_out: list[SoulFile] = []
+    for name in sorted(name for name in text.files if name.startswith("dossiers/")):
+        size = tokens(text.files[name].text)
+        fits = size <= budget_tokens
+        budget_tokens -= size if fits else 0
+        (included if fits else left_out).append(text.files[name])
+    return tuple(included), tuple(left_out)
+
+
+def tokens(text: str) -> int:
+    """Estimate a text's tokens: characters / 4, rounded up. Pure."""
+    return -(-len(text) // 4)
+
+
+def fill(text: str, where: str, line: int, values: Mapping[str, object]) -> str:
+    """Fill a template in; `line` is where it begins in its file, 0 where that is not known."""
+    try:
+        return Template(text).substitute(values)
+    except (KeyError, ValueError) as error:
+        unknown = isinstance(error, KeyError)
+        detail = f"${error.args[0]} is not a placeholder here" if unknown else "a lone $"
+        sign = f"${error.args[0]}" if unknown else "$"
+        above = text.partition(sign)[0].count("\n")
+        known = " and ".join(f"${name}" for name in values) or "none"
+        raise BadSoul(
+            where, line and line + above, detail, f"known here: {known}; write $$ for the sign itself"
+        ) from error

@@ -1,0 +1,1 @@
+"""What ships for tests, ours and a stranger's: fakes, loopback servers and contract suites."""

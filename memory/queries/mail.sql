@@ -1,0 +1,135 @@
+-- Hearing and speaking: the life of an inbox row and of an outbox row.
+
+-- name: boot_open
+INSERT INTO boot (boot, started_at, clean) VALUES (:boot, :now, 0);
+
+-- name: boot_last
+SELECT boot, clean FROM boot ORDER BY n DESC LIMIT 1;
+
+-- name: boot_clean
+UPDATE boot SET clean = 1 WHERE boot = :boot;
+
+-- name: inbox_void_leases
+UPDATE inbox SET state = 'pending' WHERE state = 'taken' AND boot IS NOT :boot;
+
+-- name: outbox_void_leases
+UPDATE outbox SET state = 'unknown_after_send'
+WHERE seq IN (SELECT seq FROM outbox INDEXED BY outbox_open WHERE state IN ('pending', 'taken', 'unknown_after_send'))
+  AND state = 'taken' AND boot IS NOT :boot;
+
+-- name: waiting
+-- scans: only the unfinished rows, once a start
+SELECT conversation, min(since) AS since FROM (
+    SELECT conversation, heard_at AS since FROM inbox INDEXED BY inbox_unfinished
+    WHERE state IN ('pending', 'taken', 'thought')
+    UNION ALL
+    SELECT conversation, at AS since FROM outbox INDEXED BY outbox_open
+    WHERE state IN ('pending', 'taken', 'unknown_after_send')
+) GROUP BY conversation ORDER BY since, conversation;
+
+-- name: accept
+INSERT INTO inbox (key, conversation, position, kind, owes, person, payload, heard_at, turn)
+VALUES (:key, :conversation, :position, :kind, :owes, :person, :payload, :now, :turn)
+ON CONFLICT (key) DO NOTHING;
+
+-- name: person_heard
+INSERT INTO person (person, name, is_bot, first_at, last_at) VALUES (:person, :name, :is_bot, :now, :now)
+ON CONFLICT (person) DO UPDATE SET name = excluded.name, is_bot = excluded.is_bot, last_at = excluded.last_at
+WHERE name IS NOT excluded.name OR is_bot IS NOT excluded.is_bot;
+
+-- name: oldest
+SELECT seq, payload, state, attempts, boots, not_before, heard_at, inputs FROM inbox
+WHERE conversation = :conversation AND state IN ('pending', 'taken', 'thought')
+ORDER BY position, seq LIMIT 1;
+
+-- name: take
+UPDATE inbox SET state = CASE state WHEN 'thought' THEN 'thought' ELSE 'taken' END,
+    boots = boots + (boot IS NOT :boot), boot = :boot, attempts = attempts + 1, taken_at = :now, not_before = NULL,
+    inputs = :inputs
+WHERE seq = :seq AND state IN ('pending', 'taken', 'thought');
+
+-- name: postpone
+UPDATE inbox SET state = 'pending', not_before = :not_before, reason = :reason
+WHERE seq = :seq AND state IN ('pending', 'taken', 'thought');
+
+-- name: withdraw
+UPDATE inbox SET state = 'settled', reason = :reason, settled_at = heard_at,
+    payload = json_set(payload, '$.text', '', '$.extra', json('{}'))
+WHERE seq = :seq AND state IN ('pending', 'taken', 'thought');
+
+-- name: call_keep
+INSERT INTO step (turn, n, at, conversation, person, purpose, request_sha256, response, stop_reason, provider, model,
+    input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, cost_usd, estimated, ms)
+VALUES (:turn, :n, :at, :conversation, :person, :purpose, :request_sha256, :response, :stop_reason, :provider, :model,
+    :input_tokens, :cache_read_tokens, :cache_write_tokens, :output_tokens, :cost_usd, :estimated, :ms)
+ON CONFLICT (turn, n) DO NOTHING;
+
+-- name: call_whose
+SELECT conversation, person, coalesce(taken_at, heard_at) AS at FROM inbox WHERE turn = :turn ORDER BY seq LIMIT 1;
+
+-- name: thought
+UPDATE inbox SET state = 'thought' WHERE turn = :turn AND state IN ('pending', 'taken');
+
+-- name: calls
+SELECT n, purpose, request_sha256, response, stop_reason, provider, model,
+    input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, cost_usd, estimated, ms
+FROM step WHERE turn = :turn ORDER BY n;
+
+-- name: say
+INSERT INTO outbox (key, turn, part, parts, conversation, kind, body, verb, apology, answers, state, boot, attempts, at)
+VALUES (:key, :turn, :part, :parts, :conversation, :kind, :body, :verb, :apology, :answers, :state, :boot, :attempts, :at)
+ON CONFLICT (key) DO UPDATE SET parts = excluded.parts, kind = excluded.kind, body = excluded.body, verb = excluded.verb,
+    apology = excluded.apology, answers = excluded.answers;
+
+-- name: stream_open
+INSERT INTO outbox (key, turn, part, parts, conversation, kind, body, verb, apology, answers, state, boot, attempts, at)
+VALUES (:key, :turn, :part, :parts, :conversation, :kind, '', :verb, :apology, :answers, 'taken', :boot, 1, :at)
+ON CONFLICT (key) DO NOTHING;
+
+-- name: deliveries
+SELECT key, turn, part, parts, conversation, kind, body, verb, apology, answers, state, attempts, not_before, stream_ref
+FROM outbox WHERE conversation = :conversation AND state IN ('pending', 'taken', 'unknown_after_send') ORDER BY seq;
+
+-- name: part_state
+SELECT turn, part, state, boot FROM outbox WHERE key = :key;
+
+-- name: attempt
+UPDATE outbox SET state = 'taken', boot = :boot, attempts = attempts + 1, not_before = NULL
+WHERE key = :key AND state IN ('pending', 'unknown_after_send');
+
+-- name: settle_part
+UPDATE outbox SET state = 'sent', receipt = :receipt, sent_at = :now, not_before = NULL, reason = NULL
+WHERE key = :key AND state IN ('pending', 'taken', 'unknown_after_send') RETURNING turn, part;
+
+-- name: take_next_part
+UPDATE outbox SET state = 'taken', boot = :boot, attempts = attempts + 1
+WHERE turn = :turn AND part = :part + 1 AND state = 'pending' AND not_before IS NULL;
+
+-- name: unsettled_parts
+SELECT count(*) FROM outbox WHERE turn = :turn AND state <> 'sent';
+
+-- name: settle_turn
+UPDATE inbox SET state = 'settled', settled_at = :now, payload = json_set(payload, '$.text', '', '$.extra', json('{}'))
+WHERE turn = :turn AND state = 'committed';
+
+-- name: delay
+UPDATE outbox SET state = :state, not_before = :not_before, reason = :reason
+WHERE key = :key AND state IN ('pending', 'taken', 'unknown_after_send');
+
+-- name: dead_parts
+UPDATE outbox SET state = 'dead', reason = :reason, not_before = NULL
+WHERE turn = :turn AND part >= :part AND state IN ('pending', 'taken', 'unknown_after_send');
+
+-- name: dead_turn
+UPDATE inbox SET state = 'dead', reason = :reason WHERE turn = :turn AND state = 'committed';
+
+-- name: said_of_turn
+SELECT body FROM outbox WHERE turn = :turn AND state = 'sent' ORDER BY part;
+
+-- name: unsay
+UPDATE entry SET unsaid = (:said = ''), content = CASE :said WHEN '' THEN content ELSE :said END
+WHERE entry_type = 'externalDialog'
+  AND (conversation, number) IN (SELECT conversation, number FROM turn WHERE turn = :turn);
+
+-- name: spent_since
+SELECT coalesce(sum(cost_usd), 0.0) FROM step WHERE at >= :since;

@@ -1,0 +1,54 @@
+-- The owner's hand, and what git does not hold yet.
+
+-- name: person_known
+SELECT 1 FROM person WHERE person = :person UNION ALL SELECT 1 FROM user_model WHERE person = :person AND newest = 1 LIMIT 1;
+
+-- name: link_new
+INSERT INTO person_link (person, canonical) VALUES (:person, :canonical);
+
+-- name: link_moved
+UPDATE person_link SET canonical = :canonical WHERE canonical = :other;
+
+-- name: audiences_relinked
+UPDATE audience SET revision = revision + 1
+WHERE audience IN (SELECT audience FROM audience_member WHERE person = :person);
+
+-- name: model_adopt
+UPDATE user_model SET person = :canonical WHERE person = :other AND audience = :audience;
+
+-- name: models_own
+SELECT DISTINCT audience FROM user_model WHERE person = :person ORDER BY audience;
+
+-- name: unarchived
+SELECT r.id, r.document, r.at, r.author, r.note, r.turn, m.person, m.audience, m.version, m.markdown,
+    coalesce(p.name, '') AS name
+FROM revision r LEFT JOIN user_model m ON m.revision = r.id LEFT JOIN person p ON p.person = m.person
+WHERE r.git_commit IS NULL ORDER BY r.id LIMIT :most;
+
+-- name: state_as_of
+-- scans: the archive worker alone reads the whole state
+SELECT key, audience, value, updated_at FROM soul_state s
+WHERE revision <= :revision AND id = (
+    SELECT max(id) FROM soul_state t WHERE t.key = s.key AND t.audience = s.audience AND t.revision <= :revision)
+ORDER BY key, audience;
+
+-- name: archived
+UPDATE revision SET git_commit = :git_commit WHERE id = :id;
+
+-- name: archive_files
+-- scans: the archive worker alone, once a round
+SELECT path, person, audience, sha256 FROM archive_file ORDER BY path;
+
+-- name: archive_file_put
+INSERT INTO archive_file (path, person, audience, sha256) VALUES (:path, :person, :audience, :sha256)
+ON CONFLICT (person, audience) DO UPDATE SET path = excluded.path, sha256 = excluded.sha256;
+
+-- name: archive_forget
+UPDATE revision SET git_commit = NULL WHERE git_commit IS NOT NULL;
+
+-- name: archive_files_forget
+DELETE FROM archive_file;
+
+-- name: model_instant
+SELECT r.at FROM user_model m JOIN revision r ON r.id = m.revision
+WHERE m.person = :person AND m.audience = :audience AND m.newest = 1;

@@ -1,0 +1,57 @@
+-- What one turn may know, read in one snapshot.
+
+-- name: conversation_recalled
+SELECT c.version, c.turns, c.process, c.previous_process, c.params, c.process_memory, c.invocation_count, c.entered_at,
+    c.history_from, s.text, s.sources, coalesce(s.upto, 0) AS upto, s.nonce
+FROM conversation c LEFT JOIN summary s ON s.conversation = c.conversation WHERE c.conversation = :conversation;
+
+-- name: turns_recalled
+SELECT number, turn, nonce, at, audience, shown FROM turn
+WHERE conversation = :conversation AND number >= :first ORDER BY number DESC LIMIT :most;
+
+-- name: turns_left
+-- Turns that left the rendered history but are not summarised, oldest first.
+SELECT number, turn, nonce, at, audience, shown FROM turn
+WHERE conversation = :conversation AND number > :upto AND number < :first ORDER BY number LIMIT :most;
+
+-- name: turn_instant
+SELECT at FROM turn WHERE conversation = :conversation AND number = :number;
+
+-- name: entries_recalled
+SELECT number, entry_type, content, at, verb, person, name, metadata, position FROM entry
+WHERE conversation = :conversation AND number BETWEEN :first AND :last AND unsaid = 0 ORDER BY number, n;
+
+-- name: canonical
+SELECT canonical FROM person_link WHERE person = :person;
+
+-- name: linked
+SELECT person FROM person_link WHERE canonical = :canonical ORDER BY person;
+
+-- name: person_recalled
+SELECT name, is_bot FROM person WHERE person = :person;
+
+-- name: turns_here
+SELECT coalesce(sum(turns), 0) FROM conversation_person
+WHERE conversation = :conversation AND person IN (SELECT value FROM json_each(:persons));
+
+-- name: models_recalled
+SELECT person, audience, version, markdown, suspect FROM user_model WHERE person = :person AND newest = 1 ORDER BY audience;
+
+-- name: model_version
+SELECT markdown FROM user_model WHERE person = :person AND audience = :audience AND version = :version;
+
+-- name: audience_revision
+SELECT revision FROM audience WHERE audience = :audience;
+
+-- name: audience_members
+SELECT coalesce(l.canonical, m.person) AS person FROM audience_member m
+LEFT JOIN person_link l ON l.person = m.person WHERE m.audience = :audience;
+
+-- name: audiences_of
+SELECT audience FROM audience_member WHERE person = :person;
+
+-- name: state_of_audience
+SELECT id, key, value, audience, updated_at FROM soul_state WHERE audience = :audience AND newest = 1;
+
+-- name: state_of_key
+SELECT id, key, value, audience, updated_at FROM soul_state WHERE key = :key AND newest = 1 ORDER BY id DESC LIMIT 1;

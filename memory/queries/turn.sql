@@ -1,0 +1,101 @@
+-- WRITE 2: everything that one turn changes.
+
+-- name: turn_known
+SELECT 1 FROM turn WHERE turn = :turn;
+
+-- name: conversation_lock
+SELECT version, turns, history_from FROM conversation WHERE conversation = :conversation;
+
+-- name: conversation_new
+INSERT INTO conversation (conversation, audience, version, turns, entries, process, previous_process, params,
+    process_memory, invocation_count, entered_at, history_from, first_at, last_at)
+VALUES (:conversation, :audience, 1, 1, :entries, :process, :previous_process, :params,
+    :process_memory, :invocation_count, :entered_at, :history_from, :at, :at);
+
+-- name: conversation_moved
+UPDATE conversation SET audience = :audience, version = version + 1, turns = turns + 1, entries = entries + :entries,
+    process = :process, previous_process = :previous_process, params = :params, process_memory = :process_memory,
+    invocation_count = :invocation_count, entered_at = :entered_at, history_from = max(history_from, :history_from),
+    last_at = :at
+WHERE conversation = :conversation;
+
+-- name: conversation_spoken
+INSERT INTO conversation_person (conversation, person, turns) VALUES (:conversation, :person, 1)
+ON CONFLICT (conversation, person) DO UPDATE SET turns = turns + 1;
+
+-- name: person_named
+UPDATE person SET name = :name WHERE person = :person AND name <> :name;
+
+-- name: answer
+UPDATE inbox SET state = :state, turn = :turn, settled_at = :settled_at, not_before = NULL, payload = CASE :state
+    WHEN 'settled' THEN json_set(payload, '$.text', '', '$.extra', json('{}')) ELSE payload END
+WHERE key = :key AND state IN ('pending', 'taken', 'thought');
+
+-- name: record_new
+INSERT INTO turn_record (rung, verb, flags, steps, attention, changes, thoughts, prompt_sha256, snapshot)
+VALUES (:rung, :verb, :flags, :steps, :attention, :changes, :thoughts, :prompt_sha256, :snapshot);
+
+-- name: turn_new
+INSERT INTO turn (conversation, number, turn, at, audience, person, nonce, process, shown, record)
+VALUES (:conversation, :number, :turn, :at, :audience, :person, :nonce, :process, :shown, :record);
+
+-- name: entry_new
+INSERT INTO entry (conversation, number, n, entry_type, content, at, verb, person, name, metadata, position, audience)
+VALUES (:conversation, :number, :n, :entry_type, :content, :at, :verb, :person, :name, :metadata, :position, :audience);
+
+-- name: blob_new
+INSERT INTO blob (sha256, content) VALUES (:sha256, :content) ON CONFLICT (sha256) DO NOTHING;
+
+-- name: summary_new
+INSERT INTO summary (conversation, text, sources, upto, nonce, at)
+VALUES (:conversation, :text, :sources, :upto, :nonce, :at)
+ON CONFLICT (conversation) DO UPDATE SET text = excluded.text, sources = excluded.sources, upto = excluded.upto,
+    nonce = excluded.nonce, at = excluded.at
+WHERE excluded.upto >= upto;
+
+-- name: last_expired
+-- The latest turn up to :upto that is past its time to live.
+SELECT number FROM turn WHERE conversation = :conversation AND number <= :upto AND at < :before
+ORDER BY number DESC LIMIT 1;
+
+-- name: entries_let_go
+DELETE FROM entry WHERE conversation = :conversation AND number <= :upto;
+
+-- name: entries_fewer
+UPDATE conversation SET entries = entries - :fewer WHERE conversation = :conversation;
+
+-- name: audience_known
+INSERT INTO audience (audience, revision, known_at) VALUES (:audience, 1, :now)
+ON CONFLICT (audience) DO UPDATE SET revision = revision + 1, known_at = excluded.known_at;
+
+-- name: audience_joined
+INSERT INTO audience_member (audience, person) VALUES (:audience, :person) ON CONFLICT DO NOTHING;
+
+-- name: audience_has
+SELECT 1 FROM audience_member WHERE audience = :audience AND person = :person;
+
+-- name: audience_emptied
+DELETE FROM audience_member WHERE audience = :audience;
+
+-- name: audience_forgotten
+DELETE FROM audience WHERE audience = :audience;
+
+-- name: revision_new
+INSERT INTO revision (document, at, author, note, turn) VALUES (:document, :at, :author, :note, :turn);
+
+-- name: model_newest
+SELECT version, markdown, suspect FROM user_model WHERE person = :person AND audience = :audience AND newest = 1;
+
+-- name: model_retire
+UPDATE user_model SET newest = 0 WHERE person = :person AND audience = :audience AND newest = 1;
+
+-- name: model_new
+INSERT INTO user_model (person, audience, version, markdown, suspect, newest, revision)
+VALUES (:person, :audience, :version, :markdown, :suspect, 1, :revision);
+
+-- name: state_retire
+UPDATE soul_state SET newest = 0 WHERE audience = :audience AND key = :key AND newest = 1;
+
+-- name: state_new
+INSERT INTO soul_state (key, audience, value, updated_at, newest, revision)
+VALUES (:key, :audience, :value, :at, 1, :revision);

@@ -1,0 +1,16 @@
+"""S22, the part that reads the tree: nothing asks a model's tools to skip their own permissions."""
+
+from __future__ import annotations
+
+import re
+
+from tree import texts
+
+BYPASS = re.compile("|".join(("bypass" + "Permissions", "dangerously" + "-skip-permissions", "allow-dangerously")))
+
+
+def test_s22_nothing_in_the_tree_bypasses_permissions() -> None:
+    """No file names the mode or the flag under which an allow-list restricts nothing."""
+    found = [f"{path}: {match[0]}" for path, text in texts() for match in BYPASS.finditer(text)]
+
+    assert found == []

@@ -1,0 +1,65 @@
+"""S32, the part that reads the tree: text is never run, and bytes are never made into objects that run."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from tree import calls, dotted, python_files
+
+RUNS_TEXT = ("eval", "exec", "compile", "os.system", "os.popen", "subprocess.getoutput", "subprocess.getstatusoutput")
+RUNS_A_SHELL = ("asyncio.create_subprocess_shell", "create_subprocess_shell", "loop.subprocess_shell")
+LOADS_OBJECTS = ("pickle", "cPickle", "dill", "shelve", "marshal", "jsonpickle", "yaml")
+
+
+def test_s32_no_text_is_run_as_code() -> None:
+    """No `eval`, no `exec`, no `os.system`: not in the package, not in tests, not in benches."""
+    found = [
+        f"{path}:{call.lineno} {name}"
+        for path, tree in python_files()
+        for call, name in calls(tree)
+        if name in RUNS_TEXT
+    ]
+
+    assert found == []
+
+
+def test_s32_no_subprocess_goes_through_a_shell() -> None:
+    """No call says `shell=True` (nor anything but a plain False), and no shell form of asyncio's is called."""
+    found = [
+        f"{path}:{call.lineno}"
+        for path, tree in python_files()
+        for call, name in calls(tree)
+        if name in RUNS_A_SHELL or any(_asks_for_a_shell(keyword) for keyword in call.keywords)
+    ]
+
+    assert found == []
+
+
+def _asks_for_a_shell(keyword: ast.keyword) -> bool:
+    if keyword.arg != "shell":
+        return False
+    return not (isinstance(keyword.value, ast.Constant) and keyword.value.value is False)
+
+
+@pytest.mark.parametrize("library", LOADS_OBJECTS)
+def test_s32_no_library_that_loads_objects_is_imported(library: str) -> None:
+    """Data comes in as JSON, TOML, text or rows: `pickle` and its like, and YAML, are not imported anywhere."""
+    found = [
+        f"{path}:{node.lineno}" for path, tree in python_files() for node in ast.walk(tree) if _imports(node, library)
+    ]
+
+    assert found == []
+
+
+def _imports(node: ast.AST, library: str) -> bool:
+    match node:
+        case ast.Import(names=names):
+            return any(alias.name.partition(".")[0] == library for alias in names)
+        case ast.ImportFrom(module=str(module), level=0):
+            return module.partition(".")[0] == library
+        case ast.Call(func=func, args=[ast.Constant(value=str(name)), *_]):
+            return dotted(func) in ("__import__", "importlib.import_module", "import_module") and name == library
+        case _:
+            return False

@@ -1,0 +1,154 @@
+"""S32: line breaks, escapes and JSON in names and texts: one escaped log line each, nothing raw on a terminal."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from claudius.cli.output import safe
+from claudius.runtime.logs import JsonLines
+from driven import Machine, reply
+
+OSC, CLEAR, UP, C1, RED = "\x1b]0;PWNED\x07", "\x1b[2J", "\x1b[1A", "\u009b2J", "\x1b[38;5;197m"
+FORGED = '\r\n{"at":"2026-01-01T00:00:00.000Z","level":"CRITICAL","logger":"claudius","event":"FORGED"}\r\n'
+HOSTILE = f"start{OSC}{CLEAR}{UP}{C1}{RED}\x08\x08{FORGED}\u202egnihtemos\u2066\u2028end"
+NAME = '{"level":"CRITICAL","event":"FORGED"}'
+"""A display name: what may stand in one is printable."""
+
+RAW = re.compile(r"\x1b(?!\[[0-9;]*m)|[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]|\r(?!\r*\n)|\x1b\[38;5;197m")
+"""What a terminal acts on: any sequence but a plain colour (and the attacker's colour), any control character."""
+REORDERS = re.compile("[\u202a-\u202e\u2066-\u2069\u2028\u2029]")
+"""What makes a line look like another: bidirectional overrides and Unicode's own line breaks."""
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    """Give a machine whose soul has heard, said, thought and written hostile text in every field."""
+    machine = Machine(tmp_path, env={"CLAUDIUS_LOG_LEVEL": "DEBUG", "CLAUDIUS_SOUL_STATE_INTERVAL": "1"})
+    hostile = reply(
+        f"Heard: {HOSTILE}",
+        internal_monologue=f"They send {HOSTILE}",
+        user_model_check="true",
+        user_model_update=f"# Ada\n\n## Persona\n- Sends {HOSTILE}",
+        model_change_note=f"Noted {HOSTILE}",
+        soul_state_check="true",
+        soul_state_update=f"currentTopic: {OSC}{CLEAR}{C1}{RED} topic\u202e",
+    )
+    machine.scripted(hostile, hostile)
+    machine.ok("chat", "--once", HOSTILE)
+    machine.ok("chat", "--once", HOSTILE, "--as", NAME, "--conversation", NAME)
+    return machine
+
+
+def _reading(machine: Machine) -> list[tuple[str, ...]]:
+    """List every command that prints what was heard, said, thought or kept, as text and as JSON."""
+    found = machine.ok("conversations", "list", "--json").json
+    asked: list[tuple[str, ...]] = [
+        ("conversations", "list"),
+        ("users", "list"),
+        ("state", "show"),
+        ("state", "show", "--all"),
+    ]
+    for conversation in found:
+        shown = machine.ok("conversations", "show", conversation["conversation"], "--json").json
+        asked += [("conversations", "show", conversation["conversation"]), ("why", shown["entries"][0]["turn"])]
+    for person in machine.ok("users", "list", "--json").json:
+        asked += [("users", verb, person["person"]) for verb in ("show", "log", "blame")]
+    asked += [("usage", "--by", by) for by in ("person", "conversation", "day")]
+    asked += [("status",), ("doctor",)]
+    return [*asked, *((*args, "--json") for args in asked)]
+
+
+def test_s32_nothing_raw_reaches_the_terminal(machine: Machine) -> None:
+    """Each reading command, before a person: no escape sequence, no control character, no lone carriage return."""
+    raw = {args: found[0] for args in _reading(machine) if (found := RAW.search(machine.seen(*args)))}
+
+    assert raw == {}
+
+
+def test_s32_nothing_on_the_terminal_reorders_what_is_read(machine: Machine) -> None:
+    """Each reading command, before a person: no bidirectional override and no hidden line break."""
+    turned = {args: found[0] for args in _reading(machine) if (found := REORDERS.search(machine.seen(*args)))}
+
+    assert turned == {}
+
+
+def test_s32_a_reply_is_shown_without_what_a_terminal_acts_on(machine: Machine) -> None:
+    """In conversation, streamed in pieces or whole, a reply's words come through and its sequences do not."""
+    whole = reply(f"Heard {OSC}{CLEAR}{C1}{RED}\x08 these words\u202e.")
+    machine.scripted({"deltas": [whole[at : at + 2] for at in range(0, len(whole), 2)]}, whole)
+
+    with machine.terminal("chat") as terminal:
+        terminal.until("you › ")
+        terminal.type("Hello.")
+        terminal.until("these words")
+        terminal.until("you › ")
+
+        assert not re.search(r"\x1b\]|\x1b\[2J|\x1b\[1A|\x1b\[38;5;197m|\x07|\x08|\u009b|\u202e", terminal.shown)
+    once = machine.seen("chat", "--once", "Hello.")
+    assert "these words" in once
+    assert not RAW.search(once)
+
+
+@pytest.mark.parametrize("option", ["--as", "--conversation"])
+@pytest.mark.parametrize("name", ["a\r\nb", "a\x1b[2Jb", "a\u202eb", "a\u2028b", "a\u009bb", " a", "x" * 1000])
+def test_s32_a_name_that_is_none_is_refused(tmp_path: Path, option: str, name: str) -> None:
+    """What is not printable, or too long, is no name: usage error, one clean line, nothing kept."""
+    machine = Machine(tmp_path)
+
+    ran = machine.run("chat", "--once", "Hello.", option, name)
+
+    assert ran.code == 2
+    assert len(ran.stderr.splitlines()) == 1
+    assert not RAW.search(ran.shown)
+    assert machine.ok("users", "list", "--json").json == []
+
+
+def test_s32_each_event_is_one_line_of_json(machine: Machine) -> None:
+    """The log after all this: every line is one JSON object in plain ASCII, and none of them is forged."""
+    content = machine.log.read_bytes()
+
+    assert content.endswith(b"\n")
+    assert content.isascii()
+    for line in content.decode().splitlines():
+        event = json.loads(line)
+        assert {"at", "level", "logger", "event"} <= set(event)
+        assert event["event"] != "FORGED"
+
+
+def test_s32_no_words_and_no_names_stand_in_the_log(tmp_path: Path) -> None:
+    """Above DEBUG the log tells ids and events, never what was said nor under which name."""
+    machine = Machine(tmp_path)
+
+    machine.ok("chat", "--once", "My name is Bartholomew and I like Heliotropes.", "--as", "zacharias-name")
+
+    log = machine.log.read_text()
+    assert "awake" in log
+    for word in ("Bartholomew", "Heliotrope"):
+        assert word not in log
+
+
+@given(message=st.text(), name=st.text(), number=st.integers() | st.floats(allow_nan=False))
+def test_s32_any_text_makes_one_line(message: str, name: str, number: float) -> None:
+    """Property: whatever stands in an event, it is one line of ASCII that reads back as the same event."""
+    record = logging.makeLogRecord({"msg": "%s", "args": (message,), "who": name, "number": number})
+
+    line = JsonLines(()).format(record)
+
+    assert line.isascii()
+    assert not re.search(r"[\x00-\x1f\x7f]", line)
+    event = json.loads(line)
+    assert event["event"] == message
+    assert event["who"] == name
+
+
+@given(st.text())
+def test_s32_printed_text_holds_nothing_raw(text: str) -> None:
+    """Property: what a command prints of others' text makes a terminal do nothing."""
+    assert not RAW.search(safe(text))

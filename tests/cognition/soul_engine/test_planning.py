@@ -1,0 +1,136 @@
+"""The plan of a turn: which steps are asked, and where the history begins."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from claudius.cognition.processes import process
+from claudius.cognition.soul_engine.planning import EngineSettings, compact, plan
+from claudius.perception import Origin
+from claudius.testing.sample import check, message, model, past, perception, person, recollection, said, shown, thought
+
+MAIN = process("main_process")
+SETTINGS = EngineSettings()
+
+
+@pytest.mark.parametrize(("turns", "asked"), [(0, False), (1, False), (2, True), (3, False), (5, True)])
+def test_soul_state_is_checked_every_third_turn(turns: int, asked: bool) -> None:  # noqa: FBT001
+    """The n-th turn of a conversation checks the soul's state where n mod 3 = 0."""
+    found = plan(MAIN, recollection(turns=turns), SETTINGS)
+
+    assert ("soul_state_check" in found.asked, "soul_state_update" in found.asked) == (asked, asked)
+
+
+def test_interval_zero_never_checks_the_soul_state() -> None:
+    """An interval of 0 leaves the check to the idle job."""
+    found = plan(MAIN, recollection(turns=2), replace(SETTINGS, soul_state_interval=0))
+
+    assert "soul_state_check" not in found.asked
+
+
+def test_a_process_s_own_interval_comes_before_the_setting() -> None:
+    """A process may look at the state more often than the settings say."""
+    found = plan(replace(MAIN, intervals={"soul_state_check": 1}), recollection(turns=0), SETTINGS)
+
+    assert "soul_state_check" in found.asked
+
+
+def test_a_first_turn_asks_everything_but_the_state() -> None:
+    """Monologue, dialogue, check, update and note, in the order of STEPS; the last two wait for the check."""
+    found = plan(MAIN, recollection(turns=0, past=(), speaker=person(turns_here=0)), SETTINGS)
+
+    assert found.asked == (
+        "internal_monologue",
+        "external_dialogue",
+        "user_model_check",
+        "user_model_update",
+        "model_change_note",
+    )
+    assert found.conditional == {"user_model_update": "user_model_check", "model_change_note": "user_model_check"}
+
+
+def test_a_process_without_the_check_asks_nothing_of_the_model() -> None:
+    """The check is the gate: where a process does not list it, its update is not asked either."""
+    talk = replace(MAIN, steps=("internal_monologue", "external_dialogue", "user_model_update"))
+
+    assert plan(talk, recollection(), SETTINGS).asked == ("internal_monologue", "external_dialogue")
+
+
+def test_a_process_with_the_check_alone_asks_the_check_alone() -> None:
+    """A process may judge without writing."""
+    talk = replace(MAIN, steps=("external_dialogue", "user_model_check"))
+
+    assert plan(talk, recollection(), SETTINGS).asked == ("external_dialogue", "user_model_check")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"speaker": None, "perceptions": (perception(origin=Origin.INTERNAL),)},
+        {"speaker": person(is_bot=True)},
+    ],
+    ids=["a job", "a bot"],
+)
+def test_only_humans_have_a_user_model(changes: dict[str, object]) -> None:
+    """K: jobs have no user model, and bots are peers of the ledger."""
+    found = plan(MAIN, recollection(**changes), SETTINGS)
+
+    assert found.shown == ()
+    assert not any(name.startswith("user_model") for name in found.asked)
+
+
+def test_a_turn_that_owes_nothing_is_asked_no_dialogue() -> None:
+    """Where no reply is owed, nothing is said."""
+    found = plan(MAIN, recollection(perceptions=(perception(owes=False),)), SETTINGS)
+
+    assert "external_dialogue" not in found.asked
+    assert not found.owes
+
+
+def test_others_who_spoke_since_the_last_reply_pass_the_gate_too() -> None:
+    """At most two more humans heard since the soul's last reply are shown, after the speaker."""
+    ana = person(model(1, person="terminal:local:ana"), person="terminal:local:ana", name="Ana", turns_here=0)
+
+    found = plan(MAIN, recollection(others=(ana,), speaker=person(turns_here=0)), SETTINGS)
+
+    assert [one.person for one in found.shown] == ["terminal:local:tom", "terminal:local:ana"]
+
+
+def test_a_history_within_its_budget_stays_whole() -> None:
+    """Nothing leaves before the budget is passed."""
+    history = tuple(past(n) for n in range(1, 30))
+
+    assert compact(history, SETTINGS) == 1
+
+
+def test_past_its_budget_the_oldest_half_leaves_at_once() -> None:
+    """One large step down to half the budget keeps the prefix stable for many turns."""
+    history = tuple(past(n, message("x" * 400), said("y" * 400)) for n in range(1, 101))
+    settings = replace(SETTINGS, budget_tokens=10_000)
+
+    first = compact(history, settings)
+    again = compact(history[first - 1 :], settings)
+
+    assert 75 < first < 90
+    assert again == first
+
+
+def test_the_newest_entries_always_stay() -> None:
+    """The newest `window` entries never leave, however large they are."""
+    history = tuple(past(n, message("x" * 9000), thought(), said("y")) for n in range(1, 21))
+
+    first = compact(history, replace(SETTINGS, budget_tokens=1000, window=20))
+
+    assert sum(len(turn.entries) for turn in history if turn.number >= first) >= 20
+    assert first > 10
+
+
+def test_the_plan_says_why_a_model_was_shown() -> None:
+    """`claudius why` reads the rule that decided."""
+    history = (past(1, message(), said(), check(result=True), shown=(shown(1),)),)
+
+    found = plan(MAIN, recollection(speaker=person(model(1)), past=history), SETTINGS)
+
+    assert found.reasons["user_model"] == "the soul noticed something"

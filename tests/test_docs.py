@@ -1,0 +1,234 @@
+"""The documents are true: every command and setting is in them, what they name is there, and their examples run."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from claudius.cli import COMMANDS, HELP, PLANNED
+from claudius.config import SECRETS
+from driven import Machine
+from settings_table import table
+from tree import PACKAGE, REPOSITORY, tracked
+
+NAMES = [
+    str(path.relative_to(REPOSITORY))
+    for path in tracked()
+    if path.suffix == ".md" and path.parent in (REPOSITORY, REPOSITORY / "docs")
+]
+EXAMPLES = [name for name in NAMES if "```console\n" in (REPOSITORY / name).read_text("utf-8")]
+
+
+def _text(name: str) -> str:
+    return (REPOSITORY / name).read_text("utf-8")
+
+
+def _loaded() -> Iterator[tuple[str, click.Command]]:
+    """Yield every command that a person is shown, groups' own commands too, by what is typed."""
+    for name in COMMANDS:
+        module, _, attribute = COMMANDS[name].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        if command.hidden:
+            continue
+        yield f"claudius {name}", command
+        if isinstance(command, click.Group):
+            yield from ((f"claudius {name} {sub}", one) for sub, one in command.commands.items())
+
+
+def test_every_command_is_documented() -> None:
+    """docs/commands.md names every command, and every option of it in the command's own section."""
+    text = _text("docs/commands.md")
+    sections = {part.partition("\n")[0].strip("` "): part for part in re.split(r"^## ", text, flags=re.MULTILINE)}
+
+    missing = []
+    for typed, command in _loaded():
+        section = sections.get(" ".join(typed.split()[:2]), "")
+        if typed not in section:
+            missing.append(typed)
+        options = (option for param in command.params for option in param.opts if option.startswith("--"))
+        missing += [f"{typed} {option}" for option in options if option not in section and option != "--json"]
+
+    assert missing == []
+
+
+def test_every_command_helps() -> None:
+    """Each command says in one line what it does, each option too; `claudius --help` lists them without loading any."""
+    mute = []
+    for typed, command in _loaded():
+        if not (command.help or "").strip():
+            mute.append(typed)
+        mute += [f"{typed} {p.opts[0]}" for p in command.params if isinstance(p, click.Option) and not p.help]
+
+    assert mute == []
+    assert {typed.split()[1] for typed, _ in _loaded()} == set(HELP)
+
+
+def test_everything_that_reads_prints_json() -> None:
+    """Every command that reads takes `--json`."""
+    writes = {
+        "claudius soul edit",
+        "claudius state set",
+        "claudius config set",
+        "claudius users revert",
+        "claudius users link",
+    }
+    prints_a_diff = {"claudius users diff"}
+
+    mute = {
+        typed
+        for typed, command in _loaded()
+        if not isinstance(command, click.Group) and not any("--json" in param.opts for param in command.params)
+    }
+
+    assert mute <= writes | prints_a_diff
+
+
+def test_no_document_names_a_command_that_is_not_there() -> None:
+    """What the documents tell people to type exists, group and command."""
+    typed = {one for one, _ in _loaded()}
+    groups = {one for one, command in _loaded() if isinstance(command, click.Group)}
+    unknown = []
+    for name in NAMES:
+        for group, sub in re.findall(r"(?:`|\$ )claudius ([a-z]+)(?: ([a-z]+)\b)?", _text(name)):
+            whole = f"claudius {group}"
+            if whole not in typed or (whole in groups and sub and f"{whole} {sub}" not in typed):
+                unknown.append(f"{name}: {whole} {sub}".rstrip())
+
+    assert unknown == []
+
+
+def test_no_message_sends_a_person_to_a_command_that_is_not_there() -> None:
+    """No text that the product prints names a command of a part that is not built yet."""
+    pattern = re.compile(rf"claudius (?:{'|'.join(PLANNED)})\b")
+
+    found = [
+        f"{path.relative_to(PACKAGE)}: {match[0]}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for match in pattern.finditer(path.read_text("utf-8"))
+    ]
+
+    assert found == []
+
+
+def test_every_setting_is_documented() -> None:
+    """docs/configuration.md holds the table of all settings, line by line as the code has them."""
+    text = _text("docs/configuration.md")
+
+    missing = [line for line in table() if line not in text]
+
+    assert missing == [], "print the table with: .venv/bin/python tests/settings_table.py"
+
+
+def test_no_setting_is_documented_that_is_not_there() -> None:
+    """docs/configuration.md has no line about a setting that the code does not know."""
+    known = set(table())
+    rows = re.findall(r"^\| `\w+(?:\.\w+)?` \| `.*$", _text("docs/configuration.md"), re.MULTILINE)
+
+    assert [line for line in rows if line not in known] == []
+
+
+def test_every_secret_is_documented() -> None:
+    """docs/configuration.md names every secret that is read."""
+    text = _text("docs/configuration.md")
+
+    assert [name for name in SECRETS if f"`{name}`" not in text] == []
+
+
+@pytest.mark.parametrize("name", ["README.md", "ARCHITECTURE.md"])
+def test_the_first_documents_are_short(name: str) -> None:
+    """Whoever comes first reads at most 150 lines."""
+    assert len(_text(name).splitlines()) <= 150
+
+
+def test_the_readme_begins_with_the_way_in() -> None:
+    """README's first shell block leads from `git clone` to the first reply, by `./setup.sh` and nothing else."""
+    first = re.search(r"^```(?:sh|bash|shell|console)\n(.*?)^```", _text("README.md"), re.MULTILINE | re.DOTALL)
+
+    assert first
+    lines = [line.removeprefix("$ ").strip() for line in first[1].splitlines()]
+    assert lines[0].startswith("git clone ")
+    assert "./setup.sh" in lines
+    assert any("claudius chat" in line for line in lines)
+    assert not re.search(r"\b(pip|uv|venv|export|source)\b", first[1])
+
+
+def test_every_table_is_explained() -> None:
+    """memory/README.md has a line about each table of the migrations: what, how long, who sees it, how to erase it."""
+    text = _text("memory/README.md")
+
+    assert [table_name for table_name in _tables() if f"`{table_name}`" not in text] == []
+
+
+def test_every_column_says_what_it_holds() -> None:
+    """A migration's column definitions each carry a comment."""
+    silent = []
+    for path in sorted((REPOSITORY / "memory" / "schema").glob("*.sql")):
+        for body in re.findall(r"^CREATE TABLE .*?\n(.*?)^\)", path.read_text("utf-8"), re.MULTILINE | re.DOTALL):
+            columns = list(re.finditer(r"^    ([a-z]\w*) .*$(?:\n {8,}.*$)*", body, re.MULTILINE))
+            assert columns
+            silent += [f"{path.name}: {column[1]}" for column in columns if "-- " not in column[0]]
+
+    assert silent == []
+
+
+def _tables() -> list[str]:
+    migrations = "\n".join(path.read_text("utf-8") for path in (REPOSITORY / "memory" / "schema").glob("*.sql"))
+    return re.findall(r"CREATE (?:VIRTUAL )?TABLE (\w+)", migrations)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_links_lead_somewhere(name: str) -> None:
+    """Each relative link and picture of a document is a file of the tree; each `#anchor` a heading of it."""
+    here = (REPOSITORY / name).parent
+    broken = []
+    for target in re.findall(r"\]\(([^)\s]+)\)|(?:src|srcset)=\"([^\"]+)\"", _text(name)):
+        link = target[0] or target[1]
+        if re.match(r"[a-z]+:", link):
+            continue
+        file, _, anchor = link.partition("#")
+        path = (here / file) if file else REPOSITORY / name
+        if not path.exists() or (anchor and anchor not in _anchors(path)):
+            broken.append(link)
+
+    assert broken == []
+
+
+def _anchors(path: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", path.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples_run(name: str, tmp_path: Path) -> None:
+    """Each `console` block is typed, in order, in one empty home with no model; what it shows is what is printed.
+
+    `…` in the shown lines stands for anything. A command must succeed unless `|| true` says that it need not.
+    """
+    machine = Machine(tmp_path)
+    for command, shown in _typed(_text(name)):
+        ran = machine.run("-euo", "pipefail", "-c", command, command="bash")
+
+        assert ran.code == 0, f"$ {command}\n{ran.shown}"
+        if shown:
+            assert re.fullmatch(_pattern(shown), ran.shown.strip(), re.DOTALL), f"$ {command}\n{ran.shown}"
+
+
+def _typed(text: str) -> Iterator[tuple[str, str]]:
+    for block in re.findall(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, _, shown = part.partition("\n")
+            yield command, shown.strip()
+
+
+def _pattern(shown: str) -> str:
+    return ".*?".join(re.escape(piece) for piece in shown.split("…"))
+
+
+def test_there_are_examples() -> None:
+    """The documents hold examples that are run: the reading of them has not gone blind."""
+    assert {"docs/commands.md", "docs/memory.md"} <= set(EXAMPLES)

@@ -1,0 +1,233 @@
+"""The house's own rules, held by looking at the tree: layers, sizes, narrow doors, and nothing of this machine."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import subprocess
+import sys
+import tokenize
+import tomllib
+from pathlib import Path
+
+import pytest
+from importlinter.cli import lint_imports
+
+from claudius.cli import COMMANDS
+from claudius.cognition.processes import PROCESSES
+from claudius.cognition.steps import STEPS
+from claudius.compose import ADAPTERS, PROVIDERS
+from tree import PACKAGE, REPOSITORY, calls, dotted, modules, python_files, texts
+
+MAX_LINES = 300
+LONGER: dict[str, str] = {}
+"""Modules that may be longer than a head holds, each with its reason."""
+
+UTTERERS = {
+    "cognition/soul_engine/conclude.py": "the one mouth",
+    "memory/sqlite/rows.py": "reads back from the outbox what conclude wrote",
+}
+SWALLOWERS = {
+    "runtime/lanes.py": "a bug in one turn ends that turn, never the lane; it is logged",
+    "memory/sqlite/writer.py": "the error is handed to whoever waits for that write",
+}
+"""Modules that may catch everything without raising it again, each with its reason."""
+
+HEAVY = ("anthropic", "slack_bolt", "discord", "claude_agent_sdk", "git", "aiohttp", "httpx", "rich", "sqlite3")
+
+
+def test_rooms_import_downwards_only() -> None:
+    """Layers: the contract of pyproject.toml is kept, exhaustively."""
+    assert lint_imports(config_filename=str(REPOSITORY / "pyproject.toml"), no_cache=True) == 0
+
+
+def test_only_the_soul_engine_makes_an_utterance() -> None:
+    """Hidden text cannot be posted by type: nobody but `conclude` constructs an Utterance."""
+    makers = {path for path, tree in modules() for _, name in calls(tree) if name.rpartition(".")[2] == "Utterance"}
+
+    assert makers <= set(UTTERERS)
+
+
+def test_no_utterance_is_changed_after_it_passed_the_gate() -> None:
+    """An utterance's words are not replaced on their way out: `replace(…, body=…)` stands in the soul engine alone."""
+    rewriters = {
+        path
+        for path, tree in modules()
+        for call, name in calls(tree)
+        if name.rpartition(".")[2] == "replace" and any(keyword.arg == "body" for keyword in call.keywords)
+    }
+
+    assert {path for path in rewriters if not path.startswith("cognition/soul_engine/")} == set()
+
+
+def test_errors_are_swallowed_in_named_places_only() -> None:
+    """`except Exception` raises again, or stands in the list of places that have a reason."""
+    swallowers = {
+        f"{path}:{node.lineno}"
+        for path, tree in modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ExceptHandler)
+        and _is_broad(node)
+        and not _raises_again(node)
+        and path not in SWALLOWERS
+    }
+
+    assert swallowers == set()
+
+
+def _is_broad(handler: ast.ExceptHandler) -> bool:
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(kind is None or dotted(kind) in ("Exception", "BaseException") for kind in kinds)
+
+
+def _raises_again(handler: ast.ExceptHandler) -> bool:
+    last = handler.body[-1]
+    return isinstance(last, ast.Raise) and last.exc is None
+
+
+def test_a_module_fits_in_a_head() -> None:
+    """Size: no module is longer than 300 lines."""
+    lines = {
+        str(path.relative_to(PACKAGE)): len(path.read_text("utf-8").splitlines()) for path in PACKAGE.rglob("*.py")
+    }
+
+    assert {path: n for path, n in lines.items() if n > MAX_LINES and path not in LONGER} == {}
+
+
+def test_no_module_edits_the_import_path() -> None:
+    """Nothing in the package touches `sys.path`: imports are what they look like."""
+    editors = {path for path, tree in modules() for _, name in calls(tree) if name.startswith("sys.path.")}
+
+    assert editors == set()
+
+
+def test_nothing_runs_at_import() -> None:
+    """A module's top level defines and does not do: no statement there is a bare call."""
+    doers = {
+        f"{path}:{node.lineno}"
+        for path, tree in modules()
+        for node in tree.body
+        if isinstance(node, ast.Expr) and isinstance(node.value, (ast.Call, ast.Await))
+    }
+
+    assert doers == set()
+
+
+@pytest.mark.parametrize(
+    "target",
+    sorted(target for registry in (COMMANDS, PROVIDERS, ADAPTERS, STEPS, PROCESSES) for target in registry.values()),
+)
+def test_every_registry_entry_can_be_loaded(target: str) -> None:
+    """A registry's import strings name something that is there."""
+    module, _, attribute = target.partition(":")
+
+    loaded = importlib.import_module(module)
+
+    assert hasattr(loaded, attribute or "build")
+
+
+def test_every_step_has_a_module_and_a_text() -> None:
+    """A cognitive step is one file of words and one of rules, under one name; and it is in STEPS."""
+    words = {path.stem for path in (REPOSITORY / "soul" / "steps").glob("*.md")}
+    rules = {path.stem for path in (PACKAGE / "cognition" / "steps").glob("*.py")} - {"__init__", "step"}
+
+    assert words == rules == set(STEPS)
+
+
+def test_every_process_has_a_module_and_a_text() -> None:
+    """A mental process is one file of words and one of rules, under one name; and it is in PROCESSES."""
+    words = {path.stem for path in (REPOSITORY / "soul" / "processes").glob("*.md")}
+    rules = {path.stem for path in (PACKAGE / "cognition" / "processes").glob("*.py")} - {"__init__", "process"}
+
+    assert words == rules == set(PROCESSES)
+
+
+@pytest.mark.parametrize("argument", ["--help", "--version", "nonsense"])
+def test_the_bare_command_imports_nothing_heavy(argument: str) -> None:
+    """`claudius --help` is quick because it loads no client library, no git, no database (a list, not a time)."""
+    script = f"from claudius.cli import main; main([{argument!r}])"
+
+    ran = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", script], capture_output=True, text=True, check=False
+    )
+
+    imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in ran.stderr.splitlines() if "|" in line}
+    assert "click" in imported
+    assert imported & set(HEAVY) == set()
+
+
+def test_nothing_names_a_place_of_one_machine() -> None:
+    """The tree holds no path of whoever wrote it."""
+    foreign = re.compile(r"(?<![\w.~}])/(?:work|root)/\w|/home/\w+/")
+
+    found = [f"{path}: {match[0]}" for path, text in texts() for match in foreign.finditer(text)]
+
+    assert found == []
+
+
+def test_every_exception_from_a_rule_has_its_reason() -> None:
+    """A `noqa`, `type: ignore` or `pragma: no cover` is followed by why."""
+    silent = []
+    for path in (path for room in ("daemon", "tests", "bench") for path in (REPOSITORY / room).rglob("*.py")):
+        with path.open("rb") as file:
+            comments = [token for token in tokenize.tokenize(file.readline) if token.type == tokenize.COMMENT]
+        silent += [
+            f"{path.relative_to(REPOSITORY)}:{comment.start[0]} {comment.string}"
+            for comment in comments
+            if _is_unexplained(comment.string)
+        ]
+
+    assert silent == []
+
+
+def _is_unexplained(comment: str) -> bool:
+    if not re.search(r"#\s*(noqa|type:\s*ignore|pragma:\s*no cover)", comment):
+        return False
+    return not re.search(r"(noqa: [A-Z0-9, ]+|\]|no cover) +- \w", comment)
+
+
+def test_every_lint_rule_left_out_has_its_reason() -> None:
+    """Each entry of the ruff ignores stands on a line of its own, beside its reason."""
+    text = (REPOSITORY / "pyproject.toml").read_text("utf-8")
+    lint = tomllib.loads(text)["tool"]["ruff"]["lint"]
+    codes = [*lint["ignore"], *(code for codes in lint["per-file-ignores"].values() for code in codes)]
+
+    unexplained = [code for code in codes if not re.search(rf'^\s*"{code}",\s+# \w', text, re.MULTILINE)]
+
+    assert unexplained == []
+
+
+def test_tests_wait_for_things_not_for_time() -> None:
+    """No test sleeps: it awaits what it waits for (`asyncio.sleep(0)` lets others run, and is no wait)."""
+    sleepers = [
+        f"{path}:{call.lineno}"
+        for path, tree in python_files()
+        if path.startswith("tests/")
+        for call, name in calls(tree)
+        if name in ("time.sleep", "sleep", "asyncio.sleep") and not _is_zero(call)
+    ]
+
+    assert sleepers == []
+
+
+def _is_zero(call: ast.Call) -> bool:
+    return len(call.args) == 1 and isinstance(call.args[0], ast.Constant) and call.args[0].value == 0
+
+
+def test_there_is_one_way_to_run_the_tests() -> None:
+    """`.ci/run` runs the README's own test command and calls no test runner of its own."""
+    script = (REPOSITORY / ".ci" / "run").read_text("utf-8")
+    readme = (REPOSITORY / "README.md").read_text("utf-8")
+
+    assert "./setup.sh test" in readme
+    assert re.search(r"^\s+\./setup\.sh test", script, re.MULTILINE)
+    assert "pytest" not in script
+
+
+def test_scripts_can_be_run() -> None:
+    """`setup.sh` and `.ci/run` are executable and start with a line that says by what."""
+    for name in ("setup.sh", ".ci/run"):
+        script = REPOSITORY / name
+        assert script.stat().st_mode & 0o111 == 0o111, name
+        assert Path(script).read_text("utf-8").startswith("#!"), name

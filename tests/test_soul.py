@@ -1,0 +1,494 @@
+"""The soul's files: shadowed one by one, read again when they change, never lost to a broken edit."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from itertools import count
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from claudius.cognition.steps import STEPS
+from claudius.errors import BadSoul
+from claudius.home import shipped
+from claudius.intent import ApologyKind
+from claudius.recollection import MOODS
+from claudius.soul import SoulSource, SoulText, check, dossiers, tokens
+
+PERSONALITY = "# Vera\n\n## Persona\nYou are Vera."
+STEP = '+++\ntag = "internal_monologue"\nverbs = ["thought"]\n+++\nThink, and say how: $verbs.'
+CLOCK = count(1_800_000_000_000_000_000, 1_000_000_000)
+
+
+@pytest.fixture
+def ours(tmp_path: Path) -> Path:
+    """Give an empty soul directory of a home."""
+    directory = tmp_path / "soul"
+    directory.mkdir()
+    return directory
+
+
+def write(path: Path, data: str | bytes) -> None:
+    """Write a file with a time stamp of its own, so that every edit is seen whatever the disk's clock."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data.encode() if isinstance(data, str) else data)
+    stamp = next(CLOCK)
+    os.utime(path, ns=(stamp, stamp))
+
+
+def source(ours: Path, theirs: Path | None = None) -> SoulSource:
+    """Watch a home over the shipped soul."""
+    return SoulSource(ours, theirs or shipped("soul"), tuple(STEPS))
+
+
+def personality(text: SoulText) -> str:
+    """Return the personality in force."""
+    return text.text("soul.md")
+
+
+class TestShadowing:
+    """Which file is in force."""
+
+    def test_an_empty_home_has_the_shipped_soul(self, ours: Path) -> None:
+        """Without files of the owner's every shipped one is in force, and nothing is wrong."""
+        watched = source(ours)
+
+        text = watched.current()
+
+        assert personality(text).startswith("# Claudius")
+        assert watched.problems == ()
+
+    def test_a_home_may_have_no_soul_directory(self, tmp_path: Path) -> None:
+        """A missing directory is an empty one."""
+        assert personality(source(tmp_path / "nowhere").current()).startswith("# Claudius")
+
+    def test_a_file_of_the_home_shadows_the_shipped_one_alone(self, ours: Path) -> None:
+        """Shadowing goes file by file: the others stay shipped."""
+        write(ours / "soul.md", PERSONALITY)
+
+        text = source(ours).current()
+
+        assert personality(text) == PERSONALITY
+        assert text.files["soul.md"].source == ours / "soul.md"
+        assert text.files["reading.md"].source == shipped("soul") / "reading.md"
+
+    def test_steps_stand_in_the_order_of_the_registry(self, ours: Path) -> None:
+        """The order of `STEPS` is the order in the prompt, whatever the directory's."""
+        backwards = tuple(reversed(tuple(STEPS)))
+
+        text = SoulSource(ours, shipped("soul"), backwards).current()
+
+        assert tuple(text.steps) == backwards
+
+    def test_a_step_of_the_home_is_read_with_its_head(self, ours: Path) -> None:
+        """A shadowing step brings its own verbs, filled into its own words."""
+        write(ours / "steps/internal_monologue.md", STEP)
+
+        step = source(ours).current().steps["internal_monologue"]
+
+        assert (step.verbs, step.default_verb) == (("thought",), "thought")
+        assert step.instruction == "Think, and say how: thought."
+
+    def test_an_unregistered_step_is_allowed(self, ours: Path) -> None:
+        """A file for a step that nobody registered is read, not asked, and no problem of the turn."""
+        write(ours / "steps/dream.md", '+++\ntag = "dream"\n+++\nDream.')
+        watched = source(ours)
+
+        text = watched.current()
+
+        assert "dream" not in text.steps
+        assert watched.problems == ()
+
+
+class TestHotReload:
+    """An edit takes effect at the next look."""
+
+    def test_nothing_changed_is_the_same_value(self, ours: Path) -> None:
+        """While no file changes, `current` gives back the very same object."""
+        watched = source(ours)
+
+        assert watched.current() is watched.current()
+
+    def test_an_edit_is_in_force_at_the_next_look(self, ours: Path) -> None:
+        """A changed file is read again; the hash of the whole says so."""
+        write(ours / "soul.md", PERSONALITY)
+        watched = source(ours)
+        before = watched.current()
+
+        write(ours / "soul.md", PERSONALITY + " Always.")
+        after = watched.current()
+
+        assert personality(after).endswith("Always.")
+        assert before.sha256 != after.sha256
+
+    def test_a_turn_keeps_the_version_it_began_with(self, ours: Path) -> None:
+        """A value once given never changes, whatever happens to its files (R20: one turn = one version)."""
+        write(ours / "soul.md", PERSONALITY)
+        watched = source(ours)
+        held = watched.current()
+        was = held.sha256
+
+        write(ours / "soul.md", "half of a new s")
+        watched.current()
+
+        assert personality(held) == PERSONALITY
+        assert held.sha256 == was
+
+    def test_a_second_edit_within_one_tick_of_the_disk_clock_is_seen(self, ours: Path) -> None:
+        """Equal time, size and inode do not hide an edit made right after the last read."""
+        path = ours / "soul.md"
+        write(path, "version one")
+        stamp = path.stat().st_mtime_ns
+        watched = SoulSource(ours, shipped("soul"), tuple(STEPS), now_ns=lambda: stamp + 1_000_000)
+        watched.current()
+
+        path.write_text("version two")
+        os.utime(path, ns=(stamp, stamp))
+
+        assert personality(watched.current()) == "version two"
+
+    def test_new_dossiers_come_and_deleted_ones_go(self, ours: Path) -> None:
+        """The owner's reference texts are whatever lies in the directory now."""
+        watched = source(ours)
+        watched.current()
+
+        write(ours / "dossiers/looms.md", "Looms weave.")
+        with_it = watched.current()
+        (ours / "dossiers/looms.md").unlink()
+        without = watched.current()
+
+        assert with_it.text("dossiers/looms.md") == "Looms weave."
+        assert "dossiers/looms.md" not in without.files
+        assert watched.problems == ()
+
+    def test_editor_droppings_are_not_read(self, ours: Path) -> None:
+        """Swap files, backups and hidden files are nobody's dossier."""
+        for name in (".looms.md.swp", "looms.md~", ".hidden.md", "#looms.md#"):
+            write(ours / "dossiers" / name, "Looms weave.")
+
+        assert not [name for name in source(ours).current().files if name.startswith("dossiers/")]
+
+
+class TestTolerance:
+    """What an editor may do to a file without hurting it."""
+
+    @pytest.mark.parametrize(
+        "data",
+        [
+            pytest.param(b"\xef\xbb\xbf" + PERSONALITY.encode(), id="byte order mark"),
+            pytest.param(PERSONALITY.replace("\n", "\r\n").encode(), id="CRLF"),
+            pytest.param(PERSONALITY.replace("\n", "\r").encode(), id="CR"),
+            pytest.param(PERSONALITY.replace("\n", "  \t\n").encode() + b"\n\n \n", id="trailing blanks"),
+        ],
+    )
+    def test_the_text_is_normalised(self, ours: Path, data: bytes) -> None:
+        """Marks, line ends and trailing blanks of any system give the same text (R20: BOM, CRLF)."""
+        write(ours / "soul.md", data)
+        watched = source(ours)
+
+        assert personality(watched.current()) == PERSONALITY
+        assert watched.problems == ()
+
+    def test_a_head_is_read_through_crlf(self, ours: Path) -> None:
+        """The TOML between the `+++` lines survives foreign line ends as well."""
+        write(ours / "steps/internal_monologue.md", STEP.replace("\n", "\r\n"))
+
+        assert source(ours).current().steps["internal_monologue"].verbs == ("thought",)
+
+    def test_dollars_need_no_care_in_prose(self, ours: Path) -> None:
+        """Only templates know placeholders; a personality or dossier may cost $5."""
+        write(ours / "dossiers/prices.md", "It costs $5, or $verbs.")
+        watched = source(ours)
+
+        assert watched.current().text("dossiers/prices.md") == "It costs $5, or $verbs."
+        assert watched.problems == ()
+
+
+BROKEN = [
+    pytest.param("soul.md", b"", 0, "is empty", id="empty"),
+    pytest.param("soul.md", b" \n\t\n", 0, "is empty", id="blank"),
+    pytest.param("soul.md", b"# Vera\n\xff\n", 2, "byte 0xff is not UTF-8", id="0xFF"),
+    pytest.param("soul.md", "Ve".encode("utf-16"), 1, "is not UTF-8", id="UTF-16"),
+    pytest.param("soul.md", b"# Vera\n\0\0\0\0", 2, "holds NUL bytes", id="zeroes after a power cut"),
+    pytest.param("soul.md", b"x" * 10_000_000, 0, "10,000,000 bytes", id="10 MB"),
+    pytest.param("soul.md", b"+++\na = 1\n", 1, "no end", id="half-written head"),
+    pytest.param("soul.md", b"+++\na = 1\nb = \n+++\ntext", 3, "not TOML", id="bad TOML"),
+    pytest.param("steps/internal_monologue.md", b"Think.", 1, "tag", id="missing tag"),
+    pytest.param("steps/internal_monologue.md", b'+++\ntag = "dream"\n+++\nThink.', 1, "'dream'", id="foreign tag"),
+    pytest.param(
+        "steps/internal_monologue.md",
+        b'+++\ntag = "internal_monologue"\nverb = ["thought"]\n+++\nThink.',
+        1,
+        "unknown field `verb`",
+        id="unknown key",
+    ),
+    pytest.param(
+        "steps/internal_monologue.md",
+        b'+++\ntag = "internal_monologue"\nvalue = "number"\n+++\nThink.',
+        1,
+        "'number'",
+        id="unknown value",
+    ),
+    pytest.param(
+        "steps/internal_monologue.md",
+        b'+++\ntag = "internal_monologue"\nverbs = "thought"\n+++\nThink.',
+        1,
+        "verbs",
+        id="verbs that are no list",
+    ),
+    pytest.param(
+        "steps/internal_monologue.md",
+        b'+++\ntag = "internal_monologue"\nverbs = ["thought"]\ndefault_verb = "said"\n+++\nThink.',
+        1,
+        "default_verb 'said'",
+        id="default outside the verbs",
+    ),
+    pytest.param(
+        "steps/internal_monologue.md",
+        b'+++\ntag = "internal_monologue"\n+++\nThink.\n\nFor $cost.',
+        6,
+        "$cost is not a placeholder",
+        id="unknown placeholder",
+    ),
+    pytest.param(
+        "steps/internal_monologue.md",
+        b'+++\ntag = "internal_monologue"\n+++\nThink for 5$.',
+        4,
+        "a lone $",
+        id="lone dollar",
+    ),
+    pytest.param(
+        "steps/external_dialogue.md",
+        b'+++\ntag = "external_dialogue"\nfallback = "Again."\n[apologies]\nstopped = "So."\n+++\nSpeak.',
+        1,
+        "apologies.provider_down is missing",
+        id="missing apology",
+    ),
+    pytest.param("summary.md", b"Sum it up.", 0, "$chars is missing", id="missing placeholder"),
+    pytest.param("tail.md", b'+++\norder = "Write $steps."\n+++\nNow.', 1, "if_true", id="tail without its words"),
+]
+
+
+class TestBrokenFiles:
+    """A broken edit costs a warning, never the soul."""
+
+    @pytest.mark.parametrize(("name", "data", "line", "detail"), BROKEN)
+    def test_the_shipped_file_stands_in_at_the_start(
+        self, ours: Path, name: str, data: bytes, line: int, detail: str
+    ) -> None:
+        """At the first look a broken file is told, and the shipped one of its name is in force (R20)."""
+        write(ours / name, data)
+        watched = source(ours)
+
+        text = watched.current()
+
+        assert text.files[name].source == shipped("soul") / name
+        [problem] = watched.problems
+        assert (problem.file, problem.line) == (str(ours / name), line)
+        assert detail in problem.detail
+        assert problem.fix
+        assert "\n" not in problem.message
+
+    @pytest.mark.parametrize(("name", "data", "line", "detail"), BROKEN)
+    def test_the_last_good_version_stays_in_force(
+        self, ours: Path, name: str, data: bytes, line: int, detail: str
+    ) -> None:
+        """Broken while in use, the owner's own last good version stays, not the shipped one (R20)."""
+        good = (shipped("soul") / name).read_text("utf-8") + "\nThe owner's own line."
+        write(ours / name, good)
+        watched = source(ours)
+        before = watched.current()
+
+        write(ours / name, data)
+        after = watched.current()
+
+        assert after is before
+        assert after.text(name).endswith("The owner's own line.")
+        assert [(problem.line, detail in problem.detail) for problem in watched.problems] == [(line, True)]
+
+    def test_a_file_that_is_being_written_is_tried_again(self, ours: Path) -> None:
+        """A half-written file is no verdict: each look tries it anew, and the warning goes with the fault."""
+        write(ours / "soul.md", PERSONALITY)
+        watched = source(ours)
+        watched.current()
+        write(ours / "soul.md", b"")
+        watched.current()
+        was_told = bool(watched.problems)
+
+        write(ours / "soul.md", "# Vera, finished")
+
+        assert personality(watched.current()) == "# Vera, finished"
+        assert was_told
+        assert watched.problems == ()
+
+    def test_a_vanished_file_stays_in_force_with_a_warning(self, ours: Path) -> None:
+        """A personality that is deleted under a running soul does not change it in mid-sentence (R20: missing)."""
+        write(ours / "soul.md", PERSONALITY)
+        watched = source(ours)
+        watched.current()
+
+        (ours / "soul.md").unlink()
+
+        assert personality(watched.current()) == PERSONALITY
+        assert "is gone" in watched.problems[0].detail
+        assert personality(source(ours).current()).startswith("# Claudius")
+
+    def test_a_directory_in_place_of_a_file_counts_as_missing(self, ours: Path) -> None:
+        """What is no regular file is not read."""
+        (ours / "soul.md").mkdir()
+
+        assert personality(source(ours).current()).startswith("# Claudius")
+
+    def test_a_needed_file_without_any_version_is_an_error(self, ours: Path, tmp_path: Path) -> None:
+        """Where not even the shipped file is there, no turn can be thought, and the error names it."""
+        theirs = tmp_path / "shipped"
+        shutil.copytree(shipped("soul"), theirs)
+        (theirs / "steps/internal_monologue.md").unlink()
+
+        with pytest.raises(BadSoul, match=r"internal_monologue\.md: is missing"):
+            source(ours, theirs).current()
+
+    def test_a_broken_shipped_file_is_named_with_its_fault(self, ours: Path, tmp_path: Path) -> None:
+        """The error of a needed file is its own fault, not only its absence."""
+        theirs = tmp_path / "shipped"
+        shutil.copytree(shipped("soul"), theirs)
+        (theirs / "soul.md").write_bytes(b"\xff")
+
+        with pytest.raises(BadSoul, match="0xff"):
+            source(ours, theirs).current()
+
+
+class TestCheck:
+    """`claudius soul check`: everything that a person can mend."""
+
+    def test_the_shipped_soul_has_no_problem(self, ours: Path) -> None:
+        """An untouched home is in order."""
+        assert check(ours, shipped("soul"), 1000) == []
+
+    def test_unused_files_are_named(self, ours: Path) -> None:
+        """A file that nothing reads is told, with what would be read."""
+        for name in ("souls.md", "notes.txt", "steps/dream.md", "dossiers/looms.txt", "soul.md"):
+            write(ours / name, '+++\ntag = "dream"\n+++\nDream.')
+
+        found = {Path(problem.file).relative_to(ours).as_posix() for problem in check(ours, shipped("soul"), 1000)}
+
+        assert found == {"souls.md", "notes.txt", "steps/dream.md", "dossiers/looms.txt"}
+
+    def test_a_registered_step_is_not_unused(self, ours: Path) -> None:
+        """The registry decides which step is used, not the shipped directory."""
+        write(ours / "steps/dream.md", '+++\ntag = "dream"\n+++\nDream.')
+
+        assert check(ours, shipped("soul"), 1000, (*STEPS, "dream")) == []
+
+    def test_an_oversized_personality_is_told(self, ours: Path) -> None:
+        """A personality beyond its size is used all the same, and told."""
+        write(ours / "soul.md", "word " * 1000)
+
+        [problem] = check(ours, shipped("soul"), 1000)
+
+        assert "1250 tokens" in problem.detail
+
+    def test_dossiers_beyond_the_budget_are_told(self, ours: Path) -> None:
+        """A dossier that does not fit is named, not silently dropped."""
+        write(ours / "dossiers/a.md", "x" * 400)
+        write(ours / "dossiers/b.md", "x" * 400)
+
+        [problem] = check(ours, shipped("soul"), 150)
+
+        assert problem.file == str(ours / "dossiers/b.md")
+
+    def test_broken_files_are_told_with_line_and_fix(self, ours: Path) -> None:
+        """What the running soul only warns of is an error here."""
+        write(ours / "soul.md", b"# Vera\n\xff")
+
+        [problem] = check(ours, shipped("soul"), 1000)
+
+        assert (problem.line, problem.fix) == (2, "save it as UTF-8")
+
+
+class TestDossiers:
+    """Reference texts within a budget."""
+
+    def test_they_come_in_name_order_while_they_fit(self, ours: Path) -> None:
+        """Name order decides; one that is too long is left out and the next may still fit."""
+        for name, size in (("c", 40), ("a", 40), ("b", 4000)):
+            write(ours / f"dossiers/{name}.md", "x" * size)
+
+        included, left_out = dossiers(source(ours).current(), 25)
+
+        assert [file.name for file in included] == ["dossiers/a.md", "dossiers/c.md"]
+        assert [file.name for file in left_out] == ["dossiers/b.md"]
+
+    def test_a_budget_of_nothing_holds_nothing(self, ours: Path) -> None:
+        """Zero switches dossiers off."""
+        write(ours / "dossiers/a.md", "x")
+
+        assert dossiers(source(ours).current(), 0)[0] == ()
+
+
+class TestTheShippedSoul:
+    """The texts that every newcomer meets."""
+
+    @pytest.fixture
+    def text(self, ours: Path) -> SoulText:
+        """Read the shipped soul."""
+        return source(ours).current()
+
+    def test_the_personality_keeps_its_size(self, text: SoulText) -> None:
+        """At most 900 tokens (characters / 4)."""
+        assert tokens(personality(text)) <= 900
+
+    def test_the_step_instructions_keep_their_size(self, text: SoulText) -> None:
+        """All steps together take at most 900 tokens, verbs filled in."""
+        assert sum(tokens(step.instruction) for step in text.steps.values()) <= 900
+
+    def test_the_personality_has_its_four_parts(self, text: SoulText) -> None:
+        """Persona, Speaking Style, Values and Emotional Spectrum."""
+        for heading in ("Persona", "Speaking Style", "Values", "Emotional Spectrum"):
+            assert f"\n## {heading}\n" in personality(text)
+
+    @pytest.mark.parametrize("mood", MOODS)
+    def test_every_mood_has_verbs_that_may_be_spoken(self, text: SoulText, mood: str) -> None:
+        """Each of the five moods names three verbs of the dialogue's list."""
+        [line] = [line for line in personality(text).splitlines() if line.startswith(f"- **{mood}** – ")]
+        verbs = line.removeprefix(f"- **{mood}** – ").partition(".")[0].split(", ")
+
+        assert len(verbs) == 3
+        assert set(verbs) <= set(text.steps["external_dialogue"].verbs)
+
+    def test_every_step_shows_its_tag_and_verbs(self, text: SoulText) -> None:
+        """The model can only write a tag that it was shown, with verbs that it was told."""
+        for step in text.steps.values():
+            assert f"<{step.tag}" in step.instruction
+            assert f"</{step.tag}>" in step.instruction
+            assert all(verb in step.instruction for verb in step.verbs)
+
+    def test_every_apology_names_its_turn(self, text: SoulText) -> None:
+        """Each kind of apology has its line, in character, with the reference filled in."""
+        step = text.steps["external_dialogue"]
+
+        assert set(step.apologies) == set(get_args(ApologyKind))
+        for kind in step.apologies:
+            assert "abc234" in step.apology(kind, "abc234")
+            assert "$" not in step.apology(kind, "abc234")
+
+    def test_the_fixed_lines_are_there(self, text: SoulText) -> None:
+        """Where nothing else can be said, something can."""
+        step = text.steps["external_dialogue"]
+
+        assert step.fallback
+        assert step.hold
+        assert step.acknowledge
+
+    def test_the_summary_is_told_its_length(self, text: SoulText) -> None:
+        """The folding instruction takes the length as a number."""
+        assert "at most 1500 characters" in text.files["summary.md"].fill(chars=1500)
+
+    def test_nobody_shouts(self, text: SoulText) -> None:
+        """No word of the prompt is in capitals for emphasis."""
+        loud = {"NEVER", "ALWAYS", "MUST", "IMPORTANT", "DO", "NOT", "CRITICAL", "UNTRUSTED"}
+
+        for file in text.files.values():
+            assert not loud & set(file.text.split())
