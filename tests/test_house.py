@@ -15,7 +15,7 @@ import pytest
 from importlinter.cli import lint_imports
 
 from claudius.cli import COMMANDS
-from claudius.cognition.processes import PROCESSES
+from claudius.cognition.processes import PROCESSES, process
 from claudius.cognition.steps import STEPS
 from claudius.compose import ADAPTERS, PROVIDERS
 from tree import PACKAGE, REPOSITORY, calls, dotted, modules, python_files, texts
@@ -24,10 +24,9 @@ MAX_LINES = 300
 LONGER: dict[str, str] = {}
 """Modules that may be longer than a head holds, each with its reason."""
 
-UTTERERS = {
-    "cognition/soul_engine/conclude.py": "the one mouth",
-    "memory/sqlite/rows.py": "reads back from the outbox what conclude wrote",
-}
+MOUTH = "cognition/soul_engine/"
+READS_BACK = "memory/sqlite/rows.py"
+"""Gives back, from the outbox, what the soul engine made and the store kept."""
 SWALLOWERS = {
     "runtime/lanes.py": "a bug in one turn ends that turn, never the lane; it is logged",
     "memory/sqlite/writer.py": "the error is handed to whoever waits for that write",
@@ -46,7 +45,7 @@ def test_only_the_soul_engine_makes_an_utterance() -> None:
     """Hidden text cannot be posted by type: nobody but `conclude` constructs an Utterance."""
     makers = {path for path, tree in modules() for _, name in calls(tree) if name.rpartition(".")[2] == "Utterance"}
 
-    assert makers <= set(UTTERERS)
+    assert {path for path in makers if not path.startswith(MOUTH)} <= {READS_BACK}
 
 
 def test_no_utterance_is_changed_after_it_passed_the_gate() -> None:
@@ -58,7 +57,7 @@ def test_no_utterance_is_changed_after_it_passed_the_gate() -> None:
         if name.rpartition(".")[2] == "replace" and any(keyword.arg == "body" for keyword in call.keywords)
     }
 
-    assert {path for path in rewriters if not path.startswith("cognition/soul_engine/")} == set()
+    assert {path for path in rewriters if not path.startswith(MOUTH)} == set()
 
 
 def test_errors_are_swallowed_in_named_places_only() -> None:
@@ -115,8 +114,7 @@ def test_nothing_runs_at_import() -> None:
 
 
 @pytest.mark.parametrize(
-    "target",
-    sorted(target for registry in (COMMANDS, PROVIDERS, ADAPTERS, STEPS, PROCESSES) for target in registry.values()),
+    "target", sorted({*COMMANDS.values(), *PROVIDERS.values(), *ADAPTERS.values(), *STEPS.values()})
 )
 def test_every_registry_entry_can_be_loaded(target: str) -> None:
     """A registry's import strings name something that is there."""
@@ -125,6 +123,12 @@ def test_every_registry_entry_can_be_loaded(target: str) -> None:
     loaded = importlib.import_module(module)
 
     assert hasattr(loaded, attribute or "build")
+
+
+@pytest.mark.parametrize("name", PROCESSES)
+def test_every_process_asks_for_steps_that_are_there(name: str) -> None:
+    """A mental process can be loaded, and lists steps of STEPS only."""
+    assert set(process(name).steps) <= set(STEPS)
 
 
 def test_every_step_has_a_module_and_a_text() -> None:

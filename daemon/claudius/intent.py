@@ -46,7 +46,7 @@ class Thoughts:
     """What the model's reply came to: sections, and the words to speak with the rung of the ladder they came from."""
 
     thoughts: tuple[Thought, ...]
-    """In `STEPS` order; `external_dialogue` is not among them."""
+    """In `STEPS` order; `external_dialogue` joins them when it is concluded."""
     speech: str
     """What is to be spoken before the output gate; empty = nothing."""
     verb: str

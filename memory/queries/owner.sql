@@ -32,21 +32,29 @@ WHERE revision <= :revision AND id = (
     SELECT max(id) FROM soul_state t WHERE t.key = s.key AND t.audience = s.audience AND t.revision <= :revision)
 ORDER BY key, audience;
 
+-- name: state_revision
+SELECT max(revision) FROM soul_state;
+
 -- name: archived
-UPDATE revision SET git_commit = :git_commit WHERE id = :id;
+UPDATE revision SET git_commit = :git_commit WHERE id = :id AND git_commit IS NULL;
 
 -- name: archive_files
--- scans: the archive worker alone, once a round
+-- scans: the archive worker alone, now and then
 SELECT path, person, audience, sha256 FROM archive_file ORDER BY path;
+
+-- name: archive_files_of
+SELECT path, person, audience, sha256 FROM archive_file WHERE person = :person ORDER BY path;
 
 -- name: archive_file_put
 INSERT INTO archive_file (path, person, audience, sha256) VALUES (:path, :person, :audience, :sha256)
 ON CONFLICT (person, audience) DO UPDATE SET path = excluded.path, sha256 = excluded.sha256;
 
 -- name: archive_forget
+-- scans: only where the archive is built anew
 UPDATE revision SET git_commit = NULL WHERE git_commit IS NOT NULL;
 
 -- name: archive_files_forget
+-- scans: only where the archive is built anew
 DELETE FROM archive_file;
 
 -- name: model_instant

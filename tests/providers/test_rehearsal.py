@@ -559,6 +559,13 @@ class TestState:
         """When nothing brings it on any more, the mood goes back to neutral."""
         assert state_of(Scene(state={"emotionalState": "frustrated"}).say("Hello"))["emotionalState"] == "neutral"
 
+    def test_a_named_topic_goes_before_a_guess(self) -> None:
+        """What someone says the talk is about holds against what the next sentence merely mentions."""
+        scene = Scene()
+        scene.say("Let's talk about the second loom")
+
+        assert state_of(scene.say("The beam has a crack near the axle."))["currentTopic"] == "second loom"
+
     def test_nothing_new_changes_nothing(self) -> None:
         """Where the state shows it already, the check is false and there is no update."""
         parsed = Scene(state={"currentTopic": "second loom"}).say("Let's talk about the second loom")

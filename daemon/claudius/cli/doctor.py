@@ -108,7 +108,7 @@ def _soul(home: Home) -> Iterator[Check]:
     from claudius.soul import SoulSource, check
 
     tokens = load(home, os.environ).config.soul.dossier_tokens
-    problems = check(home.soul, shipped("soul"), tokens)
+    problems = check(home.soul, shipped("soul"), tokens, tuple(STEPS))
     for problem in problems:
         yield Check("soul", ok=False, detail=f"{problem.file}: {problem.detail}", fix=problem.fix)
     if not problems:

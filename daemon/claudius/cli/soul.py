@@ -52,7 +52,7 @@ def check(*, as_json: bool) -> int:
     """Tell whether every soul file can be used."""
     home = Home.of(os.environ)
     tokens = load(home, os.environ).config.soul.dossier_tokens
-    problems = check_soul(home.soul, shipped("soul"), tokens)
+    problems = check_soul(home.soul, shipped("soul"), tokens, tuple(STEPS))
     if as_json:
         print_json(
             {

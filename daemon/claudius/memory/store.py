@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any, Literal, Protocol
 
 from claudius.intent import Call, Intent, Utterance
+from claudius.memory.documents import Document, KeptFile, Unarchived
 from claudius.perception import Perception
 from claudius.recollection import Recollection, Summary
 
@@ -192,12 +193,24 @@ class Store(Protocol):
         """Make two ids one person. Raises: StoreError where either is unknown or they are one already."""
         ...
 
-    async def unarchived(self, limit: int) -> Sequence[Mapping[str, Any]]:
-        """Return versions (user models, and soul state as one document) that git does not hold yet, oldest first."""
+    async def unarchived(self, limit: int) -> Sequence[Unarchived]:
+        """Return changes of user models and of the soul's state that git does not hold yet, oldest first."""
         ...
 
-    async def archived(self, ids: Sequence[int], commit: str) -> None:
-        """Record that git holds these versions."""
+    async def archived(self, commits: Mapping[int, str], files: Sequence[KeptFile]) -> None:
+        """Record which commit holds which change (one that has a commit keeps it), and where the files are now."""
+        ...
+
+    async def archive_files(self, persons: Sequence[str] | None = None) -> Sequence[KeptFile]:
+        """Return where git holds which document: all, or those of some persons ("" = the soul's state)."""
+        ...
+
+    async def archive_anew(self) -> None:
+        """Forget all that git holds: it is to be built again from every version."""
+        ...
+
+    async def document(self, document: Document) -> str | None:
+        """Return a document's newest text; None where there is none."""
         ...
 
 

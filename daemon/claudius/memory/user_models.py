@@ -6,6 +6,10 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from claudius.recollection import StateKey
+
+_STATE_LINE = re.compile(r"[-*] (?P<key>\w+):(?P<value>.*?)(?:\(\d{4}-\d\d-\d\dT[\d:.]+Z\))?\s*$")
+_STATE_KEYS = {key.value.casefold(): key.value for key in StateKey}
 _HEADING = re.compile(r"^## +(.+?) *$", re.MULTILINE)
 
 
@@ -47,3 +51,16 @@ def state_document(rows: Iterable[Sequence[Any]]) -> str:
             by_audience.setdefault(audience, []).append(f"- {key}: {value} ({at})")
     parts = [f"## {audience}\n" + "\n".join(lines) for audience, lines in by_audience.items()]
     return "\n\n".join(["# Soul state", *parts]) + "\n"
+
+
+def read_state_document(text: str) -> list[tuple[str, str, str]]:
+    """Read what `state_document` wrote, also edited by hand: (audience, key, value) of known keys. Pure."""
+    found = []
+    audience = ""
+    for line in text.splitlines():
+        if line.startswith("## "):
+            audience = line[3:].strip()
+        match = _STATE_LINE.match(line)
+        if match and audience and match["key"].casefold() in _STATE_KEYS:
+            found.append((audience, _STATE_KEYS[match["key"].casefold()], match["value"].strip()))
+    return found

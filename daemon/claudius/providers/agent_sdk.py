@@ -104,12 +104,11 @@ class AgentSdk:
 
         try:
             await warm.client.query(_one(user_message(request, knows_history=knows_history)))
-            async with aclosing(warm.client.receive_response()) as messages:  # type: ignore[type-var]
-                async for message in messages:
-                    if event := hearing.hear(_as_line(message)):
-                        yield event
-                    if isinstance(event, Done):
-                        return
+            async for message in warm.client.receive_response():
+                if event := hearing.hear(_as_line(message)):
+                    yield event
+                if isinstance(event, Done):
+                    return
         except ProviderError as error:
             error.provider = NAME
             raise

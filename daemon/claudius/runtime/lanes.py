@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -120,7 +120,7 @@ class Lanes:
             lane = self._lanes[conversation]
             last, lane.last = lane.last, None
             if last:
-                await afterthought(last, self._mind)
+                await _unless(lane.bell, afterthought(last, self._mind))
             return None
         if pending.not_before and pending.not_before > now:
             return (pending.not_before - now).total_seconds()
@@ -172,6 +172,19 @@ class Lanes:
 async def _sign(adapter: Adapter | None, conversation: str, *, on: bool) -> None:
     if adapter:
         await adapter.working(conversation, on=on)
+
+
+async def _unless(bell: asyncio.Event, work: Coroutine[None, None, None]) -> None:
+    """Do idle work, and drop it as soon as someone speaks."""
+    doing, ringing = asyncio.ensure_future(work), asyncio.ensure_future(bell.wait())
+    try:
+        await asyncio.wait((doing, ringing), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (doing, ringing):
+            task.cancel()
+        await asyncio.gather(doing, ringing, return_exceptions=True)
+    if not doing.cancelled() and (error := doing.exception()):
+        raise error
 
 
 async def _until(bell: asyncio.Event, seconds: float) -> None:

@@ -83,6 +83,11 @@ class Server:
         """Have a conversation look at what waits: someone listens again."""
         self._lanes.wake(conversation)
 
+    @property
+    def busy(self) -> int:
+        """How many conversations have something to do."""
+        return self._lanes.busy
+
     async def wait(self) -> None:
         """Wait until something ends the process from inside. Raises: StoreError where the store is beyond use."""
         await self._ended
@@ -123,6 +128,6 @@ class Server:
                     }
                     for name in self._adapters
                 ],
-                "busy": self._lanes.busy,
+                "busy": self.busy,
             }
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -83,10 +83,14 @@ def conclude(
     effects = {name: step(name).effect(reading) for name in soul.steps}
     gated = gate(thoughts.speech, zones, streamed=thoughts.streamed) if thoughts.speech else Gated("", (), withheld=False)
     entries: list[Entry] = list(heard(recollection))
+    judged: list[Thought] = []
     for name, effect in effects.items():
         entries += effect.entries
+        judged += by_step.get(name, ())
         if name == "external_dialogue" and gated.text:
             entries.append(_spoken(recollection, gated.text, thoughts.verb, truncated=thoughts.truncated))
+            judged.append(Thought(step=name, content=gated.text, verb=thoughts.verb))
+    thoughts = replace(thoughts, thoughts=tuple(judged))
     flags = (*thoughts.flags, *gated.hits, *(flag for effect in effects.values() for flag in effect.flags))
     rung: Rung = thoughts.rung if not gated.is_replaced else "cut" if thoughts.streamed else "fixed"
     return _intent(

@@ -95,7 +95,8 @@ def _continued(reply: Parsed, ground: Ground, streamed: str, flags: tuple[str, .
     """Speak on from what was heard: a listener cannot be un-told."""
     first = reply.dialogues[0] if reply.dialogues else None
     written = first.verb if first else None
-    if first and first.closed and not _is_tainted(first.text, ground):
+    is_whole = first is not None and first.closed and (first.state == "complete" or first.text == streamed.rstrip())
+    if first and is_whole and not _is_tainted(first.text, ground):
         return _spoken(first.text, "complete", written, ground, flags)
     return _spoken(streamed.rstrip() + ELLIPSIS, "cut", written, ground, flags)
 
@@ -116,16 +117,18 @@ def _speakable(reply: Parsed, ground: Ground) -> tuple[str, str | None, Rung] | 
     winner = reply.winner
     if winner:
         return None if _is_tainted(winner.text, ground) else (winner.text, winner.verb, "complete")
-    if reply.truncated or _why_not_plain(reply, ground) or is_structured(reply.raw, ground.names):
+    if reply.truncated or is_structured(reply.raw, ground.names) or _why_not_plain(reply, ground):
         return None
     text = reply.raw.removeprefix(_BOM).strip()
     return None if _is_tainted(text, ground) else (text, None, "plain")
 
 
 def _why_not_plain(reply: Parsed, ground: Ground) -> tuple[str, ...]:
+    """Flag what keeps a reply without any tag from being spoken as it is."""
     if is_blank(reply.raw):
         return ("empty",)
-    return ("label",) if not reply.dialogues and ground.names.label.search(plain_form(reply.raw)) else ()
+    is_labelled = ground.names.label.search(plain_form(reply.raw)) and not is_structured(reply.raw, ground.names)
+    return ("label",) if is_labelled else ()
 
 
 def _cut(reply: Parsed, ground: Ground) -> tuple[str, str | None] | None:

@@ -63,6 +63,8 @@ class Parser:
         self._flags: dict[str, None] = {}
         self._sections: list[Section] = []
         self._dialogues: list[Dialogue] = []
+        self._void = 0
+        """So many dialogues, from the first on, were not the soul's own."""
         self._head = WAIT
         self._attributes = Rest(0, well_formed=False)
         self._parts: list[str] = []
@@ -89,11 +91,13 @@ class Parser:
                 self._end_dialogue("cut", closed=False)
             else:
                 self._end_section(complete=False)
+        void = [replace(one, state="void") for one in self._dialogues[: self._void]]
+        dialogues = (*void, *self._dialogues[self._void :])
         return Parsed(
             raw="".join(self._raw),
             sections=tuple(self._sections),
-            dialogues=tuple(self._dialogues),
-            flags=judged(self._flags, self._dialogues, self._sections),
+            dialogues=dialogues,
+            flags=judged(self._flags, dialogues, self._sections),
             truncated=truncated or self.full,
         )
 
@@ -120,14 +124,14 @@ class Parser:
         text, place = self._rest, 0
         while place < len(text):
             start = place
-            place, waiting = self._readers[self._state](text, place, final)
+            place, waiting = self._readers[self._state](text, place, final=final)
             self.steps += place - start
             if waiting:
                 self.steps += len(text) - place
                 break
         self._rest = text[place:]
 
-    def _outside(self, text: str, place: int, final: bool) -> tuple[int, bool]:  # noqa: FBT001
+    def _outside(self, text: str, place: int, *, final: bool) -> tuple[int, bool]:
         """OUT: nothing is kept or spoken; strict heads alone count."""
         while lt := _STRICT_LT.search(text, place):
             head = self._read(text, lt, final=final)
@@ -142,7 +146,7 @@ class Parser:
         if head.closing:
             self._flags["stray_close"] = None
             if not head.is_dialogue:
-                self._void()
+                self._void = len(self._dialogues)
             return head.end, False
         rest = self._rest_of(text, head, final=final)
         if rest is None:
@@ -156,7 +160,7 @@ class Parser:
             self._end_section(complete=True)
         return rest.end, False
 
-    def _private(self, text: str, place: int, final: bool) -> tuple[int, bool]:  # noqa: FBT001
+    def _private(self, text: str, place: int, *, final: bool) -> tuple[int, bool]:
         """PRIV: everything is text of the section but its own strict, well-formed close."""
         start = place
         while lt := _CLOSE.search(text, place):
@@ -178,7 +182,7 @@ class Parser:
         self._write(text[start:end])
         return end, begun is not None
 
-    def _dialogue(self, text: str, place: int, final: bool) -> tuple[int, bool]:  # noqa: FBT001
+    def _dialogue(self, text: str, place: int, *, final: bool) -> tuple[int, bool]:
         """DLG: every head of ours counts, strict or loose; only its own close ends it well."""
         start = place
         while lt := LT.search(text, place):
@@ -200,7 +204,7 @@ class Parser:
             self._end_dialogue("complete" if head.is_dialogue else "void", closed=head.is_dialogue)
             if not head.is_dialogue:
                 self._flags["stray_close"] = None
-                self._void()
+                self._void = len(self._dialogues)
             return head.end, False
         rest = self._rest_of(text, head, final=final) if head.strict else Rest(head.end, well_formed=False)
         if rest is None:
@@ -269,9 +273,6 @@ class Parser:
         text = "".join(self._parts).strip()
         self._dialogues.append(Dialogue(text=text, state=state, verb=self._attributes.verb, closed=closed))
         self._state = "out"
-
-    def _void(self) -> None:
-        self._dialogues = [replace(one, state="void") for one in self._dialogues]
 
     def _newly_visible(self) -> str:
         """Return what may be shown now: nothing once a flag is raised, and never trailing blanks."""

@@ -52,12 +52,20 @@ _LONGEST = URL_CHARS + 2 * LABEL_CHARS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Company:
-    """Who hears this, by the network's own ids."""
+    """Who hears this. Ids are persons' (`slack:T1:U1`); their last part is what the network writes in a mention."""
 
     answered: str = ""
     """The one person who may be pinged."""
     members: Mapping[str, str] = field(default_factory=dict)
     """Who is in this conversation: id → display name. They may be named."""
+
+    def is_answered(self, ident: str) -> bool:
+        """Tell whether a network's id is that of the person answered."""
+        return ident == self.answered.rpartition(":")[2] != ""
+
+    def name_of(self, ident: str) -> str:
+        """Return the display name behind a network's id; empty for someone who is not here."""
+        return next((name for person, name in self.members.items() if person.rpartition(":")[2] == ident), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +101,9 @@ def _unping(text: str, company: Company) -> str:
         if sign == "!":
             group = ident.casefold()
             return f"@{JOINER}{_plain(label or group)}" if group in _GROUPS else found[0]
-        if sign in ("@", "@!") and ident == company.answered:
+        if sign in ("@", "@!") and company.is_answered(ident):
             return found[0]
-        return f"@{JOINER}{_plain(company.members.get(ident) or label or ident)}"
+        return f"@{JOINER}{_plain(company.name_of(ident) or label or ident)}"
 
     return _EVERYONE.sub(f"@{JOINER}", _ANGLE.sub(named, text))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
+import stat
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -38,7 +39,10 @@ def read(root: Path, path: str, now_s: float) -> Found | None:
 
     `now_s` is the wall clock in seconds, for the file's age. Raises: OSError.
     """
-    with suppress(FileNotFoundError, NotADirectoryError), _Folder(root, PurePosixPath(path).parent, make=False) as folder:
+    with (
+        suppress(FileNotFoundError, NotADirectoryError),
+        _Folder(root, PurePosixPath(path).parent, make=False) as folder,
+    ):
         name = PurePosixPath(path).name
         if folder is None or not _is_plain(folder, name):
             return None
@@ -50,9 +54,9 @@ def read(root: Path, path: str, now_s: float) -> Found | None:
 
 
 def write(root: Path, path: str, content: bytes) -> None:
-    """Write a file below `root` whole or not at all, private to this user. A link in its place is replaced, not followed.
+    """Write a file below `root` whole or not at all, private to this user. Raises: OSError.
 
-    Raises: OSError.
+    A link in its place is replaced, not followed.
     """
     name = PurePosixPath(path).name
     aside = f".{secrets.token_hex(6)}.new"
@@ -84,7 +88,7 @@ def remove(root: Path, path: str) -> None:
 
 
 def _is_plain(folder: int, name: str) -> bool:
-    return os.path.stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    return stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
 
 
 class _Folder:
@@ -118,7 +122,7 @@ class _Folder:
             if not self._make:
                 return None
         with suppress(FileNotFoundError):
-            if not os.path.stat.S_ISDIR(os.stat(part, dir_fd=self._fd, follow_symlinks=False).st_mode):
+            if not stat.S_ISDIR(os.stat(part, dir_fd=self._fd, follow_symlinks=False).st_mode):
                 os.unlink(part, dir_fd=self._fd)  # a planted link or file: only the name goes, not what it points to
         with suppress(FileExistsError):
             os.mkdir(part, DIRECTORY_MODE, dir_fd=self._fd)

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -41,6 +42,10 @@ class GitFailed(Exception):
     """A git command failed."""
 
 
+class GitSlow(GitFailed):
+    """A git command took too long and was ended."""
+
+
 class GitBusy(GitFailed):
     """Somebody else works in the repository right now."""
 
@@ -71,14 +76,12 @@ class Repository:
             self._git("init", "--quiet", "--initial-branch=main", "--template=")
         self.clear_locks(before_s=began_s)
         try:
-            self._git("fsck", "--no-dangling", "--no-progress")
-        except subprocess.TimeoutExpired:
-            log.warning("the archive is too large to be checked in %s s", LIMIT_S)
+            self._git("fsck", "--no-dangling", "--no-progress", "--no-reflogs")
         except GitBusy:
             raise
+        except GitSlow:
+            log.warning("the archive is too large to be checked in %s s", LIMIT_S)
         except GitFailed as error:
-            if self.head() is None and not any((self.git_dir / "objects").glob("??")):
-                return  # an empty repository: fsck of some versions complains of the missing HEAD
             raise Broken(str(error)) from error
 
     def clear_locks(self, *, before_s: float = float("inf"), after_s: float = 0.0) -> None:
@@ -105,36 +108,45 @@ class Repository:
         except GitFailed:
             return True
 
-    def known(self) -> dict[int, str]:
-        """Return the newest revisions that the history holds already: revision to commit."""
+    def known(self) -> dict[str, str]:
+        """Return the newest revisions that the history holds already: token to commit."""
         if self.head() is None:
             return {}
         form = f"--format=%H %(trailers:key={TRAILER},valueonly,separator=%x20)"
         return read_log(self._git("log", f"--max-count={_LOG_AT_MOST}", form, "HEAD", "--"))
 
-    def commit(self, changes: Sequence[Change]) -> dict[int, str]:
-        """Commit changes, oldest first, one commit each, and nothing that is not ours; return revision to commit.
+    def prepare_commits(self, changes: Sequence[Change], parent: str | None) -> dict[int, str]:
+        """Make one commit a change on top of `parent`, oldest first, of our paths alone; return revision to commit.
 
-        Raises: GitBusy where somebody else committed meanwhile.
+        Nothing shows them yet: that is `publish`.
         """
-        before = self.head()
         with tempfile.TemporaryDirectory(prefix="claudius-") as aside:
             marks = Path(aside) / "marks"
-            self._git(
-                "fast-import", "--quiet", "--force", "--done", f"--export-marks={marks}", given=fast_import(changes, before)
-            )
-            made = read_marks(marks.read_text("utf-8"))
-        newest = made[changes[-1].revision]
-        moved = f"update HEAD {newest} {before or '0' * 40}\ndelete {REF}\n"
+            stream = fast_import(changes, parent)
+            self._git("fast-import", "--quiet", "--force", "--done", f"--export-marks={marks}", given=stream)
+            return read_marks(marks.read_text("utf-8"))
+
+    def publish(self, newest: str, parent: str | None) -> None:
+        """Move what is checked out from `parent` to `newest`. Raises: GitBusy where somebody else moved it."""
+        moved = f"update HEAD {newest} {parent or '0' * 40}\ndelete {REF}\n"
         try:
             self._git("update-ref", "-m", "claudius", "--stdin", given=moved.encode())
+        except GitSlow:
+            raise
         except GitFailed as error:
             raise GitBusy(str(error)) from error
-        return made
 
     def refresh_index(self, paths: Sequence[tuple[str, bytes | None]]) -> None:
         """Tell the index what was committed at these paths, so that nothing of ours looks staged or undone."""
-        self._git("update-index", "--index-info", given=index_info(paths))
+        given = index_info(paths)
+        try:
+            self._git("update-index", "--index-info", given=given)
+        except (GitBusy, GitSlow):
+            raise
+        except GitFailed:
+            log.warning("the index of the archive could not be read: it is made anew from what is checked out")
+            (self.git_dir / "index").unlink(missing_ok=True)
+            self._git("read-tree", "HEAD")
 
     def tidy(self) -> None:
         """Pack loose objects where there are many."""
@@ -147,7 +159,7 @@ class Repository:
         try:
             self._git("bundle", "create", "--quiet", str(bundle), "--all")
             bundle.chmod(0o600)
-        except (GitFailed, OSError, subprocess.TimeoutExpired):
+        except (GitFailed, OSError):
             bundle.unlink(missing_ok=True)
         kept = backups / f"memory-{stamp}.git"
         self.git_dir.rename(kept)
@@ -172,7 +184,13 @@ class Repository:
                 start_new_session=True,
                 umask=0o077,
             )
-            return _finish(running.proc, args[0])
+            assert running.proc is not None  # noqa: S101 - GitPython's type knows finished ones too
+            began_s = time.time()
+            try:
+                return _finish(running.proc, args[0])
+            except GitSlow:
+                self.clear_locks(after_s=began_s)  # ours: whoever else had held one, we would have failed at once
+                raise
 
     def _environment(self) -> dict[str, str]:
         return {
@@ -200,7 +218,7 @@ def _finish(process: subprocess.Popen[bytes], command: str) -> str:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-        raise GitFailed(f"git {command} took longer than {LIMIT_S:g} s") from error
+        raise GitSlow(f"git {command} took longer than {LIMIT_S:g} s") from error
     if process.returncode == 0:
         return out.decode("utf-8", "replace")
     said = " ".join(err.decode("utf-8", "replace").split()) or f"exit {process.returncode}"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import datetime
+
+from claudius.memory.documents import Unarchived
 
 TRAILER = "Claudius-Revision"
 REF = "refs/claudius/archive"
@@ -18,6 +20,8 @@ class Change:
     """One revision as a commit: the files that it removes and those that it writes, by path below the repository."""
 
     revision: int
+    token: str
+    """Tells this very revision from every other that ever had its number."""
     at: datetime
     note: str
     author: str
@@ -37,7 +41,8 @@ def fast_import(changes: Iterable[Change], parent: str | None) -> bytes:
 def index_info(paths: Iterable[tuple[str, bytes | None]]) -> bytes:
     """Write what `git update-index --index-info` takes; content None removes the path. Pure."""
     lines = (
-        f"0 {'0' * 40}\t{path}\n" if content is None else f"100644 {blob_id(content)}\t{path}\n" for path, content in paths
+        f"0 {'0' * 40}\t{path}\n" if content is None else f"100644 {blob_id(content)}\t{path}\n"
+        for path, content in paths
     )
     return "".join(lines).encode()
 
@@ -52,10 +57,16 @@ def read_marks(text: str) -> dict[int, str]:
     return {int(mark.removeprefix(":")): commit for mark, commit in (line.split() for line in text.splitlines())}
 
 
-def read_log(text: str) -> dict[int, str]:
-    """Read `COMMIT REVISION` lines; commits of others have no revision. Pure."""
+def read_log(text: str) -> dict[str, str]:
+    """Read `COMMIT TOKEN` lines: token to commit; commits of others have no token. Pure."""
     pairs: Sequence[list[str]] = [line.split() for line in text.splitlines()]
-    return {int(pair[1]): pair[0] for pair in pairs if len(pair) == 2 and pair[1].isdecimal()}
+    return {pair[1]: pair[0] for pair in pairs if len(pair) == 2}
+
+
+def token(one: Unarchived) -> str:
+    """Return what the history knows a revision by: number and hash, unlike any other even after a restore. Pure."""
+    whole = "\0".join((one.at.isoformat(), *astuple(one.document), str(one.version), one.note, one.markdown))
+    return f"{one.id}.{hashlib.sha256(whole.encode()).hexdigest()[:12]}"
 
 
 def _commit(change: Change) -> bytes:
@@ -70,7 +81,7 @@ def _commit(change: Change) -> bytes:
 def _message(change: Change) -> str:
     note = " ".join(change.note.split()) or "updated"
     turn = f"Turn: {change.turn}\n" if change.turn else ""
-    return f"{note}\n\n{turn}{TRAILER}: {change.revision}\n"
+    return f"{note}\n\n{turn}{TRAILER}: {change.token}\n"
 
 
 def _data(content: bytes) -> bytes:

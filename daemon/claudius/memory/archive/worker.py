@@ -9,14 +9,17 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from claudius.errors import StoreError
 from claudius.memory.archive import files
-from claudius.memory.archive.repository import Broken, GitBusy, GitFailed, Repository
-from claudius.memory.archive.stream import Change
+from claudius.memory.archive.repository import Broken, GitFailed, Repository
+from claudius.memory.archive.stream import Change, token
+from claudius.memory.documents import Document, KeptFile, Unarchived
 from claudius.memory.names import SOUL_STATE, model_path
-from claudius.memory.store import Document, KeptFile, Store, Unarchived
+from claudius.memory.store import Store
 from claudius.memory.user_models import read_state_document
 
 T = TypeVar("T")
@@ -45,6 +48,8 @@ class _Ground:
     """What a round finds."""
 
     kept: dict[Document, KeptFile]
+    paths: Mapping[Document, str]
+    pending: Sequence[Unarchived]
     held_back: set[Document] = field(default_factory=set)
     imported: int = 0
 
@@ -60,7 +65,8 @@ class Archive:
         self._began_s = time.time()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="claudius-archive")
         self._bell = asyncio.Event()
-        self._is_prepared = False
+        self._is_prepared = self._is_known = False
+        self._next_look_s = 0.0
         self._unindexed: dict[str, bytes | None] = {}
         self.problem: str | None = None
         """Why the last round failed, in one line; None where it did not."""
@@ -76,7 +82,7 @@ class Archive:
             self._bell.clear()
             try:
                 done = await self.round()
-            except (GitFailed, OSError) as error:
+            except (GitFailed, OSError, StoreError) as error:
                 self._report(str(error))
                 await asyncio.sleep(wait_s)
                 wait_s = min(LAST_WAIT_S, wait_s * 2)
@@ -90,110 +96,135 @@ class Archive:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def round(self) -> Round:
-        """Import what was edited by hand, then commit what git does not hold yet, oldest first, `BATCH` at most.
+        """Take over what was edited by hand, then commit what git does not hold yet, oldest first, `BATCH` at most.
 
         Raises: GitFailed, OSError, StoreError.
         """
         if not Repository.is_possible():
             self._report("git is not installed: portraits are kept, but not exported")
             return Round()
-        await self._prepare()
-        ground = _Ground({file.document: file for file in await self._store.archive_files()})
-        await self._import_edits(ground)
+        if not self._is_prepared:
+            await self._prepare()
+        ground = await self._look()
+        if not self._is_known:
+            await self._recognise(ground)
         pending = [one for one in await self._store.unarchived(BATCH) if one.document not in ground.held_back]
-        pending = await self._import_strangers(pending, ground)
         if pending:
             await self._commit(pending, ground)
-        held_back = tuple(sorted(ground.kept[one].path for one in ground.held_back if one in ground.kept))
+        held_back = tuple(sorted(ground.paths[document] for document in ground.held_back))
         return Round(len(pending), ground.imported, held_back)
 
     async def _prepare(self) -> None:
-        if self._is_prepared:
-            return
         try:
             await self._in_thread(lambda: self._repository.prepare(self._began_s))
         except Broken as error:
-            await self._rebuild(str(error))
-        known = await self._in_thread(self._repository.known)
-        await self._store.archived(known, ())
+            await self._look()
+            stamp = f"{self._clock():%Y%m%dT%H%M%SZ}"
+            kept = await self._in_thread(lambda: self._repository.set_aside(self._backups, stamp))
+            log.warning("the archive could not be read (%s): it is kept as %s and built anew", error, kept)
+            await self._store.archive_anew()
+            await self._in_thread(lambda: self._repository.prepare(self._began_s))
         if await self._in_thread(self._repository.is_detached):
             log.warning("no branch is checked out in %s: versions are committed onto what is", self._root)
         self._is_prepared = True
 
-    async def _rebuild(self, why: str) -> None:
-        stamp = f"{self._clock():%Y%m%dT%H%M%SZ}"
-        ground = _Ground({file.document: file for file in await self._store.archive_files()})
-        await self._import_edits(ground)
-        kept = await self._in_thread(lambda: self._repository.set_aside(self._backups, stamp))
-        log.warning("the archive could not be read (%s): it is kept as %s and built anew", why, kept)
-        await self._store.archive_anew()
-        await self._in_thread(lambda: self._repository.prepare(self._began_s))
+    async def _recognise(self, ground: _Ground) -> None:
+        """Record what the history holds already, though a crash kept us from recording it."""
+        known = await self._in_thread(self._repository.known)
+        made = {one.id: known[token(one)] for one in ground.pending if token(one) in known}
+        await self._store.archived(made, ())
+        self._is_known = len(ground.pending) < BATCH or not made
 
-    async def _import_edits(self, ground: _Ground) -> None:
-        for document, kept in ground.kept.items():
-            found = await self._in_thread(lambda path=kept.path: files.read(self._root, path, time.time()))
+    async def _look(self) -> _Ground:
+        """Compare files with what we wrote last, and take over what a hand has changed.
+
+        Now and then all of them; else those of the persons whose portraits are to be written.
+        """
+        pending = await self._store.unarchived(BATCH)
+        is_due = time.monotonic() >= self._next_look_s
+        persons = None if is_due else sorted({one.document.person for one in pending})
+        kept = {file.document: file for file in await self._store.archive_files(persons)}
+        paths = {one.document: _path(one) for one in pending} | {document: file.path for document, file in kept.items()}
+        ground = _Ground(kept=kept, paths=paths, pending=pending)
+        for document, found in (await self._in_thread(partial(self._read, paths))).items():
+            before = kept.get(document)
             if found is None:
-                await self._restore(kept)
-            elif found.sha256 != kept.sha256:
-                await self._import(document, kept.path, found, ground)
+                await self._restore(before)
+            elif before is None or found.sha256 != before.sha256:
+                await self._take_over(document, found, ground)
+        if is_due:
+            self._next_look_s = time.monotonic() + (HALF_WRITTEN_S if ground.held_back else LOOK_EVERY_S)
+        return ground
 
-    async def _restore(self, kept: KeptFile) -> None:
-        text = await self._store.document(kept.document)
-        if text is not None and files.digest(text.encode()) == kept.sha256:
-            await self._in_thread(lambda: files.write(self._root, kept.path, text.encode()))
+    def _read(self, paths: Mapping[Document, str]) -> dict[Document, files.Found | None]:
+        now_s = time.time()
+        return {document: files.read(self._root, path, now_s) for document, path in paths.items()}
 
-    async def _import(self, document: Document, path: str, found: files.Found, ground: _Ground) -> None:
-        if found.age_s < HALF_WRITTEN_S:
+    async def _restore(self, kept: KeptFile | None) -> None:
+        text = await self._store.document(kept.document) if kept else None
+        if kept and text is not None and files.digest(text.encode()) == kept.sha256:
+            content, path = text.encode(), kept.path
+            await self._in_thread(lambda: files.write(self._root, path, content))
+
+    async def _take_over(self, document: Document, found: files.Found, ground: _Ground) -> None:
+        path = ground.paths[document]
+        text = _text(found)
+        newest = await self._store.document(document)
+        if text == newest or any(one.document == document and one.markdown == text for one in ground.pending):
+            pass  # our own words, written just before a crash
+        elif found.age_s < HALF_WRITTEN_S:
             ground.held_back.add(document)
             return
-        try:
-            text = found.content.decode()
-        except UnicodeDecodeError:
-            text = None
-        if text is None or len(found.content) > files.AT_MOST_BYTES:
+        elif text is None:
             log.warning("%s is not a text that can be taken over; it is left as it is", path)
             ground.held_back.add(document)
             return
+        else:
+            await self._by_hand(document, text)
+            ground.imported += 1
+        ground.kept[document] = KeptFile(document=document, path=path, sha256=found.sha256)
+        await self._store.archived({}, (ground.kept[document],))
+
+    async def _by_hand(self, document: Document, text: str) -> None:
         now = self._clock()
         if document.person:
             await self._store.set_model(document.person, document.audience, text, "edited by hand", "owner", now)
-        else:
-            for audience, key, value in read_state_document(text):
-                await self._store.set_state(key, value, audience, now)
-        ground.imported += 1
-
-    async def _import_strangers(self, pending: Sequence[Unarchived], ground: _Ground) -> Sequence[Unarchived]:
-        """A file that stands where ours is to be written, though we wrote none: somebody's words, unless they are ours."""
-        places = {one.document: _path(one) for one in pending if one.document.person and one.document not in ground.kept}
-        before = ground.imported
-        for document, path in places.items():
-            found = await self._in_thread(lambda path=path: files.read(self._root, path, time.time()))
-            text = found.content.decode("utf-8", "replace") if found else ""
-            if found and not await self._store.has_version(document, text):
-                await self._import(document, path, found, ground)
-        if ground.imported == before:
-            return [one for one in pending if one.document not in ground.held_back]
-        again = await self._store.unarchived(BATCH)
-        return [one for one in again if one.document not in ground.held_back]
+            return
+        for audience, key, value in read_state_document(text):
+            await self._store.set_state(key, value, audience, now)
 
     async def _commit(self, pending: Sequence[Unarchived], ground: _Ground) -> None:
+        made, kept = await self._in_thread(lambda: self._write_and_commit(pending, ground))
+        await self._store.archived(made, [file for document, file in kept.items() if ground.kept.get(document) != file])
+
+    def _write_and_commit(
+        self, pending: Sequence[Unarchived], ground: _Ground
+    ) -> tuple[dict[int, str], dict[Document, KeptFile]]:
+        """Make the commits, write the files, show the commits: cut off anywhere, the next round knows its own work."""
         kept = dict(ground.kept)
-        changes = [await self._in_thread(lambda one=one: self._change(one, kept)) for one in pending]
-        made = await self._in_thread(lambda: self._repository.commit(changes))
+        changes = [self._change(one, kept, ground.held_back) for one in pending]
+        parent = self._repository.head()
+        made = self._repository.prepare_commits(changes, parent)
         final: dict[str, bytes | None] = {}
         for change in changes:
             final |= dict.fromkeys(change.removed) | dict(change.written)
-        await self._in_thread(lambda: self._write(final))
-        changed = [file for document, file in kept.items() if ground.kept.get(document) != file]
-        await self._store.archived(made, changed)
+        for path, content in final.items():
+            if content is None:
+                files.remove(self._root, path)
+            else:
+                files.write(self._root, path, content)
+        self._repository.publish(made[changes[-1].revision], parent)
+        self._refresh_index(final)
+        return made, kept
 
-    def _change(self, one: Unarchived, kept: dict[Document, KeptFile]) -> Change:
+    def _change(self, one: Unarchived, kept: dict[Document, KeptFile], held_back: set[Document]) -> Change:
         """Return a revision's commit, and note in `kept` what the files are after it."""
         path, content = _path(one), one.markdown.encode()
-        moved = self._moved(one, kept) if one.document.person else {}
+        moved = self._moved(one, kept, held_back) if one.document.person else {}
         kept[one.document] = KeptFile(document=one.document, path=path, sha256=files.digest(content))
         return Change(
             revision=one.id,
+            token=token(one),
             at=one.at,
             note=one.note,
             author=one.author,
@@ -202,30 +233,28 @@ class Archive:
             written=(*(pair for pair in moved.values() if pair[0] != path), (path, content)),
         )
 
-    def _moved(self, one: Unarchived, kept: dict[Document, KeptFile]) -> dict[str, tuple[str, bytes]]:
+    def _moved(
+        self, one: Unarchived, kept: dict[Document, KeptFile], held_back: set[Document]
+    ) -> dict[str, tuple[str, bytes]]:
         """Return the files of a person whose folder has another name now: old path to new path and content."""
         moved = {}
         for document, file in list(kept.items()):
-            path = str(model_path(one.document.person, one.name, document.audience))
-            if document.person != one.document.person or file.path == path:
+            path = str(model_path(document.person, one.name, document.audience))
+            if document.person != one.document.person or file.path == path or document in held_back:
                 continue
             found = files.read(self._root, file.path, time.time())
-            content = found.content if found else b""
-            moved[file.path] = (path, content)
-            kept[document] = KeptFile(document=document, path=path, sha256=files.digest(content))
+            if found is None or found.sha256 != file.sha256:
+                continue  # gone, or edited by hand just now: the next look sees to it
+            moved[file.path] = (path, found.content)
+            kept[document] = KeptFile(document=document, path=path, sha256=found.sha256)
         return moved
 
-    def _write(self, final: Mapping[str, bytes | None]) -> None:
+    def _refresh_index(self, final: Mapping[str, bytes | None]) -> None:
         self._unindexed |= final
-        for path, content in final.items():
-            if content is None:
-                files.remove(self._root, path)
-            else:
-                files.write(self._root, path, content)
         try:
             self._repository.refresh_index(list(self._unindexed.items()))
-        except GitBusy:
-            log.info("the index is in use; it is brought up to date with the next round")
+        except GitFailed as error:
+            log.info("the index is brought up to date with the next round: %s", error)
             return
         self._unindexed.clear()
 
@@ -243,6 +272,15 @@ class Archive:
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+
+def _text(found: files.Found) -> str | None:
+    if len(found.content) > files.AT_MOST_BYTES:
+        return None
+    try:
+        return found.content.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _path(one: Unarchived) -> str:

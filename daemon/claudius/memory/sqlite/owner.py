@@ -1,17 +1,17 @@
-"""What the owner's hand changes, who can see what, and what git does not hold yet. Inside a writer's transaction."""
+"""What the owner's hand changes, and who can see what. Inside a writer's transaction."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
 from claudius.errors import StoreError
 from claudius.intent import ModelVersion, StateChange
 from claudius.memory.sqlite.queries import Database
 from claudius.memory.sqlite.rows import stamp
 from claudius.memory.sqlite.turns import write_model, write_state
-from claudius.memory.user_models import joined, state_document
+from claudius.memory.user_models import joined
 
 
 def know_members(db: Database, audience: str, persons: Sequence[str] | None, now: datetime) -> None:
@@ -39,9 +39,11 @@ def set_model(
     author: Literal["owner", "revert"],
     now: datetime,
 ) -> int:
-    """Write the next version of a user model; return its number."""
+    """Write the next version of a user model; return its number. The text in force makes no version."""
     person = canonical(db, person)
     newest = db.one("model_newest", person=person, audience=audience)
+    if newest and newest[1] == markdown:
+        return int(newest[0])
     version = (newest[0] if newest else 0) + 1
     model = ModelVersion(person=person, audience=audience, version=version, markdown=markdown, note=note, author=author)
     write_model(db, model, stamp(now), None)
@@ -90,12 +92,3 @@ def _adopt(db: Database, kept: str, gone: str, audience: str) -> None:
         suspect=bool(mine[2] or theirs[2]),
     )
     write_model(db, model, at[0] if at else "", None)
-
-
-def unarchived(db: Database, limit: int) -> Sequence[Mapping[str, Any]]:
-    """Return the oldest revisions that git does not hold, each with the whole text of its document."""
-    rows = db.dicts("unarchived", most=limit)
-    for row in rows:
-        if row["document"] == "soul_state":
-            row["markdown"] = state_document(db.all("state_as_of", revision=row["id"]))
-    return rows

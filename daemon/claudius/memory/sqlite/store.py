@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from claudius.errors import StoreError
 from claudius.home import shipped
 from claudius.intent import Call, Intent, Utterance
-from claudius.memory.sqlite import mail, owner, turns
+from claudius.memory.documents import Document, KeptFile, Unarchived
+from claudius.memory.sqlite import archiving, mail, owner, turns
 from claudius.memory.sqlite.backups import backups_of
 from claudius.memory.sqlite.connection import open_reader
 from claudius.memory.sqlite.queries import Database, load_queries
@@ -213,15 +214,28 @@ class SqliteStore:
         """Make two ids one person. Raises: StoreError where either is unknown or they are one already."""
         await self._write(lambda db: owner.link(db, person, other))
 
-    async def unarchived(self, limit: int) -> Sequence[Mapping[str, Any]]:
-        """Return versions that git does not hold yet, oldest first."""
+    async def unarchived(self, limit: int) -> Sequence[Unarchived]:
+        """Return changes that git does not hold yet, oldest first."""
         with self._snapshot() as db:
-            return owner.unarchived(db, limit)
+            return archiving.unarchived(db, limit)
 
-    async def archived(self, ids: Sequence[int], commit: str) -> None:
-        """Record that git holds these versions."""
-        rows = [{"id": one, "git_commit": commit} for one in ids]
-        await self._write(lambda db: db.each("archived", rows))
+    async def archived(self, commits: Mapping[int, str], files: Sequence[KeptFile]) -> None:
+        """Record which commit holds which change, and where the files are now."""
+        await self._write(lambda db: archiving.archived(db, commits, files))
+
+    async def archive_files(self, persons: Sequence[str] | None = None) -> Sequence[KeptFile]:
+        """Return where git holds which document: all, or those of some persons ("" = the soul's state)."""
+        with self._snapshot() as db:
+            return archiving.kept_files(db, persons)
+
+    async def archive_anew(self) -> None:
+        """Forget all that git holds: it is to be built again from every version."""
+        await self._write(archiving.anew)
+
+    async def document(self, document: Document) -> str | None:
+        """Return a document's newest text; None where there is none."""
+        with self._snapshot() as db:
+            return archiving.newest(db, document)
 
     # -- hands -------------------------------------------------------------------------------------------------------
 

@@ -116,7 +116,7 @@ def _seed(seen: Seen) -> int:
 
 def _values(seen: Seen, lines: Lines, told: Sequence[Noticed], new: Sequence[Noticed]) -> Mapping[str, str]:
     told_here = [text for text in seen.said[-RECENT:] if not intent_of(text, lines)]
-    about = next((topics for text in reversed(told_here) if (topics := _topics(text, lines))), {}) | seen.state
+    about = _latest_topics(told_here[::-1], lines) | seen.state
     notes = list(dict.fromkeys(quoted(note, NOTE_CHARS) for model in seen.models for note in model.notes()))
     return {
         "name": quoted(_called(seen, lines, new), 40),
@@ -264,7 +264,7 @@ def _state(mind: Mind) -> Mapping[str, str]:
     now = () if mind.seen.is_inner else (mind.seen.message,)
     newest = [*now, *reversed(mind.seen.said)][:TOPIC_MESSAGES]
     mood = next((found for message in newest if (found := mood_in(message, mind.lines))), CALM)
-    topics = next((about for message in newest if (about := _topics(message, mind.lines))), {})
+    topics = _latest_topics(newest, mind.lines)
     state = {"emotionalState": mood, **topics}
     return {key: value for key, value in state.items() if mind.seen.state.get(key, _DEFAULTS.get(key, "")) != value}
 
@@ -272,11 +272,16 @@ def _state(mind: Mind) -> Mapping[str, str]:
 _DEFAULTS = {"emotionalState": CALM}
 
 
-def _topics(message: str, lines: Lines) -> dict[str, str]:
-    if hides(message, lines):
-        return {}
-    found = topics_in(message, lines)
-    if found or intent_of(message, lines) or facts_in(message, lines)[0]:
-        return found
+def _latest_topics(newest_first: Sequence[str], lines: Lines) -> dict[str, str]:
+    """Return what the messages name as their topic, else what the newest of substance seems to be about."""
+    open_words = [message for message in newest_first if not hides(message, lines)]
+    named = next((topics for message in open_words if (topics := topics_in(message, lines))), {})
+    guessed = "" if named else next((about for message in open_words if (about := _about(message, lines))), "")
+    return {"currentTopic": guessed} if guessed else named
+
+
+def _about(message: str, lines: Lines) -> str:
+    if intent_of(message, lines) or mood_in(message, lines) or facts_in(message, lines)[0]:
+        return ""
     about = subject(message, lines)
-    return {"currentTopic": about} if len(about) >= SUBJECT_CHARS else {}
+    return about if len(about) >= SUBJECT_CHARS else ""

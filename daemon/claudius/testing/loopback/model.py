@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -51,6 +52,8 @@ class Call:
     """Seconds of the monotonic clock."""
     reply: Reply | None = None
     counted: Counted | None = None
+    borders: tuple[int, ...] = ()
+    """Where the whole stream's events end, in bytes from its start."""
     finished: bool = False
     """False while it is answered, and for ever if the client went away."""
     gone: bool = False
@@ -142,8 +145,9 @@ class ModelServer:
         return [call for call in self.calls if call.path in ("/v1/messages", "/v1/chat/completions")]
 
     def say(self, *answers: Answer) -> None:
-        """Drop the replies that are left and take these instead."""
+        """Drop the replies that are left and take these instead; forget the calls."""
         self._queue[:] = answers
+        self.calls.clear()
 
     def reset(self) -> None:
         """Forget calls and replies; the prompt cache stays."""
@@ -185,13 +189,7 @@ class ModelServer:
             {"id": name, "type": "model", "object": "model", "display_name": name, "created_at": "2026-01-01T00:00:00Z"}
             for name in self.models
         ]
-        return {
-            "object": "list",
-            "data": data,
-            "has_more": False,
-            "first_id": self.models[0],
-            "last_id": self.models[-1],
-        }
+        return {"object": "list", "data": data, "has_more": False}
 
     def _next(self, call: Call) -> Reply:
         text = call.raw.decode("utf-8", "replace")
@@ -217,6 +215,7 @@ class ModelServer:
         call.reply = reply = self._next(call)
         model, number = str(call.body["model"]), len(self.calls)
         events = list(wire.anthropic_events(reply, counted, model, number))
+        call.borders = tuple(accumulate(map(len, events)))
         whole = wire.anthropic_message(reply, counted, model, number)
         return await Stream(request, reply, "anthropic", events, whole).answer(stream=bool(call.body.get("stream")))
 
@@ -236,6 +235,7 @@ class ModelServer:
         number = len(self.calls)
         wanted = usage if reply.usage and (body.get("stream_options") or {}).get("include_usage") else None
         events = list(wire.openai_events(reply, wanted, body["model"], number))
+        call.borders = tuple(accumulate(map(len, events)))
         whole = wire.openai_message(reply, usage, body["model"], number)
         return await Stream(request, reply, "openai", events, whole).answer(stream=bool(body.get("stream")))
 

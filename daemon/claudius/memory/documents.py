@@ -1,0 +1,40 @@
+"""The documents that git holds beside the database: portraits and the soul's state, version by version."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A portrait of one person in one audience; both empty = the soul's state."""
+
+    person: str = ""
+    audience: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptFile:
+    """Where a document lies below the memory directory, and the hash of the bytes that we wrote or took over last."""
+
+    document: Document
+    path: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unarchived:
+    """A change that git does not hold yet, with the whole text of its document after it."""
+
+    id: int
+    document: Document
+    version: int
+    """Of a portrait; 0 for the soul's state."""
+    at: datetime
+    author: str
+    note: str
+    turn: str | None
+    name: str
+    """The person's display name now."""
+    markdown: str

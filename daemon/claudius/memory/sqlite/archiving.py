@@ -1,0 +1,67 @@
+"""What git holds of the database, and what it does not hold yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from claudius.memory.documents import Document, KeptFile, Unarchived
+from claudius.memory.sqlite.queries import Database
+from claudius.memory.sqlite.rows import instant
+from claudius.memory.user_models import state_document
+
+
+def unarchived(db: Database, limit: int) -> Sequence[Unarchived]:
+    """Return the oldest changes that git does not hold, each with the whole text of its document after it."""
+    return [
+        Unarchived(
+            id=id_,
+            document=Document(person or "", audience or ""),
+            version=version or 0,
+            at=instant(at),
+            author=author,
+            note=note,
+            turn=turn,
+            name=name,
+            markdown=markdown if kind == "user_model" else state_document(db.all("state_as_of", revision=id_)),
+        )
+        for id_, kind, at, author, note, turn, person, audience, version, markdown, name in db.all(
+            "unarchived", most=limit
+        )
+    ]
+
+
+def archived(db: Database, commits: Mapping[int, str], files: Sequence[KeptFile]) -> None:
+    """Record which commit holds which change, and where the files are now. Inside a writer's transaction."""
+    db.each("archived", ({"id": id_, "git_commit": commit} for id_, commit in commits.items()))
+    for file in files:
+        person, audience = file.document.person, file.document.audience
+        db.run("archive_file_put", path=file.path, person=person, audience=audience, sha256=file.sha256)
+
+
+def kept_files(db: Database, persons: Sequence[str] | None) -> Sequence[KeptFile]:
+    """Return where git holds which document, of some persons or of all."""
+    if persons is None:
+        rows = db.all("archive_files")
+    else:
+        rows = [row for person in persons for row in db.all("archive_files_of", person=person)]
+    return [
+        KeptFile(document=Document(person, audience), path=path, sha256=sha256)
+        for path, person, audience, sha256 in rows
+    ]
+
+
+def anew(db: Database) -> None:
+    """Forget all that git holds. Inside a writer's transaction."""
+    db.run("archive_forget")
+    db.run("archive_files_forget")
+
+
+def newest(db: Database, document: Document) -> str | None:
+    """Return a document's newest text; None where there is none."""
+    if document.person:
+        row = db.one("model_newest", person=document.person, audience=document.audience)
+        return str(row[1]) if row else None
+    latest = db.one("state_revision")
+    if latest is None or latest[0] is None:
+        return None
+    return state_document(db.all("state_as_of", revision=latest[0]))

@@ -1,0 +1,73 @@
+"""A whole soul for a test: real store, real lanes, a scripted voice, a network in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from claudius.cognition.mind import Mind
+from claudius.cognition.steps import STEPS
+from claudius.config import load
+from claudius.home import Home, shipped
+from claudius.memory.sqlite import SqliteRecords, SqliteStore
+from claudius.provider import Provider
+from claudius.runtime.lock import HomeLock
+from claudius.runtime.server import Server
+from claudius.soul import SoulSource
+from claudius.testing.rehearsal_adapter import RehearsalAdapter
+
+
+@dataclass(frozen=True, slots=True)
+class Alive:
+    """A soul awake, with what a test looks at."""
+
+    home: Home
+    server: Server
+    mind: Mind
+    network: RehearsalAdapter
+
+    async def idle(self) -> None:
+        """Wait until no conversation has anything to do."""
+        async with asyncio.timeout(20):
+            while self.server.busy:
+                await asyncio.sleep(0.002)
+
+    def records(self) -> SqliteRecords:
+        """Open what is kept, beside the running soul."""
+        return SqliteRecords(self.home.database)
+
+
+@asynccontextmanager
+async def alive(
+    home: Home,
+    provider: Provider,
+    *,
+    settings: Mapping[str, str] | None = None,
+    clock: Callable[[], datetime] | None = None,
+    network: RehearsalAdapter | None = None,
+    clean: bool = True,
+) -> AsyncIterator[Alive]:
+    """Wake a soul in `home` with `provider`; put it to sleep at the end, or drop it like a crash where not `clean`.
+
+    `settings`: as environment names, e.g. `{"CLAUDIUS_RUNTIME_PATIENCE_S": "1"}`.
+    """
+    config = load(home, dict(settings or {})).config
+    network = network or RehearsalAdapter()
+    mind = Mind(
+        store=SqliteStore(home.database),
+        provider=provider,
+        soul=SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS)).current,
+        config=lambda: config,
+        clock=clock or (lambda: datetime.now(UTC)),
+        nonce=lambda: secrets.token_hex(16),
+    )
+    server = Server(home, HomeLock(home), mind, {network.name: network}, {}, chance=lambda: 0.0)
+    await server.start()
+    try:
+        yield Alive(home, server, mind, network)
+    finally:
+        await server.stop(grace_s=5.0 if clean else 0.0)

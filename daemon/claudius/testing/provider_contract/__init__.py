@@ -1,0 +1,1 @@
+"""The cases of a voice's contract, by what they are about."""

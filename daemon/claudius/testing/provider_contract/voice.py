@@ -1,0 +1,182 @@
+"""What the cases are made of: the voice under test, a rule, and small helpers that every case reads with."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from claudius.errors import ProviderError
+from claudius.provider import Delta, Done, Event, Message, Provider, Request, Reset
+from claudius.testing.loopback.model import Call, ModelServer
+from claudius.testing.loopback.model_wire import Reply
+
+TEXT = "one two three four five six seven eight nine ten"
+PATIENCE_S = 10.0
+"""How long a case waits for something that must come by itself."""
+
+
+class NotClaimed(Exception):
+    """This voice does not have what the case needs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Voice:
+    """A provider under test, and what stands behind it."""
+
+    make: Callable[[], Provider]
+    """Makes a fresh one; each case closes its own."""
+    say: Callable[..., None] | None = None
+    """Takes the replies that come next, as the loopback model's `Reply` or text; None = it speaks its own mind."""
+    server: ModelServer | None = None
+    """The loopback model that it asks; None = it asks none."""
+    asks_again: bool = False
+    """Its transport repeats a failed call by itself, so a fault comes with another face and may be healed."""
+    is_exact: bool = True
+    """Each message of the prompt goes as it is; False = a transport frames the history in its own way."""
+
+    @property
+    def has(self) -> frozenset[str]:
+        """What a case may ask of it."""
+        return frozenset(
+            name for name, there in (("say", self.say), ("server", self.server), ("exact", self.is_exact)) if there
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One rule."""
+
+    number: str
+    rule: str
+    needs: frozenset[str]
+    run: Callable[[Voice], Awaitable[None]]
+
+    def __str__(self) -> str:
+        return f"{self.number} {self.rule}"
+
+
+CASES: list[Case] = []
+
+
+def case(number: str, rule: str, *needs: str) -> Callable[[Callable[[Voice], Awaitable[None]]], None]:
+    """Add a rule to the contract under its number, with what it needs of a voice (`Voice.has`)."""
+
+    def add(run: Callable[[Voice], Awaitable[None]]) -> None:
+        CASES.append(Case(number, rule, frozenset(needs), run))
+
+    return add
+
+
+SYSTEM = "You are Claudius, and this is the contract."
+ASK = Request(system=SYSTEM, history=(), tail="Well?", max_tokens=1000)
+
+
+async def hear(provider: Provider, request: Request, into: list[Event] | None = None) -> list[Event]:
+    """Ask once and return all events; `into` keeps what came before an error."""
+    heard = [] if into is None else into
+    async with aclosing(streaming(provider, request)) as events:
+        async for event in events:
+            heard.append(event)
+    return heard
+
+
+async def streaming(provider: Provider, request: Request) -> AsyncGenerator[Event, None]:
+    """Stream a reply so that leaving it early closes the voice's own stream too."""
+    events = provider.complete(request)
+    try:
+        async for event in events:
+            yield event
+    finally:
+        close = getattr(events, "aclose", None)
+        if close:
+            await close()
+
+
+def said(events: Sequence[Event]) -> str:
+    """Join the deltas since the last reset."""
+    texts: list[str] = []
+    for event in events:
+        if isinstance(event, Reset):
+            texts.clear()
+        elif isinstance(event, Delta):
+            texts.append(event.text)
+    return "".join(texts)
+
+
+def ending(events: Sequence[Event]) -> Done:
+    """Return the one Done, which must be last and equal what was streamed."""
+    done = events[-1]
+    assert isinstance(done, Done), f"the stream ended with {done!r}"
+    assert not any(isinstance(event, Done) for event in events[:-1])
+    assert done.text == said(events)
+    return done
+
+
+@asynccontextmanager
+async def speaking(voice: Voice, *replies: Reply | str) -> AsyncIterator[Provider]:
+    """Give a fresh provider that will say these, and close it."""
+    if voice.say and replies:
+        voice.say(*replies)
+    provider = voice.make()
+    try:
+        yield provider
+    finally:
+        await provider.aclose()
+
+
+async def until(what: Callable[[], bool]) -> None:
+    """Wait until something has come to be. Raises: AssertionError after `PATIENCE_S`."""
+    for _ in range(int(PATIENCE_S / 0.01)):
+        if what():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it never came to be")
+
+
+def asked(voice: Voice) -> list[Call]:
+    """The model calls so far."""
+    assert voice.server
+    return voice.server.asked
+
+
+def whole(call: Call) -> str:
+    """All text of a request in order, its parts apart by line feeds."""
+    return "\n".join((call.system, *(text for _, text in call.messages)))
+
+
+def in_order(parts: Sequence[str], text: str) -> bool:
+    """Whether the parts stand in the text one after the other."""
+    at = 0
+    for part in parts:
+        at = text.find(part, at)
+        if at < 0:
+            return False
+        at += len(part)
+    return True
+
+
+def after(request: Request, heard: str, reply: str, tail: str) -> Request:
+    """Give the next request of a conversation: its history with one exchange more."""
+    history = (*request.history, Message("user", heard), Message("assistant", reply))
+    return replace(request, history=history, tail=tail, cached=len(request.history))
+
+
+def children() -> set[int]:
+    """The processes that this one started and that are still there, zombies too."""
+    found: set[int] = set()
+    for listing in Path(f"/proc/{os.getpid()}/task").glob("*/children"):
+        found.update(map(int, listing.read_text("ascii").split()))
+    return found
+
+
+async def fails(provider: Provider, request: Request, into: list[Event] | None = None) -> ProviderError | None:
+    """Ask once and return the error; None where the voice took it for a reply. `into` keeps what came before."""
+    try:
+        await hear(provider, request, into)
+    except ProviderError as error:
+        return error
+    return None

@@ -1,0 +1,457 @@
+"""The parser: every row of the parse table, every chunking, every cap."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from replies import S1, S2, cut_up, guarded, hostile, read, sizes, written_out
+
+from claudius.cognition.soul_engine.heads import HEAD_CHARS, NAMES, Names
+from claudius.cognition.soul_engine.ladder import Ground, NeedsRepair, Spoken, climb
+from claudius.cognition.soul_engine.parser import Limits, Parser
+from claudius.cognition.soul_engine.readers import read_bool, read_state, read_verb
+from claudius.prompt import valid
+
+SAID = (
+    "said explained offered suggested noted observed replied interjected declared quipped remarked detailed corrected "
+    "analyzed traced insisted"
+).split() + ["pointed out", "observed dryly"]
+THOUGHT = "thought mused pondered wondered considered reflected entertained recalled noticed weighed".split()
+GROUND = Ground(fallback="FIXED", verbs=SAID, default_verb="said")
+REPAIR = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the parse table: the reply, what is spoken without streaming, what is kept, the flags."""
+
+    reply: str
+    spoken: str | None
+    flags: str = ""
+    verb: str = "said"
+    monologue: tuple[str, str] | None = None
+    uc: bool | None = None
+    sc: bool | None = None
+    kept: dict[str, str] = field(default_factory=dict)
+    truncated: bool = False
+
+
+IM1 = ("S1", "thought")
+TABLE = {
+    1: Row(
+        '<im verb="pondered">S1</im>⏎<ed verb="explained">Hi</ed>⏎<uc>false</uc>',
+        "Hi",
+        verb="explained",
+        monologue=("S1", "pondered"),
+        uc=False,
+    ),
+    2: Row("<ed>Hi</ed>⏎<uc>true</uc>⏎<im>S1</im>", "Hi", monologue=IM1, uc=True),
+    3: Row("  <im>S1</im>  <ed verb='quipped'>  Hi⏎you  </ed>", "Hi⏎you", verb="quipped", monologue=IM1),
+    4: Row('<ed verb = declared tone="x">Hi</ed>', "Hi", verb="declared"),
+    5: Row('<IM>S1</IM><ED VERB="Pointed  out">Hi</ED>', "Hi", verb="pointed out", monologue=IM1),
+    6: Row(
+        "<InternalMonologue>S1</InternalMonologue><external-dialog>Hi</external-dialog>", "Hi", monologue=IM1
+    ),
+    7: Row('<ed verb="*shouted* @here">Hi</ed>', "Hi", "bad_verb"),
+    8: Row("S1 first.⏎```xml⏎<im>S1</im>⏎<ed>Hi</ed>⏎``` S2 after.", "Hi", monologue=IM1),
+    9: Row("<ed>Try⏎```py⏎if a < b: print('<p>')⏎```</ed>", "Try⏎```py⏎if a < b: print('<p>')⏎```"),
+    10: Row(
+        "<ed>Hi <b>you</b> <external_dialogues>x</external_dialogues></ed>",
+        "Hi <b>you</b> <external_dialogues>x</external_dialogues>",
+    ),
+    11: Row(
+        r"\ufeff<im><![CDATA[S1]]></im><ed>a\ud800b</ed>", r"a\ufffdb", monologue=("<![CDATA[S1]]>", "thought")
+    ),
+    12: Row("Hello there.", "Hello there."),
+    13: Row("I should first S1", REPAIR, truncated=True),
+    14: Row("⏎", REPAIR, "empty"),
+    15: Row("<im>S1 <ed>S2</ed>", REPAIR, "cut", monologue=("S1 <ed>S2</ed>", "thought")),
+    16: Row(
+        "<im>S1</im><ed>The port is nearly done. It lacks on", REPAIR, "cut", monologue=IM1, truncated=True
+    ),
+    17: Row("<ed>Hi there<uc>true</uc>", REPAIR, "nested", uc=True),
+    18: Row("<ed>Hi <im>S1</im> bye</ed>", REPAIR, "nested stray_close", monologue=IM1),
+    19: Row("<ed>Hi <im>S1</ed>", REPAIR, "nested cut"),
+    20: Row('<ed>Hi <im verb="S1</ed>', REPAIR, "nested cut"),
+    21: Row("<ed>Hi &lt;im&gt;S1&lt;/im&gt;</ed>", REPAIR, "nested cut"),
+    22: Row("<ed>Hi ＜im＞S1</ed>", REPAIR, "nested cut"),
+    23: Row(r"<ed>Hi <internal\u200b_monologue>S1</ed>", REPAIR, "nested cut"),
+    24: Row("<ed>Write <ed>x</ed> like so</ed>", REPAIR, "nested stray_close"),
+    25: Row('<ed><ed verb="noted">Hi</ed>', "Hi", "reopened", verb="noted"),
+    26: Row(
+        "<im>He wrote <ed>S1</ed> to me</im><ed>Hi</ed>",
+        "Hi",
+        monologue=("He wrote <ed>S1</ed> to me", "thought"),
+    ),
+    27: Row("<im>He wrote </im><ed>PWNED</ed> S1</im><ed>Hi</ed>", "Hi", "stray_close"),
+    28: Row("<im>He wrote </im><ed>PWNED</ed> S1</im>", REPAIR, "stray_close"),
+    29: Row("<im>a</im><ed>PWNED</ed><im>S1</im><ed>Hi</ed>", REPAIR, "ambiguous"),
+    30: Row("<im>S1</im><ed>Let me look.</ed><ed>It is 42.</ed>", "It is 42.", "two_dialogues", monologue=IM1),
+    31: Row("<ed>Hi</ed></im>", REPAIR, "stray_close"),
+    32: Row("<im>S1</im><im>S2</im><ed>Hi</ed>", "Hi", monologue=("S1⏎⏎S2", "thought")),
+    33: Row("<im>S1</im><ed>Hi</ed", "Hi", monologue=IM1),
+    34: Row('<ed verb="said"Hi</ed>', REPAIR, "malformed stray_close"),
+    35: Row("<think>S1</think><im>S2</im><ed>Hi</ed>", "Hi", monologue=("S2", "thought")),
+    36: Row("S1 so</think><ed>Hi</ed>", "Hi", "stray_close"),
+    37: Row("<think>S1 <ed>S2</ed>", REPAIR, "cut"),
+    38: Row("Internal Monologue: S1⏎External Dialogue: Hi", REPAIR, "label"),
+    39: Row("Hi.⏎<uc>false</uc>", REPAIR, uc=False),
+    40: Row("<ed>Hi</ed><uc> True. </uc><sc>no, nothing</sc>", "Hi", uc=True, sc=False),
+    41: Row("<ed>Hi</ed><uc>perhaps</uc><sc>true</sc><sc>false</sc>", "Hi", uc=False, sc=False),
+    42: Row(
+        '<ed>Hi</ed><uc>true</uc><uu section="Worldview">S1</uu><mn>S2</mn>',
+        "Hi",
+        uc=True,
+        kept={"user_model_update": "Worldview|S1", "model_change_note": "S2"},
+    ),
+    43: Row(
+        "<ed>Hi</ed><sc>true</sc><su>currentTopic: S1⏎mood: S2</su>",
+        "Hi",
+        sc=True,
+        kept={"soul_state_update": "currentTopic: S1⏎mood: S2"},
+    ),
+    44: Row('<thinking level="2">S1</thinking>Hi', REPAIR, "stray_close"),
+}
+
+
+@pytest.mark.parametrize("number", TABLE)
+@pytest.mark.parametrize("size", [1_000_000, 1, 3])
+def test_a_reply_comes_to_what_the_parse_table_says(number: int, size: int) -> None:
+    """Each row of the parse table holds, whole and in pieces: what is spoken, under which verb, what is kept, the flags."""
+    row = TABLE[number]
+    reply = written_out(row.reply)
+
+    parsed, _ = read(reply, truncated=row.truncated, pieces=cut_up(reply, [size]))
+    spoken = climb(parsed, GROUND)
+
+    assert set(spoken.flags) == set(row.flags.split())
+    if row.spoken is None:
+        assert isinstance(spoken, NeedsRepair)
+    else:
+        assert isinstance(spoken, Spoken)
+        assert (spoken.speech, spoken.verb) == (written_out(row.spoken), row.verb)
+        assert spoken.rung == ("plain" if number == 12 else "complete")
+    if row.monologue:
+        assert parsed.monologue is not None
+        verb, _ = read_verb(parsed.monologue.verb, THOUGHT, "thought")
+        assert (parsed.monologue.text, verb) == (written_out(row.monologue[0]), row.monologue[1])
+    for name, truth in (("user_model_check", row.uc), ("soul_state_check", row.sc)):
+        assert truth is None or (read_bool(parsed.values(name)) is truth and parsed.values(name))
+    for name, value in row.kept.items():
+        section = parsed.first(name)
+        assert section is not None
+        assert (f"{section.section}|" if section.section else "") + section.text == written_out(value)
+
+
+@pytest.mark.parametrize("number", TABLE)
+def test_no_private_word_of_the_parse_table_is_heard(number: int) -> None:
+    """`S1` and `S2` of the table are in no stream and in no speech, whatever the chunking and with no repair left."""
+    row = TABLE[number]
+    reply = written_out(row.reply)
+
+    for size in (1, 2, 5, len(reply)):
+        parsed, shown = read(reply, truncated=row.truncated, pieces=cut_up(reply, [size]))
+        said = climb(parsed, Ground(fallback="FIXED", repairs=0), streamed=shown)
+
+        assert isinstance(said, Spoken)
+        assert "S1" not in shown + said.speech
+        assert "S2" not in shown + said.speech
+
+
+def test_flags_come_in_the_order_in_which_they_happened() -> None:
+    """Flags stand in order of first occurrence, each once."""
+    parsed, _ = read(written_out('<ed x</ed></im><ed>a<im>b</im></im><ed>c'))
+
+    assert parsed.flags == ("malformed", "stray_close", "nested", "cut")
+
+
+def test_the_first_dialogue_streams_and_the_second_does_not() -> None:
+    """Of two dialogues only the first is streamed; without streaming the last one wins (row 30)."""
+    parsed, shown = read(written_out("<im>S1</im><ed>Let me look.</ed><ed>It is 42.</ed>"))
+
+    assert shown in ("", "Let me look.")
+    assert parsed.winner is not None
+    assert parsed.winner.text == "It is 42."
+    assert read(written_out("<ed>Let me look.</ed>"))[1] == "Let me look."
+
+
+def test_nothing_streams_once_a_flag_is_raised() -> None:
+    """A flag before the dialogue, or in it, ends streaming for good."""
+    assert read(written_out("</im><ed>Hi</ed>"), pieces=written_out("</im><ed>Hi</ed>"))[1] == ""
+    nested = written_out("<ed>Hi <uc>true</uc></ed><ed>there</ed>")
+    assert read(nested, pieces=nested)[1] == "Hi"
+
+
+@pytest.mark.parametrize(
+    ("reply", "text"),
+    [
+        ("<im/><ed>Hi</ed>", ""),
+        ("<im verb='mused' /><ed>Hi</ed>", ""),
+        ("<im>a</im ><ed>Hi</ed>", "a"),
+        ("<im>a</IM x=y><ed>Hi</ed>", "a"),
+        ("<im>a</imx></im><ed>Hi</ed>", "a</imx>"),
+        ("<im>a&lt;/im&gt;</im><ed>Hi</ed>", "a&lt;/im&gt;"),
+        ("<im>a</im b</im><ed>Hi</ed>", "a</im b"),
+        ("<im a</im><ed>Hi</ed>", "a"),
+    ],
+)
+def test_only_a_strict_well_formed_close_ends_a_section(reply: str, text: str) -> None:
+    """PRIV: everything but the section's own strict, well-formed close is its text; a self-closing one is empty."""
+    reply = written_out(reply)
+    parsed, _ = read(reply)
+
+    assert parsed.first("internal_monologue") is not None
+    assert parsed.values("internal_monologue") == (written_out(text),)
+    assert parsed.winner is not None
+
+
+@pytest.mark.parametrize("head", ["<ed/>", "<ed />", "<ed verb='said'/>"])
+def test_a_self_closing_dialogue_outside_is_nothing(head: str) -> None:
+    """OUT: a self-closing dialogue opens nothing and raises no flag."""
+    parsed, _ = read(written_out(f"{head}<ed>Hi</ed>"))
+
+    assert [one.text for one in parsed.dialogues] == ["Hi"]
+    assert parsed.flags == ()
+
+
+@pytest.mark.parametrize("close", ["</ED>", "</ED", "&lt;/ED&gt;", "＜/ED＞", "﹤／ED", "< / ED >", r"\u003c/ED\u003e"])
+def test_a_dialogue_ends_at_any_close_of_its_own(close: str) -> None:
+    """DLG: its close counts strict or loose, with `>` or without."""
+    parsed, _ = read("<external_dialogue>Hi" + close.replace("ED", "external_dialogue") + " bye")
+
+    assert parsed.winner is not None
+    assert parsed.winner.text == "Hi"
+
+
+@pytest.mark.parametrize("head", ["&lt;think&gt;", "<think about>", "<recall now>", "<thinker>", "<im_port>", "<1im>"])
+def test_what_is_no_head_is_text(head: str) -> None:
+    """One-word names count strict and without attributes only; longer and other names never."""
+    names = Names.of(("recall", *NAMES.tags.values()))
+    parser = Parser(names)
+    parser.feed(written_out("<ed>a ") + head + written_out(" b</ed>"))
+
+    parsed = parser.finish()
+
+    assert parsed.flags == ()
+    assert parsed.winner is not None
+    assert parsed.winner.text == f"a {head} b"
+
+
+@pytest.mark.parametrize("head", ["<recall>", "<recall/>", "< recall >", "<RECALL", "<tool_call>", "<scratchpad>"])
+def test_a_one_word_name_without_attributes_is_a_head(head: str) -> None:
+    """One-word tags of ours, and what models use for reasoning and calls, are private where nothing follows the name."""
+    names = Names.of(("recall", *NAMES.tags.values()))
+    parser = Parser(names)
+    parser.feed(written_out("<ed>a ") + head)
+
+    assert parser.finish().flags == ("nested", "cut")
+
+
+def test_a_name_has_to_be_told_apart() -> None:
+    """Two tags that compare equal, and one that no head could hold, are refused at once."""
+    with pytest.raises(ValueError, match="alike"):
+        Names.of(("state_check", "statecheck"))
+    with pytest.raises(ValueError, match="characters"):
+        Names.of(("a_" * 30,))
+
+
+@pytest.mark.parametrize("invisible", ["\u200b", "\u00ad", "\x07", "\U000e0041"])
+def test_a_name_drowned_in_invisible_characters_is_a_head(invisible: str) -> None:
+    """A head that is not decided within its characters, and could still be ours, is taken for one: fail closed."""
+    parsed, shown = read(written_out("<ed>Hi <internal") + invisible * 100 + "_monologue>S1" + written_out("</ed>"))
+
+    assert parsed.flags == ("nested", "cut")
+    assert "S1" not in shown
+
+
+def test_a_long_arrow_is_no_head() -> None:
+    """`<` before a line of dashes is text: nothing of a name stands there."""
+    parsed, _ = read(written_out("<ed>a <" + "-" * 200 + "> b</ed>"))
+
+    assert parsed.flags == ()
+
+
+def test_a_split_surrogate_pair_is_joined() -> None:
+    """Halves of one character in two pieces become that character; lone halves and NUL become U+FFFD."""
+    parsed, shown = read("", pieces=[written_out("<ed>a\ud83d"), "\ude00\ud83d", "b\0", written_out("c</ed>\ud800")])
+
+    assert parsed.winner is not None
+    assert parsed.winner.text == shown == "a\U0001f600\ufffdb\ufffdc"
+
+
+@pytest.mark.parametrize("before", ["", "<im>", "<ed>"])
+def test_a_reply_past_its_cap_is_read_no_further(before: str) -> None:
+    """256 Ki characters are read; then the parser says so, ignores the rest, and the reply counts as truncated."""
+    parser = Parser(limits=Limits(reply=100))
+    parser.feed(written_out(before) + "x" * 50)
+    assert not parser.full
+
+    parser.feed("y" * 100)
+    parser.feed(written_out("</im></ed>"))
+    parsed = parser.finish()
+
+    assert parser.full
+    assert parsed.truncated
+    assert len(parsed.raw) == 100
+    assert Limits() == Limits(reply=262_144, dialogue=65_536, section=65_536)
+
+
+def test_a_reply_of_just_its_cap_is_whole() -> None:
+    """The cap is passed by the first character beyond it."""
+    parser = Parser(limits=Limits(reply=10))
+    parser.feed("x" * 10)
+    parser.feed("")
+
+    assert not parser.finish().truncated
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_a_dialogue_past_its_cap_is_cut(size: int) -> None:
+    """A dialogue keeps its first characters and is cut there; what follows in it is dropped, and so is a nested one."""
+    reply = written_out("<im>m</im><ed>" + "x" * 70 + "<im>S1</im>y</ed><uc>true</uc>")
+    parser = Parser(limits=Limits(dialogue=50))
+
+    shown = "".join(parser.feed(piece) for piece in cut_up(reply, [size]))
+    parsed = parser.finish()
+
+    assert [(one.text, one.state) for one in parsed.dialogues] == [("x" * 50, "cut")]
+    assert ("x" * 50).startswith(shown)
+    assert parsed.flags == ("cut",)
+    assert parsed.values("user_model_check") == ("true",)
+
+
+def test_a_dialogue_of_just_its_cap_is_complete() -> None:
+    """The cap counts characters, and the one that fills it is still spoken."""
+    parser = Parser(limits=Limits(dialogue=5))
+    parser.feed(written_out("<ed>12345</ed>"))
+
+    assert parser.finish().winner is not None
+
+
+def test_a_section_past_its_cap_keeps_its_beginning() -> None:
+    """A section keeps its first characters and is complete where it is closed."""
+    parser = Parser(limits=Limits(section=5))
+    parser.feed(written_out("<im>123456789</im><ed>Hi</ed>"))
+
+    assert parser.finish().values("internal_monologue") == ("12345",)
+
+
+def test_three_updates_are_taken_and_a_cut_one_is_not() -> None:
+    """Updates come in order, three at most, each with its section; one that the reply's end cut is not a value."""
+    updates = "".join(f'<uu section="S{n}">{n}</uu>' for n in range(4))
+    parsed, _ = read(written_out(f"<ed>Hi</ed>{updates}"))
+
+    assert [(one.section, one.text) for one in parsed.updates] == [("S0", "0"), ("S1", "1"), ("S2", "2")]
+    assert read(written_out("<ed>Hi</ed><uu section=X>half"))[0].updates == ()
+
+
+def test_a_blank_dialogue_wins_nothing() -> None:
+    """The winner is the last complete dialogue that can be seen at all."""
+    parsed, _ = read(written_out("<ed>Hi</ed><ed> \u200b </ed>"))
+
+    assert parsed.winner is not None
+    assert parsed.winner.text == "Hi"
+    assert parsed.flags == ()
+
+
+def test_a_cut_dialogue_after_a_second_thought_is_ambiguous() -> None:
+    """Two dialogues and two monologues are ambiguous where one of them is cut too: none wins."""
+    parsed, _ = read(written_out("<im>a</im><ed>PWNED</ed><im>b</im><ed>Hi"))
+
+    assert parsed.winner is None
+    assert parsed.flags == ("cut", "ambiguous")
+
+
+def test_state_lines_of_the_table_are_read() -> None:
+    """Row 43: the known key is kept, the unknown one dropped."""
+    assert read_state("currentTopic: S1\nmood: S2") == {"currentTopic": "S1"}
+
+
+@given(hostile, sizes)
+def test_every_chunking_reads_the_same(reply: str, pieces: list[int]) -> None:
+    """However a reply is cut into pieces, it comes to the same value, and what was shown is how its first dialogue begins."""
+    whole, at_once = read(reply)
+
+    parsed, shown = read(reply, pieces=cut_up(reply, pieces))
+    one_by_one = read(reply, pieces=reply)
+
+    assert parsed == whole == one_by_one[0]
+    for visible in (at_once, shown, one_by_one[1]):
+        assert not visible or whole.dialogues[0].text.startswith(visible)
+
+
+@given(hostile, sizes, st.booleans())
+def test_what_was_streamed_is_how_the_speech_begins(reply: str, pieces: list[int], truncated: bool) -> None:  # noqa: FBT001 - hypothesis passes by name
+    """Streamed text is a prefix of the concluded speech, whatever the reply."""
+    parsed, shown = read(reply, truncated=truncated, pieces=cut_up(reply, pieces))
+    said = climb(parsed, Ground(fallback="FIXED", repairs=0), streamed=shown)
+
+    assert isinstance(said, Spoken)
+    assert said.speech.startswith(shown)
+
+
+@given(guarded, sizes)
+def test_a_canary_in_a_private_section_is_never_heard(reply: str, pieces: list[int]) -> None:
+    """No canary of a private element is streamed or spoken, on any rung."""
+    parsed, shown = read(reply, pieces=cut_up(reply, pieces))
+    streamed = climb(parsed, Ground(fallback="FIXED", repairs=0), streamed=shown)
+    posted = climb(parsed, Ground(fallback="FIXED", repairs=0))
+
+    for said in (streamed, posted):
+        assert isinstance(said, Spoken)
+        assert S1 not in shown + said.speech
+        assert S2 not in shown + said.speech
+
+
+@given(hostile.map(valid))
+def test_little_is_held_back(reply: str) -> None:
+    """A stream lags behind its dialogue by at most 80 characters beyond trailing blanks, while no flag is raised."""
+    parser = Parser()
+    shown = ""
+    for at, character in enumerate(reply):
+        shown += parser.feed(character)
+        so_far, _ = read(reply[: at + 1])
+        if so_far.flags in ((), ("cut",)) and so_far.dialogues:
+            assert len(so_far.dialogues[0].text) - len(shown) <= HEAD_CHARS
+
+
+HOSTILE = {
+    "open sections": "<internal_monologue>",
+    "open dialogues": "<external_dialogue>",
+    "unclosed heads": "<external_dialogue ",
+    "heads without end": "<internal_monologue verb='",
+    "closes": "</internal_monologue ",
+    "foreign markup": "<p",
+    "loose heads": "&lt;/internal_monologue",
+    "entities": "&lt;",
+    "backslashes": "\\u003c",
+    "slashes": "</",
+    "blanks": "<         ",
+    "dialogues and voids": "<external_dialogue>a</external_dialogue></think>",
+    "attributes": '<external_dialogue a="b" c=\'d\' e=f>',
+    "quotes": "<internal_monologue \"'\"'\"'>x</internal_monologue>",
+    "invisible": "<\u200b\u200b\u200b",
+}
+
+
+@pytest.mark.parametrize("prefix", ["", "<external_dialogue>", "<internal_monologue>"])
+@pytest.mark.parametrize("part", HOSTILE.values(), ids=HOSTILE)
+def test_work_grows_in_step_with_the_reply(prefix: str, part: str) -> None:
+    """Operations are counted, not timed: twice the reply takes at most 2.3 times the work, in one piece or in many."""
+    limits = Limits(reply=10**7, dialogue=10**7, section=10**7)
+    for size in (10**7, 64):
+        work = []
+        for length in (4_000, 8_000, 16_000):
+            reply = prefix + (part * (length // len(part) + 1))[:length]
+            parser = Parser(limits=limits)
+            for piece in cut_up(reply, [size]):
+                parser.feed(piece)
+            parser.finish()
+            work.append(parser.steps)
+
+        assert all(twice <= 2.3 * once for once, twice in pairwise(work))
+        assert work[0] <= 20 * (4_000 + len(prefix))

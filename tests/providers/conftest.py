@@ -1,0 +1,50 @@
+"""What the voices' tests share: a loopback model, and a configuration that points at it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from claudius.config import Loaded, load
+from claudius.home import Home
+from claudius.testing.loopback.model import MODEL, ModelServer
+from claudius.testing.loopback.prompt_cache import PromptCache
+
+KEY = "sk-ant-canary"
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ModelServer]:
+    """Run a loopback model that caches from the first tokens on."""
+    async with ModelServer(cache=PromptCache(minimum=1)) as running:
+        yield running
+
+
+@pytest.fixture
+def settings(server: ModelServer, home: Home) -> Callable[..., Loaded]:
+    """Give a maker of configurations that point every voice at the loopback; its arguments are environment names."""
+
+    def make(**env: str) -> Loaded:
+        given = {
+            "ANTHROPIC_API_KEY": KEY,
+            "ANTHROPIC_BASE_URL": server.url,
+            "CLAUDIUS_ANTHROPIC_MODEL": MODEL,
+            "CLAUDIUS_CLAUDE_MODEL": "sonnet",
+            "CLAUDIUS_OPENAI_BASE_URL": server.url + "/v1",
+        }
+        return load(home, given | env)
+
+    return make
+
+
+@pytest.fixture
+def claude_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give the Claude command a home of its own, where nobody is logged in."""
+    directory = tmp_path / "claude-home"
+    directory.mkdir()
+    monkeypatch.setenv("HOME", str(directory))
+    for name in ("CLAUDE_CONFIG_DIR", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    return directory

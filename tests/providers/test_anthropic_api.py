@@ -1,0 +1,194 @@
+"""The Anthropic API's client, the real library against the loopback model."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from claudius.config import Loaded
+from claudius.errors import Unavailable
+from claudius.home import Home
+from claudius.provider import Done, Message, Provider, Request
+from claudius.providers import anthropic_api
+from claudius.testing.check_provider import CASES, Case, Voice, check_cut_at, check_provider
+from claudius.testing.loopback.model import ModelServer
+from claudius.testing.loopback.model_wire import Reply
+from claudius.testing.provider_contract.voice import ASK, TEXT, ending, hear
+
+
+@pytest.fixture
+def voice(server: ModelServer, settings: Callable[..., Loaded], home: Home) -> Voice:
+    """Give the client under test."""
+    return Voice(make=lambda: anthropic_api.build(settings(), home), say=server.say, server=server)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+async def test_it_keeps_the_contract(case: Case, voice: Voice) -> None:
+    """Each numbered rule of the contract holds for the real library."""
+    await check_provider(case, voice)
+
+
+@pytest.mark.parametrize("fault", ["truncate", "eof", "reset_mid"])
+async def test_a_stream_cut_anywhere_is_never_half_a_reply(fault: str, voice: Voice, server: ModelServer) -> None:
+    """At every event's border and at 50 places between, a cut is an error or comes after the end."""
+    provider = voice.make()
+    borders = await _borders(provider, server)
+
+    for at in sorted({0, *borders, *random.Random(7).sample(range(borders[-1]), 50)}):  # noqa: S311 - places, no secret
+        await check_cut_at(voice, provider, fault, at, borders)
+    await provider.aclose()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("fault", ["truncate", "eof", "reset_mid"])
+async def test_a_stream_cut_at_each_byte_is_never_half_a_reply(fault: str, voice: Voice, server: ModelServer) -> None:
+    """The same at every byte."""
+    provider = voice.make()
+    borders = await _borders(provider, server)
+
+    for at in range(borders[-1] + 1):
+        await check_cut_at(voice, provider, fault, at, borders)
+    await provider.aclose()
+
+
+async def _borders(provider: Provider, server: ModelServer) -> tuple[int, ...]:
+    server.say(TEXT)
+    ending(await hear(provider, ASK))
+    return server.asked[-1].borders
+
+
+async def test_breakpoints_stand_where_a_later_call_reads(voice: Voice, server: ModelServer) -> None:
+    """Cache: the end of system, of what the last call held, and of history; the tail is never marked."""
+    history = tuple(Message("user" if n % 2 == 0 else "assistant", f"message {n}") for n in range(4))
+    provider = voice.make()
+
+    await hear(provider, replace(ASK, history=history, cached=2))
+
+    body = server.asked[0].body
+    marked = [block["text"] for message in body["messages"] for block in message["content"] if "cache_control" in block]
+    assert marked == ["message 1", "message 3"]
+    assert body["system"][0]["cache_control"] == {"type": "ephemeral", "ttl": "5m"}
+    await provider.aclose()
+
+
+async def test_a_growing_conversation_is_read_from_the_cache(voice: Voice) -> None:
+    """Cache: each call reads all that the one before it had marked, whatever the tails held."""
+    provider, history, reads = voice.make(), (), []
+    for turn in range(4):
+        request = Request(
+            system="s" * 400,
+            history=history,
+            tail=f"state {turn}\nheard {turn}",
+            max_tokens=9,
+            cached=max(0, 2 * turn - 2),
+        )
+        reads.append(ending(await hear(provider, request)).usage)
+        history = (*history, Message("user", f"heard {turn}"), Message("assistant", "I hear you."))
+
+    assert reads[0].cache_read_tokens == 0
+    for before, now in pairwise(reads):
+        assert now.cache_read_tokens == before.cache_read_tokens + before.cache_write_tokens
+    await provider.aclose()
+
+
+async def test_neighbours_of_one_role_keep_their_bytes(voice: Voice, server: ModelServer) -> None:
+    """Cache: what follows a message never changes the block that it was sent as."""
+    provider = voice.make()
+
+    await hear(provider, replace(ASK, history=(Message("user", "overheard"),), tail="first"))
+    await hear(provider, replace(ASK, history=(Message("user", "overheard"), Message("user", "heard")), tail="second"))
+
+    blocks = [[block["text"] for block in call.body["messages"][0]["content"]] for call in server.asked]
+    assert blocks == [["overheard", "first"], ["overheard", "heard", "second"]]
+    await provider.aclose()
+
+
+@pytest.mark.parametrize(
+    ("accepted", "sent"),
+    [
+        ({"disabled"}, {"thinking": {"type": "disabled"}}),
+        ({"between_tools"}, {"thinking": {"type": "between_tools"}}),
+        (set(), {"output_config": {"effort": "low"}}),
+    ],
+)
+async def test_a_model_is_asked_for_as_little_thinking_as_it_allows(
+    accepted: set[str], sent: dict[str, object], voice: Voice, server: ModelServer
+) -> None:
+    """Models refuse different kinds of thinking with a 400: what is accepted is found once, then remembered."""
+    server.thinking = frozenset(accepted)
+    provider = voice.make()
+
+    ending(await hear(provider, ASK))
+    found = len(server.asked)
+    ending(await hear(provider, ASK))
+
+    last = server.asked[-1].body
+    assert {key: last[key] for key in ("thinking", "output_config") if key in last} == sent
+    assert len(server.asked) == found + 1
+    await provider.aclose()
+
+
+async def test_the_temperature_is_left_out(voice: Voice) -> None:
+    """The API's version of 2026-10-21 refuses sampling parameters from every model."""
+    provider = voice.make()
+
+    assert ending(await hear(provider, replace(ASK, temperature=0.5))).text
+    await provider.aclose()
+
+
+async def test_hour_long_caching_is_asked_for_and_priced(
+    server: ModelServer, settings: Callable[..., Loaded], home: Home
+) -> None:
+    """`anthropic.cache_ttl = 1h` marks the system part so, before the shorter marks, and such a write costs more."""
+    server.say(TEXT, TEXT)
+    usages = []
+    for ttl in ("5m", "1h"):
+        provider = anthropic_api.build(settings(CLAUDIUS_ANTHROPIC_CACHE_TTL=ttl), home)
+        request = replace(ASK, system=ttl * 3000, history=(Message("user", "x"),), model="claude-sonnet-5")
+        usages.append(ending(await hear(provider, request)).usage)
+        await provider.aclose()
+
+    short, long = (usage.cost_usd for usage in usages)
+    assert usages[0].cache_write_tokens == usages[1].cache_write_tokens
+    assert short is not None
+    assert long is not None
+    assert long > short
+
+
+async def test_an_unknown_model_has_no_price(voice: Voice) -> None:
+    """Cost: unknown is None, never zero."""
+    provider = voice.make()
+
+    assert ending(await hear(provider, ASK)).usage.cost_usd is None
+    await provider.aclose()
+
+
+async def test_the_key_goes_to_the_configured_server_only(voice: Voice, server: ModelServer) -> None:
+    """A redirect is not followed: the key would travel with it."""
+    server.say(Reply(fault="status", status=307, headers={"Location": "http://127.0.0.1:9/v1/messages"}))
+    provider = voice.make()
+
+    with pytest.raises(Exception, match="HTTP 307"):
+        await hear(provider, ASK)
+    await provider.aclose()
+
+
+def test_without_a_key_it_cannot_be_built(settings: Callable[..., Loaded], home: Home) -> None:
+    """Unavailable names the setting."""
+    with pytest.raises(Unavailable, match="ANTHROPIC_API_KEY"):
+        anthropic_api.build(settings(ANTHROPIC_API_KEY=""), home)
+
+
+async def test_done_names_the_model_that_answered(voice: Voice) -> None:
+    """A request's own model wins over the setting, and Done says so."""
+    provider = voice.make()
+
+    done = (await hear(provider, replace(ASK, model="claude-other")))[-1]
+
+    assert isinstance(done, Done)
+    assert (done.provider, done.model) == ("anthropic_api", "claude-other")
+    await provider.aclose()

@@ -1,0 +1,170 @@
+"""The chat-completions client against the loopback model."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from claudius.config import Loaded
+from claudius.errors import BadRequest, Unavailable, Unreachable
+from claudius.home import Home
+from claudius.provider import Provider, Usage
+from claudius.providers import openai_compat
+from claudius.testing.check_provider import CASES, Case, Voice, check_cut_at, check_provider
+from claudius.testing.loopback.model import ModelServer
+from claudius.testing.loopback.model_wire import Reply
+from claudius.testing.provider_contract.voice import ASK, SYSTEM, TEXT, ending, hear
+
+
+@pytest.fixture
+def voice(server: ModelServer, settings: Callable[..., Loaded], home: Home) -> Voice:
+    """Give the client under test."""
+    return Voice(make=lambda: openai_compat.build(settings(), home), say=server.say, server=server)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+async def test_it_keeps_the_contract(case: Case, voice: Voice) -> None:
+    """Each numbered rule of the contract holds."""
+    await check_provider(case, voice)
+
+
+@pytest.mark.parametrize("fault", ["truncate", "eof", "reset_mid"])
+async def test_a_stream_cut_anywhere_is_never_half_a_reply(fault: str, voice: Voice, server: ModelServer) -> None:
+    """At every event's border and at 50 places between, a cut is an error or comes after the end."""
+    provider = voice.make()
+    borders = await _borders(provider, server)
+
+    for at in sorted({0, *borders, *random.Random(7).sample(range(borders[-1]), 50)}):  # noqa: S311 - places, no secret
+        await check_cut_at(voice, provider, fault, at, borders)
+    await provider.aclose()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("fault", ["truncate", "eof", "reset_mid"])
+async def test_a_stream_cut_at_each_byte_is_never_half_a_reply(fault: str, voice: Voice, server: ModelServer) -> None:
+    """The same at every byte."""
+    provider = voice.make()
+    borders = await _borders(provider, server)
+
+    for at in range(borders[-1] + 1):
+        await check_cut_at(voice, provider, fault, at, borders)
+    await provider.aclose()
+
+
+async def _borders(provider: Provider, server: ModelServer) -> tuple[int, ...]:
+    server.say(TEXT)
+    ending(await hear(provider, ASK))
+    return server.asked[-1].borders
+
+
+async def test_the_system_part_is_the_first_message(voice: Voice, server: ModelServer) -> None:
+    """The prompt keeps its parts: system as system, the tail as the last user message."""
+    provider = voice.make()
+
+    await hear(provider, ASK)
+
+    assert server.asked[0].messages == [("system", SYSTEM), ("user", ASK.tail)]
+    assert server.asked[0].body["stream_options"] == {"include_usage": True}
+    await provider.aclose()
+
+
+async def test_without_a_model_the_servers_first_is_asked(voice: Voice, server: ModelServer) -> None:
+    """An empty `openai.model` is the first of GET /models, looked up once."""
+    server.models = ("first", "second")
+    provider = voice.make()
+
+    done = [ending(await hear(provider, ASK)) for _ in range(2)][-1]
+
+    assert (done.model, provider.model) == ("first", "first")
+    assert [call.path for call in server.calls].count("/v1/models") == 1
+    await provider.aclose()
+
+
+async def test_a_server_without_models_is_a_bad_request(voice: Voice, server: ModelServer) -> None:
+    """Nothing to ask is said with the setting's name."""
+    server.models = ()
+    provider = voice.make()
+
+    with pytest.raises(BadRequest, match=r"openai\.model"):
+        await hear(provider, ASK)
+    await provider.aclose()
+
+
+async def test_usage_that_is_not_told_is_estimated_and_marked(voice: Voice, server: ModelServer) -> None:
+    """Usage: characters / 4 stand in, and say so."""
+    server.say(Reply(text=TEXT, usage=False))
+    provider = voice.make()
+
+    usage = ending(await hear(provider, ASK)).usage
+
+    asked = len(SYSTEM) + len(ASK.tail)
+    assert usage == Usage(input_tokens=asked // 4, output_tokens=len(TEXT) // 4, estimated=True)
+    await provider.aclose()
+
+
+async def test_cached_tokens_are_counted_apart(voice: Voice, server: ModelServer) -> None:
+    """Usage: `input_tokens` excludes what the server's cache read."""
+    provider = voice.make()
+    request = ASK.__class__(system="s" * 8000, history=(), tail="t", max_tokens=9)
+
+    first, second = [ending(await hear(provider, request)).usage for _ in range(2)]
+
+    assert first.cache_read_tokens == 0
+    assert second.cache_read_tokens > 0
+    assert second.input_tokens + second.cache_read_tokens == first.input_tokens
+    await provider.aclose()
+
+
+@pytest.mark.parametrize(
+    ("env", "base_url", "sent"),
+    [
+        ({"CLAUDIUS_OPENAI_API_KEY": "one"}, "http://127.0.0.1:9/v1", "Bearer one"),
+        ({"GROQ_API_KEY": "two"}, "https://api.groq.com/openai/v1", "Bearer two"),
+        ({"GROQ_API_KEY": "two"}, "http://127.0.0.1:9/v1", None),
+        ({"GROQ_API_KEY": "two"}, "https://api.groq.com.evil.example/v1", None),
+    ],
+)
+async def test_a_key_goes_to_its_own_host_only(
+    env: dict[str, str], base_url: str, sent: str | None, settings: Callable[..., Loaded], home: Home
+) -> None:
+    """Groq's key is for Groq; the general one for whatever server was configured."""
+    provider = openai_compat.build(settings(CLAUDIUS_OPENAI_BASE_URL=base_url, **env), home)
+
+    assert provider._client.headers.get("Authorization") == sent
+    await provider.aclose()
+
+
+async def test_nobody_there_is_unreachable(settings: Callable[..., Loaded], home: Home, server: ModelServer) -> None:
+    """A refused connection names the server."""
+    provider = openai_compat.build(settings(CLAUDIUS_OPENAI_BASE_URL="http://127.0.0.1:9/v1"), home)
+
+    with pytest.raises(Unreachable, match=r"127\.0\.0\.1:9"):
+        await hear(provider, ASK)
+    await provider.aclose()
+
+
+@pytest.mark.parametrize("base_url", ["file:///etc/passwd", "127.0.0.1:11434/v1", "http://"])
+def test_a_base_url_is_a_web_address(base_url: str, settings: Callable[..., Loaded], home: Home) -> None:
+    """Anything else is refused before it is asked."""
+    with pytest.raises(Unavailable, match="web address"):
+        openai_compat.build(settings(CLAUDIUS_OPENAI_BASE_URL=base_url), home)
+
+
+async def test_a_line_may_be_folded_and_end_either_way(voice: Voice, server: ModelServer) -> None:
+    """Server-sent events: comments are skipped, CR LF ends a line, several data lines are one event."""
+    stream = (
+        b': keep-alive\r\n\r\ndata: {"model": "m",\r\ndata: "choices": [{"delta": {"content": "Hi"}}]}\r\n\r\n'
+        b'data:{"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\ndata: [DONE]'
+    )
+
+    class Response:
+        async def aiter_bytes(self):  # noqa: ANN202 - a stand-in for httpx's
+            for byte in stream:
+                yield bytes([byte])
+
+    heard = [data async for data in openai_compat._events(Response())]
+
+    assert len(heard) == 3
+    assert heard[-1] == "[DONE]"

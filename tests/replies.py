@@ -1,0 +1,131 @@
+"""Replies as a model might write them: the shorthand of the parse table, and a grammar of hostile ones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from hypothesis import strategies as st
+
+from claudius.cognition.soul_engine.parsed import Parsed
+from claudius.cognition.soul_engine.parser import Parser
+
+SHORT = {
+    "im": "internal_monologue",
+    "ed": "external_dialogue",
+    "uc": "user_model_check",
+    "uu": "user_model_update",
+    "mn": "model_change_note",
+    "sc": "soul_state_check",
+    "su": "soul_state_update",
+}
+S1 = "S1-canary-otter"
+S2 = "S2-canary-heron"
+
+
+def written_out(cell: str) -> str:
+    """Write out a cell of the parse table: tags in full, `⏎` as newline, `\\uXXXX` as that character."""
+    text = re.sub(r"\\u([0-9a-f]{4})", lambda found: chr(int(found[1], 16)), cell.replace("⏎", "\n"))
+    text = re.sub(
+        r"((?:<|&lt;|＜)/?)(" + "|".join(SHORT) + r")(?![\w-])",
+        lambda found: found[1] + SHORT[found[2]],
+        text,
+    )
+    return re.sub(
+        r"(</?)(" + "|".join(SHORT).upper() + r")(?![\w-])",
+        lambda found: found[1] + SHORT[found[2].lower()].upper(),
+        text,
+    )
+
+
+def read(text: str, *, truncated: bool = False, pieces: Iterable[str] | None = None) -> tuple[Parsed, str]:
+    """Parse a reply, in the given pieces or whole; return it with what became visible on the way."""
+    parser = Parser()
+    shown = "".join(parser.feed(piece) for piece in (pieces if pieces is not None else (text,)))
+    return parser.finish(truncated=truncated), shown
+
+
+def cut_up(text: str, sizes: Iterable[int]) -> Iterator[str]:
+    """Cut a text into pieces of the given sizes, over and over."""
+    sizes = list(sizes) or [len(text) or 1]
+    at = turn = 0
+    while at < len(text):
+        size = sizes[turn % len(sizes)]
+        yield text[at : at + size]
+        at, turn = at + size, turn + 1
+
+
+PRIVATE = ("internal_monologue", "user_model_check", "user_model_update", "soul_state_update", "model_change_note")
+_STRICT = ("<", "<", "< ", "<\n", "<\u200b")
+_LOOSE = ("&lt;", "&#60;", "&#x3c;", "\\u003c", "＜", "﹤")
+_LT = (*_STRICT, *_STRICT, *_LOOSE)
+_GT = (">", ">", ">", " >", "/>", "", "&gt;", "＞", ' verb="mused">', " verb='x' tone=y>", ' verb="', " x" * 300 + ">")
+_WORDS = st.sampled_from(
+    [
+        "Hi", "The port is nearly done.", " a < b && c > d ", "<p>", "</p>", "<b>bold</b>", "\n", "  ", "&", "&l", "\\u00",
+        "```py\nx = 1\n```", "<external_dialogues>", "<![CDATA[", "]]>", "<!-- note -->", "\ufeff", "\u200b", "<", "＜",
+        "&lt;", "naïve 李", "\ud83d\ude00", "\ud800", "\0", "&lt;b&gt;", "</", "<_", "<-----",
+    ]
+)  # fmt: skip
+
+
+def _spelled(name: str) -> st.SearchStrategy[str]:
+    parts = name.split("_")
+    return st.sampled_from(
+        [
+            name, name.upper(), name.title(), "".join(part.title() for part in parts), "-".join(parts),
+            "\u200b_".join(parts), "_\u00ad".join(parts), "__".join(parts),
+            "".join(chr(ord(letter) + 0xFEE0) if letter.isalpha() else letter for letter in name),
+        ]
+    )  # fmt: skip
+
+
+def _heads(names: tuple[str, ...], *, closing: bool = False) -> st.SearchStrategy[str]:
+    spelled = st.sampled_from(names).flatmap(_spelled)
+    return st.builds(
+        lambda lt, slash, name, gt: lt + slash + name + gt,
+        st.sampled_from(_LT),
+        st.just("/") if closing else st.sampled_from(["", "", "", "/"]),
+        spelled,
+        st.sampled_from(_GT),
+    )
+
+
+def _secret(lts: tuple[str, ...], inside: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    """A private element around a canary, its head and close written every way; nothing in it ends the section early."""
+    return st.builds(
+        lambda lt, name, gt, inner, close: lt + name[1] + gt + S1 + "".join(inner) + close.replace("NAME", name[0]),
+        st.sampled_from(lts),
+        st.sampled_from(PRIVATE).flatmap(lambda name: st.tuples(st.just(name), _spelled(name))),
+        st.sampled_from([">", ' verb="mused">', " >", ' section="X">', ' verb="']),
+        st.lists(st.one_of(inside, st.sampled_from([S1, S2])), min_size=1, max_size=4),
+        st.sampled_from(["</NAME>", "</NAME >", ""]),
+    )
+
+
+TAGS = ("external_dialogue", "external_dialog", *PRIVATE)
+
+hostile = st.lists(
+    st.one_of(
+        _WORDS,
+        _heads(TAGS),
+        _heads(("external_dialogue",), closing=True),
+        st.sampled_from(["<external_dialogue>", "</external_dialogue>", '<external_dialogue verb="said">', "<think>"]),
+        st.sampled_from(["<think>", "</think>", "<tool_call>", '<thinking level="2">']),
+    ),
+    max_size=14,
+).map("".join)
+"""Replies of tags, texts, cases, attributes, entities, comments, nesting and cuts; nothing in them is secret."""
+
+guarded = st.lists(
+    st.one_of(
+        _secret(_STRICT, st.one_of(_WORDS, _heads(("external_dialogue",)), st.just("<external_dialogue>"))),
+        _secret(_LOOSE, _WORDS),
+        _WORDS,
+        st.sampled_from(["<external_dialogue>", "</external_dialogue>", '<external_dialogue verb="said">Hi']),
+    ),
+    max_size=8,
+).map("".join)
+"""Replies in which canaries stand inside private elements only."""
+
+sizes = st.lists(st.integers(1, 12), min_size=1, max_size=8)

@@ -1,0 +1,186 @@
+"""Lanes: order within a conversation, independence between them, and what becomes of a turn that fails."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from claudius.errors import AuthFailed, DeliveryLater, DeliveryRefused, DeliveryUnknown, Overloaded, TooLong
+from claudius.home import Home
+from claudius.provider import Request
+from claudius.providers.scripted import Line, Scripted
+from claudius.testing.alive import alive
+
+
+def reply(text: str) -> str:
+    """Write a whole reply that says `text`."""
+    return f"<internal_monologue>hm</internal_monologue><external_dialogue>{text}</external_dialogue>"
+
+
+def echo(request: Request) -> str:
+    """Answer with the message itself."""
+    return reply("re " + request.tail.rpartition('"text":"')[2].partition('"')[0])
+
+
+async def test_messages_of_one_conversation_are_answered_in_order(home: Home) -> None:
+    """O1, O3: each message gets exactly one reply, oldest first."""
+    async with alive(home, Scripted(default=echo)) as soul:
+        for number in range(5):
+            await soul.network.hear(f"m{number}")
+        seen = await soul.network.until_visible(5)
+
+    assert [one.text for one in seen] == [f"re m{number}" for number in range(5)]
+
+
+async def test_a_hanging_model_holds_up_no_other_conversation(home: Home) -> None:
+    """One conversation's turn is never waited for by another."""
+
+    def by_person(request: Request) -> Line | str:
+        return Line(hang=True) if "stuck" in request.tail else echo(request)
+
+    async with alive(home, Scripted(default=by_person), clean=False) as soul:
+        await soul.network.hear("stuck", person="ana")
+        await soul.network.hear("hello", person="ben")
+        seen = await soul.network.until_visible(1)
+
+    assert [one.text for one in seen] == ["re hello"]
+
+
+async def test_the_same_message_delivered_again_is_heard_once(home: Home) -> None:
+    """A redelivered key is a duplicate, before and after its turn."""
+    voice = Scripted(default=echo)
+
+    async with alive(home, voice) as soul:
+        await soul.network.hear("m", key="k1")
+        await soul.network.until_visible(1)
+        await soul.network.hear("m", key="k1")
+        await soul.network.hear("n", key="k2")
+        seen = await soul.network.until_visible(2)
+
+    assert [one.text for one in seen] == ["re m", "re n"]
+    assert len(voice.requests) == 2
+
+
+async def test_a_transient_error_is_tried_again(home: Home) -> None:
+    """A retryable error leaves the message pending; the next try answers it."""
+    async with alive(home, Scripted([Overloaded()], default=echo)) as soul:
+        await soul.network.hear("m")
+        seen = await soul.network.until_visible(1)
+
+    assert [one.text for one in seen] == ["re m"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [(AuthFailed(), "provider_down"), (ValueError("bug"), "unreadable"), (TooLong(), "too_large")],
+    ids=["permanent", "bug", "too long"],
+)
+async def test_a_failure_ends_in_one_typed_apology(home: Home, fault: Exception, kind: str) -> None:
+    """What cannot be answered is apologised for once, with the turn's id, and the next message goes on."""
+
+    def failing(request: Request) -> str:
+        if "broken" in request.tail.rpartition("## Current Message")[2]:
+            raise fault
+        return echo(request)
+
+    async with alive(home, Scripted(default=failing)) as soul:
+        await soul.network.hear("broken")
+        await soul.network.hear("fine")
+        seen = await soul.network.until_visible(2)
+        entries = soul.records().conversation(soul.network.visible[0].conversation)
+
+    assert seen[1].text == "re fine"
+    spoken = [entry for entry in (entries or {})["entries"] if entry["entry_type"] == "externalDialog"]
+    assert spoken[0]["metadata"]["apology"] == kind
+    assert spoken[0]["content"] == seen[0].text
+    assert spoken[0]["turn"] in seen[0].text or kind != "provider_down"
+
+
+async def test_patience_ends_in_an_apology(home: Home) -> None:
+    """A model that stays away longer than `runtime.patience_s` is apologised for."""
+    voice = Scripted(default=Overloaded())
+
+    async with alive(home, voice, settings={"CLAUDIUS_RUNTIME_PATIENCE_S": "0.05"}) as soul:
+        await soul.network.hear("m")
+        seen = await soul.network.until_visible(1)
+
+    assert "model" in seen[0].text
+
+
+async def test_an_unfinished_turn_is_answered_by_the_next_process(home: Home) -> None:
+    """A process that dies in mid-thought loses nothing: the next one answers, once."""
+    async with alive(home, Scripted(default=Line(hang=True)), clean=False) as soul:
+        await soul.network.hear("m")
+        await asyncio.sleep(0)
+        network = soul.network
+
+    async with alive(home, Scripted(default=echo)) as soul:
+        seen = await soul.network.until_visible(1)
+
+    assert network.visible == []
+    assert [one.text for one in seen] == ["re m"]
+
+
+async def test_a_message_that_ends_processes_is_not_thought_a_third_time(home: Home) -> None:
+    """Poison: a perception that two processes died on gets the apology instead of a third try."""
+    for _ in range(2):
+        async with alive(home, voice := Scripted(default=Line(hang=True)), clean=False) as soul:
+            if not voice.requests:
+                await soul.network.hear("poison", key="k")
+            async with asyncio.timeout(20):
+                while not voice.requests:
+                    await asyncio.sleep(0.01)
+    async with alive(home, voice := Scripted(default=echo)) as soul:
+        seen = await soul.network.until_visible(1)
+
+    assert voice.requests == []
+    assert len(seen) == 1
+
+
+async def test_a_send_that_may_have_arrived_is_looked_for_first(home: Home) -> None:
+    """Applied, then lost: the message is found and not sent again."""
+    async with alive(home, Scripted(default=echo)) as soul:
+        soul.network.faults.append((DeliveryUnknown(), True))
+        await soul.network.hear("m")
+        await soul.network.until_visible(1)
+        await soul.network.hear("n")
+        seen = await soul.network.until_visible(2)
+
+    assert [one.text for one in seen] == ["re m", "re n"]
+
+
+async def test_a_send_that_did_not_arrive_is_sent_again(home: Home) -> None:
+    """Never applied: it is proved absent, then sent once."""
+    async with alive(home, Scripted(default=echo)) as soul:
+        soul.network.faults.append((DeliveryUnknown(), False))
+        soul.network.faults.append((DeliveryLater(0.01), False))
+        await soul.network.hear("m")
+        seen = await soul.network.until_visible(1)
+
+    assert [one.text for one in seen] == ["re m"]
+
+
+async def test_a_refused_send_is_given_up_and_the_next_message_goes_on(home: Home) -> None:
+    """A permanent refusal is dead with its reason; the conversation's lane does not stop."""
+    async with alive(home, Scripted(default=echo)) as soul:
+        soul.network.faults.append((DeliveryRefused("is_archived"), False))
+        await soul.network.hear("m")
+        await soul.network.hear("n")
+        seen = await soul.network.until_visible(1)
+        dead = soul.records().dead()
+
+    assert [one.text for one in seen] == ["re n"]
+    assert any("is_archived" in str(row["reason"]) for row in dead)
+
+
+async def test_the_working_sign_is_always_cleared(home: Home) -> None:
+    """The sign goes off after success, failure and retry alike."""
+    async with alive(home, Scripted([Overloaded(), AuthFailed()], default=echo)) as soul:
+        await soul.network.hear("m")
+        await soul.network.hear("n")
+        await soul.network.until_visible(2)
+
+    assert soul.network.signs
+    assert soul.network.signs[-1][1] is False
+    assert sum(on for _, on in soul.network.signs) == sum(not on for _, on in soul.network.signs)
