@@ -123,6 +123,7 @@ class Machine:
             "HOME": str(self.user),
             "TMPDIR": str(self.tmp),
             "LANG": "C.UTF-8",
+            "LOGNAME": "ada",
             "CLAUDIUS_PROVIDERS": "rehearsal",
             **self.env,
             **(more or {}),

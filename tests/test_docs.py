@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import importlib
 import re
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ import click
 import pytest
 
 from claudius.cli import COMMANDS, HELP, PLANNED
-from claudius.config import SECRETS
+from claudius.config import SECRETS, SETTINGS
 from driven import Machine
 from settings_table import table
 from tree import PACKAGE, REPOSITORY, tracked
@@ -127,9 +128,18 @@ def test_every_setting_is_documented() -> None:
 def test_no_setting_is_documented_that_is_not_there() -> None:
     """docs/configuration.md has no line about a setting that the code does not know."""
     known = set(table())
-    rows = re.findall(r"^\| `\w+(?:\.\w+)?` \| `.*$", _text("docs/configuration.md"), re.MULTILINE)
+    rows = re.findall(r"^\| `[a-z_.]+` \| `.*$", _text("docs/configuration.md"), re.MULTILINE)
 
     assert [line for line in rows if line not in known] == []
+
+
+def test_a_setting_that_nothing_reads_is_called_so() -> None:
+    """A setting without effect stands in docs/configuration.md under "Not in force yet", and only such a one does."""
+    code = "\n".join(path.read_text("utf-8") for path in PACKAGE.rglob("*.py") if path != PACKAGE / "config.py")
+    unread = {key for key in SETTINGS if not re.search(rf"\.{key.rpartition('.')[2]}\b", code)}
+    section = _text("docs/configuration.md").partition("## Not in force yet")[2]
+
+    assert {key for key in re.findall(r"`([\w.]+)`", section) if key in SETTINGS} == unread
 
 
 def test_every_secret_is_documented() -> None:
@@ -153,7 +163,7 @@ def test_the_readme_begins_with_the_way_in() -> None:
     lines = [line.removeprefix("$ ").strip() for line in first[1].splitlines()]
     assert lines[0].startswith("git clone ")
     assert "./setup.sh" in lines
-    assert any("claudius chat" in line for line in lines)
+    assert all(line.startswith(("git clone ", "cd ", "./setup.sh", "claudius chat")) for line in lines)
     assert not re.search(r"\b(pip|uv|venv|export|source)\b", first[1])
 
 
@@ -201,6 +211,56 @@ def test_links_lead_somewhere(name: str) -> None:
 def _anchors(path: Path) -> set[str]:
     headings = re.findall(r"^#+ (.+)$", path.read_text("utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_the_architecture_names_what_is_there() -> None:
+    """Each file and each `function()` that ARCHITECTURE.md points to exists; a table's first column is free."""
+    code = "\n".join(path.read_text("utf-8") for path in PACKAGE.rglob("*.py"))
+    pointed = [
+        cell
+        for line in _text("ARCHITECTURE.md").splitlines()
+        for cell in line.split("|")[2 if line.startswith("|") else 0 :]
+    ]
+    spans = [span for cell in pointed for span in re.findall(r"`([^`]+)`", cell)]
+
+    paths = [
+        span for span in spans if re.fullmatch(r"[\w./*-]+(?:\.(?:py|md|sql|toml|sh)|/)", span) and "N" not in span
+    ]
+    gone = [path for path in paths if not any(list(root.glob(path.rstrip("/"))) for root in (REPOSITORY, PACKAGE))]
+    undefined = [
+        span for span in spans if span.endswith("()") and not re.search(rf"def {re.escape(span[:-2])}\b", code)
+    ]
+
+    assert paths
+    assert gone == []
+    assert undefined == []
+
+
+def test_the_list_of_attacks_is_the_list_of_tests() -> None:
+    """SECURITY.md names each numbered attack that the suite makes, and no other."""
+    tests = "\n".join(path.read_text("utf-8") for path in (REPOSITORY / "tests").rglob("test_*.py"))
+    made = {int(number) for number in re.findall(r"def test_s(\d\d)_", tests)}
+    named = {int(number) for number in re.findall(r"^\| S(\d+) \|", _text("SECURITY.md"), re.MULTILINE)}
+
+    assert named == made
+
+
+def test_the_picture_is_true(tmp_path: Path) -> None:
+    """What docs/conversation.svg shows the soul say is what it says, with the rehearsal voice, in an empty home."""
+    machine = Machine(tmp_path)
+    picture = html.unescape(_text("docs/conversation.svg"))
+    lines = re.findall(r'<text class="(\w+)"[^>]*>(?:you › )?(.*?) *(?:<tspan.*)?</text>', picture)
+
+    heard = ""
+    where: tuple[str, ...] = ()
+    for who, words in lines:
+        match who:
+            case "shell":
+                where = tuple(words.removeprefix("$ claudius chat").split())
+            case "you":
+                heard = " ".join(machine.ok("chat", "--once", words, *where).stdout.split())
+            case "soul":
+                assert words in heard, f"{words!r} is not in: {heard}"
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -87,8 +87,10 @@ VALUES (:key, :turn, :part, :parts, :conversation, :kind, '', :verb, :apology, :
 ON CONFLICT (key) DO NOTHING;
 
 -- name: deliveries
+-- a row without words is a stream that was opened for a turn that is not committed yet
 SELECT key, turn, part, parts, conversation, kind, body, verb, apology, answers, state, attempts, not_before, stream_ref
-FROM outbox WHERE conversation = :conversation AND state IN ('pending', 'taken', 'unknown_after_send') ORDER BY seq;
+FROM outbox WHERE conversation = :conversation AND state IN ('pending', 'taken', 'unknown_after_send') AND body <> ''
+ORDER BY seq;
 
 -- name: part_state
 SELECT turn, part, state, boot FROM outbox WHERE key = :key;

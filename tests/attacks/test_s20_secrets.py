@@ -33,7 +33,7 @@ ABOUT_ADA = reply(
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
     """Give a machine whose environment and `.env` hold every secret there is, logging all it can."""
-    machine = Machine(tmp_path, env={"LOGNAME": "ada", "CLAUDIUS_LOG_LEVEL": "DEBUG"})
+    machine = Machine(tmp_path, env={"CLAUDIUS_LOG_LEVEL": "DEBUG"})
     names = sorted(CANARIES)
     machine.env |= {name: CANARIES[name] for name in names[::2]}
     machine.home.mkdir(mode=0o700)

@@ -29,7 +29,7 @@ def _learning(fact: str) -> str:
 @pytest.fixture(params=[0o000, 0o022], ids=["umask 000", "umask 022"])
 def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Machine:
     """Give a machine whose shells have set a careless umask."""
-    machine = Machine(tmp_path, env={"LOGNAME": "ada"}, umask=request.param)
+    machine = Machine(tmp_path, umask=request.param)
     machine.scripted(_learning("Builds bridges."))
     return machine
 

@@ -3,29 +3,140 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from claudius.config import Loaded
+from claudius.errors import Unavailable
 from claudius.home import Home
+from claudius.provider import Message
 from claudius.providers import agent_sdk
 from claudius.testing.check_provider import CASES, Case, Voice, check_provider
 from claudius.testing.loopback.model import ModelServer
+from claudius.testing.provider_contract.voice import ASK, after, children, ending, hear, until, whole
 
 pytest.importorskip("claude_agent_sdk")
 
+PUSH = frozenset(
+    "P2 P3 P4 P5 P6 P7 P8 P13 P20 P21 P22 P23 P25 P30 P31 P32 P33 P40 P42 P48 P58 P59 P60 P62 P70 P71".split()
+)
+"""The cases of every push; the others start the command for longer, or more often."""
+FITTING = [
+    pytest.param(case, id=str(case), marks=() if case.number in PUSH else pytest.mark.nightly)
+    for case in CASES
+    if "exact" not in case.needs
+]
+
 
 @pytest.fixture
-def voice(server: ModelServer, settings: Callable[..., Loaded], home: Home, claude_home: Path) -> Voice:
-    """Give the client under test."""
-    return Voice(
-        make=lambda: agent_sdk.build(settings(), home), say=server.say, server=server, asks_again=True, is_exact=False
-    )
+def make(settings: Callable[..., Loaded], home: Home, claude_home: Path) -> Callable[..., agent_sdk.AgentSdk]:
+    """Give a maker of clients; its arguments are environment names."""
+    return lambda **env: agent_sdk.build(settings(**env), home)
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if "exact" not in case.needs], ids=str)
-async def test_it_keeps_the_contract(case: Case, voice: Voice) -> None:
+@pytest.mark.parametrize("case", FITTING)
+async def test_it_keeps_the_contract(case: Case, server: ModelServer, make: Callable[..., agent_sdk.AgentSdk]) -> None:
     """Each numbered rule of the contract holds for the real library and the real command."""
-    await check_provider(case, voice)
+    await check_provider(case, Voice(make=make, say=server.say, server=server, asks_again=True, is_exact=False))
+
+
+async def test_a_warm_client_is_asked_again_and_sees_its_own_exchange(
+    server: ModelServer, make: Callable[..., agent_sdk.AgentSdk]
+) -> None:
+    """A conversation that goes on stays in one process, whose session holds the exchange as real turns."""
+    provider, before = make(), children()
+    first = replace(ASK, tail="heard 1\nstate 1", conversation="c")
+
+    ending(await hear(provider, first))
+    started = children() - before
+    ending(await hear(provider, after(first, "heard 1", "I hear you.", "heard 2")))
+
+    assert children() - before == started
+    spoken = [(role, text) for role, text in server.asked[1].messages if role != "system"]
+    assert spoken == [("user", "heard 1\nstate 1"), ("assistant", "I hear you."), ("user", "heard 2")]
+    await provider.aclose()
+
+
+async def test_a_killed_client_costs_nothing_but_time(
+    server: ModelServer, make: Callable[..., agent_sdk.AgentSdk]
+) -> None:
+    """A lost session: a new process gets the whole history, in the same call, and the soul is whole."""
+    provider, before = make(), children()
+    first = replace(ASK, tail="heard 1", conversation="c")
+    ending(await hear(provider, first))
+
+    for pid in children() - before:
+        os.kill(pid, signal.SIGKILL)
+    done = ending(await hear(provider, after(first, "heard 1", "I hear you.", "heard 2")))
+
+    assert done.text == "I hear you."
+    assert "heard 1" in whole(server.asked[-1])
+    assert ASK.system in server.asked[-1].system
+    await provider.aclose()
+
+
+async def test_the_least_recent_client_goes(server: ModelServer, make: Callable[..., agent_sdk.AgentSdk]) -> None:
+    """The pool holds `claude.pool` clients; the one that was not spoken to longest is ended."""
+    provider, before = make(CLAUDIUS_CLAUDE_POOL="2"), children()
+
+    for name in ("a", "b", "c"):
+        ending(await hear(provider, replace(ASK, conversation=name)))
+
+    await until(lambda: len(children() - before) == 2)
+    assert [key for key, _ in provider._pool._held.items()] == ["b", "c"]
+    await provider.aclose()
+    assert children() <= before
+
+
+async def test_an_idle_client_is_closed(
+    make: Callable[..., agent_sdk.AgentSdk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that nobody speaks to does not keep its memory."""
+    monkeypatch.setattr(agent_sdk, "IDLE_S", 0.05)
+    provider, before = make(), children()
+
+    ending(await hear(provider, replace(ASK, conversation="c")))
+
+    await until(lambda: children() <= before)
+    await provider.aclose()
+
+
+async def test_no_transcript_is_written(make: Callable[..., agent_sdk.AgentSdk], claude_home: Path) -> None:
+    """What was said stands on no disk but our own."""
+    provider = make()
+    first = replace(ASK, tail="transcript-canary", conversation="c")
+
+    ending(await hear(provider, first))
+    await provider.aclose()
+
+    assert [
+        path for path in claude_home.rglob("*") if path.is_file() and b"transcript-canary" in path.read_bytes()
+    ] == []
+
+
+async def test_a_history_is_framed_for_a_new_client(
+    server: ModelServer, make: Callable[..., agent_sdk.AgentSdk]
+) -> None:
+    """A new process is told, block by block, who said what, and that it is past."""
+    provider = make()
+    history = (Message("user", "heard 0"), Message("assistant", "said 0"))
+
+    ending(await hear(provider, replace(ASK, history=history)))
+
+    blocks = [block["text"] for block in server.asked[0].body["messages"][0]["content"]]
+    assert blocks[1:] == ["[heard]\nheard 0", "[you]\nsaid 0", ASK.tail]
+    await provider.aclose()
+
+
+def test_a_command_that_is_too_old_is_refused(make: Callable[..., agent_sdk.AgentSdk], tmp_path: Path) -> None:
+    """An old command would send the files behind `@/path`: it is never started for a turn."""
+    old = tmp_path / "claude"
+    old.write_text("#!/bin/sh\necho '2.1.247 (Claude Code)'\n")
+    old.chmod(0o700)
+
+    with pytest.raises(Unavailable, match=r"2\.1\.248"):
+        make(CLAUDIUS_CLAUDE_CLI_PATH=str(old))

@@ -1,31 +1,200 @@
-"""The Agent SDK with its own bundled command against the loopback model."""
+"""Our own `claude -p` against the loopback model: the real command."""
 
 from __future__ import annotations
 
-import os
+import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from claudius.config import Loaded
+from claudius.errors import AuthFailed, Crashed, RateLimited, Unavailable
 from claudius.home import Home
 from claudius.providers import claude_cli
+from claudius.providers.claude import command
 from claudius.testing.check_provider import CASES, Case, Voice, check_provider
 from claudius.testing.loopback.model import ModelServer
+from claudius.testing.loopback.model_wire import Reply
+from claudius.testing.provider_contract.voice import ASK, after, ending, fails, hear, in_order, whole
 
-
+PUSH = frozenset("P2 P4 P7 P13 P20 P22 P30 P31 P32 P42 P48 P59 P60 P71".split())
+"""The cases of every push; the others start the command for longer, or more often."""
+FITTING = [
+    pytest.param(case, id=str(case), marks=() if case.number in PUSH else pytest.mark.nightly)
+    for case in CASES
+    if "exact" not in case.needs
+]
 
 
 @pytest.fixture
-def voice(server: ModelServer, settings: Callable[..., Loaded], home: Home, claude_home: Path) -> Voice:
-    """Give the client under test."""
-    return Voice(
-        make=lambda: claude_cli.build(settings(), home), say=server.say, server=server, asks_again=True, is_exact=False
-    )
+def make(settings: Callable[..., Loaded], home: Home, claude_home: Path) -> Callable[..., claude_cli.ClaudeCli]:
+    """Give a maker of clients, its arguments environment names; without an installed command the test is skipped."""
+    try:
+        command.find("")
+    except Unavailable as error:
+        pytest.skip(error.message)
+    return lambda **env: claude_cli.build(settings(**env), home)
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if "exact" not in case.needs], ids=str)
-async def test_it_keeps_the_contract(case: Case, voice: Voice) -> None:
-    """Each numbered rule of the contract holds for the real library and the real command."""
-    await check_provider(case, voice)
+@pytest.fixture
+def stand_in(tmp_path: Path) -> Callable[[str], str]:
+    """Give a maker of commands that tell a good version and then do what a line of shell says."""
+
+    def write(line: str) -> str:
+        path = tmp_path / "claude"
+        path.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo "9.0.0 (Claude Code)" && exit\n{line}\n')
+        path.chmod(0o700)
+        return str(path)
+
+    return write
+
+
+@pytest.mark.parametrize("case", FITTING)
+async def test_it_keeps_the_contract(
+    case: Case, server: ModelServer, make: Callable[..., claude_cli.ClaudeCli]
+) -> None:
+    """Each numbered rule of the contract holds for the real command."""
+    await check_provider(case, Voice(make=make, say=server.say, server=server, asks_again=True, is_exact=False))
+
+
+async def test_a_session_is_resumed_as_real_turns(
+    server: ModelServer, make: Callable[..., claude_cli.ClaudeCli]
+) -> None:
+    """A conversation that goes on is resumed, under the system prompt of now."""
+    provider = make()
+    first = replace(ASK, tail="heard 1\nstate 1", conversation="c")
+
+    one = ending(await hear(provider, first))
+    two = ending(await hear(provider, after(first, "heard 1", "I hear you.", "heard 2")))
+
+    assert one.session == two.session
+    spoken = [(role, text) for role, text in server.asked[1].messages if role != "system"]
+    assert spoken == [("user", "heard 1\nstate 1"), ("assistant", "I hear you."), ("user", "heard 2")]
+    assert ASK.system in server.asked[1].system
+    await provider.aclose()
+
+
+async def test_a_lost_session_is_begun_anew_in_the_same_call(
+    server: ModelServer, make: Callable[..., claude_cli.ClaudeCli], claude_home: Path
+) -> None:
+    """ "No conversation found" is no one's business but ours: our own history is told again."""
+    provider = make()
+    first = replace(ASK, tail="heard 1", conversation="c")
+    one = ending(await hear(provider, first))
+
+    for transcript in claude_home.rglob(f"{one.session}*"):
+        transcript.unlink()
+    two = ending(await hear(provider, after(first, "heard 1", "I hear you.", "heard 2")))
+
+    assert two.text == "I hear you."
+    assert two.session != one.session
+    assert in_order([ASK.system, "heard 1", "I hear you.", "heard 2"], whole(server.asked[-1]))
+    await provider.aclose()
+
+
+async def test_transcripts_end_with_their_sessions(
+    make: Callable[..., claude_cli.ClaudeCli], claude_home: Path, home: Home, settings: Callable[..., Loaded]
+) -> None:
+    """A transcript is clear text on a disk: it goes when the session ends, and after a kill at the next start."""
+    provider = make()
+    kept, other = (replace(ASK, tail="transcript-canary", conversation=name) for name in "ab")
+    ending(await hear(provider, kept))
+    assert _canaries(claude_home) == 1
+    ending(await hear(provider, replace(other, keep_session=False)))
+    ending(await hear(provider, replace(other, conversation="")))
+    assert _canaries(claude_home) == 1
+
+    del provider  # as a kill does: nothing is closed
+    await make().aclose()
+
+    assert _canaries(claude_home) == 0
+
+
+def _canaries(directory: Path) -> int:
+    return sum(path.is_file() and b"transcript-canary" in path.read_bytes() for path in directory.rglob("*"))
+
+
+async def test_without_a_login_the_credentials_are_refused(make: Callable[..., claude_cli.ClaudeCli]) -> None:
+    """What the command says about it is an error, though it comes as a success."""
+    provider = make(ANTHROPIC_API_KEY="")
+
+    error = await fails(provider, ASK)
+
+    assert isinstance(error, AuthFailed)
+    await provider.aclose()
+
+
+async def test_an_exhausted_login_says_when_it_is_back(
+    server: ModelServer, make: Callable[..., claude_cli.ClaudeCli]
+) -> None:
+    """The limit of a subscription is a rate limit with an end, so the chain moves on and comes back."""
+    limits = {
+        "anthropic-ratelimit-unified-status": "rejected",
+        "anthropic-ratelimit-unified-reset": "4000000000",
+        "anthropic-ratelimit-unified-representative-claim": "five_hour",
+        "retry-after": "3000",
+    }
+    server.say(Reply(fault="status", status=429, headers=limits, keep=True))
+    provider = make(ANTHROPIC_API_KEY="", CLAUDE_CODE_OAUTH_TOKEN="sk-ant-oat01-canary")
+
+    error = await fails(provider, ASK)
+
+    assert isinstance(error, RateLimited)
+    assert error.after_s is not None
+    assert error.after_s > 3600
+    await provider.aclose()
+
+
+async def test_a_command_that_dies_is_a_crash(
+    settings: Callable[..., Loaded], home: Home, stand_in: Callable[[str], str], claude_home: Path
+) -> None:
+    """Nothing said and an exit: Crashed, with the end of its complaint; it is retried by the chain."""
+    path = stand_in("echo 'out of memory' >&2; exit 137")
+    provider = claude_cli.build(settings(CLAUDIUS_CLAUDE_CLI_PATH=path), home)
+
+    error = await fails(provider, ASK)
+
+    assert isinstance(error, Crashed)
+    assert "out of memory" in error.message
+    await provider.aclose()
+
+
+async def test_a_failure_that_looks_like_success_is_never_text(
+    settings: Callable[..., Loaded], home: Home, stand_in: Callable[[str], str], claude_home: Path
+) -> None:
+    """A result with `is_error` is an error, whatever its subtype; a result without a model call is no reply either."""
+    for result in (
+        {"type": "result", "subtype": "success", "is_error": True, "result": "API Error: secret-canary"},
+        {"type": "result", "subtype": "success", "is_error": False, "result": "Total cost: secret-canary"},
+    ):
+        path = stand_in(f"cat >/dev/null; echo '{json.dumps(result)}'")
+        provider = claude_cli.build(settings(CLAUDIUS_CLAUDE_CLI_PATH=path), home)
+        heard: list[object] = []
+
+        error = await fails(provider, ASK, heard)
+
+        assert error
+        assert heard == []
+        await provider.aclose()
+
+
+@pytest.mark.parametrize("line", ["exec sleep 60", "trap '' TERM INT; cat >/dev/null; sleep 60"])
+async def test_closing_kills_a_command_that_will_not_end(
+    line: str, settings: Callable[..., Loaded], home: Home, stand_in: Callable[[str], str], claude_home: Path
+) -> None:
+    """A child that hangs, and what it started, goes with its process group."""
+    import asyncio  # noqa: PLC0415 - for this test alone
+
+    from claudius.testing.provider_contract.voice import children, until  # noqa: PLC0415 - likewise
+
+    provider, before = claude_cli.build(settings(CLAUDIUS_CLAUDE_CLI_PATH=stand_in(line)), home), children()
+    task = asyncio.create_task(hear(provider, ASK))
+    await until(lambda: bool(children() - before))
+
+    await provider.aclose()
+    await asyncio.wait([task])
+
+    assert children() <= before
+    assert isinstance(task.exception(), Crashed)

@@ -29,7 +29,7 @@ def test_every_disguise_of_a_head_is_found(text: str) -> None:
     "text",
     [
         "a < b", "<p>", "<b>bold</b>", "internal_monologue", "<internal_monologues>", "<my_internal_monologue>", "<!-- x -->",
-        "<             internal_monologue", "&lt;think&gt;", "<think about it>", "<3", "<-----", "&lt;", "x<y and z>w", "&ltimes;",
+        "<                 internal_monologue", "&lt;think&gt;", "<think about it>", "<3", "<-----", "&lt;", "x<y and z>w", "&ltimes;",
     ],
 )  # fmt: skip
 def test_what_only_resembles_a_head_is_not_found(text: str) -> None:

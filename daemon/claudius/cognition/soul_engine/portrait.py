@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from claudius.cognition.soul_engine.heads import NAMES, UNSEEN, Names, escape_heads, is_structured, plain_form
 from claudius.cognition.soul_engine.render import who
+from claudius.prompt import valid
 
 MAX_UPDATE_CHARS = 32_768
 MAX_UPDATES = 3
@@ -32,7 +33,7 @@ _HIGH_HEADING = re.compile(r"^ {0,3}#{1,2}(?=[ \t]|$)", re.MULTILINE)
 _FRONT_MATTER = re.compile(r"\A\s*(---|\+\+\+)[ \t]*\n.*?\n\1[ \t]*(?:\n|\Z)", re.DOTALL)
 _TITLE = re.compile(r"\A\s*#(?=[ \t])[^\n]*(?:\n|\Z)")
 _SUSPECT = re.compile(
-    r"<[\s/]{0,8}[a-z!]|(?:https?|ftp|file|data|javascript):/{0,2}\S|\bwww\.|<?/?data-[0-9a-f]{8}"
+    r"</?[a-z!]|(?:https?|ftp|file|data|javascript):/{0,2}\S|\bwww\.|<?/?data-[0-9a-f]{8}"
     r"|\bsystem\b|\bignor(?:e|ing)\b|\bdisregard\b|\boverride\b|\byou (?:must|should|shall|are now|will now)\b"
     r"|\binstructions?\b|\bjailbreak|\bpretend\b|\bfrom now on\b"
 )
@@ -82,7 +83,7 @@ def _split(markdown: str) -> tuple[str, list[_Part]]:
 
 def clean(text: str, names: Names = NAMES) -> str:
     """Return an update as it may be stored: no controls, no heads of ours, no front matter, no title. Pure."""
-    text = _CONTROLS.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    text = _CONTROLS.sub("", valid(text).replace("\r\n", "\n").replace("\r", "\n"))
     wrapped = _WRAPPED.match(text)
     text = wrapped[1] if wrapped else text
     text = _TITLE.sub("", _FRONT_MATTER.sub("", text, count=1), count=1)
@@ -139,7 +140,7 @@ def merge_update(
 
 
 def _section_name(written: str, names: Names) -> str:
-    name = " ".join(UNSEEN.sub("", written).strip(" #\t").split())
+    name = " ".join(UNSEEN.sub("", valid(written)).strip(" #\t").split())
     return escape_heads(name, names)[:MAX_NAME_CHARS]
 
 

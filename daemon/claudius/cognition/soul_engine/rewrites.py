@@ -24,7 +24,7 @@ _MARK = (
 )
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
-    "\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+    "\u2061-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff]|(?<!@)\u2060"
 )
 _MANY_MARKS = re.compile(rf"([{_MARK}]{{{MARKS}}})[{_MARK}]+")
 _ANGLE = re.compile(
@@ -117,23 +117,23 @@ def settled(text: str) -> int:
     begin = max(text.rfind("\n") + 1, len(text) - _LONGEST)
     tail = text[begin:]
     found = _BEGUN.search(tail)
-    end = min(found.start() if found else len(tail), _open_bracket(tail))
+    end = _before_link(tail, found.start() if found else len(tail))
     return begin + end - (0 < end < len(tail) and tail[end - 1 : end + 1] == "![")
 
 
-def _open_bracket(tail: str) -> int:
-    """Find the first `[` whose label or target may still go on."""
+def _before_link(tail: str, end: int) -> int:
+    """Move `end` before the first link whose label or target may still go on, and out of the one it stands in."""
     opened: list[int] = []
     for found in _BRACKET.finditer(tail):
         at = found.start()
         if tail[at] == "[":
             opened.append(at)
-        elif opened:
-            start = opened.pop()
-            after = tail[at + 1 : at + 2]
-            is_open = not after or (after == ":" and not tail[at + 2 :].strip())
-            is_target = after == "(" and ")" not in tail[at:] and len(tail) - at <= URL_CHARS
-            if is_open or is_target:
-                opened.append(start)
-                return min(opened)
-    return next((at for at in opened if len(tail) - at <= LABEL_CHARS), len(tail))
+            continue
+        start = opened.pop() if opened else at
+        after = tail[at + 1 : at + 2]
+        close = tail.find(")", at) if after == "(" else at
+        is_unknown = not after or (after == ":" and not tail[at + 2 :].strip())
+        is_open = close < 0 and len(tail) - at <= URL_CHARS
+        if is_unknown or is_open or start < end <= close:
+            return min((*opened, start, end))
+    return min(end, next((at for at in opened if len(tail) - at <= LABEL_CHARS), len(tail)))

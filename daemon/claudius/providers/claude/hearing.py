@@ -91,6 +91,8 @@ class Hearing:
         return None
 
     def _stream(self, event: Mapping[str, Any]) -> Event | None:
+        if self._reply.is_full:
+            return self._done("max_tokens")
         match event.get("type"):
             case "message_start":
                 return self._start(event["message"])
@@ -101,7 +103,7 @@ class Hearing:
             case "content_block_delta" if event["delta"].get("type") == "text_delta":
                 delta = self._reply.add(event["delta"]["text"])
                 self.has_spoken = self.has_spoken or delta is not None
-                return self._done("max_tokens") if self._reply.is_full else delta
+                return delta
             case "message_delta":
                 return self._stopped(event)
         return None

@@ -25,7 +25,7 @@ async def _(voice: Voice) -> None:
 
         assert (done.text, done.stop_reason) == (TEXT, "end")
         assert sum(isinstance(event, Delta) for event in events) > 1, "it did not stream"
-        assert done.usage.input_tokens > 0
+        assert done.usage.input_tokens + done.usage.cache_write_tokens > 0
         assert done.usage.output_tokens > 0
 
 

@@ -1,0 +1,214 @@
+"""The command `bench/run`, and what every `bench/pNN_….py` does when it is run alone."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import shutil
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from figures import Beside, Bound, Figure, Row, document, failed, not_run, rows
+from ground import Fsync, Ground, is_steady, look, probe_fsync
+from sides import SideFailed
+
+METRICS: dict[str, str] = {
+    "P1": "p01_serial",
+    "P3": "p03_growth",
+    "P5": "p05_first_word",
+    "P6": "p06_tokens",
+    "P7": "p07_prefix",
+    "P11": "p11_start",
+    "P12": "p12_parser",
+    "P13": "p13_archive",
+}
+"""A metric is one module with `measure(bench)`; it yields figures."""
+
+LATER: dict[str, str] = {
+    "P2": "turns/s, 256 conversations in flight",
+    "P4": "daemon overhead a turn",
+    "P8": "model calls per foreground turn, dollars per 1,000 turns",
+    "P9": "head of line",
+    "P10": "memory",
+}
+"""Metrics whose subject is not there yet: said when asked for, never made up."""
+
+ROUNDS, QUICK_ROUNDS = 7, 2
+PEERS = ("claudicle", "nanobot", "claude")
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """One run: how often, how thoroughly, beside whom, and where files may lie."""
+
+    rounds: int
+    is_quick: bool
+    peers: Mapping[str, Path]
+    directory: Path
+    """Temporary, on the file system that is measured."""
+    places: list[int] = field(default_factory=list)
+
+    def home(self, name: str) -> Path:
+        """Make a directory that no other side of this run has."""
+        self.places.append(0)
+        made = self.directory / f"{name}{len(self.places)}"
+        made.mkdir()
+        return made
+
+    def peer(self, name: str, bound: Bound, drive: Callable[[Path], Beside]) -> Beside:
+        """Have a peer driven, where it was given; a peer that fails is reported as such."""
+        if name not in self.peers:
+            return not_run(name, bound)
+        try:
+            return drive(self.peers[name])
+        except (SideFailed, OSError) as error:
+            return failed(name, bound, error)
+
+
+Measure = Callable[[Bench], Iterable[Figure]]
+
+
+def main(argv: Sequence[str] | None = None, *, only: Sequence[str] | None = None) -> None:
+    """Measure what is asked, print it, keep it, and judge it."""
+    options = _parser(alone=only is not None).parse_args(argv)
+    wanted = only or options.only or list(METRICS)
+    rounds = options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)
+    with _directory() as directory:
+        bench = Bench(rounds, options.quick, dict(options.peer), directory)
+        before = look(directory)
+        _print_header(before, bench)
+        figures = [figure for name in wanted for figure in _measured(name, bench)]
+        after = probe_fsync(directory)
+    unjudged = _unjudged(bench, before.fsync, after)
+    print(f"\nfsync after: p50 {after.p50:.2f} ms, p99 {after.p99:.2f} ms{f' · {unjudged}' if unjudged else ''}\n")
+    table = [row for figure in figures for row in rows(figure, unjudged)]
+    _print_table(table)
+    if options.json:
+        kept = before.json() | {"rounds": bench.rounds, "metrics": [document(figure, unjudged) for figure in figures]}
+        kept["machine"]["fsync_ms"] |= {"p50_after": after.p50, "p99_after": after.p99}
+        options.json.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    if options.gate and any(row.verdict == "MISSED" for row in table):
+        sys.exit(1)
+
+
+def alone(file: str) -> None:
+    """Run the one metric of a file."""
+    stem = Path(file).stem
+    main(only=[name for name, module in METRICS.items() if module == stem])
+
+
+def _parser(*, alone: bool) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="end within 2 minutes and judge nothing")
+    if not alone:
+        parser.add_argument("--only", type=_names, metavar="P1,P7", help=f"of {', '.join([*METRICS, *LATER])}")
+    parser.add_argument("--rounds", type=_positive, metavar="N", help=f"after one to warm up (default {ROUNDS})")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="keep the figures as one document")
+    parser.add_argument("--gate", action="store_true", help="exit 1 if a floor is missed")
+    parser.add_argument(
+        "--peer", type=_peer, action="append", default=[], metavar="NAME=PATH", help=f"of {', '.join(PEERS)}"
+    )
+    if alone:
+        parser.set_defaults(only=None)
+    return parser
+
+
+def _names(text: str) -> list[str]:
+    names = [name.strip().upper() for name in text.split(",")]
+    for name in names:
+        if name not in METRICS and name not in LATER:
+            raise argparse.ArgumentTypeError(f"no metric {name}: there are {', '.join([*METRICS, *LATER])}")
+    return names
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError("a whole number from 1 on")
+    return int(text)
+
+
+def _peer(text: str) -> tuple[str, Path]:
+    name, _, path = text.partition("=")
+    if name not in PEERS or not Path(path).exists():
+        raise argparse.ArgumentTypeError(f"NAME=PATH, NAME one of {', '.join(PEERS)}, PATH what is there")
+    return name, Path(path).resolve()
+
+
+def _measured(name: str, bench: Bench) -> list[Figure]:
+    if name in LATER:
+        print(f"\n{name}  {LATER[name]}: not built yet")
+        return []
+    print(f"\n{name} …", flush=True)
+    found = []
+    measure: Measure = importlib.import_module(METRICS[name]).measure
+    for figure in measure(bench):
+        print(f"  {figure.name}: {_amount(statistics.median(figure.samples))} {figure.unit}", flush=True)
+        for line in filter(None, figure.note.splitlines()):
+            print(f"      {line}")
+        found.append(figure)
+    return found
+
+
+def _unjudged(bench: Bench, before: Fsync, after: Fsync) -> str:
+    if bench.is_quick:
+        return "quick"
+    return "" if is_steady(before, after) else "disk unsteady"
+
+
+@contextmanager
+def _directory() -> Any:
+    path = Path(tempfile.mkdtemp(prefix="cb-"))
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _print_header(ground: Ground, bench: Bench) -> None:
+    cores = ",".join(map(str, ground.cores))
+    versions = " · ".join(f"{name} {version}" for name, version in ground.versions.items())
+    print(f"claudius bench · commit {ground.commit} · {ground.at} · {bench.rounds} rounds after 1 to warm up")
+    print(f"{ground.cpu} · cores {cores} · {ground.ram_mb} MiB · governor {ground.governor} · load {ground.load:.2f}")
+    print(f"file system {ground.file_system} · fsync p50 {ground.fsync.p50:.2f} ms, p99 {ground.fsync.p99:.2f} ms")
+    print(versions)
+    for name, path in bench.peers.items():
+        print(f"peer {name}: {path}")
+
+
+def _print_table(table: Sequence[Row]) -> None:
+    head = ("id", "name", "ours", "anchor", "ratio", "95 % interval", "floor", "aim", "verdict")
+    cells = [head, *(_cells(row) for row in table)]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(head))]
+    for line in cells:
+        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    figure, beside = row.figure, row.beside
+    ours = f"{_amount(statistics.median(figure.samples))} {figure.unit}"
+    if beside is None:
+        return (figure.id, figure.name, ours, "–", "–", "–", "–", "–", row.verdict)
+    theirs = f"{beside.name} {_amount(statistics.median(beside.samples))}" if beside.samples else beside.name
+    unit = " pt" if beside.compare == "points" else "×"
+    return (
+        figure.id,
+        figure.name,
+        ours,
+        theirs,
+        f"{row.ratio:.3g}{unit}" if row.ratio is not None else "–",
+        f"{row.interval[0]:.3g} … {row.interval[1]:.3g}" if row.interval else "–",
+        beside.bound.shown(beside.bound.floor),
+        beside.bound.shown(beside.bound.aim),
+        row.verdict,
+    )
+
+
+def _amount(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"

@@ -1,0 +1,132 @@
+"""A store with as many rows of memory as asked: real turns of the engine, cloned in SQL under other names.
+
+One share of the rows is the past of the very conversation that is measured, most of it folded away; the rest belongs
+to other conversations of other people. What a clone may not share (keys, ids, names) is told by its column's name.
+
+    python bench/fill.py ROOT ROWS
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import sys
+from contextlib import closing
+from pathlib import Path
+
+from ours import CONVERSATION, Soul
+
+TURNS = 25
+"""Real turns that everything is cloned from."""
+OWN_SHARE = 0.02
+"""Of the rows: the measured conversation's own past."""
+KEPT_TURNS = 12
+"""Of that past: what the prompt still renders."""
+SEED = "terminal:local:main:seed"
+CLONED = (
+    "person", "conversation", "conversation_person", "turn_record", "turn", "entry", "inbox", "outbox", "step",
+    "revision", "user_model", "blob",
+)  # fmt: skip
+_NEW = {
+    "conversation": "'{conversation}'",
+    "turn": "substr(turn, 1, 9) || printf('%07x', i.i)",
+    "key": "key || '/' || i.i",
+    "person": "CASE person WHEN '' THEN '' ELSE person || i.i END",
+    "audience": "audience || i.i",
+    "sha256": "lower(hex(randomblob(32)))",
+    "seq": "seq + i.i * {stride}",
+    "id": "id + i.i * {stride}",
+    "record": "record + i.i * {stride}",
+    "revision": "revision + i.i * {stride}",
+    "git_commit": "'cloned'",
+}
+_OWN = _NEW | {"person": "person", "audience": "audience", "number": f"number + (i.i - {{first}}) * {TURNS}"}
+
+
+def fill(root: Path, rows: int) -> int:
+    """Make a soul's home at `root` whose working memory has about so many rows; return how many there are."""
+    asyncio.run(_talk(root))
+    with closing(sqlite3.connect(root / "state" / "claudius.db", isolation_level=None)) as db:
+        db.execute("PRAGMA synchronous = OFF")
+        db.execute("PRAGMA cache_size = -262144")
+        (each,) = db.execute("SELECT count(*) FROM entry WHERE conversation = ?", (SEED,)).fetchone()
+        own = int(rows * OWN_SHARE / each)
+        others = max(0, rows // each - own - 2)
+        db.execute("BEGIN")
+        _clone(db, SEED, _NEW | {"conversation": "conversation || i.i"}, CLONED, 1, others)
+        _clone(db, CONVERSATION, _OWN, ("turn_record", "turn", "entry", "inbox", "outbox", "step", "blob"), others + 1, own)
+        _fold(db)
+        db.execute("COMMIT")
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        (found,) = db.execute("SELECT count(*) FROM entry").fetchone()
+    return int(found)
+
+
+async def _talk(root: Path) -> None:
+    soul = Soul(root)
+    await soul.open()
+    for conversation, person in ((SEED, "terminal:local:seed"), (CONVERSATION, "terminal:local:tom")):
+        await soul.store.set_model(person, f"private:{person}", PORTRAIT, "the bench", "owner", soul.mind.clock())
+        for _ in range(TURNS):
+            await soul.turn(conversation, person)
+    await soul.close()
+
+
+def _clone(
+    db: sqlite3.Connection, conversation: str, new: dict[str, str], tables: tuple[str, ...], first: int, count: int
+) -> None:
+    """Copy the rows of one conversation `count` times; `new` tells how each copied value is made unlike its model."""
+    stride = 1 + max(db.execute(f"SELECT max(rowid) FROM {table}").fetchone()[0] or 0 for table in ("inbox", "turn_record", "outbox", "revision"))  # noqa: S608, E501 - our own names
+    for table in tables:
+        columns = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
+        made = [new.get(name, name).format(conversation=conversation, stride=stride, first=first - 1) for name in columns]
+        db.execute(
+            f"INSERT INTO {table} ({', '.join(columns)}) "  # noqa: S608 - names of our own schema
+            f"WITH RECURSIVE i(i) AS (SELECT :first UNION ALL SELECT i + 1 FROM i WHERE i + 1 < :first + :count) "
+            f"SELECT {', '.join(made)} FROM i, ({_model(table)}) WHERE :count > 0",
+            {"conversation": conversation, "first": first, "count": count},
+        )
+
+
+def _model(table: str) -> str:
+    """Select the rows of a table that belong to one conversation."""
+    of_turns = "SELECT {} FROM turn WHERE conversation = :conversation"
+    chosen = {
+        "turn_record": f"id IN ({of_turns.format('record')})",
+        "person": f"person IN ({of_turns.format('person')})",
+        "user_model": f"person IN ({of_turns.format('person')})",
+        "revision": f"id IN (SELECT revision FROM user_model WHERE person IN ({of_turns.format('person')}))",
+        "blob": f"rowid % 2 = (:conversation = '{SEED}')",
+    }
+    return f"SELECT * FROM {table} WHERE {chosen.get(table, 'conversation = :conversation')}"  # noqa: S608 - as above
+
+
+def _fold(db: sqlite3.Connection) -> None:
+    """Make the measured conversation's row agree with its cloned past: all but the newest turns are folded away."""
+    own = {"conversation": CONVERSATION}
+    (turns,) = db.execute("SELECT max(number) FROM turn WHERE conversation = :conversation", own).fetchone()
+    own |= {"turns": turns, "first": turns - KEPT_TURNS + 1, "upto": turns - KEPT_TURNS}
+    db.execute("UPDATE conversation SET turns = :turns, history_from = :first WHERE conversation = :conversation", own)
+    db.execute("DELETE FROM summary WHERE conversation = :conversation", own)
+    db.execute(
+        "INSERT INTO summary (conversation, text, sources, upto, nonce, at) "
+        "SELECT conversation, 'They talk about a door.', json_array(audience), :upto, "
+        "'00000000000000000000000000000000', last_at FROM conversation WHERE conversation = :conversation",
+        own,
+    )
+
+
+PORTRAIT = """# Tom
+
+## Persona
+- A carpenter who restores doors; patient with wood, less so with people.
+
+## Speaking Style
+- Short sentences, dry.
+
+## Interests & Domains
+- Oak, hinges, old locks.
+"""
+
+if __name__ == "__main__":
+    print(fill(Path(sys.argv[1]), int(sys.argv[2])))

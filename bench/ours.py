@@ -1,0 +1,206 @@
+"""Our side in a process of its own: accept → take_turn → deliver on a filled store, as shipped, with an oracle.
+
+The provider answers at once and the adapter settles in the same process; everything between is the daemon's own code:
+`synchronous=FULL`, the chain of voices, gates, the audience rule, the output gate, the settings and soul read by stat.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import script
+from claudius.cognition.mind import Mind
+from claudius.cognition.steps import STEPS
+from claudius.cognition.turn import afterthought, take_turn
+from claudius.compose import Settings
+from claudius.home import Home, shipped
+from claudius.intent import Utterance
+from claudius.memory.sqlite import SqliteStore
+from claudius.perception import Perception, private
+from claudius.provider import Delta, Done, Event, Request
+from claudius.providers.chain import Chain
+from claudius.providers.pricing import estimate
+from claudius.runtime.adapter import Accept
+from claudius.runtime.delivery import Delivered, deliver
+from claudius.soul import SoulSource
+from sides import serve
+
+PERSON = "terminal:local:tom"
+CONVERSATION = "terminal:local:main:bench"
+SUMMARY = "They talk about a door, its hinges and the weather; nothing is decided yet."
+
+Reply = Callable[[int], str]
+
+
+@dataclass(slots=True)
+class AtOnce:
+    """A voice that answers at once: the n-th reply of the script; a summary is a line."""
+
+    reply: Reply = script.reply
+    name: str = "at_once"
+    model: str = "at-once"
+    asked: int = 0
+    """Turns answered so far."""
+    calls: int = 0
+
+    async def complete(self, request: Request) -> AsyncIterator[Event]:
+        """Give the whole reply as one delta."""
+        self.calls += 1
+        text = SUMMARY
+        if request.purpose != "summary":
+            self.asked += 1
+            text = self.reply(self.asked)
+        yield Delta(text)
+        yield Done(text=text, usage=estimate(request, text), provider=self.name, model=self.model)
+
+    async def aclose(self) -> None:
+        """Hold nothing."""
+
+
+@dataclass(slots=True)
+class AtHand:
+    """A network in memory: it is quick, and it remembers what was said to whom."""
+
+    name: str = "terminal"
+    post_chars: int | None = None
+    said: list[Utterance] = field(default_factory=list)
+
+    async def listen(self, accept: Accept) -> None:
+        """Nobody is listened to: the bench accepts by itself."""
+
+    async def speak(self, utterance: Utterance) -> str:
+        """Take one part."""
+        self.said.append(utterance)
+        return f"said:{utterance.key}"
+
+    async def find(self, utterance: Utterance) -> str | None:
+        """Look whether a part was said."""
+        return next((f"said:{one.key}" for one in self.said if one.key == utterance.key), None)
+
+    async def working(self, conversation: str, *, on: bool) -> None:
+        """Show no sign."""
+
+    async def show(self, utterance: Utterance, text: str) -> None:
+        """Nothing is streamed here."""
+
+    async def close(self) -> None:
+        """Hold nothing."""
+
+
+class Soul:
+    """One soul on one home, taking turns one by one."""
+
+    def __init__(self, root: Path, reply: Reply = script.reply, *, wake: Callable[[], None] = lambda: None) -> None:
+        """Lie at `root`; `wake` is called after each commit, as an archive worker is."""
+        self.home = Home(root)
+        self.home.create()
+        self.voice, self.network = AtOnce(reply), AtHand()
+        self.store = SqliteStore(self.home.database)
+        self.wake = wake
+        settings = Settings(self.home, {})
+        soul = SoulSource(self.home.soul, shipped("soul"), steps=tuple(STEPS))
+        self.mind = Mind(
+            store=self.store,
+            provider=Chain([self.voice], settings.loaded.config.model),
+            soul=soul.current,
+            config=settings.current,
+            clock=lambda: datetime.now(UTC),
+            nonce=lambda: secrets.token_hex(16),
+        )
+        self._number = 0
+
+    async def open(self) -> None:
+        """Start the store."""
+        await self.store.start(secrets.token_hex(8), datetime.now(UTC))
+
+    async def close(self) -> None:
+        """Let everything go."""
+        await self.store.close(clean=True)
+
+    async def turn(self, conversation: str = CONVERSATION, person: str = PERSON) -> float:
+        """Take one turn; return its milliseconds, from the message to the settled reply."""
+        self._number += 1
+        heard = self._perception(conversation, person)
+        started = time.perf_counter()
+        await self.store.accept((heard,), self.mind.clock())
+        pending = await self.store.oldest(conversation)
+        assert pending is not None
+        turned = await take_turn(pending, self.mind)
+        self.wake()
+        delivered = await deliver(conversation, self.store, self.network, self.mind.clock)
+        took_ms = 1000 * (time.perf_counter() - started)
+        assert isinstance(delivered, Delivered.All)
+        await afterthought(turned, self.mind)
+        self._check(heard)
+        return took_ms
+
+    def _perception(self, conversation: str, person: str) -> Perception:
+        now = self.mind.clock()
+        return Perception(
+            key=f"terminal:{secrets.token_hex(8)}",
+            conversation=conversation,
+            audience=private(person),
+            person=person,
+            name=person.rpartition(":")[2],
+            text=script.message(self._number),
+            at=now,
+            position=f"{int(now.timestamp() * 1e6):020d}.{self._number:09d}",
+        )
+
+    def _check(self, heard: Perception) -> None:
+        """The oracle: one visible reply, to this message, in its conversation, with the words of the script."""
+        (said,) = self.network.said
+        self.network.said.clear()
+        assert said.answers == (heard.key,), said
+        assert said.conversation == heard.conversation, said
+        assert said.body == script.spoken(self.voice.asked), said
+
+
+class Rounds:
+    """Answers `begin`, `turns` and `end` of the bench."""
+
+    def __init__(self) -> None:
+        """Keep one loop for all that is asked."""
+        self._loop = asyncio.new_event_loop()
+        self._soul: Soul | None = None
+
+    def begin(self, root: str) -> None:
+        """Open the soul at `root`."""
+        self._soul = Soul(Path(root))
+        self._loop.run_until_complete(self._soul.open())
+
+    def turns(self, count: int) -> dict[str, Any]:
+        """Take so many turns; return the milliseconds of each, their sum, and what of it was CPU."""
+        assert self._soul is not None
+        return self._loop.run_until_complete(_timed(self._soul, count))
+
+    def end(self) -> None:
+        """Close the soul, and see that nothing was left undone."""
+        assert self._soul is not None
+        self._loop.run_until_complete(self._soul.close())
+        self._loop.close()
+
+
+async def _timed(soul: Soul, count: int) -> dict[str, Any]:
+    cpu, began = _cpu_s(), time.perf_counter()
+    times = [await soul.turn() for _ in range(count)]
+    wall_s = time.perf_counter() - began
+    return {"ms": times, "per_s": count / wall_s, "cpu_ms": 1000 * (_cpu_s() - cpu) / count}
+
+
+def _cpu_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+if __name__ == "__main__":
+    asked = Rounds()
+    serve({"begin": asked.begin, "turns": asked.turns, "end": asked.end})

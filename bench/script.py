@@ -1,0 +1,56 @@
+"""What a benched conversation says: messages and replies of typical size, the same for every side.
+
+Sizes of the cost model: a message of 45 tokens, a reply of 240 tokens of which 80 are monologue (characters / 4).
+"""
+
+from __future__ import annotations
+
+import random
+
+MESSAGE_CHARS = 180
+MONOLOGUE_CHARS = 300
+DIALOGUE_CHARS = 560
+
+_WORDS = (
+    "the joint wants a finer saw than the one we have and glue that sets before noon while rain comes over the hill "
+    "so ask the smith for two hinges a lock with brass wards and nails of the old kind then measure the door again "
+    "because oak moves with the weather and nothing stays square for long unless someone cares about it every day"
+).split()
+
+
+def prose(chars: int, seed: int) -> str:
+    """Return plain words of exactly that length, the same for the same seed. Pure."""
+    chance = random.Random(seed)
+    words: list[str] = []
+    size = -1
+    while size < chars:
+        words.append(chance.choice(_WORDS))
+        size += len(words[-1]) + 1
+    return (" ".join(words)[: chars - 1].rstrip() + ".").ljust(chars, "!")
+
+
+def message(number: int) -> str:
+    """Return the n-th thing that a person says. Pure."""
+    return prose(MESSAGE_CHARS, 2 * number)
+
+
+def reply(number: int, *, update: str = "", note: str = "") -> str:
+    """Return the n-th reply of a model that keeps to the format, with an update of the user model if one is given. Pure.
+
+    `update`: the whole new text of the section Persona.
+    """
+    checks = f"<user_model_check>{'true' if update else 'false'}</user_model_check>"
+    if update:
+        checks += f'\n<user_model_update section="Persona">\n{update}\n</user_model_update>'
+        checks += f"\n<model_change_note>{note or f'turn {number}'}</model_change_note>"
+    if number % 3 == 0:
+        checks += "\n<soul_state_check>false</soul_state_check>"
+    return (
+        f'<internal_monologue verb="pondered">\n{prose(MONOLOGUE_CHARS, 3 * number + 1)}\n</internal_monologue>\n'
+        f'<external_dialogue verb="said">\n{spoken(number)}\n</external_dialogue>\n{checks}'
+    )
+
+
+def spoken(number: int) -> str:
+    """Return what of the n-th reply is heard. Pure."""
+    return prose(DIALOGUE_CHARS, 5 * number + 2)

@@ -1,0 +1,131 @@
+"""The sides of a comparison: each a process of its own, on the same cores, with a home of its own, asked in turn.
+
+A side is a script that answers JSON lines: `{"name": ..., ...}` in, `{"ok": ...}` or `{"error": ...}` out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+CORES = "BENCH_CORES"
+KEPT = ("PATH", "LANG", "LC_ALL", "TZ")
+"""All that a side gets of this process's environment; a home, a temporary directory and the cores are its own."""
+ENDS_IN_S = 20.0
+
+Answers = Mapping[str, Callable[..., Any]]
+
+
+class SideFailed(Exception):
+    """A side could not do what it was asked: its last words are the message."""
+
+
+class Side:
+    """One running side. `ask` waits for its answer."""
+
+    def __init__(self, argv: Sequence[str | Path], home: Path, env: Mapping[str, str] | None = None) -> None:
+        """Start `argv` with `home` as its home and working directory."""
+        home.mkdir(parents=True, exist_ok=True)
+        self._log = (home / "side.log").open("wb")
+        self._process = subprocess.Popen(
+            [str(word) for word in argv],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            cwd=home,
+            env=environment(home) | dict(env or {}),
+            start_new_session=True,
+        )
+        self._path = home / "side.log"
+
+    def ask(self, name: str, **values: Any) -> Any:
+        """Have the side do one thing. Raises: SideFailed."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        if stdin is None or stdout is None:
+            raise SideFailed("no pipes")
+        with suppress(BrokenPipeError):
+            stdin.write(json.dumps({"name": name, **values}).encode() + b"\n")
+            stdin.flush()
+        line = stdout.readline()
+        if not line:
+            raise SideFailed(self._path.read_text("utf-8", "replace").strip()[-2000:] or "it ended without a word")
+        answer = json.loads(line)
+        if "error" in answer:
+            raise SideFailed(answer["error"])
+        return answer["ok"]
+
+    def close(self) -> None:
+        """End the side: by closing its input, at last by force."""
+        if self._process.stdin:
+            with suppress(BrokenPipeError):
+                self._process.stdin.close()
+        try:
+            self._process.wait(ENDS_IN_S)
+        except subprocess.TimeoutExpired:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        if self._process.stdout:
+            self._process.stdout.close()
+        self._log.close()
+
+
+@contextmanager
+def side(script: Path | Sequence[str | Path], home: Path, env: Mapping[str, str] | None = None) -> Iterator[Side]:
+    """Run one side for a while: a script of ours under this Python, or a whole command."""
+    argv: Sequence[str | Path] = [sys.executable, script] if isinstance(script, Path) else script
+    started = Side(argv, home, env)
+    try:
+        yield started
+    finally:
+        started.close()
+
+
+def environment(home: Path) -> dict[str, str]:
+    """Return what a side's environment is: nothing of this machine's own but the way to its programs."""
+    kept = {name: os.environ[name] for name in KEPT if name in os.environ}
+    return kept | {
+        "HOME": str(home),
+        "TMPDIR": os.environ.get("TMPDIR", "/tmp"),  # noqa: S108 - where it lies is the caller's choice
+        "PYTHONPYCACHEPREFIX": str(home / "pycache"),
+        "PYTHONHASHSEED": "0",
+        CORES: ",".join(map(str, sorted(os.sched_getaffinity(0)))),
+    }
+
+
+def serve(answers: Answers) -> None:
+    """Be a side: answer until the input ends. What libraries print goes to the log, never between the answers."""
+    cores = os.environ.get(CORES)
+    if cores:
+        os.sched_setaffinity(0, {int(core) for core in cores.split(",")})
+    out = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)
+    for line in sys.stdin.buffer:
+        asked = json.loads(line)
+        try:
+            answer: dict[str, Any] = {"ok": answers[asked.pop("name")](**asked)}
+        except Exception as error:  # noqa: BLE001 - it is told to whoever asked
+            traceback.print_exc()
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        out.write(json.dumps(answer).encode() + b"\n")
+
+
+def alternate(rounds: int, sides: Mapping[str, Callable[[], T]]) -> dict[str, list[T]]:
+    """Run every side once to warm up, then A B A B for so many rounds; return each side's results, in order."""
+    found: dict[str, list[T]] = {name: [] for name in sides}
+    for number in range(rounds + 1):
+        for name, once in sides.items():
+            result = once()
+            if number:
+                found[name].append(result)
+    return found

@@ -1,0 +1,291 @@
+"""The output gate, rule by rule, on whole texts and on growing ones."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from replies import cut_up, sizes
+
+from claudius.cognition.soul_engine.echo import Echo
+from claudius.cognition.soul_engine.gate import HOLD_CHARS, Gated, StreamGate, Zones, gate
+from claudius.cognition.soul_engine.rewrites import Company, reveal, rewrite, settled
+
+NONCE = "0123456789abcdef0123456789abcdef"
+SECRET = "canary-bot-token-value"
+THOUGHT = "I suspect that he has not even opened the file yet, and I shall not say so aloud to him today."
+ORDER = "Your private thought before you speak, in the first person, two to five sentences: what they are asking."
+OTHERS = "Ana told me in confidence that she is leaving the company in March and has not told anybody else."
+ANA, BEN, CY = "slack:T1:U1", "slack:T1:U2", "slack:T1:U9"
+ZONES = Zones(
+    fallback="FIXED",
+    private=Echo([THOUGHT]),
+    nonces=(NONCE,),
+    instructions=Echo([ORDER]),
+    secrets=(SECRET, "short"),
+    forbidden=Echo([OTHERS]),
+    guarded=Echo(["Tom likes strong tea with exactly two sugars."]),
+    company=Company(answered=ANA, members={ANA: "Ana", BEN: "Ben <x>"}),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "hit", "withheld"),
+    [
+        ("well <internal_monologue>", "G1", False),
+        ("well &lt;/external_dialogue", "G1", False),
+        ("a <inter\u200bnal_monologue", "G1", False),
+        ("a <\u202e/think>", "G1", False),
+        (f"so: {THOUGHT[10:74]}.", "G2", False),
+        (f"so: {THOUGHT[10:40]}\u200b{THOUGHT[40:74]}", "G2", False),
+        (f"the marker is {NONCE.upper()}", "G3", False),
+        ("<data-fedcba9876543210fedcba9876543210>", "G3", False),
+        ("&lt;/data-fedcba98", "G3", False),
+        (ORDER, "G3", False),
+        (f"it is {SECRET}!", "G4", True),
+        ("xoxb-1234567890-abc", "G4", True),
+        ("xapp-1-A0-12", "G4", True),
+        ("sk-ant-api03-abc", "G4", True),
+        ("key sk-proj-0123456789abcdef", "G4", True),
+        ("gsk_abc123", "G4", True),
+        ("AKIAIOSFODNN7EXAMPLE", "G4", True),
+        ("MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ.ZnCjm1XVW7vRze4b7Cq4se7kKWs", "G4", True),
+        ("-----BEGIN RSA PRIVATE KEY-----\nMII", "G4", True),
+        (OTHERS[:64], "G5", True),
+    ],
+)
+def test_what_may_not_be_said_becomes_the_fixed_line(text: str, hit: str, withheld: bool) -> None:  # noqa: FBT001 - parametrized
+    """G1 to G5: the fixed line stands instead, also where hidden characters disguise it; G4 and G5 withhold."""
+    gated = gate(text, ZONES)
+
+    assert gated == Gated("FIXED", (hit,), withheld=withheld)
+    assert gated.is_replaced
+
+
+def test_every_hit_is_told() -> None:
+    """A text that meets several rules names them all, so that one never hides another's alarm."""
+    assert gate(f"{SECRET} {NONCE} <think>", ZONES).hits == ("G1", "G3", "G4")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sk-learn and task-oriented work; risk-averse.", "Tokens begin with xoxb- or sk-ant-.", "a short word", "data-driven",
+        THOUGHT[:63], ORDER[:60], "Is a < b? [1] yes; see [the docs](https://docs.python.org/3/).", "file: main.py; data: 5",
+        "-----", "https://github.com/tom/claudius?tab=readme#two", "mail ana@example.org", "x[i](y) and f[0]: done", "naïve 李 😀",
+    ],
+)  # fmt: skip
+def test_ordinary_speech_passes_unchanged(text: str) -> None:
+    """What only resembles a hit keeps its bytes."""
+    assert gate(text, ZONES) == Gated(text, (), withheld=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("<!channel> hi", "@\u2060channel hi"),
+        ("<!here|here>", "@\u2060here"),
+        ("<!EVERYONE>", "@\u2060everyone"),
+        ("<!subteam^S123|@devs>", "@\u2060devs"),
+        ("<!subteam^S123>", "@\u2060subteam"),
+        ("@everyone and @Here", "@\u2060everyone and @\u2060Here"),
+        ("@every\u200bone", "@\u2060everyone"),
+        ("<@&4711>", "@\u20604711"),
+        ("<@U9> <@!U9>", "@\u2060U9 @\u2060U9"),
+        ("<@U2>, hello", "@\u2060Ben x, hello"),
+        ("<@U9|@everyone>", "@\u2060everyone"),
+    ],
+)
+def test_nobody_is_pinged_but_the_person_answered(text: str, said: str) -> None:
+    """G6: the angle form goes, a word joiner takes the ping, members are named."""
+    gated = gate(text, ZONES)
+
+    assert gated.text == said
+    assert "G6" in gated.hits
+
+
+def test_the_person_answered_may_be_pinged() -> None:
+    """G6: a mention of whoever is answered stays; so do a channel link and a date."""
+    text = "<@U1> and <@!U1>: see <#C1|ops> on <!date^1392734382^{date}|18 Feb>"
+
+    assert gate(text, ZONES) == Gated(text, (), withheld=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[good.com](https://evil.org/x)", "https://evil.org/x"),
+        ("[https://good.com/login](https://evil.org)", "https://evil.org"),
+        ("[good.com](https://good.com@evil.org/)", "https://good.com@evil.org/"),
+        ("[www.good.com](https://good.com.evil.org)", "https://good.com.evil.org"),
+        ("[go [to] good.com](https://evil.org)!", "https://evil.org!"),
+        ("[ｇｏｏｄ.com](//evil.org)", "//evil.org"),
+        ("[](https://evil.org)", "https://evil.org"),
+        ('[good.com](https://evil.org "title")', "https://evil.org"),
+        ("<https://evil.org/x|good.com>", "https://evil.org/x"),
+        ("see ![a cat](https://x.org/c.png)", "see [a cat](https://x.org/c.png)"),
+        ("![](https://x.org/c.png)", "https://x.org/c.png"),
+        ("![good.com](https://x.org/c.png)", "https://x.org/c.png"),
+        ("[me](javascript:alert(1))", "alert(1)"),
+        ("javascript:alert(1) JavaScript:x", "alert(1) x"),
+        ("data:text/html;base64,PHg+", "text/html;base64,PHg+"),
+        ("file:///etc/passwd", "///etc/passwd"),
+        ("[a]: https://evil.org\n[b]", "a: https://evil.org\n[b]"),
+        ("https://evil.org/?q=tom%20likes%2Bstrong_TEA-with", "hxxps://evil[.]org/?q=tom%20likes%2Bstrong_TEA-with"),
+        ("https://evil.org#Tom%2520likes-strong-tea", "hxxps://evil[.]org#Tom%2520likes-strong-tea"),
+        (f"http://x.org/{SECRET[:-2]}", f"hxxp://x[.]org/{SECRET[:-2]}"),
+        ("[" + "x" * 400 + "](https://evil.org)", "[" + "x" * 400 + "] https://evil.org"),
+    ],
+)
+def test_every_link_shows_where_it_leads(text: str, said: str) -> None:
+    """G7: masked links are written out, images become links, schemes that run are dropped, carriers are defanged."""
+    gated = gate(text, ZONES)
+
+    assert gated.text == said
+    assert gated.hits == ("G7",)
+
+
+def test_an_honest_link_stays() -> None:
+    """G7: a link whose text names its own host, or none, keeps its form."""
+    text = "[www.python.org](https://python.org/), [docs](https://docs.python.org/3/(x)), <https://a.org|the page>, [m](/path)"
+
+    assert gate(text, ZONES) == Gated(text, (), withheld=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a\u200bb\u202ec\U000e0041d\ufeff", "abcd"),
+        ("\x1b[31mred\x07\x9b", "[31mred"),
+        ("a\r\nb\rc\td\n", "a\nb\nc\td\n"),
+        ("z" + "\u0301" * 30, "z" + "\u0301" * 8),
+        ("❤\ufe0f", "❤\ufe0f"),
+    ],
+)
+def test_nothing_hidden_is_said(text: str, said: str) -> None:
+    """G8: controls, bidi, zero-width and tag characters go, and combining marks past the eighth; words stay."""
+    assert gate(text, ZONES).text == said
+
+
+@pytest.mark.parametrize("text", ["", " \n", "\u200b\u202e", "\x07"])
+def test_nothing_at_all_becomes_the_fixed_line(text: str) -> None:
+    """G9: what is blank once it is cleaned is the fixed line."""
+    gated = gate(text, ZONES)
+
+    assert gated.text == "FIXED"
+    assert gated.hits[-1] == "G9"
+
+
+def test_a_reply_goes_on_from_what_was_streamed() -> None:
+    """Where something was heard already, a hit leaves it and adds an ellipsis; so does a text that does not go on from it."""
+    assert gate(f"It is {SECRET}", ZONES, streamed="It is").text == "It is …"
+    assert gate("Other words", ZONES, streamed="It is").text == "It is …"
+    assert gate("It is so", ZONES, streamed="It is").text == "It is so"
+
+
+text_of_constructs = st.lists(
+    st.sampled_from(
+        [
+            "Hello ", "there.", "\n", " ", "@", "everyone", "@here", "<!channel>", "<@U1>", "<@U2>", "<", "!", "[", "]", "(", ")",
+            "](", "good.com", "https://evil.org/x", "http", "://", "java", "script:", "data:", "text/html,x", "file:", "/", "|", ">",
+            "![a](", "[good.com](https://evil.org)", "<https://a.org|b.org>", "\u200b", "\u0301", "\u0301" * 9, "\r\n", "\x07", ":",
+            "[a]: ", "x" * 40, "sk-", "xoxb", "-----BEGIN", "naïve", "*", "_", "`", "Tom likes strong tea", "/?q=Tomlikesstrongtea", "-",
+        ]
+    ),
+    max_size=16,
+).map("".join)  # fmt: skip
+
+
+@given(text_of_constructs)
+def test_rewriting_twice_changes_nothing_more(text: str) -> None:
+    """What was rewritten is fit to be said again as it is."""
+    once = rewrite(text, ZONES.company, ZONES.hidden).text
+
+    assert rewrite(once, ZONES.company, ZONES.hidden).text == once
+
+
+@given(text_of_constructs)
+def test_what_is_said_pings_and_hides_nothing(text: str) -> None:
+    """G6 to G8 hold for any text: no mass mention, no foreign mention, no image, no running scheme, nothing hidden."""
+    said = gate(text, ZONES).text
+
+    assert not re.search(r"<!(?:channel|here|everyone|subteam)|@(?:everyone|here)|<@(?!!?U1>)[^<>\s|]+>", said, re.IGNORECASE)
+    assert not re.search(r"!\[[^\[\]\n]*\]\(\s*https?:[^)\n]*\)", said)
+    assert not re.search(r"(?<![\w+.\-])(?:javascript:\S|data:text/)", said, re.IGNORECASE)
+    assert reveal(said.replace("@\u2060", "@")) == said.replace("@\u2060", "@")
+
+
+@given(text_of_constructs, sizes)
+def test_a_streamed_text_is_how_the_gated_one_begins(text: str, pieces: list[int]) -> None:
+    """However a text grows, what the stream lets through is a prefix of what the gate makes of the whole."""
+    stream = StreamGate(ZONES)
+    shown = "".join(stream.show(piece) for piece in cut_up(text, pieces))
+    gated = gate(text, ZONES)
+
+    if not gated.is_replaced:
+        assert gated.text.startswith(shown)
+    assert gate(text, ZONES, streamed=shown).text.startswith(shown.rstrip())
+
+
+@given(st.text(alphabet="ab .\n", max_size=300), sizes)
+def test_ordinary_text_is_not_delayed(text: str, pieces: list[int]) -> None:
+    """Text that resembles nothing is shown as it comes, to the last character."""
+    stream = StreamGate(ZONES)
+
+    for piece in cut_up(text, pieces):
+        assert stream.show(piece) == piece
+
+
+@given(st.text(alphabet=THOUGHT + "<>-", max_size=200), st.integers(0, 40), st.integers(1, 54), sizes)
+def test_a_stream_holds_back_little_and_lets_no_echo_through(noise: str, start: int, length: int, pieces: list[int]) -> None:
+    """At most 80 characters are held back, and of a private entry fewer than 64 in a row are ever shown."""
+    text = noise + THOUGHT[start : start + 40 + length] + noise
+    stream = StreamGate(ZONES)
+    shown = ""
+
+    for done, piece in enumerate(cut_up(text, pieces), 1):
+        shown += stream.show(piece)
+        fed = "".join(list(cut_up(text, pieces))[:done])
+        assert stream.stopped or len(fed) - len(shown) <= HOLD_CHARS
+
+    assert not ZONES.private.repeated_in(shown)
+
+
+@pytest.mark.parametrize("told", [NONCE, SECRET, "xoxb-123456789012", "AKIAIOSFODNN7EXAMPLE", "q" + "Z9" * 100])
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_a_stream_never_shows_a_nonce_or_a_secret(told: str, size: int) -> None:
+    """Of a nonce or a secret at most its first three characters are shown before the stream stops; token shapes likewise."""
+    zones = replace(ZONES, secrets=(SECRET, "q" + "Z9" * 100))
+    stream = StreamGate(zones)
+
+    shown = "".join(stream.show(piece) for piece in cut_up(f"Well, it is {told} indeed, so there.", [size]))
+
+    assert stream.stopped
+    assert told[:4] not in shown
+    assert "Well, it is".startswith(shown.rstrip()) or shown.startswith("Well, it is")
+    assert stream.show("more") == ""
+    assert gate(f"Well, it is {told} indeed.", zones, streamed=shown).text == (f"{shown.rstrip()} …" if shown else "FIXED")
+
+
+def test_a_stream_never_cuts_into_a_construct() -> None:
+    """A link or a mention is shown once it is whole, however long it takes."""
+    stream = StreamGate(ZONES)
+
+    assert stream.show("see [the ") == "see "
+    assert stream.show("good.com") == ""
+    assert stream.show("](https://evil.org/") == ""
+    assert stream.show(")") == "https://evil.org/"
+    assert stream.show(" <@U") == " "
+    assert stream.show("2> ok") == "@\u2060Ben x ok"
+    assert stream.show(" @every") == " "
+    assert stream.show("one") == ""
+    assert stream.show("!") == "@\u2060everyone"
+
+
+@pytest.mark.parametrize("text", ["", "plain words", "a [1] b", "x < y and", "e-mail", "a [b\nc", "y" * 5000 + " z"])
+def test_settled_is_all_of_ordinary_text(text: str) -> None:
+    """`settled` stops at open constructs only, and a line's end closes them."""
+    assert settled(text) == len(text)

@@ -1,0 +1,131 @@
+"""R1: kill -9 at each write of one turn. Nothing is lost, nothing is answered twice, and the next start heals."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from driven import CLAUDIUS, Machine, reply
+
+MAIN = "terminal:local:main:main"
+WRITES = ("pwrite64", "fdatasync", "sendto", "write")
+PUSH_POINTS = 40
+
+needs_strace = pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace: apt-get install strace")
+
+
+def machine_of(root: Path) -> Machine:
+    """Return a machine whose soul echoes nothing and learns a little."""
+    machine = Machine(root)
+    machine.scripted()
+    machine.ok("chat", "--once", "before", "--json")
+    return machine
+
+
+def killed(machine: Machine, call: str, number: int, trace: Path) -> bool:
+    """Say one line under a tracer that kills at the `number`-th `call`; tell whether it was killed."""
+    argv = ["strace", "-f", "-qq", "-o", str(trace), "-e", f"trace={call}"]
+    argv += ["-e", f"inject={call}:signal=KILL:when={number}", str(CLAUDIUS), "chat", "--once", "the line", "--json"]
+    ended = subprocess.run(
+        argv, env=machine.environment(), cwd=machine.user, capture_output=True, timeout=120, check=False
+    )
+    return ended.returncode != 0
+
+
+def check_oracle(machine: Machine, kills: int) -> None:
+    """Hold O1, O3, O6, O7, O10 over the terminal: each accepted line has one answer, in order, and nothing waits."""
+    after = machine.ok("chat", "--once", "after", "--json").json
+    entries: list[dict[str, Any]] = machine.ok("conversations", "show", MAIN, "--json").json["entries"]
+    heard = [entry["content"] for entry in entries if entry["entry_type"] == "userMessage"]
+    assert heard in (["before", "the line", "after"], ["before", "after"])
+    by_turn = Counter(entry["turn"] for entry in entries if entry["entry_type"] == "externalDialog")
+    assert set(by_turn.values()) == {1}
+    assert len(by_turn) == len(heard)
+    assert not any(entry["unsaid"] for entry in entries)
+    status = machine.run("status", "--json").json
+    assert (status["inbox"], status["outbox"]) == ({"pending": 0, "dead": 0}, {"pending": 0, "failed": 0})
+    assert {check["name"]: check["ok"] for check in machine.run("doctor", "--json").json["checks"]}["database"]
+    calls = [json.loads(line) for line in machine.requests.read_text().splitlines()]
+    assert len(calls) <= len(heard) + kills
+    assert machine.ok("replay", after["turn"], "--json").json["identical"]
+
+
+def points(machine: Machine, trace: Path) -> list[tuple[str, int]]:
+    """Count the writes of one undisturbed turn, by system call and thread, as the tracer counts them."""
+    argv = ["strace", "-f", "-qq", "-o", str(trace), "-e", "trace=" + ",".join(WRITES)]
+    subprocess.run(
+        [*argv, str(CLAUDIUS), "chat", "--once", "undisturbed"],
+        env=machine.environment(),
+        cwd=machine.user,
+        capture_output=True,
+        timeout=120,
+        check=True,
+    )
+    counted: Counter[tuple[str, str]] = Counter(re.findall(r"^(\d+)\s+(\w+)\(", trace.read_text(), re.M))
+    most = {call: max((n for (_, name), n in counted.items() if name == call), default=0) for call in WRITES}
+    return [(call, number) for call in WRITES for number in range(1, most[call] + 1)]
+
+
+def spread(found: list[tuple[str, int]], count: int) -> list[tuple[str, int]]:
+    """Choose `count` points evenly."""
+    return found if len(found) <= count else [found[place * len(found) // count] for place in range(count)]
+
+
+def run_points(tmp_path: Path, count: int) -> None:
+    """Kill one turn at each chosen point, each in a home of its own, and hold the oracle after the next start."""
+    chosen = spread(points(machine_of(tmp_path / "count"), tmp_path / "trace"), count)
+    assert len(chosen) >= min(count, 30)
+    deaths = 0
+    for place, (call, number) in enumerate(chosen):
+        machine = machine_of(tmp_path / f"m{place}")
+        was_killed = killed(machine, call, number, tmp_path / "trace")
+        deaths += was_killed
+        try:
+            check_oracle(machine, int(was_killed))
+        except AssertionError as error:
+            raise AssertionError(f"killed at {call} number {number}") from error
+    assert deaths >= len(chosen) // 2
+
+
+@needs_strace
+def test_r01_kill_at_forty_points_of_a_turn(tmp_path: Path) -> None:
+    """R1 (CI): forty points spread over every write of a turn."""
+    run_points(tmp_path, PUSH_POINTS)
+
+
+@needs_strace
+@pytest.mark.nightly
+def test_r01_kill_at_every_write_of_a_turn(tmp_path: Path) -> None:
+    """R1 (nightly): every write of a turn."""
+    run_points(tmp_path, 10_000)
+
+
+def test_r01_a_reply_that_was_thought_is_offered_at_the_next_attach(tmp_path: Path) -> None:
+    """What a killed process left unsaid is said, once, to whoever listens next."""
+    machine = Machine(tmp_path)
+    machine.scripted(reply("first"), {"deltas": [reply("late")], "delay_s": 60}, reply("late"), reply("now"))
+    machine.ok("chat", "--once", "before")
+    process = subprocess.Popen(
+        [str(CLAUDIUS), "chat", "--once", "the line"],
+        env=machine.environment(),
+        cwd=machine.user,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    while not machine.requests.exists() or len(machine.requests.read_text().splitlines()) < 2:
+        assert process.poll() is None
+    process.kill()
+    process.wait()
+    machine.scripted(reply("late"), reply("now"))
+
+    ran = machine.ok("chat", "--once", "after")
+
+    assert ran.stdout == "now\n"
+    assert ran.stderr == "(earlier) late\n"
