@@ -27,6 +27,10 @@ CLONED = (
     "person", "conversation", "conversation_person", "turn_record", "turn", "entry", "inbox", "outbox", "step",
     "revision", "user_model", "blob",
 )  # fmt: skip
+_OF_MODELS = (
+    "SELECT revision FROM user_model WHERE person IN (SELECT person FROM turn WHERE conversation = :conversation)"
+)
+_NUMBERS = "WITH RECURSIVE i(i) AS (SELECT :first UNION ALL SELECT i + 1 FROM i WHERE i + 1 < :first + :count)"
 _NEW = {
     "conversation": "'{conversation}'",
     "turn": "substr(turn, 1, 9) || printf('%07x', i.i)",
@@ -52,9 +56,12 @@ def fill(root: Path, rows: int) -> int:
         (each,) = db.execute("SELECT count(*) FROM entry WHERE conversation = ?", (SEED,)).fetchone()
         own = int(rows * OWN_SHARE / each)
         others = max(0, rows // each - own - 2)
+        db.execute("CREATE TEMP TABLE model_blob AS SELECT rowid AS id FROM blob WHERE length(content) < 8192")
         db.execute("BEGIN")
         _clone(db, SEED, _NEW | {"conversation": "conversation || i.i"}, CLONED, 1, others)
-        _clone(db, CONVERSATION, _OWN, ("turn_record", "turn", "entry", "inbox", "outbox", "step", "blob"), others + 1, own)
+        _clone(
+            db, CONVERSATION, _OWN, ("turn_record", "turn", "entry", "inbox", "outbox", "step", "blob"), others + 1, own
+        )
         _fold(db)
         db.execute("COMMIT")
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -76,16 +83,20 @@ def _clone(
     db: sqlite3.Connection, conversation: str, new: dict[str, str], tables: tuple[str, ...], first: int, count: int
 ) -> None:
     """Copy the rows of one conversation `count` times; `new` tells how each copied value is made unlike its model."""
-    stride = 1 + max(db.execute(f"SELECT max(rowid) FROM {table}").fetchone()[0] or 0 for table in ("inbox", "turn_record", "outbox", "revision"))  # noqa: S608, E501 - our own names
+    stride = 1 + max(_last(db, table) for table in ("inbox", "turn_record", "outbox", "revision"))
     for table in tables:
         columns = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
-        made = [new.get(name, name).format(conversation=conversation, stride=stride, first=first - 1) for name in columns]
-        db.execute(
-            f"INSERT INTO {table} ({', '.join(columns)}) "  # noqa: S608 - names of our own schema
-            f"WITH RECURSIVE i(i) AS (SELECT :first UNION ALL SELECT i + 1 FROM i WHERE i + 1 < :first + :count) "
-            f"SELECT {', '.join(made)} FROM i, ({_model(table)}) WHERE :count > 0",
-            {"conversation": conversation, "first": first, "count": count},
-        )
+        made = [
+            new.get(name, name).format(conversation=conversation, stride=stride, first=first - 1) for name in columns
+        ]
+        into = f"INSERT INTO {table} ({', '.join(columns)})"
+        copied = f"SELECT {', '.join(made)} FROM i, ({_model(table)}) WHERE :count > 0"  # noqa: S608 - our own names
+        db.execute(f"{into} {_NUMBERS} {copied}", {"conversation": conversation, "first": first, "count": count})
+
+
+def _last(db: sqlite3.Connection, table: str) -> int:
+    (found,) = db.execute(f"SELECT max(rowid) FROM {table}").fetchone()  # noqa: S608 - names of our own schema
+    return int(found or 0)
 
 
 def _model(table: str) -> str:
@@ -95,8 +106,8 @@ def _model(table: str) -> str:
         "turn_record": f"id IN ({of_turns.format('record')})",
         "person": f"person IN ({of_turns.format('person')})",
         "user_model": f"person IN ({of_turns.format('person')})",
-        "revision": f"id IN (SELECT revision FROM user_model WHERE person IN ({of_turns.format('person')}))",
-        "blob": f"rowid % 2 = (:conversation = '{SEED}')",
+        "revision": f"id IN ({_OF_MODELS})",
+        "blob": "rowid IN (SELECT id FROM model_blob WHERE id % 2 = (:conversation LIKE '%:seed'))",
     }
     return f"SELECT * FROM {table} WHERE {chosen.get(table, 'conversation = :conversation')}"  # noqa: S608 - as above
 

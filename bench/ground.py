@@ -119,7 +119,9 @@ def file_system(directory: Path) -> str:
 
 
 def _cpu() -> str:
-    names = [line.partition(":")[2].strip() for line in _text(Path("/proc/cpuinfo")).splitlines() if "model name" in line]
+    names = [
+        line.partition(":")[2].strip() for line in _text(Path("/proc/cpuinfo")).splitlines() if "model name" in line
+    ]
     return names[0] if names else platform.processor() or platform.machine()
 
 

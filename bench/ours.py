@@ -11,7 +11,7 @@ import resource
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,10 @@ from claudius.cognition.turn import afterthought, take_turn
 from claudius.compose import Settings
 from claudius.home import Home, shipped
 from claudius.intent import Utterance
+from claudius.memory.archive import Archive
 from claudius.memory.sqlite import SqliteStore
 from claudius.perception import Perception, private
-from claudius.provider import Delta, Done, Event, Request
+from claudius.provider import Delta, Done, Event, Provider, Request
 from claudius.providers.chain import Chain
 from claudius.providers.pricing import estimate
 from claudius.runtime.adapter import Accept
@@ -44,7 +45,7 @@ Reply = Callable[[int], str]
 class AtOnce:
     """A voice that answers at once: the n-th reply of the script; a summary is a line."""
 
-    reply: Reply = script.reply
+    reply: Reply = script.plain_reply
     name: str = "at_once"
     model: str = "at-once"
     asked: int = 0
@@ -98,13 +99,21 @@ class AtHand:
 class Soul:
     """One soul on one home, taking turns one by one."""
 
-    def __init__(self, root: Path, reply: Reply = script.reply, *, wake: Callable[[], None] = lambda: None) -> None:
-        """Lie at `root`; `wake` is called after each commit, as an archive worker is."""
+    def __init__(
+        self,
+        root: Path,
+        voice: Provider | None = None,
+        *,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        archives: bool = False,
+    ) -> None:
+        """Lie at `root`; `voice` says the script's replies in order."""
         self.home = Home(root)
         self.home.create()
-        self.voice, self.network = AtOnce(reply), AtHand()
+        self.voice, self.network = voice or AtOnce(), AtHand()
         self.store = SqliteStore(self.home.database)
-        self.wake = wake
+        self.archive = Archive(self.store, self.home.memory, self.home.backups, clock=clock) if archives else None
+        self._archiving: asyncio.Task[None] | None = None
         settings = Settings(self.home, {})
         soul = SoulSource(self.home.soul, shipped("soul"), steps=tuple(STEPS))
         self.mind = Mind(
@@ -112,29 +121,45 @@ class Soul:
             provider=Chain([self.voice], settings.loaded.config.model),
             soul=soul.current,
             config=settings.current,
-            clock=lambda: datetime.now(UTC),
+            clock=clock,
             nonce=lambda: secrets.token_hex(16),
         )
         self._number = 0
 
     async def open(self) -> None:
         """Start the store."""
-        await self.store.start(secrets.token_hex(8), datetime.now(UTC))
+        await self.store.start(secrets.token_hex(8), self.mind.clock())
+        if self.archive:
+            self._archiving = asyncio.create_task(self.archive.run(), name="archive")
 
     async def close(self) -> None:
         """Let everything go."""
+        if self.archive and self._archiving:
+            self._archiving.cancel()
+            await asyncio.gather(self._archiving, return_exceptions=True)
+            await self.archive.close()
         await self.store.close(clean=True)
 
-    async def turn(self, conversation: str = CONVERSATION, person: str = PERSON) -> float:
-        """Take one turn; return its milliseconds, from the message to the settled reply."""
+    async def drain(self) -> None:
+        """Wait until git holds everything, where it is to."""
+        while self.archive and await self.store.unarchived(1):
+            assert self.archive.problem is None, self.archive.problem
+            await asyncio.sleep(0.02)
+
+    async def turn(self, conversation: str = CONVERSATION, person: str = PERSON, **changes: Any) -> float:
+        """Take one turn; return its milliseconds, from the message to the settled reply.
+
+        `changes`: fields of the perception that are not the script's.
+        """
         self._number += 1
-        heard = self._perception(conversation, person)
+        heard = replace(self._perception(conversation, person), **changes)
         started = time.perf_counter()
         await self.store.accept((heard,), self.mind.clock())
         pending = await self.store.oldest(conversation)
         assert pending is not None
         turned = await take_turn(pending, self.mind)
-        self.wake()
+        if self.archive and turned.intent.model:
+            self.archive.wake()
         delivered = await deliver(conversation, self.store, self.network, self.mind.clock)
         took_ms = 1000 * (time.perf_counter() - started)
         assert isinstance(delivered, Delivered.All)
@@ -161,7 +186,16 @@ class Soul:
         self.network.said.clear()
         assert said.answers == (heard.key,), said
         assert said.conversation == heard.conversation, said
-        assert said.body == script.spoken(self.voice.asked), said
+        assert said.kind == "reply", said
+        assert said.body == script.spoken(self._number), said
+
+
+def learning(number: int, every: int) -> str:
+    """Return the n-th reply of a model that learns something every so many turns. Pure."""
+    if number % every:
+        return script.plain_reply(number)
+    facts = "\n".join(f"- {script.prose(60, fact)}" for fact in range(max(0, number - 8 * every), number + 1, every))
+    return script.reply(number % script.DIFFERENT, update=facts, note=f"what they said in turn {number}")
 
 
 class Rounds:
@@ -172,15 +206,22 @@ class Rounds:
         self._loop = asyncio.new_event_loop()
         self._soul: Soul | None = None
 
-    def begin(self, root: str) -> None:
-        """Open the soul at `root`."""
-        self._soul = Soul(Path(root))
+    def begin(self, root: str, learns_every: int = 0, *, archives: bool = False) -> None:
+        """Open the soul at `root`. `learns_every`: each so-manieth turn updates the user model, 0 = none does.
+
+        `archives`: an archive worker runs beside the turns, as in the daemon.
+        """
+        script.ready()
+        voice = AtOnce(lambda number: learning(number, learns_every)) if learns_every else AtOnce()
+        self._soul = Soul(Path(root), voice, archives=archives)
         self._loop.run_until_complete(self._soul.open())
 
     def turns(self, count: int) -> dict[str, Any]:
-        """Take so many turns; return the milliseconds of each, their sum, and what of it was CPU."""
+        """Take so many turns; return the milliseconds of each, how many a second, and what of each was CPU."""
         assert self._soul is not None
-        return self._loop.run_until_complete(_timed(self._soul, count))
+        found = self._loop.run_until_complete(_timed(self._soul, count))
+        self._loop.run_until_complete(self._soul.drain())
+        return found
 
     def end(self) -> None:
         """Close the soul, and see that nothing was left undone."""

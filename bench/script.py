@@ -6,16 +6,20 @@ Sizes of the cost model: a message of 45 tokens, a reply of 240 tokens of which 
 from __future__ import annotations
 
 import random
+from functools import cache
 
+DIFFERENT = 500
+"""So many messages and replies are unlike each other; then they come again, long after they left every history."""
 MESSAGE_CHARS = 180
 MONOLOGUE_CHARS = 300
 DIALOGUE_CHARS = 560
 
-_WORDS = (
+_TEXT = (
     "the joint wants a finer saw than the one we have and glue that sets before noon while rain comes over the hill "
     "so ask the smith for two hinges a lock with brass wards and nails of the old kind then measure the door again "
     "because oak moves with the weather and nothing stays square for long unless someone cares about it every day"
-).split()
+)
+_WORDS = _TEXT.split()
 
 
 def prose(chars: int, seed: int) -> str:
@@ -29,15 +33,38 @@ def prose(chars: int, seed: int) -> str:
     return (" ".join(words)[: chars - 1].rstrip() + ".").ljust(chars, "!")
 
 
+def ready() -> None:
+    """Write all of it now, so that no side pays for it while it is timed."""
+    for number in range(DIFFERENT):
+        message(number)
+        plain_reply(number)
+        spoken(number)
+
+
+@cache
+def _message(place: int) -> str:
+    return prose(MESSAGE_CHARS, 2 * place)
+
+
 def message(number: int) -> str:
     """Return the n-th thing that a person says. Pure."""
-    return prose(MESSAGE_CHARS, 2 * number)
+    return _message(number % DIFFERENT)
+
+
+@cache
+def _plain_reply(place: int) -> str:
+    return reply(place)
+
+
+def plain_reply(number: int) -> str:
+    """Return the n-th reply of a model that keeps to the format and learns nothing. Pure."""
+    return _plain_reply(number % DIFFERENT)
 
 
 def reply(number: int, *, update: str = "", note: str = "") -> str:
-    """Return the n-th reply of a model that keeps to the format, with an update of the user model if one is given. Pure.
+    """Return the n-th reply of a model that keeps to the format. Pure.
 
-    `update`: the whole new text of the section Persona.
+    `update`: the whole new text of the user model's section Persona; empty = nothing is learned.
     """
     checks = f"<user_model_check>{'true' if update else 'false'}</user_model_check>"
     if update:
@@ -51,6 +78,11 @@ def reply(number: int, *, update: str = "", note: str = "") -> str:
     )
 
 
+@cache
+def _spoken(place: int) -> str:
+    return prose(DIALOGUE_CHARS, 5 * place + 2)
+
+
 def spoken(number: int) -> str:
     """Return what of the n-th reply is heard. Pure."""
-    return prose(DIALOGUE_CHARS, 5 * number + 2)
+    return _spoken(number % DIFFERENT)

@@ -33,7 +33,7 @@ class SideFailed(Exception):
 class Side:
     """One running side. `ask` waits for its answer."""
 
-    def __init__(self, argv: Sequence[str | Path], home: Path, env: Mapping[str, str] | None = None) -> None:
+    def __init__(self, argv: Sequence[str | Path], home: Path) -> None:
         """Start `argv` with `home` as its home and working directory."""
         home.mkdir(parents=True, exist_ok=True)
         self._log = (home / "side.log").open("wb")
@@ -43,7 +43,7 @@ class Side:
             stdout=subprocess.PIPE,
             stderr=self._log,
             cwd=home,
-            env=environment(home) | dict(env or {}),
+            env=environment(home),
             start_new_session=True,
         )
         self._path = home / "side.log"
@@ -81,14 +81,19 @@ class Side:
 
 
 @contextmanager
-def side(script: Path | Sequence[str | Path], home: Path, env: Mapping[str, str] | None = None) -> Iterator[Side]:
-    """Run one side for a while: a script of ours under this Python, or a whole command."""
-    argv: Sequence[str | Path] = [sys.executable, script] if isinstance(script, Path) else script
-    started = Side(argv, home, env)
+def side(script: Path, home: Path, python: Path | None = None) -> Iterator[Side]:
+    """Run one side for a while: a script of ours, under this Python or a peer's."""
+    started = Side([python or sys.executable, script], home)
     try:
         yield started
     finally:
         started.close()
+
+
+def peer_python(path: Path) -> Path:
+    """Return the Python of a peer's own environment; without one, ours."""
+    own = path / ".venv" / "bin" / "python"
+    return own if own.exists() else Path(sys.executable)
 
 
 def environment(home: Path) -> dict[str, str]:

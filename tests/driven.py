@@ -17,7 +17,7 @@ from typing import Any
 
 CLAUDIUS = Path(sys.executable).with_name("claudius")
 REPOSITORY = Path(__file__).parents[1]
-TIMEOUT_S = 120
+TIMEOUT_S = 60
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from claudius.cognition.steps import STEPS
 from claudius.config import Config, Loaded, load, take_secrets
 from claudius.errors import BadConfiguration, ClaudiusError
 from claudius.home import Home, shipped
+from claudius.memory.archive import Archive
 from claudius.memory.sqlite import SqliteStore
 from claudius.provider import Provider
 from claudius.runtime.lock import HomeLock
@@ -145,9 +146,25 @@ async def compose(home: Home, env: Mapping[str, str] | None = None) -> Composed:
         secrets=secrets,
     )
     terminal = adapters["terminal"]
-    server = Server(home, lock, mind, adapters, {"chat": terminal.chat}, chance=random.SystemRandom().random)
+    server = Server(
+        home,
+        lock,
+        mind,
+        adapters,
+        {"chat": terminal.chat},
+        chance=random.SystemRandom().random,
+        archive=Archive(store, home.memory, home.backups, clock=clock),
+    )
     terminal.on_attach(server.wake)
+    terminal.on_repeat(store.answered)
+    terminal.on_notice(lambda: _notices(settings, soul))
     return Composed(server=server, settings=settings, soul=soul)
+
+
+def _notices(settings: Settings, soul: SoulSource) -> list[str]:
+    """Say what stands in the home and is not in force, one line each."""
+    lines = [f"{problem.message} (the last good one is in force)" for problem in soul.problems]
+    return [*lines, *([f"{settings.problem.message} (the last good one is in force)"] if settings.problem else [])]
 
 
 def _networks(settings: Settings) -> list[str]:

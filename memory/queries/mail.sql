@@ -4,13 +4,15 @@
 INSERT INTO boot (boot, started_at, clean) VALUES (:boot, :now, 0);
 
 -- name: boot_last
+-- scans: one row
 SELECT boot, clean FROM boot ORDER BY n DESC LIMIT 1;
 
 -- name: boot_clean
 UPDATE boot SET clean = 1 WHERE boot = :boot;
 
 -- name: inbox_void_leases
-UPDATE inbox SET state = 'pending' WHERE state = 'taken' AND boot IS NOT :boot;
+UPDATE inbox SET state = 'pending'
+WHERE state IN ('pending', 'taken', 'thought') AND state = 'taken' AND boot IS NOT :boot;
 
 -- name: outbox_void_leases
 UPDATE outbox SET state = 'unknown_after_send'
@@ -91,6 +93,10 @@ ON CONFLICT (key) DO NOTHING;
 SELECT key, turn, part, parts, conversation, kind, body, verb, apology, answers, state, attempts, not_before, stream_ref
 FROM outbox WHERE conversation = :conversation AND state IN ('pending', 'taken', 'unknown_after_send') AND body <> ''
 ORDER BY seq;
+
+-- name: answered
+SELECT key, turn, part, parts, conversation, kind, body, verb, apology, answers, state, attempts, not_before, stream_ref
+FROM outbox WHERE turn = (SELECT turn FROM inbox WHERE key = :key) AND state = 'sent' ORDER BY part;
 
 -- name: part_state
 SELECT turn, part, state, boot FROM outbox WHERE key = :key;

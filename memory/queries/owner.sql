@@ -26,7 +26,6 @@ FROM revision r LEFT JOIN user_model m ON m.revision = r.id LEFT JOIN person p O
 WHERE r.git_commit IS NULL ORDER BY r.id LIMIT :most;
 
 -- name: state_as_of
--- scans: the archive worker alone reads the whole state
 SELECT key, audience, value, updated_at FROM soul_state s
 WHERE revision <= :revision AND id = (
     SELECT max(id) FROM soul_state t WHERE t.key = s.key AND t.audience = s.audience AND t.revision <= :revision)
@@ -54,7 +53,6 @@ ON CONFLICT (person, audience) DO UPDATE SET path = excluded.path, sha256 = excl
 UPDATE revision SET git_commit = NULL WHERE git_commit IS NOT NULL;
 
 -- name: archive_files_forget
--- scans: only where the archive is built anew
 DELETE FROM archive_file;
 
 -- name: model_instant

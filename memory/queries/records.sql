@@ -125,7 +125,8 @@ SELECT count(DISTINCT turn) AS turns, count(*) AS calls, coalesce(sum(input_toke
 FROM step;
 
 -- name: dead
-SELECT 'heard' AS what, key, turn, reason, heard_at AS at FROM inbox WHERE state = 'dead'
+SELECT 'heard' AS what, key, turn, reason, heard_at AS at FROM inbox
+WHERE state IN ('pending', 'taken', 'thought', 'committed', 'dead') AND state = 'dead'
 UNION ALL SELECT 'said', key, turn, reason, at FROM outbox WHERE state = 'dead' ORDER BY at DESC, what;
 
 -- name: archive_lag

@@ -120,14 +120,14 @@ async def test_s20_a_key_goes_to_its_own_server_in_the_header_alone(machine: Mac
 
 @contextmanager
 def _server_that_tells_on_us(status: int) -> Iterator[str]:
-    """Give the URL of a server whose every error repeats all headers it was sent."""
+    """Give the URL of a server whose every error repeats the key that it was sent."""
 
     class Telltale(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers.get("content-length", 0)))
-            told = str(self.headers).replace("\n", " ").replace('"', "'")
-            body = f'{{"type":"error","error":{{"type":"api_error","message":"not you: {told}"}}}}'.encode()
-            self.send_response(status, f"not you {self.headers.get('x-api-key') or self.headers.get('authorization')}")
+            key = self.headers.get("x-api-key") or self.headers.get("authorization")
+            body = f'{{"type":"error","error":{{"type":"api_error","message":"not you: {key}"}}}}'.encode()
+            self.send_response(status, f"not you: {key}")
             self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(body)))
             self.end_headers()
@@ -149,7 +149,7 @@ def _server_that_tells_on_us(status: int) -> Iterator[str]:
         server.server_close()
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 429, 500])
+@pytest.mark.parametrize("status", [401, 500])
 @pytest.mark.parametrize("voice", ["anthropic_api", "openai_compat"])
 def test_s20_an_error_that_repeats_the_key_is_not_repeated(machine: Machine, voice: str, status: int) -> None:
     """An error text is a stranger's text: where it holds our key, neither log nor reply nor row nor `doctor` does."""

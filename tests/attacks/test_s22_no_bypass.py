@@ -6,7 +6,7 @@ import re
 
 from tree import texts
 
-BYPASS = re.compile("bypass" "Permissions|dangerously" "-skip-permissions")
+BYPASS = re.compile("bypass[P]ermissions|dangerously[-]skip-permissions")
 
 
 def test_s22_nothing_in_the_tree_bypasses_permissions() -> None:

@@ -27,10 +27,12 @@ REORDERS = re.compile("[\u202a-\u202e\u2066-\u2069\u2028\u2029]")
 """What makes a line look like another: bidirectional overrides and Unicode's own line breaks."""
 
 
-@pytest.fixture
-def machine(tmp_path: Path) -> Machine:
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
     """Give a machine whose soul has heard, said, thought and written hostile text in every field."""
-    machine = Machine(tmp_path, env={"CLAUDIUS_LOG_LEVEL": "DEBUG", "CLAUDIUS_SOUL_STATE_INTERVAL": "1"})
+    machine = Machine(
+        tmp_path_factory.mktemp("hostile"), env={"CLAUDIUS_LOG_LEVEL": "DEBUG", "CLAUDIUS_SOUL_STATE_INTERVAL": "1"}
+    )
     hostile = reply(
         f"Heard: {HOSTILE}",
         internal_monologue=f"They send {HOSTILE}",
@@ -40,47 +42,46 @@ def machine(tmp_path: Path) -> Machine:
         soul_state_check="true",
         soul_state_update=f"currentTopic: {OSC}{CLEAR}{C1}{RED} topic\u202e",
     )
-    machine.scripted(hostile, hostile)
+    machine.scripted(hostile)
     machine.ok("chat", "--once", HOSTILE)
     machine.ok("chat", "--once", HOSTILE, "--as", NAME, "--conversation", NAME)
     return machine
 
 
-def _reading(machine: Machine) -> list[tuple[str, ...]]:
-    """List every command that prints what was heard, said, thought or kept, as text and as JSON."""
-    found = machine.ok("conversations", "list", "--json").json
+@pytest.fixture(scope="module")
+def screens(machine: Machine) -> dict[tuple[str, ...], str]:
+    """Give what a terminal is sent by every command that prints what was heard, said, thought or kept."""
+    (conversation, *_) = machine.ok("conversations", "list", "--json").json
+    (turn, *_) = machine.ok("conversations", "show", conversation["conversation"], "--json").json["entries"]
+    people = machine.ok("users", "list", "--json").json
     asked: list[tuple[str, ...]] = [
         ("conversations", "list"),
+        ("conversations", "show", conversation["conversation"]),
+        ("why", turn["turn"]),
         ("users", "list"),
-        ("state", "show"),
+        *(("users", verb, people[0]["person"]) for verb in ("show", "log", "blame")),
         ("state", "show", "--all"),
+        ("usage", "--by", "person"),
+        ("usage", "--by", "conversation"),
+        ("status",),
+        ("doctor",),
     ]
-    for conversation in found:
-        shown = machine.ok("conversations", "show", conversation["conversation"], "--json").json
-        asked += [("conversations", "show", conversation["conversation"]), ("why", shown["entries"][0]["turn"])]
-    for person in machine.ok("users", "list", "--json").json:
-        asked += [("users", verb, person["person"]) for verb in ("show", "log", "blame")]
-    asked += [("usage", "--by", by) for by in ("person", "conversation", "day")]
-    asked += [("status",), ("doctor",)]
-    return [*asked, *((*args, "--json") for args in asked)]
+    return {args: machine.seen(*args) for text in asked for args in (text, (*text, "--json"))}
 
 
-def test_s32_nothing_raw_reaches_the_terminal(machine: Machine) -> None:
+def test_s32_nothing_raw_reaches_the_terminal(screens: dict[tuple[str, ...], str]) -> None:
     """Each reading command, before a person: no escape sequence, no control character, no lone carriage return."""
-    raw = {args: found[0] for args in _reading(machine) if (found := RAW.search(machine.seen(*args)))}
-
-    assert raw == {}
+    assert {args: found[0] for args, shown in screens.items() if (found := RAW.search(shown))} == {}
 
 
-def test_s32_nothing_on_the_terminal_reorders_what_is_read(machine: Machine) -> None:
+def test_s32_nothing_on_the_terminal_reorders_what_is_read(screens: dict[tuple[str, ...], str]) -> None:
     """Each reading command, before a person: no bidirectional override and no hidden line break."""
-    turned = {args: found[0] for args in _reading(machine) if (found := REORDERS.search(machine.seen(*args)))}
-
-    assert turned == {}
+    assert {args: found[0] for args, shown in screens.items() if (found := REORDERS.search(shown))} == {}
 
 
-def test_s32_a_reply_is_shown_without_what_a_terminal_acts_on(machine: Machine) -> None:
+def test_s32_a_reply_is_shown_without_what_a_terminal_acts_on(tmp_path: Path) -> None:
     """In conversation, streamed in pieces or whole, a reply's words come through and its sequences do not."""
+    machine = Machine(tmp_path)
     whole = reply(f"Heard {OSC}{CLEAR}{C1}{RED}\x08 these words\u202e.")
     machine.scripted({"deltas": [whole[at : at + 2] for at in range(0, len(whole), 2)]}, whole)
 
@@ -91,9 +92,19 @@ def test_s32_a_reply_is_shown_without_what_a_terminal_acts_on(machine: Machine) 
         terminal.until("you › ")
 
         assert not re.search(r"\x1b\]|\x1b\[2J|\x1b\[1A|\x1b\[38;5;197m|\x07|\x08|\u009b|\u202e", terminal.shown)
-    once = machine.seen("chat", "--once", "Hello.")
-    assert "these words" in once
-    assert not RAW.search(once)
+    for shown in (machine.seen("chat", "--once", "Hello."), machine.seen("chat", "--once", "Hello.", "--json")):
+        assert "these words" in shown
+        assert not RAW.search(shown)
+
+
+def test_s32_what_was_said_before_is_shown_without_what_a_terminal_acts_on(machine: Machine) -> None:
+    """The last exchanges that a conversation begins with are others' text too."""
+    with machine.terminal("chat") as terminal:
+        terminal.until("end with Ctrl-D")
+
+        assert "PWNED" in terminal.shown
+        assert not RAW.search(terminal.shown)
+        assert not REORDERS.search(terminal.shown)
 
 
 @pytest.mark.parametrize("option", ["--as", "--conversation"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from collections.abc import Callable
@@ -11,22 +12,20 @@ from pathlib import Path
 import pytest
 
 from claudius.config import Loaded
-from claudius.errors import Unavailable
+from claudius.errors import Crashed, Unavailable
 from claudius.home import Home
 from claudius.provider import Message
 from claudius.providers import agent_sdk
-from claudius.testing.check_provider import CASES, Case, Voice, check_provider
+from claudius.testing.check_provider import CASES, Case, Voice, check_cut_at, check_provider
 from claudius.testing.loopback.model import ModelServer
-from claudius.testing.provider_contract.voice import ASK, after, children, ending, hear, until, whole
+from claudius.testing.provider_contract.voice import ASK, TEXT, after, children, ending, hear, until, whole
 
 pytest.importorskip("claude_agent_sdk")
 
-PUSH = frozenset(
-    "P2 P3 P4 P5 P6 P7 P8 P13 P20 P21 P22 P23 P25 P30 P31 P32 P33 P40 P42 P48 P58 P59 P60 P62 P70 P71".split()
-)
-"""The cases of every push; the others start the command for longer, or more often."""
+NIGHTLY = {f"P{number}" for number in (1, 10, 12, 24, 34, 41, 43, 44, 45, 46, 47, *range(49, 58), 61, 72)}
+"""The cases that start the command for longer or more often, or that others stand for on every push."""
 FITTING = [
-    pytest.param(case, id=str(case), marks=() if case.number in PUSH else pytest.mark.nightly)
+    pytest.param(case, id=str(case), marks=pytest.mark.nightly if case.number in NIGHTLY else ())
     for case in CASES
     if "exact" not in case.needs
 ]
@@ -92,6 +91,19 @@ async def test_the_least_recent_client_goes(server: ModelServer, make: Callable[
     assert children() <= before
 
 
+async def test_closing_ends_a_client_that_is_just_starting(make: Callable[..., agent_sdk.AgentSdk]) -> None:
+    """A child that was not ready when the daemon stopped does not stay behind."""
+    provider, before = make(), children()
+    task = asyncio.create_task(hear(provider, ASK))
+    await until(lambda: bool(children() - before))
+
+    await provider.aclose()
+    await asyncio.wait([task])
+
+    assert isinstance(task.exception(), Crashed)
+    await until(lambda: children() <= before)
+
+
 async def test_an_idle_client_is_closed(
     make: Callable[..., agent_sdk.AgentSdk], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,6 +114,34 @@ async def test_an_idle_client_is_closed(
     ending(await hear(provider, replace(ASK, conversation="c")))
 
     await until(lambda: children() <= before)
+    await provider.aclose()
+
+
+async def test_a_forgotten_conversation_ends_its_client(make: Callable[..., agent_sdk.AgentSdk]) -> None:
+    """Erasure: what was said is in no process any more."""
+    provider, before = make(), children()
+    ending(await hear(provider, replace(ASK, conversation="c")))
+
+    await provider.forget("c")
+
+    await until(lambda: children() <= before)
+    await provider.aclose()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("fault", ["truncate", "eof"])
+async def test_a_stream_cut_at_any_event_is_never_half_a_reply(
+    fault: str, server: ModelServer, make: Callable[..., agent_sdk.AgentSdk]
+) -> None:
+    """The command asks again and resumes by itself: still an error, or the whole reply."""
+    server.say(TEXT)
+    provider = make()
+    ending(await hear(provider, ASK))
+    borders = server.asked[-1].borders
+    voice = Voice(make=make, say=server.say, server=server, asks_again=True, is_exact=False)
+
+    for at in (0, *borders):
+        await check_cut_at(voice, provider, fault, at, borders)
     await provider.aclose()
 
 

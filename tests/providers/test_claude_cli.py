@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,10 +18,10 @@ from claudius.providers.claude import command
 from claudius.testing.check_provider import CASES, Case, Voice, check_provider
 from claudius.testing.loopback.model import ModelServer
 from claudius.testing.loopback.model_wire import Reply
-from claudius.testing.provider_contract.voice import ASK, after, ending, fails, hear, in_order, whole
+from claudius.testing.provider_contract.voice import ASK, after, children, ending, fails, hear, in_order, until, whole
 
-PUSH = frozenset("P2 P4 P7 P13 P20 P22 P30 P31 P32 P42 P48 P59 P60 P71".split())
-"""The cases of every push; the others start the command for longer, or more often."""
+PUSH = {f"P{number}" for number in (2, 4, 7, 13, 20, 22, 30, 31, 32, 42, 48, 59, 60, 71)}
+"""The cases of every push; the Agent SDK's tests hold the same command to more of them."""
 FITTING = [
     pytest.param(case, id=str(case), marks=() if case.number in PUSH else pytest.mark.nightly)
     for case in CASES
@@ -79,19 +80,23 @@ async def test_a_session_is_resumed_as_real_turns(
 async def test_a_lost_session_is_begun_anew_in_the_same_call(
     server: ModelServer, make: Callable[..., claude_cli.ClaudeCli], claude_home: Path
 ) -> None:
-    """ "No conversation found" is no one's business but ours: our own history is told again."""
+    """What the command calls "No conversation found" is our own affair: our own history is told again."""
     provider = make()
     first = replace(ASK, tail="heard 1", conversation="c")
     one = ending(await hear(provider, first))
 
-    for transcript in claude_home.rglob(f"{one.session}*"):
-        transcript.unlink()
+    _lose(claude_home, one.session)
     two = ending(await hear(provider, after(first, "heard 1", "I hear you.", "heard 2")))
 
     assert two.text == "I hear you."
     assert two.session != one.session
     assert in_order([ASK.system, "heard 1", "I hear you.", "heard 2"], whole(server.asked[-1]))
     await provider.aclose()
+
+
+def _lose(directory: Path, session: str | None) -> None:
+    for transcript in directory.rglob(f"{session}*"):
+        transcript.unlink()
 
 
 async def test_transcripts_end_with_their_sessions(
@@ -110,6 +115,21 @@ async def test_transcripts_end_with_their_sessions(
     await make().aclose()
 
     assert _canaries(claude_home) == 0
+
+
+async def test_a_forgotten_conversation_leaves_no_transcript(
+    make: Callable[..., claude_cli.ClaudeCli], claude_home: Path
+) -> None:
+    """Erasure reaches what the command wrote, while the daemon runs."""
+    provider = make()
+    ending(await hear(provider, replace(ASK, tail="transcript-canary", conversation="c")))
+
+    await provider.forget("another")
+    before = _canaries(claude_home)
+    await provider.forget("c")
+
+    assert (before, _canaries(claude_home)) == (1, 0)
+    await provider.aclose()
 
 
 def _canaries(directory: Path) -> int:
@@ -185,10 +205,6 @@ async def test_closing_kills_a_command_that_will_not_end(
     line: str, settings: Callable[..., Loaded], home: Home, stand_in: Callable[[str], str], claude_home: Path
 ) -> None:
     """A child that hangs, and what it started, goes with its process group."""
-    import asyncio  # noqa: PLC0415 - for this test alone
-
-    from claudius.testing.provider_contract.voice import children, until  # noqa: PLC0415 - likewise
-
     provider, before = claude_cli.build(settings(CLAUDIUS_CLAUDE_CLI_PATH=stand_in(line)), home), children()
     task = asyncio.create_task(hear(provider, ASK))
     await until(lambda: bool(children() - before))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 
+import httpx
 import pytest
 
 from claudius.config import Loaded
@@ -152,19 +153,21 @@ def test_a_base_url_is_a_web_address(base_url: str, settings: Callable[..., Load
         openai_compat.build(settings(CLAUDIUS_OPENAI_BASE_URL=base_url), home)
 
 
-async def test_a_line_may_be_folded_and_end_either_way(voice: Voice, server: ModelServer) -> None:
+async def test_a_line_may_be_folded_and_end_either_way() -> None:
     """Server-sent events: comments are skipped, CR LF ends a line, several data lines are one event."""
     stream = (
         b': keep-alive\r\n\r\ndata: {"model": "m",\r\ndata: "choices": [{"delta": {"content": "Hi"}}]}\r\n\r\n'
         b'data:{"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\ndata: [DONE]'
     )
 
-    class Response:
-        async def aiter_bytes(self):  # noqa: ANN202 - a stand-in for httpx's
-            for byte in stream:
-                yield bytes([byte])
+    response = httpx.Response(200, content=_bytewise(stream))
 
-    heard = [data async for data in openai_compat._events(Response())]
+    heard = [data async for data in openai_compat._events(response)]
 
     assert len(heard) == 3
     assert heard[-1] == "[DONE]"
+
+
+async def _bytewise(stream: bytes) -> AsyncIterator[bytes]:
+    for byte in stream:
+        yield bytes([byte])

@@ -10,7 +10,7 @@ import asyncio
 import getpass
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -59,6 +59,8 @@ class TerminalAdapter:
         self._accept: Accept | None = None
         self._attached: dict[str, list[_Client]] = defaultdict(list)
         self._wake: Callable[[str], None] = lambda _: None
+        self._notices: Callable[[], Sequence[str]] = tuple
+        self._answered: Callable[[str], Awaitable[Sequence[Utterance]]] | None = None
         self._closed = asyncio.Event()
         self._heard = 0
 
@@ -70,6 +72,14 @@ class TerminalAdapter:
     def on_attach(self, wake: Callable[[str], None]) -> None:
         """Tell `wake` of every conversation that someone begins to listen to."""
         self._wake = wake
+
+    def on_repeat(self, answered: Callable[[str], Awaitable[Sequence[Utterance]]]) -> None:
+        """Ask `answered` for the reply to a line that is said again, because its speaker never saw it."""
+        self._answered = answered
+
+    def on_notice(self, notices: Callable[[], Sequence[str]]) -> None:
+        """Tell whoever listens what `notices` says is wrong with the soul's files and settings."""
+        self._notices = notices
 
     async def chat(self, connection: Connection, hello: Mapping[str, Any]) -> None:
         """Serve one client of the control socket until it hangs up."""
@@ -112,29 +122,22 @@ class TerminalAdapter:
             is_owner=owner,
         )
         if self._accept is None:
-            await client.connection.send({"event": "refused", "id": said, "message": "Claudius is not listening yet"})
-            return
+            raise ConnectionAbortedError("going to sleep: the client finds whoever wakes next")
         try:
             new = await self._accept(perception)
         except ClaudiusError as error:
             await client.connection.send({"event": "refused", "id": said, "message": error.message})
             return
         await client.connection.send({"event": "heard", "id": said, "key": perception.key, "new": new})
+        if not new and self._answered:
+            for utterance in await self._answered(perception.key):
+                await client.connection.send(self._speech(utterance))
         self._wake(conversation)
 
     async def speak(self, utterance: Utterance) -> str:
         """Hand an utterance to whoever is attached; delivered when one of them has shown it."""
         clients = tuple(self._attached.get(utterance.conversation, ()))
-        frame = {
-            "event": "speech",
-            "key": utterance.key,
-            "turn": utterance.turn,
-            "body": utterance.body,
-            "kind": utterance.kind,
-            "apology": utterance.apology,
-            "verb": utterance.verb,
-            "answers": list(utterance.answers),
-        }
+        frame = self._speech(utterance)
         shown: list[asyncio.Future[None]] = []
         for client in clients:
             future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -152,6 +155,19 @@ class TerminalAdapter:
         if not any(not future.cancelled() for future in done):
             raise DeliveryLater(None)
         return f"shown:{utterance.key}"
+
+    def _speech(self, utterance: Utterance) -> dict[str, Any]:
+        return {
+            "event": "speech",
+            "key": utterance.key,
+            "turn": utterance.turn,
+            "body": utterance.body,
+            "kind": utterance.kind,
+            "apology": utterance.apology,
+            "verb": utterance.verb,
+            "answers": list(utterance.answers),
+            "notices": list(self._notices()),
+        }
 
     async def find(self, utterance: Utterance) -> str | None:  # noqa: ARG002 - the door's signature
         """Nothing is known of an earlier showing; a client shows a key once, so it is offered again."""

@@ -15,7 +15,7 @@ from uuid import uuid4
 import click
 
 from claudius.cli.output import print_json, safe
-from claudius.cli.session import session
+from claudius.cli.session import LOOK_AGAIN_S, session
 from claudius.errors import EXIT_TRY_AGAIN, ClaudiusError, TryAgain, UsageProblem
 from claudius.home import Home
 from claudius.runtime.control import Connection
@@ -51,6 +51,8 @@ class Line:
 
     text: str
     id: str = field(default_factory=lambda: str(uuid4()))
+    is_heard: bool = False
+    """The soul has accepted it: it is durable."""
 
     @property
     def key(self) -> str:
@@ -73,15 +75,20 @@ async def _once(home: Home, hello: Mapping[str, Any], text: str, timeout_s: floa
     try:
         async with asyncio.timeout(timeout_s):
             while True:
-                async with session(home) as connection:
+                async with session(home, join_s=timeout_s) as connection:
                     attached = await attach(connection, hello)
                     speech = await _answer(connection, line, earlier, as_json=as_json)
                     if speech is not None:
                         ms = round((time.monotonic() - started) * 1000)
+                        for notice in speech.get("notices", ()):
+                            click.echo(f"note: {safe(notice)}", err=True)
                         _print(home, speech, attached, earlier, ms, as_json=as_json)
                         await connection.send({"op": "shown", "key": speech["key"]})
                         break
+                await asyncio.sleep(LOOK_AGAIN_S)
     except TimeoutError:
+        if not line.is_heard:
+            raise TryAgain(f"the soul of {home.root} was not reached within {timeout_s:g} s: try again") from None
         raise TryAgain(
             f"no reply within {timeout_s:g} s; what you said is kept, and the reply is shown at the next `claudius chat`"
         ) from None
@@ -103,6 +110,8 @@ async def _answer(
                     if not as_json:
                         click.echo(f"(earlier) {safe(frame['body'])}", err=True)
                     await connection.send({"op": "shown", "key": frame["key"]})
+                case "heard":
+                    line.is_heard = True
                 case "refused":
                     raise ClaudiusError(f"not accepted: {frame['message']}")
     return None

@@ -11,18 +11,19 @@ from claudius.errors import AlreadyRunning, TryAgain
 from claudius.home import Home
 from claudius.runtime.control import Connection, connect
 
-JOIN_S = 10.0
+JOIN_S = 30.0
 """How long a process that holds the home may take to open, or close, its socket."""
-LOOK_AGAIN_S = 0.05
+LOOK_AGAIN_S = 0.1
+ANSWER_S = 10.0
 
 
 @asynccontextmanager
-async def session(home: Home) -> AsyncIterator[Connection]:
+async def session(home: Home, join_s: float = JOIN_S) -> AsyncIterator[Connection]:
     """Give a connection to the soul of `home`; where no process holds the home, this one does until the end.
 
-    Raises: ClaudiusError where it can neither be joined nor woken.
+    Raises: ClaudiusError where it can neither be joined nor woken within `join_s` seconds.
     """
-    deadline = time.monotonic() + JOIN_S
+    deadline = time.monotonic() + join_s
     while True:
         try:
             async with connect(home.socket) as connection:
@@ -56,7 +57,7 @@ async def _awake(home: Home) -> AsyncIterator[Connection]:
 async def ask(home: Home, op: str) -> dict[str, object] | None:
     """Ask the running process one thing; None where none runs. Raises: TryAgain where it does not answer."""
     try:
-        async with asyncio.timeout(JOIN_S), connect(home.socket) as connection:
+        async with asyncio.timeout(ANSWER_S), connect(home.socket) as connection:
             await connection.send({"op": op})
             return await connection.receive()
     except (FileNotFoundError, ConnectionRefusedError):

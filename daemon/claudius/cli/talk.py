@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
 from claudius.cli.chat import Line, attach
 from claudius.cli.output import safe
-from claudius.cli.session import session
+from claudius.cli.session import LOOK_AGAIN_S, session
 from claudius.home import Home
 from claudius.runtime.control import Connection
 
@@ -29,6 +29,15 @@ class Screen:
         self._is_tty = is_tty
         self._visible = ""
         self._is_signed = False
+        self._noticed: tuple[str, ...] = ()
+
+    def notice(self, notices: Sequence[str]) -> None:
+        """Show what is wrong with the soul's files or settings, each time that it changes."""
+        if tuple(notices) == self._noticed:
+            return
+        self._noticed = tuple(notices)
+        for line in notices:
+            click.secho(f"note: {safe(line)}", err=True, fg="yellow")
 
     def working(self, *, on: bool) -> None:
         """Show that the soul thinks, or take the sign away."""
@@ -86,6 +95,7 @@ async def talk(home: Home, hello: Mapping[str, Any]) -> int:
                     unanswered = None
             finally:
                 pump.cancel()
+        await asyncio.sleep(LOOK_AGAIN_S)
 
 
 async def _pump(connection: Connection, inbox: asyncio.Queue[dict[str, Any] | None]) -> None:
@@ -137,6 +147,7 @@ async def _exchange(
 
 async def _show(connection: Connection, frame: Mapping[str, Any], screen: Screen) -> None:
     screen.speech(str(frame["body"]))
+    screen.notice(frame.get("notices", ()))
     with contextlib.suppress(ConnectionError):
         await connection.send({"op": "shown", "key": frame["key"]})
 

@@ -151,6 +151,10 @@ class Store(Protocol):
         """Return the committed parts that are not yet sent or dead, in order of turn and part."""
         ...
 
+    async def answered(self, key: str) -> tuple[Utterance, ...]:
+        """Return what was said in answer to a perception, part by part; empty while nothing was."""
+        ...
+
     async def attempt(self, key: str) -> None:
         """Mark a part `taken`, durable before its first byte leaves. A part that already is costs no write."""
         ...

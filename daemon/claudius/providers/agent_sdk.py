@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from claudius.config import Loaded
-from claudius.errors import Crashed, ProviderError, Unavailable
+from claudius.errors import Crashed, ProviderError, TimedOut, Unavailable
 from claudius.home import Home
 from claudius.provider import Done, Event, Request
 from claudius.providers import pricing
 from claudius.providers.classify import one_line
-from claudius.providers.claude.child import RSS_LIMIT_BYTES, Child
+from claudius.providers.claude.child import RSS_LIMIT_BYTES, Child, Children
 from claudius.providers.claude.command import Command, child_env, find, flags
 from claudius.providers.claude.framing import user_message
 from claudius.providers.claude.hearing import Hearing
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from claude_agent_sdk import ClaudeSDKClient
 
 NAME = "agent_sdk"
+START_S = 30.0
+"""The SDK itself would wait a minute for a child that does not come up, and then raise a bare Exception."""
 IDLE_S = 900.0
 """A client that nobody spoke to for so many seconds is closed."""
 
@@ -51,7 +53,7 @@ class AgentSdk:
         self.model = loaded.config.claude.model
         self._command, self._loaded, self._places = command, loaded, places
         self._pool: Sessions[_Warm] = Sessions(loaded.config.claude.pool)
-        self._running: set[_Warm] = set()
+        self._children = Children()
         self._ending: set[asyncio.Task[None]] = set()
 
     async def complete(self, request: Request) -> AsyncIterator[Event]:
@@ -82,7 +84,6 @@ class AgentSdk:
     ) -> AsyncGenerator[Event, None]:
         if warm.alarm:
             warm.alarm.cancel()
-        self._running.add(warm)
         is_kept = False
         try:
             async with aclosing(self._heard(request, warm, hearing, knows_history=knows_history)) as events:
@@ -91,7 +92,6 @@ class AgentSdk:
                         is_kept = hearing.is_clean
                     yield event
         finally:
-            self._running.discard(warm)
             if is_kept:
                 self._keep(request, warm)
             else:
@@ -125,22 +125,20 @@ class AgentSdk:
             session=("--no-session-persistence",),
         )
         env = child_env(self._loaded, os.environ, max_tokens=request.max_tokens)
-        child = await Child.start([self._command.path, *argv], env=env, cwd=self._places.cwd)
+        child = await self._children.start([self._command.path, *argv], env=env, cwd=self._places.cwd)
         options = sdk.ClaudeAgentOptions(verbatim_prompts=True, skills=[])
         client = sdk.ClaudeSDKClient(options, transport=_transport(child))
         warm = _Warm(client, child)
         try:
-            await client.connect()
-        except ProviderError:
+            async with asyncio.timeout(START_S):
+                await client.connect()
+        except BaseException as error:
             await self._close(warm)
-            raise
-        except sdk.ClaudeSDKError as error:
-            await self._close(warm)
-            raise Crashed(
-                f"Claude Code did not start: {one_line(child.complaint or str(error))}", provider=NAME
-            ) from error
-        except BaseException:
-            await self._close(warm)
+            if isinstance(error, TimeoutError):
+                raise TimedOut("Claude Code did not start in time", provider=NAME) from error
+            if isinstance(error, sdk.ClaudeSDKError):
+                said = one_line(child.complaint or str(error))
+                raise Crashed(f"Claude Code did not start: {said}", provider=NAME) from error
             raise
         return warm
 
@@ -155,23 +153,29 @@ class AgentSdk:
             self._end([warm])
 
     def _end(self, ended: Iterable[_Warm]) -> None:
-        """Kill at once; reap behind the caller's back."""
+        """Kill and reap behind the caller's back."""
         for warm in ended:
             if warm.alarm:
                 warm.alarm.cancel()
-            warm.child.kill()
             task = asyncio.get_running_loop().create_task(self._close(warm), name=f"claude-end-{warm.child.pid}")
             self._ending.add(task)
             task.add_done_callback(self._ending.discard)
 
     async def _close(self, warm: _Warm) -> None:
-        warm.child.kill()
+        """Let the SDK stop listening before its child is gone: it would log a fatal error otherwise."""
         await warm.client.disconnect()
-        await warm.child.end()
+        warm.child.kill()
+        await self._children.end(warm.child)
+
+    async def forget(self, conversation: str) -> None:
+        """End a conversation's client: what was said there is to be erased."""
+        self._end(self._pool.pop(conversation))
 
     async def aclose(self) -> None:
         """Kill every client and wait until all are reaped."""
-        self._end([*self._pool.empty(), *self._running])
+        self._end(self._pool.empty())
+        await asyncio.gather(*self._ending)
+        self._children.close()
         await asyncio.gather(*self._ending)
 
 
@@ -204,7 +208,7 @@ def _as_line(message: object) -> Mapping[str, Any]:
 
 def _transport(child: Child) -> Any:
     """Let the SDK speak to a child of ours."""
-    from claude_agent_sdk import CLIConnectionError, Transport  # noqa: PLC0415 - as above
+    from claude_agent_sdk import CLIConnectionError, ProcessError, Transport  # noqa: PLC0415 - as above
 
     class OurTransport(Transport):
         """The SDK's interface over a running child; who started the child ends it."""
@@ -219,9 +223,11 @@ def _transport(child: Child) -> Any:
             except Crashed as error:
                 raise CLIConnectionError(error.message) from error
 
-        def read_messages(self) -> AsyncIterator[dict[str, Any]]:
-            """Read its messages."""
-            return child.lines()
+        async def read_messages(self) -> AsyncIterator[dict[str, Any]]:
+            """Read its messages; its end is never expected here."""
+            async for line in child.lines():
+                yield line
+            raise ProcessError("the process ended")
 
         async def close(self) -> None:
             """End it without waiting: there is nothing of ours to flush."""

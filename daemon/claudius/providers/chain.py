@@ -77,6 +77,13 @@ class Chain:
                 return
         raise failed or Unavailable("no provider can be asked")
 
+    async def forget(self, conversation: str) -> None:
+        """Let every voice that keeps sessions end a conversation's, since what was said there is to be erased."""
+        for provider in self.providers:
+            forget = getattr(provider, "forget", None)
+            if forget:
+                await forget(conversation)
+
     async def aclose(self) -> None:
         """Close every voice, whatever the others do."""
         results = await asyncio.gather(*(provider.aclose() for provider in self.providers), return_exceptions=True)

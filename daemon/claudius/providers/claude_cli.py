@@ -15,7 +15,7 @@ from claudius.home import Home
 from claudius.provider import Done, Event, Request
 from claudius.providers import pricing
 from claudius.providers.classify import one_line
-from claudius.providers.claude.child import Child
+from claudius.providers.claude.child import Child, Children
 from claudius.providers.claude.command import Command, child_env, find, flags
 from claudius.providers.claude.framing import user_message
 from claudius.providers.claude.hearing import GONE, Hearing
@@ -42,7 +42,7 @@ class ClaudeCli:
         self.model = loaded.config.claude.model
         self._command, self._loaded, self._places = command, loaded, places
         self._sessions: Sessions[_Session] = Sessions(SESSIONS)
-        self._children: set[Child] = set()
+        self._children = Children()
 
     async def complete(self, request: Request) -> AsyncIterator[Event]:
         """Stream the reply. Raises: ProviderError."""
@@ -77,8 +77,7 @@ class ClaudeCli:
         finally:
             if not is_kept:
                 child.kill()
-            code = await child.end()
-            self._children.discard(child)
+            code = await self._children.end(child)
             self._end(self._sessions.keep(request, session) if is_kept and code == 0 else [session])
 
     async def _heard(self, child: Child, hearing: Hearing) -> AsyncGenerator[Event, None]:
@@ -106,9 +105,7 @@ class ClaudeCli:
         model = request.model or self.model
         argv = flags(model=model, system_file=self._places.system_file(request.system), session=how)
         env = child_env(self._loaded, os.environ, max_tokens=request.max_tokens)
-        child = await Child.start([self._command.path, "-p", *argv], env=env, cwd=self._places.cwd)
-        self._children.add(child)
-        return child
+        return await self._children.start([self._command.path, "-p", *argv], env=env, cwd=self._places.cwd)
 
     @staticmethod
     def _is_lasting(request: Request) -> bool:
@@ -118,10 +115,13 @@ class ClaudeCli:
         for session in sessions:
             self._places.forget(session.id)
 
+    async def forget(self, conversation: str) -> None:
+        """Delete a conversation's transcript: what was said there is to be erased."""
+        self._end(self._sessions.pop(conversation))
+
     async def aclose(self) -> None:
         """Kill what runs and delete every transcript."""
-        for child in tuple(self._children):
-            child.kill()
+        self._children.close()
         self._end(self._sessions.empty())
 
 

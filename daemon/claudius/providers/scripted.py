@@ -164,6 +164,8 @@ def _parse(found: Any) -> Line:
         return Line(deltas=(found,))
     if isinstance(found, list):
         return Line(deltas=tuple(found))
+    if not isinstance(found, dict):
+        raise TypeError("a reply is a string, a list or an object")
     text = found.pop("text", None)
     kind, message, after_s = found.pop("error", None), found.pop("message", None), found.pop("after_s", None)
     deltas = tuple(found.pop("deltas", (text,) if text else ()))

@@ -48,9 +48,14 @@ class Lanes:
         *,
         chance: Callable[[], float],
         fatal: Callable[[StoreError], None],
+        committed: Callable[[Turned], None] = lambda _: None,
     ) -> None:
-        """Think with `mind`, speak through `adapters` (by network); `fatal` is told when the store is beyond use."""
-        self._mind, self._adapters, self._chance, self._fatal = mind, adapters, chance, fatal
+        """Think with `mind`, speak through `adapters` (by network).
+
+        `fatal` is told when the store is beyond use, `committed` of every turn that was committed.
+        """
+        self._mind, self._adapters, self._chance = mind, adapters, chance
+        self._fatal, self._committed = fatal, committed
         self._lanes: dict[str, _Lane] = {}
         self._closing = False
 
@@ -138,7 +143,9 @@ class Lanes:
         stream = Stream.of(pending, adapter, self._mind)
         await _sign(adapter, conversation, on=True)
         try:
-            self._lanes[conversation].last = await take_turn(pending, self._mind, stream)
+            turned = await take_turn(pending, self._mind, stream)
+            self._lanes[conversation].last = turned
+            self._committed(turned)
         except StaleTurn:
             log.info("turn run anew", extra={"turn": pending.turn})
         except StoreError:

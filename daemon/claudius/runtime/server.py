@@ -12,8 +12,10 @@ from typing import Any
 
 import claudius
 from claudius.cognition.mind import Mind
+from claudius.cognition.turn import Turned
 from claudius.errors import StoreError
 from claudius.home import Home
+from claudius.memory.archive import Archive, GitFailed
 from claudius.memory.store import Waiting
 from claudius.perception import Perception
 from claudius.runtime.adapter import Adapter
@@ -24,6 +26,8 @@ from claudius.runtime.lock import HomeLock
 log = logging.getLogger("claudius.server")
 
 DRAIN_S = 8.0
+ARCHIVE_AFTER_S = 2.0
+"""The archive begins when the start is over: it is off every reply's path."""
 
 
 @dataclass(slots=True)
@@ -46,12 +50,14 @@ class Server:
         handlers: Mapping[str, Handler],
         *,
         chance: Callable[[], float],
+        archive: Archive | None = None,
     ) -> None:
         """Wake `home`, whose `lock` is held, with `mind`; listen on `adapters`; `handlers` serve the control socket."""
         self._home, self._mind, self._adapters = home, mind, adapters
         self.boot = secrets.token_hex(8)
         self._lock = lock
-        self._lanes = Lanes(mind, adapters, chance=chance, fatal=self._fatal)
+        self._archive = archive
+        self._lanes = Lanes(mind, adapters, chance=chance, fatal=self._fatal, committed=self._committed)
         self._control = ControlSocket(home.socket, {**handlers, "status": self._status})
         self._listening: list[asyncio.Task[None]] = []
         self._counters = Counters(mind.clock())
@@ -64,6 +70,8 @@ class Server:
         waiting = await self._mind.store.start(self.boot, now)
         for name, adapter in self._adapters.items():
             self._listening.append(asyncio.create_task(adapter.listen(self.accept), name=f"listen {name}"))
+        if self._archive:
+            self._listening.append(asyncio.create_task(self._archive_from_now_on(self._archive), name="archive"))
         await asyncio.sleep(0)
         await self._control.open()
         for conversation in waiting.conversations:
@@ -101,10 +109,30 @@ class Server:
         for task in self._listening:
             task.cancel()
         await asyncio.gather(*self._listening, return_exceptions=True)
+        await self._archive_what_is_left()
         await self._mind.provider.aclose()
         await self._mind.store.close(clean=True)
         self._lock.release()
         log.info("asleep", extra={"boot": self.boot})
+
+    def _committed(self, turned: Turned) -> None:
+        if self._archive and (turned.intent.model or turned.intent.state):
+            self._archive.wake()
+
+    async def _archive_from_now_on(self, archive: Archive) -> None:
+        await asyncio.sleep(ARCHIVE_AFTER_S)
+        await archive.run()
+
+    async def _archive_what_is_left(self) -> None:
+        if self._archive is None:
+            return
+        try:
+            async with asyncio.timeout(DRAIN_S):
+                if await self._mind.store.unarchived(1):
+                    await self._archive.round()
+        except (GitFailed, OSError, StoreError, TimeoutError) as error:
+            log.warning("not archived yet", extra={"error": str(error)})
+        await self._archive.close()
 
     def _fatal(self, error: StoreError) -> None:
         log.critical("the store is beyond use", extra={"error": error.message})

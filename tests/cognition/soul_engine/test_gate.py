@@ -121,7 +121,7 @@ def test_the_person_answered_may_be_pinged() -> None:
         ("[https://good.com/login](https://evil.org)", "https://evil.org"),
         ("[good.com](https://good.com@evil.org/)", "https://good.com@evil.org/"),
         ("[www.good.com](https://good.com.evil.org)", "https://good.com.evil.org"),
-        ("[go [to] good.com](https://evil.org)!", "https://evil.org!"),
+        ("[go [to] good.com](https://evil.org)!", "https://evil.org !"),
         ("[ｇｏｏｄ.com](//evil.org)", "//evil.org"),
         ("[](https://evil.org)", "https://evil.org"),
         ('[good.com](https://evil.org "title")', "https://evil.org"),
@@ -212,7 +212,8 @@ def test_what_is_said_pings_and_hides_nothing(text: str) -> None:
     """G6 to G8 hold for any text: no mass mention, no foreign mention, no image, no running scheme, nothing hidden."""
     said = gate(text, ZONES).text
 
-    assert not re.search(r"<!(?:channel|here|everyone|subteam)|@(?:everyone|here)|<@(?!!?U1>)[^<>\s|]+>", said, re.IGNORECASE)
+    assert not re.search(r"<!(?:channel|here|everyone|subteam)(?:[\^|][^<>\n]*)?>|@(?:everyone|here)", said, re.IGNORECASE)
+    assert not re.search(r"<@(?!!?U1>)[^<>\s|]+>", said)
     assert not re.search(r"!\[[^\[\]\n]*\]\(\s*https?:[^)\n]*\)", said)
     assert not re.search(r"(?<![\w+.\-])(?:javascript:\S|data:text/)", said, re.IGNORECASE)
     assert reveal(said.replace("@\u2060", "@")) == said.replace("@\u2060", "@")
@@ -277,8 +278,8 @@ def test_a_stream_never_cuts_into_a_construct() -> None:
     assert stream.show("see [the ") == "see "
     assert stream.show("good.com") == ""
     assert stream.show("](https://evil.org/") == ""
-    assert stream.show(")") == "https://evil.org/"
-    assert stream.show(" <@U") == " "
+    assert stream.show(")") == ""
+    assert stream.show(" <@U") == "https://evil.org/ "
     assert stream.show("2> ok") == "@\u2060Ben x ok"
     assert stream.show(" @every") == " "
     assert stream.show("one") == ""

@@ -151,7 +151,7 @@ class StreamGate:
         if self.hits:
             self.stopped = True
             return ""
-        safe = max(min(settled(seen), len(seen) - self._suspicion(seen)) - len(self._before), 0)
+        safe = max(settled(seen[: len(seen) - self._suspicion(seen)]) - len(self._before), 0)
         piece, self._held = self._held[:safe], self._held[safe:]
         self._before = (self._before + piece)[-_CONTEXT:]
         return self._rewritten(piece)

@@ -18,13 +18,20 @@ LEAK_CHARS = 16
 """So many letters and digits of a private text in a link's path or query are no accident."""
 
 _TARGET = re.compile(r"\]\(")
+_BROKEN = re.compile(r"\]\((?=[ \t]{0,8}\n)")
 _PIPED = re.compile(rf"<((?:https?:)?//[^\s<>|]{{1,{URL_CHARS}}})\|([^<>\n]{{0,{LABEL_CHARS}}})>", re.IGNORECASE)
-_REFERENCE = re.compile(rf"^( {{0,3}})\[([^\[\]\n]{{1,{LABEL_CHARS}}})\]:(?=[ \t]*\S)", re.MULTILINE)
+_REFERENCE = re.compile(
+    rf"^( {{0,3}})\[([^\[\]\n]{{1,{LABEL_CHARS}}})\]:(?=[ \t]{{0,8}}<?(?:(?:https?:)?//|www\.))",
+    re.MULTILINE | re.IGNORECASE,
+)
 _SCHEME = re.compile(
-    r"(?<![A-Za-z0-9+.\-])(?:(?:javascript|vbscript):(?=\S)|data:(?=[\w.+\-]*[;,/])|file:(?=[/\\]))+", re.IGNORECASE
+    r"(?<![A-Za-z0-9+.\-])(?:(?:javascript|vbscript|data|file):)*"
+    r"(?:(?:javascript|vbscript):(?=\S)|data:(?=[\w.+\-]*[;,/])|file:(?=[/\\]))",
+    re.IGNORECASE,
 )
 _BARE = re.compile(rf"https?://[^\s<>]{{1,{URL_CHARS}}}", re.IGNORECASE)
 _HOST = re.compile(r"(?<![\w\-.])(?:[\w\-]{1,63}\.){1,8}[^\W\d_]{2,24}(?![\w\-])")
+_HTTP = re.compile(r"http(?=s?://)", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -34,11 +41,11 @@ def unmask(text: str, hidden: str = "") -> str:
     A link whose path or query holds `LEAK_CHARS` of `hidden` is defanged, so that nothing fetches it.
     """
     if "](" in text:
-        text = _write_out(text)
+        text = _write_out(_BROKEN.sub("] (", text))
     if "]:" in text:
         text = _REFERENCE.sub(r"\1\2:", text)
     if "|" in text:
-        text = _PIPED.sub(lambda found: found[1] if _misleads(found[2], found[1]) else found[0], text)
+        text = _PIPED.sub(lambda found: _apart(found) if _misleads(found[2], found[1]) else found[0], text)
     if ":" not in text:
         return text
     text = _SCHEME.sub("", text)
@@ -55,6 +62,10 @@ def _write_out(text: str) -> str:
         end = _target_end(text, found.end())
         if found.start() < at or end < 0:
             continue
+        if "](" in text[found.end() : end]:
+            done += [text[at : found.start() + 1], " "]
+            at = found.start() + 1
+            continue
         url = text[found.end() : end].strip().split(" ")[0].strip("<>")
         start = _label_start(text, found.start(), at)
         is_image = start > at and text[start - 1] == "!"
@@ -62,12 +73,24 @@ def _write_out(text: str) -> str:
         if not url or not (is_image or label is None or _misleads(label, url)):
             continue
         if label is None:
-            done += [text[at : found.start() + 1], " ", url]
+            done += [text[at : found.start() + 1], " ", url, " " * _runs_on(text, end + 1, ")")]
+        elif is_image and label.strip() and not _misleads(label, url):
+            done += [text[at : start - 1], text[start : end + 1]]
         else:
-            written = f"[{label}]({url})" if is_image and label.strip() and not _misleads(label, url) else url
-            done += [text[at : start - is_image], written]
+            begin = start - is_image
+            done += [text[at:begin], " " * _runs_on(text, begin - 1), url, " " * _runs_on(text, end + 1, ")")]
         at = end + 1
     return "".join(done) + text[at:]
+
+
+def _runs_on(text: str, at: int, besides: str = "(") -> bool:
+    """Tell whether a link written out at this place would run into its neighbour, unless that is one of `besides`."""
+    return 0 <= at < len(text) and not text[at].isspace() and text[at] not in besides
+
+
+def _apart(found: re.Match[str]) -> str:
+    before, after = _runs_on(found.string, found.start() - 1), _runs_on(found.string, found.end(), "")
+    return " " * before + found[1] + " " * after
 
 
 def _target_end(text: str, start: int) -> int:
@@ -125,5 +148,4 @@ def _carried(url: str) -> str:
 
 
 def _defanged(url: str) -> str:
-    scheme, _, rest = url.partition("://")
-    return f"hxxp{scheme[4:]}://{rest.replace('.', '[.]')}"
+    return _HTTP.sub("hxxp", url).replace("[.]", ".").replace(".", "[.]")

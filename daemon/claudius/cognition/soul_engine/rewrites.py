@@ -15,6 +15,8 @@ from claudius.cognition.soul_engine.links import LABEL_CHARS, URL_CHARS, unmask
 
 JOINER = "\u2060"
 """Word joiner: after an `@` it keeps the word and takes the ping."""
+PASSES = 4
+"""Taking one thing out may leave another; deeper than this nothing is nested by accident."""
 MARKS = 8
 """Longest run of combining marks."""
 
@@ -35,7 +37,7 @@ _EVERYONE = re.compile(r"@(?=everyone|here|channel)", re.IGNORECASE)
 
 _BEGUN = re.compile(
     rf"""(?x)
-    (?: (?<![A-Za-z0-9+.\-]) (?: j|ja|jav|java|javas|javasc|javascr|javascri|javascrip|javascript:?
+    (?: (?<![A-Za-z0-9+.\-]) (?: (?:javascript|vbscript|data|file): )* (?: j|ja|jav|java|javas|javasc|javascr|javascri|javascrip|javascript:?
                                | v|vb|vbs|vbsc|vbscr|vbscri|vbscrip|vbscript:?
                                | d|da|dat|data | data:[\w.+\-]* | f|fi|fil|file:? )
       | @[A-Za-z]{{0,8}}
@@ -46,6 +48,7 @@ _BEGUN = re.compile(
     )\Z""",
     re.IGNORECASE,
 )
+_PIPED_END = re.compile(rf"<[hH/][^<>\n]{{0,{URL_CHARS + LABEL_CHARS}}}>\Z")
 _BRACKET = re.compile(r"[\[\]]")
 _LONGEST = URL_CHARS + 2 * LABEL_CHARS
 
@@ -77,15 +80,22 @@ class Rewritten:
 
 
 def rewrite(text: str, company: Company, hidden: str = "") -> Rewritten:
-    """Apply G8, then G6 and G7: what is hidden goes first, so that it hides nothing from the others. Pure.
+    """Apply G8, then G6 and G7 until neither brings out what the other was to take away. Pure.
 
     `hidden`: every private text; no link may carry a piece of it. Rewriting twice gives the same text.
     """
-    revealed = reveal(text)
-    unpinged = _unping(revealed, company) if "@" in revealed or "<!" in revealed else revealed
-    unmasked = unmask(unpinged, hidden)
-    steps = (("G6", revealed, unpinged), ("G7", unpinged, unmasked), ("G8", text, revealed))
-    return Rewritten(unmasked, tuple(rule for rule, before, after in steps if before != after))
+    revealed = before = reveal(text)
+    hits = ["G8"] if revealed != text else []
+    for _ in range(PASSES):
+        named = _name_mentions(before, company)
+        unmasked = _MANY_MARKS.sub(r"\1", unmask(named, hidden))
+        hits += ["G6"] * (named != before) + ["G7"] * (unmasked != named)
+        if unmasked == before:
+            break
+        before = unmasked
+    unpinged = _EVERYONE.sub(f"@{JOINER}", before) if "@" in before else before
+    hits += ["G6"] * (unpinged != before)
+    return Rewritten(unpinged, tuple(sorted(set(hits))))
 
 
 def reveal(text: str) -> str:
@@ -95,7 +105,7 @@ def reveal(text: str) -> str:
     return text if text.isascii() else _MANY_MARKS.sub(r"\1", text)
 
 
-def _unping(text: str, company: Company) -> str:
+def _name_mentions(text: str, company: Company) -> str:
     def named(found: re.Match[str]) -> str:
         sign, ident, label = found.groups()
         if sign == "!":
@@ -105,11 +115,11 @@ def _unping(text: str, company: Company) -> str:
             return found[0]
         return f"@{JOINER}{_plain(company.name_of(ident) or label or ident)}"
 
-    return _EVERYONE.sub(f"@{JOINER}", _ANGLE.sub(named, text))
+    return _ANGLE.sub(named, text) if "<" in text else text
 
 
 def _plain(name: str) -> str:
-    return re.sub(r"[<>@|\[\]()]", "", name).strip()
+    return re.sub(rf"[<>@|\[\](){JOINER}]", "", name).strip()
 
 
 def settled(text: str) -> int:
@@ -117,23 +127,31 @@ def settled(text: str) -> int:
     begin = max(text.rfind("\n") + 1, len(text) - _LONGEST)
     tail = text[begin:]
     found = _BEGUN.search(tail)
-    end = _before_link(tail, found.start() if found else len(tail))
-    return begin + end - (0 < end < len(tail) and tail[end - 1 : end + 1] == "![")
+    before, end = -1, found.start() if found else len(tail)
+    while end != before:
+        before, end = end, _before_link(tail, end)
+        piped = _PIPED_END.search(tail[:end])
+        end = piped.start() if piped else end
+        end -= end > 0 and tail[end - 1 : end + 1] == "!["
+    return begin + end
 
 
 def _before_link(tail: str, end: int) -> int:
     """Move `end` before the first link whose label or target may still go on, and out of the one it stands in."""
     opened: list[int] = []
+    close = -1
     for found in _BRACKET.finditer(tail):
         at = found.start()
+        if at <= close:
+            continue
         if tail[at] == "[":
             opened.append(at)
             continue
         start = opened.pop() if opened else at
         after = tail[at + 1 : at + 2]
         close = tail.find(")", at) if after == "(" else at
-        is_unknown = not after or (after == ":" and not tail[at + 2 :].strip())
-        is_open = close < 0 and len(tail) - at <= URL_CHARS
-        if is_unknown or is_open or start < end <= close:
+        is_unknown = not after or (after == ":" and not tail[:start].strip())
+        is_open = after == "(" and close < 0 and len(tail) - at <= URL_CHARS
+        if is_unknown or is_open or start < end <= close + 1:
             return min((*opened, start, end))
     return min(end, next((at for at in opened if len(tail) - at <= LABEL_CHARS), len(tail)))

@@ -193,7 +193,7 @@ def _open(path: Path, migrations: Mapping[int, str]) -> sqlite3.Connection:
         except BaseException:
             connection.close()
             raise
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise translate(error, path) from error
     if found < len(migrations):
         connection.close()

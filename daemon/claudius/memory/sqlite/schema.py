@@ -14,6 +14,7 @@ from claudius.errors import StoreTooNew
 from claudius.memory.sqlite.backups import back_up, backups_of, newest_backup
 from claudius.memory.sqlite.connection import APPLICATION_ID, open_writer, private_files, siblings
 from claudius.memory.sqlite.trouble import damaged, forbidden, translate
+from claudius.memory.sqlite.wal import Log, look
 
 _CHECK_AT_MOST_BYTES = 32 << 20
 """A file up to this size is checked at every start; a larger one only after an unclean stop."""
@@ -32,21 +33,24 @@ def load_migrations(directory: Path) -> Mapping[int, str]:
 
 def open_database(path: Path, migrations: Mapping[int, str], backups: Path) -> sqlite3.Connection:
     """Open the database for writing, made or migrated where needed, and trusted. Raises: StoreError, typed."""
+    wal, _ = siblings(path)
     try:
         if not _exists(path):
             create_database(path, migrations)
+        log = look(wal)
         connection = open_writer(path)
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise translate(error, path) from error
     except PermissionError as error:
         raise forbidden(path) from error
     try:
         found = check_identity(connection, path, migrations)
+        _check_log(connection, path, log)
         _check_pages(connection, path)
         if found < len(migrations):
             back_up(path, backups, datetime.now(UTC))
             _migrate(connection, migrations, found)
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         connection.close()
         raise translate(error, path) from error
     except BaseException:
@@ -107,6 +111,16 @@ def _check_pages(connection: sqlite3.Connection, path: Path) -> None:
     size: int = connection.execute("PRAGMA page_size").fetchone()[0]
     if pages * size <= _CHECK_AT_MOST_BYTES or not _stopped_clean(connection):
         check_pages(connection, path)
+
+
+def _check_log(connection: sqlite3.Connection, path: Path, before: Log | None) -> None:
+    if before is None or not before.ends:
+        return
+    _, read, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    after = look(siblings(path)[0])
+    has_gone_on = after is not None and after.header != before.header  # another process began the log anew: it was read
+    if not has_gone_on and (not before.is_readable or before.hides_work(read)):
+        raise damaged(path, "is damaged (its write-ahead log holds work that cannot be read)")
 
 
 def _stopped_clean(connection: sqlite3.Connection) -> bool:

@@ -72,7 +72,10 @@ class Seeing:
         if audience.startswith(private("")):
             self._members[audience] = frozenset({self.canonical(audience.removeprefix(private("")))})
         else:
-            self._members[audience] = self._known(audience)
+            known = self._known(audience)
+            if known is not None and self.speaker and audience == self.audience:
+                known |= {self.speaker}  # who speaks here can see here, whatever the list says
+            self._members[audience] = known
 
     def _known(self, audience: str) -> frozenset[str] | None:
         if self._db.one("audience_revision", audience=audience) is None:

@@ -89,13 +89,9 @@ class SqliteStore:
         if self._opened is None:
             return
         opened, boot = self._opened, self._boot
-        try:
-            if clean and boot:
-                await opened.writer.write(lambda db: db.change("boot_clean", boot=boot))
-        finally:
-            self._opened = None
-            opened.reader.connection.close()
-            await opened.writer.stop()
+        self._opened = None
+        opened.reader.connection.close()
+        await opened.writer.stop((lambda db: db.run("boot_clean", boot=boot)) if clean and boot else None)
 
     # -- hearing -----------------------------------------------------------------------------------------------------
 
@@ -162,6 +158,11 @@ class SqliteStore:
         """Return the committed parts that are not yet sent or dead, in order of turn and part."""
         with self._snapshot() as db:
             return tuple(delivery_of(row) for row in db.all("deliveries", conversation=conversation))
+
+    async def answered(self, key: str) -> tuple[Utterance, ...]:
+        """Return what was said in answer to a perception, part by part; empty while nothing was."""
+        with self._snapshot() as db:
+            return tuple(delivery_of(row).utterance for row in db.all("answered", key=key))
 
     async def attempt(self, key: str) -> None:
         """Mark a part `taken`, durable before its first byte leaves. A part that already is costs no write."""

@@ -17,8 +17,10 @@ _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR", "SQLITE_FORMAT")
 _NEARLY_FULL_BYTES = 1 << 20
 
 
-def translate(error: sqlite3.Error, path: Path) -> StoreError:
+def translate(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> StoreError:
     """Turn an error of SQLite about the database at `path` into ours, one line each."""
+    if isinstance(error, UnicodeDecodeError) or "decode to UTF-8" in str(error):
+        return damaged(path, "is damaged (text that is none)")
     name = getattr(error, "sqlite_errorname", "")
     if name == "SQLITE_FULL" or (name in _WRITE_FAILED and _is_full(path)):
         return StoreFull(f"{path}: no space left to write to; free some, nothing was accepted meanwhile")

@@ -62,15 +62,18 @@ class Writer:
         if self._unwritten:
             await self.write(lambda _: None)
 
-    async def stop(self) -> None:
-        """Commit what is queued, close the database, end the thread."""
-        if self._thread is None:
+    async def stop(self, last: Callable[[Database], object] | None = None) -> None:
+        """Commit what is queued and `last` after it, close the database, end the thread."""
+        if self._thread is None and last is None:
             self._database.connection.close()
             return
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._put(_Job(lambda _: None, future, is_last=True))
-        await future
-        self._thread.join()
+        self._put(_Job(last or (lambda _: None), future, is_last=True))
+        try:
+            await future
+        finally:
+            if self._thread is not None:
+                self._thread.join()
 
     def _put(self, job: _Job) -> None:
         self._loop = asyncio.get_running_loop()

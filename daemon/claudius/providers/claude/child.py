@@ -21,6 +21,36 @@ RSS_LIMIT_BYTES = 1_500_000_000
 """A warm child above this is not used again; Source: leaks in the field, anthropics/claude-code#85639."""
 
 
+class Children:
+    """The children of one transport: closed all at once, one that is just being started too."""
+
+    def __init__(self) -> None:
+        """Have none."""
+        self._alive: set[Child] = set()
+        self._is_closed = False
+
+    async def start(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> Child:
+        """Start one with exactly this environment. Raises: Unavailable."""
+        child = await Child.start(argv, env=env, cwd=cwd)
+        self._alive.add(child)
+        if self._is_closed:
+            child.kill()
+        return child
+
+    async def end(self, child: Child) -> int:
+        """Wait for one's end and reap it; return its exit code."""
+        try:
+            return await child.end()
+        finally:
+            self._alive.discard(child)
+
+    def close(self) -> None:
+        """Kill all, and whatever would still be started."""
+        self._is_closed = True
+        for child in self._alive:
+            child.kill()
+
+
 class Child:
     """A running child. Whoever starts one ends it."""
 

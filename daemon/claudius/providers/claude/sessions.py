@@ -89,7 +89,7 @@ class Sessions(Generic[S]):
         """Put a session back after the reply to `request`; return those that are to be ended."""
         if not request.conversation or not request.keep_session:
             return [session]
-        ended = [self._held.pop(request.conversation)[1]] if request.conversation in self._held else []
+        ended = self.pop(request.conversation)
         self._held[request.conversation] = (Seen.of(request), session)
         while len(self._held) > self._size:
             ended.append(self._held.popitem(last=False)[1][1])
@@ -102,6 +102,10 @@ class Sessions(Generic[S]):
     def drop(self, session: S) -> None:
         """Let go of a held session."""
         self._held = OrderedDict((key, value) for key, value in self._held.items() if value[1] is not session)
+
+    def pop(self, conversation: str) -> list[S]:
+        """Let go of a conversation's session."""
+        return [self._held.pop(conversation)[1]] if conversation in self._held else []
 
     def empty(self) -> list[S]:
         """Let go of all."""

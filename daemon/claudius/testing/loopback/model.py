@@ -16,6 +16,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
@@ -26,66 +27,17 @@ import msgspec
 from aiohttp import web
 
 from claudius.testing.loopback import model_wire as wire
+from claudius.testing.loopback.model_call import Call
 from claudius.testing.loopback.model_faults import FAULTS, SEED, Stream, refusal
+from claudius.testing.loopback.model_rules import BODY_LIMIT, refused
 from claudius.testing.loopback.model_wire import Reply
-from claudius.testing.loopback.prompt_cache import BadCacheControl, Counted, PromptCache
+from claudius.testing.loopback.prompt_cache import BadCacheControl, PromptCache
 
-Answer = str | Reply | Callable[["Call"], "str | Reply"]
+__all__ = ["MODEL", "Answer", "Call", "ModelServer", "Reply", "parse_replies"]
+
+Answer = str | Reply | Callable[[Call], "str | Reply"]
 
 MODEL = "claude-loopback"
-VERSION = "anthropic-version"
-SAMPLING_GONE = "2026-10-21"
-"""The version of the API that takes no sampling parameters any more."""
-BODY_LIMIT = 32 * 1024 * 1024
-"""Bytes of a request; Source: platform.claude.com/docs/en/api/errors (413)."""
-
-
-@dataclass(slots=True)
-class Call:
-    """One request as it was received, and what became of it."""
-
-    method: str
-    path: str
-    headers: dict[str, str]
-    raw: bytes
-    at: float
-    """Seconds of the monotonic clock."""
-    reply: Reply | None = None
-    counted: Counted | None = None
-    borders: tuple[int, ...] = ()
-    """Where the whole stream's events end, in bytes from its start."""
-    finished: bool = False
-    """False while it is answered, and for ever if the client went away."""
-    gone: bool = False
-    """The client went away before the answer's end."""
-
-    @property
-    def body(self) -> dict[str, Any]:
-        """The JSON document; empty where there was none."""
-        return json.loads(self.raw) if self.raw else {}
-
-    @property
-    def system(self) -> str:
-        """The text of the system part."""
-        if "system" in self.body:
-            return _text(self.body["system"])
-        return "\n".join(text for role, text in self.messages if role == "system")
-
-    @property
-    def messages(self) -> list[tuple[str, str]]:
-        """Role and text of each message, oldest first."""
-        return [(message["role"], _text(message["content"])) for message in self.body.get("messages", [])]
-
-    @property
-    def tail(self) -> str:
-        """The text of the last user message."""
-        return next((text for role, text in reversed(self.messages) if role == "user"), "")
-
-
-def _text(content: Any) -> str:
-    if isinstance(content, str):
-        return content
-    return "\n".join(block.get("text", "") for block in content if isinstance(block, dict))
 
 
 @dataclass(slots=True)
@@ -202,8 +154,8 @@ class ModelServer:
         return _reply(self.default, call)
 
     async def _anthropic(self, request: web.Request, call: Call) -> web.StreamResponse:
-        if refused := self._refused(call) or _malformed(call) or self._unfit(call):
-            return refused
+        if no := refused(call, keys=self.keys, thinking=self.thinking):
+            return no
         try:
             call.counted = counted = self.cache.count(call.body)
         except BadCacheControl as error:
@@ -239,27 +191,6 @@ class ModelServer:
         whole = wire.openai_message(reply, usage, body["model"], number)
         return await Stream(request, reply, "openai", events, whole).answer(stream=bool(body.get("stream")))
 
-    def _refused(self, call: Call) -> web.Response | None:
-        headers = {name.lower(): value for name, value in call.headers.items()}
-        key = headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ")
-        if not key or (self.keys is not None and key not in self.keys):
-            return refusal(401, "authentication_error", "invalid x-api-key")
-        if VERSION not in headers:
-            return refusal(400, "invalid_request_error", f"{VERSION}: header is required")
-        if len(call.raw) > BODY_LIMIT:
-            return refusal(413, "request_too_large", "Request exceeds the maximum size")
-        return None
-
-    def _unfit(self, call: Call) -> web.Response | None:
-        body, version = call.body, next(value for name, value in call.headers.items() if name.lower() == VERSION)
-        kind = (body.get("thinking") or {}).get("type")
-        if kind and kind not in self.thinking:
-            message = f'"thinking.type.{kind}" is not supported for this model.'
-            return refusal(400, "invalid_request_error", message)
-        if version >= SAMPLING_GONE and (found := {"temperature", "top_p", "top_k"} & body.keys()):
-            return refusal(400, "invalid_request_error", f"{min(found)}: Extra inputs are not permitted")
-        return None
-
     async def _say(self, request: web.Request) -> web.Response:
         try:
             self._queue.extend(parse_replies(await request.json()))
@@ -292,25 +223,6 @@ def _reply(answer: Answer, call: Call) -> Reply:
     return Reply(text=answer) if isinstance(answer, str) else _reply(answer(call), call)
 
 
-def _malformed(call: Call) -> web.Response | None:
-    """Refuse a body as the real service does; items of role `system` are accepted, as the Claude CLI sends them."""
-    body = call.body
-    if not isinstance(body.get("max_tokens"), int) or not body.get("model") or not body.get("messages"):
-        return refusal(400, "invalid_request_error", "model, max_tokens and messages: Field required")
-    if body["messages"][0]["role"] == "assistant":
-        return refusal(400, "invalid_request_error", 'messages: first message must use the "user" role')
-    parts = [("system", body.get("system") or "-"), *((item["role"], item["content"]) for item in body["messages"])]
-    for role, content in parts:
-        if role not in ("user", "assistant", "system"):
-            return refusal(400, "invalid_request_error", f"messages: unexpected role {role!r}")
-        texts = [content] if isinstance(content, str) else [b["text"] for b in content if b.get("type") == "text"]
-        if not content or not all(text.strip() for text in texts):
-            return refusal(
-                400, "invalid_request_error", "messages: text content blocks must contain non-whitespace text"
-            )
-    return None
-
-
 def parse_replies(found: Any) -> list[Answer]:
     """Read replies as JSON gives them: strings, or objects with the fields of `Reply`. Raises: ValueError."""
     replies = [Reply(text=item) if isinstance(item, str) else msgspec.convert(item, Reply) for item in found]
@@ -331,7 +243,6 @@ async def serve(port: int, replies: Iterable[Answer], default: str, models: Sequ
 def main() -> None:
     """Read the command line and serve."""
     import argparse  # noqa: PLC0415 - only when run alone
-    from contextlib import suppress  # noqa: PLC0415
 
     parser = argparse.ArgumentParser(description="A model server on loopback.")
     parser.add_argument("--port", type=int, default=0)

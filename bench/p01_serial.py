@@ -1,0 +1,83 @@
+"""P1: turns a second of one conversation whose model answers at once: accept, three awaited commits, settle.
+
+Engine and store alone: no control socket, no lanes. 1,000 rows of memory, git off.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import fill
+from command import Bench, alone
+from figures import Beside, Bound, Figure, percentile
+from sides import Side, alternate, peer_python, side
+
+HERE = Path(__file__).resolve().parent
+ROWS = 1000
+COMMITS = 3
+DISK_S = 0.5
+TURNS, QUICK_TURNS = 150, 60
+
+ANCESTOR = Bound(">=", 4.0, 6.0)
+DISK = Bound(">=", 0.2, 0.5)
+
+
+def measure(bench: Bench) -> Iterator[Figure]:
+    """Alternate ours, the disk, and the ancestor where it is given."""
+    turns = QUICK_TURNS if bench.is_quick else TURNS
+    with ExitStack() as stack:
+        root = bench.home("ours")
+        rows = fill.fill(root / "soul", ROWS)
+        ours = stack.enter_context(side(HERE / "ours.py", root))
+        disk = stack.enter_context(side(HERE / "anchors" / "disk.py", bench.home("disk")))
+        ours.ask("begin", root=str(root / "soul"))
+        sides: dict[str, Callable[[], Any]] = {
+            "ours": lambda: ours.ask("turns", count=turns),
+            "disk": lambda: disk.ask("commits", seconds=DISK_S),
+        }
+        ancestor = bench.peer("claudicle", ANCESTOR, lambda path: _begin(bench, stack, path, sides, turns))
+        found = alternate(bench.rounds, sides)
+        ours.ask("end")
+    mine = found["ours"]
+    singles = [ms for one in mine for ms in one["ms"]]
+    cpu_ms = statistics.median(one["cpu_ms"] for one in mine)
+    if not ancestor.reason:
+        ancestor = Beside(
+            name="claudicle",
+            version=ancestor.version,
+            bound=ANCESTOR,
+            samples=[one["per_s"] for one in found["claudicle"]],
+        )
+    yield Figure(
+        id="P1",
+        name="turns/s, one conversation",
+        unit="turns/s",
+        samples=[one["per_s"] for one in mine],
+        singles=singles,
+        beside=(
+            ancestor,
+            Beside(name="disk ÷ 3", bound=DISK, samples=[commits / COMMITS for commits in found["disk"]]),
+        ),
+        note=(
+            f"a turn: p50 {percentile(singles, 0.5):.2f} ms, p99 {percentile(singles, 0.99):.2f} ms, "
+            f"{cpu_ms:.2f} ms of CPU · {rows} rows, {turns} turns a round, each answered once · "
+            "engine and store alone; the psyche is not built yet"
+        ),
+    )
+
+
+def _begin(bench: Bench, stack: ExitStack, path: Path, sides: dict[str, Callable[[], Any]], turns: int) -> Beside:
+    driver: Side = stack.enter_context(
+        side(HERE / "anchors" / "claudicle.py", bench.home("claudicle"), peer_python(path))
+    )
+    version = driver.ask("begin", path=str(path), rows=ROWS)
+    sides["claudicle"] = lambda: driver.ask("turns", count=turns)
+    return Beside(name="claudicle", bound=ANCESTOR, version=version)
+
+
+if __name__ == "__main__":
+    alone(__file__)

@@ -1,0 +1,162 @@
+"""P6: billed-equivalent input tokens a turn over a conversation of 100 turns, and what is still known at its end.
+
+The real client library talks to the loopback model, whose own cache accounting is what is counted; a minute passes
+between two turns. A write counts 1.25 (5 minutes) or 2 (an hour), a read 0.1.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import script
+from anchors.naive import input_tokens, tokens
+from claudius.config import load
+from claudius.home import Home
+from claudius.providers import anthropic_api
+from claudius.testing.loopback.model import ModelServer
+from claudius.testing.loopback.model_call import Call
+from claudius.testing.loopback.prompt_cache import Counted, PromptCache
+from command import Bench, alone
+from figures import Beside, Bound, Figure
+from obedient import ABOUT_ME, Obedient
+from ours import Soul
+from sides import peer_python, side
+
+HERE = Path(__file__).resolve().parent
+TURNS = 100
+FACTS = 20
+PAUSE = timedelta(minutes=1)
+NAIVE = Bound("<=", 0.12, 0.08)
+KNOWN = Bound(">=", -5.0, -2.0)
+ANCESTOR = Bound("<=", 0.7, 0.5)
+WRITE, READ = 1.25, 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A conversation that was had."""
+
+    calls: Sequence[Call]
+    """Every call of the model, summaries included."""
+    turns: Sequence[Call]
+    messages: Sequence[str]
+    replies: Sequence[str]
+    known: float
+    """Of all facts at all turns after they were told: the share that stood in the prompt."""
+
+
+def measure(bench: Bench) -> Iterator[Figure]:
+    """Have the conversation once: nothing here depends on time."""
+    told = asyncio.run(_converse(bench.home("ours")))
+    billed = sum(billed_equivalent(call.counted) for call in told.calls if call.counted) / TURNS
+    tails = [tokens(call.tail) - tokens(message) for call, message in zip(told.turns, told.messages, strict=True)]
+    static = tokens(told.turns[0].system)
+    naive = input_tokens(told.turns[0].system, told.messages, told.replies, round(sum(tails) / TURNS))
+    read = sum(call.counted.read for call in told.calls if call.counted)
+    whole = sum(_all(call.counted) for call in told.calls if call.counted)
+    yield Figure(
+        id="P6",
+        name=f"billed-equivalent tokens a turn, {TURNS} turns",
+        unit="tokens",
+        samples=[billed],
+        beside=(
+            Beside(name="naive", bound=NAIVE, samples=[sum(naive) / TURNS]),
+            bench.peer("claudicle", ANCESTOR, lambda path: _ancestor(bench, path, told)),
+        ),
+        note=(
+            f"static {static}, tail without the message {sum(tails) / TURNS:.0f} a turn (budget 160), "
+            f"{100 * read / whole:.0f} % of the input read from the cache, "
+            f"{len(told.calls) - len(told.turns)} summaries included"
+        ),
+    )
+    yield Figure(
+        id="P6",
+        name=f"{FACTS} planted facts still in the prompt",
+        unit="share",
+        samples=[told.known],
+        beside=(Beside(name="naive", bound=KNOWN, samples=[1.0], compare="points"),),
+        note="a stand-in model that learns and summarises as it is told; half are of the person, half of the talk",
+    )
+
+
+def billed_equivalent(counted: Counted) -> float:
+    """Weigh one call's input tokens by what they cost. Pure."""
+    written = WRITE * counted.write_5m + 2 * counted.write_1h
+    return counted.input_tokens + READ * counted.read + written
+
+
+def _all(counted: Counted) -> int:
+    return counted.input_tokens + counted.read + counted.write_5m + counted.write_1h
+
+
+async def _converse(root: Path) -> Told:
+    now = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
+    minutes, obedient, messages = 0, Obedient(), []
+
+    def clock() -> datetime:
+        return now + minutes * PAUSE
+
+    cache = PromptCache(clock=lambda: clock().timestamp())
+    async with ModelServer(default=obedient, cache=cache) as server:
+        home = Home(root / "soul")
+        home.create()
+        loaded = load(home, {"ANTHROPIC_API_KEY": "bench", "ANTHROPIC_BASE_URL": server.url})
+        soul = Soul(home.root, anthropic_api.build(loaded, home), clock=clock)
+        await soul.open()
+        turns, kept, told = [], 0, 0
+        for number in range(1, TURNS + 1):
+            minutes += 1
+            messages.append(_message(number))
+            before = len(server.asked)
+            await soul.turn(text=messages[-1])
+            turns.append(next(call for call in server.asked[before:] if "## This Turn" in call.tail))
+            known, all_told = _known(turns[-1], number)
+            kept, told = kept + known, told + all_told
+        await soul.close()
+        await soul.mind.provider.aclose()
+        return Told(server.asked, turns, messages, obedient.replies, kept / told)
+
+
+def _fact(number: int) -> str:
+    """Return the code that stands for a turn's fact: one every third turn, until all are told. Pure."""
+    return f"{7919 * number % 100_000:05d}" if number % 3 == 1 and number <= 3 * FACTS else ""
+
+
+def _message(number: int) -> str:
+    said, fact = script.message(number), _fact(number)
+    if not fact:
+        return said
+    words = f"{ABOUT_ME}my locker's code is {fact}." if number % 2 else f"We settled on hinge {fact}."
+    return f"{said[: script.MESSAGE_CHARS - len(words) - 1].rpartition(' ')[0]}. {words}"
+
+
+def _known(call: Call, number: int) -> tuple[int, int]:
+    """Count the facts of earlier turns that stand in a prompt, and all of them."""
+    seen = "\n".join(text for _, text in call.messages)
+    facts = [fact for earlier in range(1, number) if (fact := _fact(earlier))]
+    return sum(fact in seen for fact in facts), len(facts)
+
+
+def _ancestor(bench: Bench, path: Path, told: Told) -> Beside:
+    """Weigh the ancestor's resumed transcript: each prompt and reply is appended, and what is appended is cached."""
+    with ExitStack() as stack:
+        driver = stack.enter_context(
+            side(HERE / "anchors" / "claudicle.py", bench.home("claudicle"), peer_python(path))
+        )
+        version = driver.ask("begin", path=str(path), rows=0)
+        prompts = driver.ask("prompts", messages=list(told.messages))
+    billed, transcript, new = 0.0, 0.0, 0.0
+    for prompt, reply in zip(prompts, told.replies, strict=True):
+        new += prompt / 4
+        billed += READ * transcript + WRITE * new
+        transcript, new = transcript + new, len(reply) / 4
+    return Beside(name="claudicle", version=version, bound=ANCESTOR, samples=[billed / len(prompts)])
+
+
+if __name__ == "__main__":
+    alone(__file__)

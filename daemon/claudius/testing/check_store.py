@@ -1,0 +1,27 @@
+"""The contract of every store, ours or a stranger's, as numbered cases.
+
+    @pytest.mark.parametrize("case", CASES, ids=str)
+    async def test_my_store_keeps_the_contract(case, tmp_path):
+        await check_store(case, lambda: MyStore(tmp_path / "kept"))
+
+The factory gives an unopened store; each case opens, closes and reopens what it needs, all on the one place that the
+factory names, which is new for each case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from claudius.memory.store import Store
+from claudius.testing.store_contract import audiences, hearing, owning, recalling, speaking, thinking
+from claudius.testing.store_contract.ground import CASES, Case, Ground
+
+__all__ = ["CASES", "ROOMS", "Case", "check_store"]
+
+ROOMS = (hearing, speaking, thinking, recalling, audiences, owning)
+"""Where the cases stand; importing them fills `CASES`."""
+
+
+async def check_store(case: Case, make: Callable[[], Store]) -> None:
+    """Hold a store to one rule. Raises: AssertionError if it breaks it."""
+    await case.run(Ground(make))

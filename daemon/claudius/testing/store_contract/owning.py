@@ -1,0 +1,78 @@
+"""The owner's hand, and what git is told."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from claudius.intent import StateChange
+from claudius.memory.documents import Document, KeptFile
+from claudius.perception import SELF, private
+from claudius.testing.store_contract.ground import ANA, BEN, NOW, Ground, awake, case, exchange, heard
+
+
+@case("M90", "a portrait written by hand is the next version; the same words make none")
+async def _(ground: Ground) -> None:
+    audience = private(ANA)
+    async with awake(ground) as store:
+        assert await store.set_model(ANA, audience, "one", "first", "owner", NOW) == 1
+        assert await store.set_model(ANA, audience, "two", "second", "owner", NOW) == 2
+        assert await store.set_model(ANA, audience, "two", "again", "owner", NOW) == 2
+        assert await store.set_model(ANA, audience, "one", "back", "revert", NOW) == 3
+        assert await store.document(Document(ANA, audience)) == "one"
+        assert await store.document(Document(BEN, audience)) is None
+
+
+@case("M91", "git is told of every version, oldest first, with the whole text after it")
+async def _(ground: Ground) -> None:
+    audience = private(ANA)
+    async with awake(ground) as store:
+        await store.set_model(ANA, audience, "one", "first", "owner", NOW)
+        await store.set_state("currentTopic", "bridges", SELF, NOW)
+        await store.set_model(ANA, audience, "two", "second", "owner", NOW + timedelta(days=1))
+        found = await store.unarchived(10)
+        assert [one.document for one in found] == [Document(ANA, audience), Document(), Document(ANA, audience)]
+        assert [(one.version, one.note) for one in found if one.document.person] == [(1, "first"), (2, "second")]
+        assert [one.markdown for one in found if one.document.person] == ["one", "two"]
+        assert "bridges" in found[1].markdown
+        assert [one.author for one in found] == ["owner"] * 3
+        assert len({one.id for one in found}) == 3
+        assert len(await store.unarchived(2)) == 2
+
+
+@case("M92", "what git holds is not told again; what it lost is")
+async def _(ground: Ground) -> None:
+    file = KeptFile(document=Document(ANA, private(ANA)), path="users/a/b.md", sha256="0" * 64)
+    async with awake(ground) as store:
+        await store.set_model(ANA, private(ANA), "one", "first", "owner", NOW)
+        await store.set_model(ANA, private(ANA), "two", "second", "owner", NOW)
+        first, second = await store.unarchived(10)
+        await store.archived({first.id: "c1"}, (file,))
+        assert [one.id for one in await store.unarchived(10)] == [second.id]
+        assert list(await store.archive_files()) == [file]
+        assert list(await store.archive_files([ANA])) == [file]
+        assert list(await store.archive_files([BEN, ""])) == []
+        await store.archive_anew()
+        assert [one.id for one in await store.unarchived(10)] == [first.id, second.id]
+        assert list(await store.archive_files()) == []
+
+
+@case("M93", "a turn's changes are told with the turn and its note")
+async def _(ground: Ground) -> None:
+    async with awake(ground) as store:
+        change = StateChange(key="currentTopic", value="rust", audience=SELF)
+        intent = await exchange(store, heard(), state=(change,))
+        (found,) = await store.unarchived(10)
+        assert (found.turn, found.author, found.document, found.name) == (intent.turn, "turn", Document(), "")
+        assert "rust" in found.markdown
+
+
+@case("M94", "the soul's state as a document is the state after that very change")
+async def _(ground: Ground) -> None:
+    async with awake(ground) as store:
+        for value in ("one", "two"):
+            await store.set_state("currentTopic", value, SELF, NOW)
+        first, second = await store.unarchived(10)
+        assert "one" in first.markdown
+        assert "two" not in first.markdown
+        assert "two" in second.markdown
+        assert await store.document(Document()) == second.markdown

@@ -1,0 +1,211 @@
+"""Thinking: a turn is committed whole or not at all, and the next one recalls exactly that."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+from claudius.errors import StaleTurn
+from claudius.intent import Intent, ModelVersion, StateChange
+from claudius.memory.store import Store
+from claudius.perception import SELF, Kind, Origin, private
+from claudius.recollection import Entry, EntryType, ProcessState, Shown
+from claudius.testing.store_contract.ground import (
+    ANA,
+    BEN,
+    DM,
+    LIMITS,
+    NOW,
+    Ground,
+    awake,
+    call,
+    case,
+    exchange,
+    heard,
+    recalled,
+    taken,
+    thought,
+    turn,
+)
+
+
+@case("M40", "a new conversation has no past, no version, and an empty portrait of its speaker")
+async def _(ground: Ground) -> None:
+    async with awake(ground) as store:
+        found = await recalled(store, heard())
+    assert (found.version, found.turns, found.past, found.summary, found.left_out) == (0, 0, (), None, None)
+    assert (found.conversation, found.audience, found.state, found.others) == (DM, private(ANA), (), ())
+    assert found.speaker is not None
+    assert (found.speaker.person, found.speaker.name, found.speaker.turns_here) == (ANA, "Ana", 0)
+    assert [(m.person, m.audience, m.version, m.markdown) for m in found.speaker.models] == [(ANA, private(ANA), 0, "")]
+
+
+@case("M41", "the next turn recalls what the last one kept, entry by entry")
+async def _(ground: Ground) -> None:
+    async with awake(ground) as store:
+        first = await exchange(store, heard(n=1), "Hi.")
+    async with awake(ground, "boot-2") as store:
+        found = await recalled(store, heard(n=2))
+    assert (found.version, found.turns) == (1, 1)
+    assert [(past.turn, past.nonce, past.number) for past in found.past] == [(first.turn, "nonce", 1)]
+    assert found.past[0].entries == first.entries
+    assert found.speaker is not None
+    assert found.speaker.turns_here == 1
+
+
+@case("M42", "entries keep metadata, verb, name and every character")
+async def _(ground: Ground) -> None:
+    kept = (
+        Entry(entry_type=EntryType.EVENT, content="\0\u202e\n", at=NOW, person=BEN, name="B\u0301", position="7"),
+        Entry(entry_type=EntryType.MENTAL_QUERY, content="?", at=NOW, metadata={"query": "x", "result": True}),
+    )
+    async with awake(ground) as store:
+        await exchange(store, heard(n=1), entries=kept)
+        found = await recalled(store, heard(n=2))
+    assert found.past[0].entries == kept
+
+
+@case("M43", "a second commit of a turn changes nothing and succeeds")
+async def _(ground: Ground) -> None:
+    async with awake(ground) as store:
+        intent = await turn(store, heard(n=1), "Hi.")
+        await store.commit(intent)
+        await store.settle(intent.utterances[0].key, "r", NOW)
+        await store.commit(intent)
+        assert await store.deliveries(DM) == ()
+        found = await recalled(store, heard(n=2))
+        assert (found.version, found.turns, len(found.past)) == (1, 1, 1)
+
+
+@case("M44", "a turn whose conversation moved is refused, and nothing of it is kept")
+async def _(ground: Ground) -> None:
+    async with awake(ground) as store:
+        recollection = await recalled(store, heard(n=2))
+        await exchange(store, heard(n=1), "Sooner.")
+        changes = {
+            "state": (StateChange(key="currentTopic", value="lost", audience=SELF),),
+            "model": ModelVersion(person=ANA, audience=private(ANA), version=1, markdown="lost", note="lost"),
+        }
+        assert await _is_refused(store, thought(recollection, "Stale.", **changes))
+        found = await recalled(store, heard(n=2))
+        assert (found.turns, found.state, found.speaker and found.speaker.models[0].version) == (1, (), 0)
+        assert found.perception.position == heard(n=2).position
+
+
+@case("M45", "one refused turn does not refuse the turns committed beside it")
+async def _(ground: Ground) -> None:
+    async with awake(ground) as store:
+        stale = await recalled(store, heard(n=1))
+        await exchange(store, heard(n=0), "Sooner.")
+        others = [await recalled(store, heard(at=f"slack:T1:D-{n}:")) for n in range(20)]
+        commits = [store.commit(thought(one, "Hi.")) for one in (stale, *others)]
+        ended = await asyncio.gather(*commits, return_exceptions=True)
+    assert isinstance(ended[0], StaleTurn)
+    assert ended[1:] == [None] * 20
+
+
+@case("M46", "fifty conversations at once keep their own turns")
+async def _(ground: Ground) -> None:
+    async with awake(ground) as store:
+
+        async def talk(n: int) -> int:
+            for i in range(3):
+                await exchange(store, heard(f"{n}/{i}", n=i, at=f"slack:T1:D-{n}:"), f"{n}-{i}")
+            found = await recalled(store, heard(n=9, at=f"slack:T1:D-{n}:"))
+            texts = [entry.content for past in found.past for entry in past.entries]
+            return sum(text.startswith((f"{n}/", f"{n}-", f"Of {n}/")) for text in texts)
+
+        assert await asyncio.gather(*map(talk, range(50))) == [9] * 50
+
+
+@case("M47", "the mental process is written back with the turn")
+async def _(ground: Ground) -> None:
+    state = ProcessState(
+        process="frustrated",
+        previous_process="main_process",
+        params={"cause": "tone", "n": [1, 2]},
+        process_memory={"seen": True},
+        invocation_count=3,
+        entered_at=NOW,
+    )
+    async with awake(ground) as store:
+        await exchange(store, heard(n=1), next_process=state)
+        assert (await recalled(store, heard(n=2))).process == state
+
+
+@case("M53", "a shown portrait comes back with the text of its version, a pointer with none")
+async def _(ground: Ground) -> None:
+    async with awake(ground) as store:
+        audience = private(ANA)
+        for version in (1, 2):
+            model = ModelVersion(person=ANA, audience=audience, version=version, markdown=f"v{version}", note="n")
+            await exchange(store, heard(n=version), model=model)
+        shown = (
+            Shown(person=ANA, audience=audience, version=1, writable=True),
+            Shown(person=ANA, audience=audience, version=2, writable=True, pointer=True),
+            Shown(person=ANA, audience=audience, version=0, writable=True),
+        )
+        await exchange(store, heard(n=3), shown=shown)
+        found = await recalled(store, heard(n=4))
+    assert [(s.version, s.pointer, s.text) for s in found.past[2].shown] == [
+        (1, False, "v1"),
+        (2, True, ""),
+        (0, False, ""),
+    ]
+    assert found.speaker is not None
+    assert [(m.version, m.markdown) for m in found.speaker.models] == [(2, "v2")]
+
+
+@case("M54", "a portrait's version that is not the next is refused with its whole turn")
+async def _(ground: Ground) -> None:
+    async with awake(ground) as store:
+        recollection = await recalled(store, heard())
+        await store.set_model(ANA, private(ANA), "by hand", "note", "owner", NOW)
+        model = ModelVersion(person=ANA, audience=private(ANA), version=1, markdown="lost", note="n")
+        assert await _is_refused(store, thought(recollection, "Hi.", model=model))
+        found = await recalled(store, heard())
+        assert found.speaker is not None
+        assert found.speaker.models[0].markdown == "by hand"
+
+
+@case("M57", "a burst is answered by one turn, and none of it is taken again")
+async def _(ground: Ground) -> None:
+    async with awake(ground) as store:
+        for n in (1, 2, 3):
+            await store.accept((heard(n=n),), NOW)
+        recollection = await recalled(store, heard(n=1))
+        intent = thought(recollection, "All three.", answers=tuple(heard(n=n).key for n in (1, 2, 3)))
+        await store.commit(intent)
+        assert await store.oldest(DM) is None
+        await store.settle(intent.utterances[0].key, "r", NOW)
+    store = ground.make()
+    assert (await store.start("boot-2", NOW)).conversations == ()
+    await store.close(clean=True)
+
+
+@case("M58", "what nobody said has no speaker")
+async def _(ground: Ground) -> None:
+    async with awake(ground) as store:
+        tick = heard("", kind=Kind.TICK, origin=Origin.INTERNAL, person="", name="", owes=False, audience=private(ANA))
+        found = await recalled(store, tick)
+        assert found.speaker is None
+        await store.commit(thought(found, entries=()))
+
+
+@case("M59", "dollars are counted once a call, from their instant on; a call without a price costs nothing")
+async def _(ground: Ground) -> None:
+    async with awake(ground) as store:
+        pending = await taken(store, heard(n=1))
+        store.keep_call(pending.turn, call(0, cost_usd=0.25))
+        found = await store.recall(pending, nonce="nonce", now=NOW, limits=LIMITS)
+        await store.commit(thought(found, "Hi.", calls=(call(0, cost_usd=0.25), call(1, cost_usd=0.5), call(2))))
+        assert await store.spent_since(NOW - timedelta(minutes=1)) == 0.75
+        assert await store.spent_since(NOW + timedelta(days=1)) == 0.0
+
+
+async def _is_refused(store: Store, intent: Intent) -> bool:
+    try:
+        await store.commit(intent)
+    except StaleTurn:
+        return True
+    return False

@@ -1,0 +1,100 @@
+"""Ground of the archive's tests: a store, its archive, and git as the home's owner would use it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from claudius.home import Home
+from claudius.memory.archive import Archive, Round
+from claudius.memory.documents import Document
+from claudius.memory.sqlite import SqliteStore
+from claudius.perception import private
+from claudius.testing.store_contract.ground import ANA, NOW
+
+
+@dataclass(slots=True)
+class Kept:
+    """One home with a store and an archive."""
+
+    home: Home
+    store: SqliteStore
+    archive: Archive
+
+    @classmethod
+    async def begin(cls, home: Home) -> Kept:
+        """Open a store and an archive in a home."""
+        store = SqliteStore(home.database)
+        await store.open()
+        return cls(home, store, cls.archive_of(home, store))
+
+    @staticmethod
+    def archive_of(home: Home, store: SqliteStore) -> Archive:
+        """Make an archive as a fresh process would."""
+        return Archive(store, home.memory, home.backups, clock=lambda: datetime.now(UTC))
+
+    async def again(self) -> None:
+        """Go on as a fresh process's archive."""
+        await self.archive.close()
+        self.archive = self.archive_of(self.home, self.store)
+
+    async def end(self) -> None:
+        """Close both."""
+        await self.archive.close()
+        await self.store.close(clean=False)
+
+    async def learn(self, text: str, note: str = "note", person: str = ANA) -> None:
+        """Write one version of a person's private portrait."""
+        await self.store.set_model(person, private(person), text, note, "owner", NOW)
+
+    async def round(self) -> Round:
+        """Archive, looking at every file."""
+        self.archive._next_look_s = 0.0
+        return await self.archive.round()
+
+    async def settle(self) -> None:
+        """Archive until nothing is left."""
+        while (await self.round()).committed:
+            pass
+
+    def git(self, *args: str) -> str:
+        """Run git in the memory directory."""
+        ran = subprocess.run(["git", "-C", str(self.home.memory), *args], capture_output=True, text=True, check=True)
+        return ran.stdout
+
+    def subjects(self) -> list[str]:
+        """Return the subjects of all commits, oldest first."""
+        return self.git("log", "--reverse", "--format=%s").splitlines()
+
+    def file(self, person: str = ANA) -> Path:
+        """Return the one file of a person's portrait."""
+        found = [
+            path for path in self.home.memory.glob("users/*/*.md") if person.rpartition(":")[2].lower() in str(path)
+        ]
+        assert len(found) == 1, found
+        return found[0]
+
+    def by_hand(self, path: Path, content: str | bytes, *, age_s: float = 60.0) -> None:
+        """Write a file as a person with an editor did, some seconds ago."""
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        then = time.time() - age_s
+        os.utime(path, (then, then))
+
+    async def is_whole(self) -> None:
+        """Hold O8: newest version = file = blob at HEAD, byte for byte; the repository is sound; nothing looks changed."""
+        for file in await self.store.archive_files():
+            text = await self.store.document(file.document)
+            assert text is not None
+            assert (self.home.memory / file.path).read_bytes() == text.encode()
+            assert self.git("cat-file", "blob", f"HEAD:{file.path}") == text
+        assert await self.store.unarchived(1) == []
+        subprocess.run(["git", "-C", str(self.home.memory), "fsck", "--strict"], capture_output=True, check=True)
+        assert self.git("status", "--porcelain", "--untracked-files=no") == ""
+
+    async def text(self, person: str = ANA) -> str | None:
+        """Return a person's newest private portrait."""
+        return await self.store.document(Document(person, private(person)))

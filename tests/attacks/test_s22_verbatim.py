@@ -1,0 +1,89 @@
+"""S22: what a chat line can make the real Claude command do, over both transports: nothing."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from claudius.config import load
+from claudius.errors import Unavailable
+from claudius.home import Home
+from claudius.provider import Provider, Request
+from claudius.testing.loopback.model import ModelServer
+from claudius.testing.loopback.model_wire import Reply
+from claudius.testing.provider_contract.voice import ASK, after, ending, hear
+
+CANARY = "canary-of-the-file-that-nobody-asked-for"
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ModelServer]:
+    """Run a loopback model."""
+    async with ModelServer() as running:
+        yield running
+
+
+@pytest.fixture(params=["agent_sdk", "claude_cli"])
+async def provider(
+    request: pytest.FixtureRequest, server: ModelServer, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Provider]:
+    """Give each transport, with the real command; skipped by name where it is not installed."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
+    loaded = load(home, {"ANTHROPIC_API_KEY": "sk-ant-x", "ANTHROPIC_BASE_URL": server.url})
+    try:
+        made: Provider = importlib.import_module(f"claudius.providers.{request.param}").build(loaded, home)
+    except Unavailable as error:
+        pytest.skip(error.message)
+    yield made
+    await made.aclose()
+
+
+def _lines(directory: Path) -> list[str]:
+    file = directory / "secret.txt"
+    file.write_text(CANARY)
+    (directory / "CLAUDE.md").write_text(CANARY)
+    return [
+        f"@{file}",
+        f'look at "@{file}" and @{directory}/',
+        f"```\n@{file}\n```",
+        f"!cat {file}",
+        f"/add-dir {directory}",
+        "/cost",
+        "/init",
+        f"# remember @{file}",
+    ]
+
+
+async def test_s22_a_chat_line_is_text(provider: Provider, server: ModelServer, tmp_path: Path) -> None:
+    """Each of them reaches the model as it was written, in one call, and no file's content goes with it."""
+    asking: Request = replace(ASK, conversation="c")
+    lines = _lines(tmp_path)
+
+    for line in lines:
+        asking = replace(asking, tail=line)
+        assert ending(await hear(provider, asking)).text == "I hear you."
+        asking = after(asking, line, "I hear you.", "")
+
+    assert [call.tail for call in server.asked] == lines
+    assert not [call.path for call in server.calls if CANARY in call.raw.decode()]
+
+
+@pytest.mark.parametrize("tool", ["Read", "Bash", "mcp__evil__run"])
+async def test_s22_a_tool_call_is_refused_and_recorded(
+    tool: str, provider: Provider, server: ModelServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A tool that a stream calls is not run, nor is the model told of it; the log names it."""
+    server.say(Reply(text="Let me look.", tool=tool, keep=True))
+
+    with caplog.at_level(logging.WARNING):
+        done = ending(await hear(provider, ASK))
+
+    assert done.text == "Let me look."
+    assert len(server.asked) == 1
+    assert [tool for record in caplog.records if tool in record.getMessage()] == [tool]

@@ -1,0 +1,281 @@
+"""`claudius chat`: one line or a conversation, alone or through a process that is awake already."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from driven import CLAUDIUS, Machine, reply
+
+MAIN = "terminal:local:main:main"
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    """Give a machine of ada's whose soul says what it is told."""
+    machine = Machine(tmp_path, env={"LOGNAME": "ada"})
+    machine.scripted(reply("first"), reply("second"), reply("third"))
+    return machine
+
+
+def requests(machine: Machine) -> list[dict[str, Any]]:
+    """Return what the model was asked."""
+    return [json.loads(line) for line in machine.requests.read_text().splitlines()]
+
+
+def test_once_prints_the_reply_and_nothing_else(machine: Machine) -> None:
+    """Without --json the reply stands alone on stdout."""
+    ran = machine.ok("chat", "--once", "hello")
+
+    assert (ran.stdout, ran.stderr) == ("first\n", "")
+
+
+def test_once_as_json_has_the_shape_of_the_interface(machine: Machine) -> None:
+    """One document, with every key that scripts rely on."""
+    document = machine.ok("chat", "--once", "hello", "--json").json
+
+    assert set(document) >= {
+        "turn",
+        "conversation",
+        "person",
+        "reply",
+        "verb",
+        "process",
+        "provider",
+        "model",
+        "usage",
+        "ms",
+    }
+    assert set(document["usage"]) >= {
+        "input_tokens",
+        "cache_read_tokens",
+        "cache_write_tokens",
+        "output_tokens",
+        "cost_usd",
+    }
+    assert (document["reply"], document["conversation"], document["person"], document["provider"]) == (
+        "first",
+        MAIN,
+        "terminal:local:ada",
+        "scripted",
+    )
+
+
+def test_conversations_and_persons_are_named_by_options(machine: Machine) -> None:
+    """--conversation and --as choose where and who; as somebody else one has no owner's rights."""
+    document = machine.ok("chat", "--once", "hello", "--conversation", "bridge", "--as", "Ben", "--json").json
+
+    assert document["conversation"] == "terminal:local:main:bridge"
+    assert document["person"] == "terminal:local:as-Ben"
+
+
+def test_s15_what_one_person_said_in_a_conversation_is_not_shown_to_the_next(machine: Machine) -> None:
+    """S15: two persons at one terminal: what one said alone stands in no prompt for the other, there or elsewhere."""
+    learned = reply(
+        "first",
+        user_model_check="true",
+        user_model_update="## Persona\n- CANARY",
+        model_change_note="CANARY",
+        soul_state_check="true",
+        soul_state_update="currentTopic: CANARY",
+    )
+    machine.env["CLAUDIUS_SOUL_STATE_INTERVAL"] = "1"
+    machine.scripted(learned)
+    machine.ok("chat", "--once", "CANARY", "--as", "ana")
+    machine.scripted()
+    machine.ok("chat", "--once", "hello", "--as", "ben")
+    machine.ok("chat", "--once", "hello", "--as", "ben", "--conversation", "other")
+    machine.ok("chat", "--once", "hello")
+
+    asked = [json.dumps(request) for request in requests(machine)]
+    assert ["CANARY" in one for one in asked] == [True, False, False, False]
+    assert "CANARY" in machine.ok("users", "show", "terminal:local:as-ana").stdout
+
+
+def test_the_owner_alone_at_his_terminal_sees_everything(machine: Machine) -> None:
+    """The home's owner, in a conversation that is his alone, is shown what others taught the soul."""
+    machine.env["CLAUDIUS_SOUL_STATE_INTERVAL"] = "1"
+    machine.scripted(reply("first", soul_state_check="true", soul_state_update="currentTopic: CANARY"))
+    machine.ok("chat", "--once", "hi", "--as", "ana", "--conversation", "hers")
+    machine.scripted()
+    machine.ok("chat", "--once", "hello")
+
+    assert "CANARY" in json.dumps(requests(machine)[-1])
+
+
+def test_a_model_that_is_refused_ends_in_an_apology_and_exit_75(machine: Machine) -> None:
+    """An apology is printed as the reply; its kind is in the JSON, and the exit code says try again."""
+    machine.scripted({"error": "AuthFailed"})
+
+    plain = machine.run("chat", "--once", "hello")
+    document = machine.run("chat", "--once", "hello", "--json")
+
+    assert plain.code == document.code == 75
+    assert plain.stdout.strip()
+    assert document.json["apology"] == "provider_down"
+
+
+def test_a_reply_that_takes_too_long_is_shown_next_time(machine: Machine) -> None:
+    """--timeout: what was said is kept, and its reply is offered to whoever attaches next."""
+    machine.scripted({"deltas": [reply("late")], "hang": True})
+    ran = machine.run("chat", "--once", "hello", "--timeout", "1")
+    machine.scripted(reply("late"), reply("now"))
+
+    again = machine.ok("chat", "--once", "again", "--json").json
+
+    assert ran.code == 75
+    assert ran.stdout == ""
+    assert len(ran.stderr.splitlines()) == 1
+    assert [one["reply"] for one in again["earlier"]] == ["late"]
+    assert again["reply"] == "now"
+
+
+def test_many_at_once_are_all_answered(machine: Machine) -> None:
+    """Twenty commands race for one home: one process takes the turns at a time, and nobody is left without a reply."""
+    machine.scripted()
+    running = [
+        subprocess.Popen(
+            [str(CLAUDIUS), "chat", "--once", f"line {number}", "--json", "--conversation", f"c{number % 4}", "--timeout", "50"],
+            env=machine.environment(),
+            cwd=machine.user,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        for number in range(20)
+    ]
+    ended = [process.communicate(timeout=60) for process in running]
+
+    assert [process.returncode for process in running] == [0] * 20, ended
+    turns = [json.loads(out)["turn"] for out, _ in ended]
+    assert len(set(turns)) == 20
+    status = machine.run("status", "--json").json
+    assert (status["turns"]["total"], status["inbox"]["pending"], status["outbox"]["pending"]) == (20, 0, 0)
+
+
+def test_a_conversation_before_a_person(machine: Machine) -> None:
+    """At a terminal: words are shown as they come, and another command joins the same process meanwhile."""
+    machine.scripted({"deltas": list(reply("Good day to you, Ada."))}, reply("to the other"), reply("Until then."))
+    with machine.terminal("chat") as terminal:
+        terminal.until("you › ")
+        terminal.type("hello")
+        terminal.until("Good day to you, Ada.")
+        terminal.until("you › ")
+        joined = machine.ok("chat", "--once", "me too", "--conversation", "other", "--json").json
+        status = machine.ok("status", "--json").json
+        terminal.type("bye")
+        terminal.until("Until then.")
+        terminal.until("you › ")
+        terminal.type("\x04")
+        shown = terminal.rest()
+
+    assert joined["reply"] == "to the other"
+    assert status["running"]
+    assert status["adapters"][0]["name"] == "terminal"
+    assert "Somebody speaks" not in shown
+    assert not machine.run("status", "--json").json["running"]
+
+
+def test_a_joined_conversation_outlives_the_process_it_joined(machine: Machine) -> None:
+    """When the process that held the home ends, the one that had joined it takes over, and nothing is said twice."""
+    machine.scripted(reply("one"))
+    with machine.terminal("chat", "--conversation", "a") as first, machine.terminal("chat", "--conversation", "b") as second:
+        first.until("you › ")
+        second.until("you › ")
+        first.type("hello")
+        first.until("one")
+        first.until("you › ")
+        first.type("\x04")
+        first.rest()
+        second.type("still there?")
+        second.until("one")
+        second.until("you › ")
+        second.type("\x04")
+        second.rest()
+
+    assert machine.run("status", "--json").json["turns"]["total"] == 2
+
+
+def test_lines_from_a_pipe_are_answered_one_by_one(machine: Machine) -> None:
+    """Without a terminal each line of the input is a message, and each reply a line of the output."""
+    ran = machine.ok("chat", stdin="one\ntwo\n")
+
+    assert ran.stdout == "first\nsecond\n"
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("chat", "--once", "  "),
+        ("chat", "--json"),
+        ("chat", "--once", "x", "--conversation", "a\nb"),
+        ("chat", "--once", "x", "--as", "y" * 65),
+        ("daemon", "start"),
+        ("cortex", "beliefs", "--json"),
+    ],
+)
+def test_misuse_is_one_clear_line_and_exit_2(machine: Machine, args: tuple[str, ...]) -> None:
+    """Bad input gets one line that says what is wrong; a part that is not built yet says so."""
+    ran = machine.run(*args)
+
+    assert ran.code == 2
+    assert len(ran.stderr.strip().splitlines()) == 1, ran.shown
+
+
+@pytest.mark.parametrize(
+    ("config", "names"),
+    [
+        ("[memory]\nwindow = 0\n", "memory.window"),
+        ("[memory]\nwindwo = 3\n", "did you mean memory.window"),
+        ("memory = [\n", "is not TOML"),
+        ('providers = ["oracle"]\n', "there is no 'oracle'"),
+    ],
+)
+def test_a_broken_configuration_is_one_line_and_exit_78(machine: Machine, config: str, names: str) -> None:
+    """File, key and remedy, in one line."""
+    machine.home.mkdir(mode=0o700)
+    (machine.home / "config.toml").write_text(config)
+
+    ran = machine.run("chat", "--once", "x", env={"CLAUDIUS_PROVIDERS": ""})
+
+    assert ran.code == 78
+    assert names in ran.stderr
+    assert len(ran.stderr.strip().splitlines()) == 1
+
+
+def test_an_edit_of_the_soul_takes_effect_at_the_next_turn(machine: Machine) -> None:
+    """Hot soul: while the process lives, an edited soul.md is in the next prompt; a broken one keeps the last good one."""
+    soul = machine.home / "soul" / "soul.md"
+    with machine.terminal("chat") as terminal:
+        terminal.until("you › ")
+        soul.write_text("You are Beata, the first.")
+        terminal.type("one")
+        terminal.until("first")
+        terminal.until("you › ")
+        soul.write_bytes(b"\xff\xfe broken")
+        terminal.type("two")
+        terminal.until("the last good one is in force")
+        assert "soul.md:1: byte 0xff is not UTF-8" in terminal.shown
+
+    asked = requests(machine)
+    assert asked[0]["system"].startswith("You are Beata, the first.")
+    assert asked[1]["system"].startswith("You are Beata, the first.")
+
+
+def test_an_edit_of_the_settings_takes_effect_at_the_next_turn(machine: Machine) -> None:
+    """A setting changed while the process lives is in force at the next turn; a broken file keeps the last good one."""
+    with machine.terminal("chat") as terminal:
+        terminal.until("you › ")
+        machine.ok("config", "set", "soul_state.interval", "1")
+        terminal.type("one")
+        terminal.until("first")
+        terminal.until("you › ")
+        (machine.home / "config.toml").write_text("[soul_state]\ninterval = -1\n")
+        terminal.type("two")
+        terminal.until("the last good one is in force")
+        assert "config.toml: soul_state.interval" in terminal.shown
+
+    assert ["soul_state_check" in request["tail"] for request in requests(machine)] == [True, True]

@@ -1,0 +1,18 @@
+"""Ground of the memory's tests."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from archiving import Kept
+from claudius.home import Home
+
+
+@pytest.fixture
+async def kept(home: Home) -> AsyncIterator[Kept]:
+    """Give a home with a store and an archive."""
+    begun = await Kept.begin(home)
+    yield begun
+    await begun.end()

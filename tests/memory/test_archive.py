@@ -1,0 +1,261 @@
+"""The archive: every version in git with its note, as files that a person may edit."""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+from datetime import timedelta
+
+import pytest
+
+from archiving import Kept
+from claudius.memory.archive import worker
+from claudius.perception import SELF, private
+from claudius.testing.store_contract.ground import ANA, BEN, NOW, exchange, heard
+
+
+async def test_every_version_is_a_commit_with_its_note(kept: Kept) -> None:
+    """One commit a version, oldest first, the note as its message, at the version's instant; then nothing is left."""
+    for n in range(3):
+        await kept.learn(f"# Ana {n}\n", f"note {n}")
+    await kept.store.set_state("currentTopic", "bridges", SELF, NOW + timedelta(days=1))
+
+    done = await kept.round()
+
+    assert done.committed == 4
+    assert kept.subjects() == ["note 0", "note 1", "note 2", "soul state: currentTopic, by the owner"]
+    assert (
+        kept.git("log", "-1", "--format=%aI %cn <%ce>").strip()
+        == "2026-01-06T12:00:00+00:00 Claudius <claudius@localhost>"
+    )
+    assert kept.file().read_text() == "# Ana 2\n"
+    assert "bridges" in (kept.home.memory / "soul_state.md").read_text()
+    assert (await kept.round()).committed == 0
+    await kept.is_whole()
+
+
+async def test_a_turns_version_is_the_souls_own_an_edit_is_the_owners(kept: Kept) -> None:
+    """The author of a commit is who wrote the version."""
+    await kept.store.start("boot", NOW)
+    from claudius.intent import ModelVersion  # noqa: PLC0415 - this test alone
+
+    model = ModelVersion(person=ANA, audience=private(ANA), version=1, markdown="# Ana\n", note="met")
+    intent = await exchange(kept.store, heard(), model=model)
+    await kept.learn("# Ana, mended\n", "mended")
+
+    await kept.settle()
+
+    assert kept.git("log", "--reverse", "--format=%an").splitlines() == ["Claudius", "owner"]
+    assert intent.turn in kept.git("log", "--reverse", "--format=%b")
+
+
+async def test_each_commit_holds_the_text_of_its_version(kept: Kept) -> None:
+    """History can be read back: version n stands in the commit with its note."""
+    for n in range(1, 4):
+        await kept.learn(f"text {n}\n", f"note {n}")
+    await kept.settle()
+    path = kept.file().relative_to(kept.home.memory)
+
+    found = [kept.git("show", f"HEAD~{3 - n}:{path}") for n in range(1, 4)]
+
+    assert found == ["text 1\n", "text 2\n", "text 3\n"]
+
+
+async def test_each_version_knows_its_commit(kept: Kept) -> None:
+    """The database keeps which commit holds which version."""
+    await kept.learn("one\n")
+    await kept.learn("two\n")
+    await kept.settle()
+
+    rows = kept.store._opened.reader.all("person_versions", person=ANA)  # type: ignore[union-attr] - it is open
+
+    assert [row[7] for row in rows] == kept.git("log", "--reverse", "--format=%H").split()
+
+
+async def test_files_are_private(kept: Kept) -> None:
+    """Portraits, folders and all of git's own files are the owner's alone."""
+    await kept.learn("text")
+    await kept.settle()
+
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in kept.home.memory.rglob("*")}
+
+    assert {path: mode for path, mode in modes.items() if mode & 0o077} == {}
+
+
+async def test_a_renamed_person_keeps_the_file(kept: Kept) -> None:
+    """A new display name moves the folder with the next version; the history follows; the old folder is gone."""
+    await kept.store.start("boot", NOW)
+    await exchange(kept.store, heard(n=1, name="Ana"))
+    await kept.learn("# Ana\nlong enough to be known again\n" * 5, "one")
+    await kept.store.set_model(ANA, "shared:slack:T1:ops", "in the channel\n" * 5, "other", "owner", NOW)
+    await kept.settle()
+    before = kept.file().parent if len(list(kept.home.memory.glob("users/*/*.md"))) == 1 else None
+    folders = {path.parent.name for path in kept.home.memory.glob("users/*/*.md")}
+    await exchange(kept.store, heard(n=2, name="Anastasia"))
+    await kept.learn("# Ana\nlong enough to be known again\n" * 5 + "more\n", "two")
+
+    await kept.settle()
+
+    assert before is None
+    (old,) = folders
+    (new,) = {path.parent.name for path in kept.home.memory.glob("users/*/*.md")}
+    assert (old.rpartition("-")[0], new.rpartition("-")[0]) == ("ana", "anastasia")
+    assert old.rpartition("-")[2] == new.rpartition("-")[2]
+    assert not (kept.home.memory / "users" / old).exists()
+    assert len(list(kept.home.memory.glob("users/*/*.md"))) == 2
+    file = next(path for path in kept.home.memory.glob("users/*/private*.md"))
+    assert kept.git("log", "--follow", "--format=%s", "--", str(file)).split() == ["two", "one"]
+    await kept.is_whole()
+
+
+async def test_linked_persons_share_a_folder(kept: Kept) -> None:
+    """Two ids made one: both portraits lie in the one folder after the next version, with nothing left behind."""
+    other = "discord:1:Ana"
+    await kept.learn("of Slack\n", person=ANA)
+    await kept.learn("of Discord\n", person=other)
+    await kept.settle()
+    await kept.store.link(ANA, other)
+    await kept.learn("of Slack, again\n", person=ANA)
+
+    await kept.settle()
+
+    files = sorted(path.read_text() for path in kept.home.memory.glob("users/*/*.md"))
+    assert {"of Slack, again\n"} <= set(files)
+
+
+async def test_an_edit_by_hand_is_a_new_version(kept: Kept) -> None:
+    """What a person writes into a file is taken over, as the owner's, before anything of ours is written."""
+    await kept.learn("one\n", "first")
+    await kept.settle()
+    kept.by_hand(kept.file(), "mended by hand\n")
+
+    done = await kept.round()
+
+    assert (done.imported, done.committed) == (1, 1)
+    assert await kept.text() == "mended by hand\n"
+    assert kept.subjects() == ["first", "edited by hand"]
+    assert kept.git("log", "-1", "--format=%an").strip() == "owner"
+    await kept.is_whole()
+
+
+async def test_an_edit_by_hand_wins_over_a_version_that_was_on_its_way(kept: Kept) -> None:
+    """The soul's pending version stays in the history; the hand's words are the newest; neither is lost."""
+    await kept.learn("one\n", "first")
+    await kept.settle()
+    await kept.learn("two, of the soul\n", "second")
+    kept.by_hand(kept.file(), "three, of the hand\n")
+
+    await kept.settle()
+
+    assert await kept.text() == "three, of the hand\n"
+    assert kept.subjects() == ["first", "second", "edited by hand"]
+    await kept.is_whole()
+
+
+async def test_a_file_that_is_being_written_is_left_for_the_next_round(kept: Kept) -> None:
+    """Half-written (touched less than 2 s ago): neither taken over nor overwritten; others are archived meanwhile."""
+    await kept.learn("one\n")
+    await kept.learn("of Ben\n", person=BEN)
+    await kept.settle()
+    await kept.learn("two\n", "second")
+    await kept.learn("of Ben, more\n", "more of Ben", person=BEN)
+    kept.by_hand(kept.file(ANA), "half a senten", age_s=0.0)
+
+    done = await kept.round()
+
+    assert done.held_back == (str(kept.file(ANA).relative_to(kept.home.memory)),)
+    assert kept.file(ANA).read_text() == "half a senten"
+    assert kept.file(BEN).read_text() == "of Ben, more\n"
+    kept.by_hand(kept.file(ANA), "half a sentence, and the rest\n")
+    await kept.settle()
+    assert await kept.text() == "half a sentence, and the rest\n"
+    await kept.is_whole()
+
+
+async def test_a_file_that_is_no_text_is_left_alone(kept: Kept) -> None:
+    """What cannot be read as text is neither taken over nor overwritten: somebody put it there."""
+    await kept.learn("one\n")
+    await kept.settle()
+    kept.by_hand(kept.file(), b"\xff\xfe\x00")
+    await kept.learn("two\n")
+
+    done = await kept.round()
+
+    assert done.held_back
+    assert kept.file().read_bytes() == b"\xff\xfe\x00"
+    assert await kept.text() == "two\n"
+
+
+async def test_the_souls_state_can_be_edited_by_hand(kept: Kept) -> None:
+    """A changed line of soul_state.md is the owner's word on that key; the file is then written in our own form."""
+    await kept.store.set_state("currentTopic", "bridges", SELF, NOW)
+    await kept.settle()
+    path = kept.home.memory / "soul_state.md"
+    kept.by_hand(path, path.read_text().replace("bridges", "rust").replace("# Soul state", "# My soul"))
+
+    await kept.settle()
+
+    assert "currentTopic: rust" in path.read_text()
+    assert "rust" in (await kept.store.document(next(iter(await kept.store.archive_files([""]))).document) or "")
+    await kept.is_whole()
+
+
+async def test_a_file_that_was_deleted_comes_back(kept: Kept) -> None:
+    """Deleting a file erases nobody (that is `users forget`): it is written again."""
+    await kept.learn("one\n")
+    await kept.settle()
+    path = kept.file()
+    path.unlink()
+
+    await kept.round()
+
+    assert path.read_text() == "one\n"
+    await kept.is_whole()
+
+
+async def test_files_of_others_are_left_alone(kept: Kept) -> None:
+    """Staged, changed and untracked files of a person stay exactly that; our commits hold our paths only."""
+    await kept.learn("one\n")
+    await kept.settle()
+    for name in ("tracked", "staged", "untracked"):
+        (kept.home.memory / f"{name}.txt").write_text(name)
+    kept.git("add", "tracked.txt")
+    kept.git("-c", "user.name=me", "-c", "user.email=me@x", "commit", "--quiet", "-m", "mine")
+    (kept.home.memory / "tracked.txt").write_text("changed")
+    kept.git("add", "staged.txt")
+    await kept.learn("two\n", "ours")
+
+    await kept.settle()
+
+    assert kept.git("status", "--porcelain").splitlines() == ["A  staged.txt", " M tracked.txt", "?? untracked.txt"]
+    assert len(kept.git("show", "--name-only", "--format=", "HEAD").split()) == 1
+    assert kept.subjects() == ["note", "mine", "ours"]
+
+
+async def test_many_versions_go_in_rounds(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch is bounded; what is left comes with the next rounds, in order."""
+    monkeypatch.setattr(worker, "BATCH", 4)
+    for n in range(10):
+        await kept.learn(f"text {n}\n", f"{n}")
+
+    done = [(await kept.round()).committed for _ in range(4)]
+
+    assert done == [4, 4, 2, 0]
+    assert kept.subjects() == [str(n) for n in range(10)]
+    await kept.is_whole()
+
+
+async def test_a_worker_archives_what_it_is_woken_for(kept: Kept) -> None:
+    """`run` sleeps until it is woken, then archives; cancelled, it ends."""
+    task = asyncio.create_task(kept.archive.run())
+    await kept.learn("one\n")
+    kept.archive.wake()
+
+    async with asyncio.timeout(20):
+        while await kept.store.unarchived(1):
+            await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+    assert kept.archive.problem is None
+    assert kept.file().read_text() == "one\n"

@@ -1,0 +1,321 @@
+"""The archive heals: every row of the reliability design's section 10, and a crash at any point of a round. R19."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from archiving import Kept
+from claudius.home import Home
+from claudius.memory.archive import GitFailed, repository, worker
+from claudius.memory.archive.repository import GitBusy, Repository
+from claudius.testing.store_contract.ground import ANA, BEN
+
+OTHERS = ("-c", "user.name=me", "-c", "user.email=me@x")
+
+
+@pytest.mark.parametrize("lock", ["index.lock", "HEAD.lock", "refs/heads/main.lock", "packed-refs.lock", "config.lock"])
+async def test_a_stale_lock_is_removed_at_start(kept: Kept, lock: str) -> None:
+    """A lock older than this process is nobody's: our own lock on the home proves that no other daemon lives."""
+    await kept.learn("one\n")
+    await kept.settle()
+    path = kept.home.memory / ".git" / lock
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+    os.utime(path, (time.time() - 3600,) * 2)
+    await kept.learn("two\n")
+    await kept.again()
+
+    await kept.settle()
+
+    assert not path.exists()
+    await kept.is_whole()
+
+
+async def test_a_fresh_lock_is_respected(kept: Kept) -> None:
+    """A lock younger than this process is somebody at work: the round fails and is tried again; it is not removed."""
+    await kept.learn("one\n")
+    await kept.settle()
+    path = kept.home.memory / ".git" / "HEAD.lock"
+    path.touch()
+    os.utime(path, (time.time() + 60,) * 2)
+    await kept.learn("two\n")
+
+    with pytest.raises(GitBusy):
+        await kept.round()
+    assert path.exists()
+    path.unlink()
+    await kept.settle()
+
+    await kept.is_whole()
+
+
+async def test_a_commit_by_a_person_at_the_same_moment_is_kept(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody commits while our commits are made: theirs stands, ours come on top with the next round."""
+    await kept.learn("one\n", "ours 1")
+    await kept.settle()
+    await kept.learn("two\n", "ours 2")
+    prepare = Repository.prepare_commits
+
+    def interrupted(self: Repository, *args: object) -> object:
+        made = prepare(self, *args)  # type: ignore[arg-type] - handed on
+        (kept.home.memory / "theirs.txt").write_text("x")
+        kept.git("add", "theirs.txt")
+        kept.git(*OTHERS, "commit", "--quiet", "-m", "theirs")
+        return made
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Repository, "prepare_commits", interrupted)
+        with pytest.raises(GitBusy):
+            await kept.round()
+    await kept.settle()
+
+    assert kept.subjects() == ["ours 1", "theirs", "ours 2"]
+    await kept.is_whole()
+
+
+async def test_a_detached_head_is_committed_onto(kept: Kept) -> None:
+    """No branch checked out: versions go onto what is, and nothing else moves."""
+    await kept.learn("one\n", "one")
+    await kept.learn("two\n", "two")
+    await kept.settle()
+    kept.git("checkout", "--quiet", "HEAD~1")
+    await kept.again()
+    await kept.settle()
+    await kept.learn("three\n", "three")
+
+    await kept.settle()
+
+    assert kept.subjects()[-1] == "three"
+    assert kept.git("log", "--format=%s", "main").splitlines() == ["two", "one"]
+    assert kept.file().read_text() == await kept.text()
+
+
+async def test_git_that_hangs_is_ended(kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that does not end is killed with its children after the limit; the next round succeeds."""
+    await kept.learn("one\n")
+    await kept.settle()
+    await kept.learn("two\n")
+    pids = tmp_path / "pids"
+    shim = tmp_path / "bin" / "git"
+    shim.parent.mkdir()
+    shim.write_text(f"#!/bin/sh\nsleep 600 &\necho $$ $! >>{pids}\nwait\n")
+    shim.chmod(0o755)
+
+    with monkeypatch.context() as patched:
+        patched.setenv("PATH", f"{shim.parent}{os.pathsep}{os.environ['PATH']}")
+        patched.setattr(repository, "LIMIT_S", 0.5)
+        with pytest.raises(GitFailed, match="longer than"):
+            await kept.round()
+    for pid in pids.read_text().split():
+        assert _is_gone(int(pid))
+    await kept.settle()
+
+    await kept.is_whole()
+
+
+def _is_gone(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return True
+    return state in "ZX"
+
+
+DAMAGES = ("objects", "head", "blob", "everything")
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+async def test_a_broken_repository_is_kept_and_built_anew(kept: Kept, damage: str) -> None:
+    """Missing or corrupt objects: the old repository goes to backups, the new one has every version; no edit is lost."""
+    for n in range(5):
+        await kept.learn(f"text {n}\n", f"note {n}")
+    await kept.settle()
+    _break(kept.home.memory / ".git", damage)
+    kept.by_hand(kept.file(), "edited meanwhile\n")
+    await kept.again()
+
+    await kept.settle()
+
+    assert kept.subjects() == [*(f"note {n}" for n in range(5)), "edited by hand"]
+    assert await kept.text() == "edited meanwhile\n"
+    assert len(list(kept.home.backups.iterdir())) == 1
+    await kept.is_whole()
+
+
+def _break(git_dir: Path, damage: str) -> None:
+    objects = [path for path in (git_dir / "objects").rglob("*") if path.is_file()]
+    match damage:
+        case "objects":
+            for path in objects:
+                path.unlink()
+        case "head":
+            (git_dir / "HEAD").write_text("nonsense")
+        case "blob":
+            path = max(objects, key=lambda one: one.stat().st_size)
+            path.chmod(0o600)
+            path.write_bytes(path.read_bytes()[:-20] + bytes(20))
+        case "everything":
+            for path in git_dir.rglob("*"):
+                if path.is_file():
+                    path.chmod(0o600)
+                    path.write_bytes(b"x")
+
+
+async def test_a_readable_history_is_kept_as_a_bundle(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where git can still read the old history, it is kept in one file that git can clone."""
+    await kept.learn("one\n", "old note")
+    await kept.settle()
+    await kept.again()
+
+    def broken(*_: object) -> None:
+        monkeypatch.undo()
+        raise repository.Broken("as said")
+
+    monkeypatch.setattr(Repository, "prepare", broken)
+    await kept.settle()
+
+    (bundle,) = kept.home.backups.iterdir()
+    listed = subprocess.run(["git", "bundle", "list-heads", str(bundle)], capture_output=True, text=True, check=True)
+    assert "refs/heads/main" in listed.stdout
+    await kept.is_whole()
+
+
+async def test_a_repository_that_was_deleted_is_built_anew(kept: Kept) -> None:
+    """No `.git` any more: the directory gets one again, and every further version."""
+    await kept.learn("one\n", "one")
+    await kept.settle()
+    subprocess.run(["rm", "-rf", str(kept.home.memory / ".git")], check=True)
+    await kept.again()
+    await kept.learn("two\n", "two")
+
+    await kept.settle()
+
+    assert kept.subjects() == ["one", "two"]
+    await kept.is_whole()
+
+
+async def test_an_index_that_cannot_be_read_is_made_anew(kept: Kept) -> None:
+    """The index is no history: a damaged one is replaced."""
+    await kept.learn("one\n")
+    await kept.settle()
+    (kept.home.memory / ".git" / "index").write_bytes(b"DIRC nonsense")
+    await kept.learn("two\n")
+
+    await kept.settle()
+
+    await kept.is_whole()
+
+
+async def test_without_git_everything_else_works(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Git not installed: a round does nothing and says why; with git, all versions follow."""
+    await kept.learn("one\n")
+    with monkeypatch.context() as patched:
+        patched.setenv("PATH", "/nowhere")
+        assert (await kept.round()).committed == 0
+    assert kept.archive.problem is not None
+    assert "git is not installed" in kept.archive.problem
+
+    await kept.settle()
+
+    await kept.is_whole()
+
+
+@pytest.mark.parametrize("step", ["prepare_commits", "publish", "refresh_index", "recorded"])
+async def test_a_crash_at_any_step_leaves_each_version_once(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """Cut off after making commits, after showing them, or before they were recorded: the next process knows its own."""
+    await kept.learn("one\n", "one")
+    await kept.settle()
+    await kept.learn("two\n", "two")
+    await kept.learn("of Ben\n", "ben", person=BEN)
+
+    def cut(*_: object) -> None:
+        raise OSError("the power went out")
+
+    async def unrecorded(*_: object) -> None:
+        cut()
+
+    with monkeypatch.context() as patched:
+        if step == "recorded":
+            patched.setattr(type(kept.store), "archived", unrecorded)
+        else:
+            patched.setattr(Repository, step, cut)
+        with pytest.raises(OSError, match="power"):
+            await kept.round()
+    await kept.again()
+    await kept.settle()
+
+    assert kept.subjects() == ["one", "two", "ben"]
+    assert await kept.text() == "two\n"
+    await kept.is_whole()
+
+
+async def test_a_restored_older_database_takes_newer_words_over(home: Home) -> None:
+    """Git knows words that the restored database does not: they come back as the owner's version."""
+    kept = await Kept.begin(home)
+    await kept.learn("one\n", "one")
+    await kept.settle()
+    await kept.end()
+    older = home.database.read_bytes()
+    kept = await Kept.begin(home)
+    await kept.learn("two\n", "two")
+    await kept.settle()
+    os.utime(kept.file(), (time.time() - 60,) * 2)
+    await kept.end()
+    home.database.write_bytes(older)
+
+    kept = await Kept.begin(home)
+    await kept.settle()
+
+    assert await kept.text() == "two\n"
+    assert kept.subjects()[-1] == "edited by hand"
+    await kept.is_whole()
+    await kept.end()
+
+
+async def test_a_home_that_brings_files_of_its_own_loses_none(kept: Kept) -> None:
+    """A file where ours is to be written, that we never wrote, is somebody's: taken over before ours is written."""
+    await kept.learn("ours\n", "ours")
+    await kept.settle()
+    path = kept.file()
+    subprocess.run(["rm", "-rf", str(kept.home.memory / ".git")], check=True)
+    await kept.store.archive_anew()
+    kept.by_hand(path, "theirs\n")
+    await kept.again()
+
+    await kept.settle()
+
+    assert await kept.text() == "theirs\n"
+    assert kept.subjects() == ["ours", "edited by hand"]
+    await kept.is_whole()
+
+
+async def test_a_failing_archive_says_why_and_goes_on(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failed round is a problem in one line, tried again after a while; replies never see it."""
+    monkeypatch.setattr(worker, "FIRST_WAIT_S", 0.0)
+    await kept.learn("one\n")
+    failing = asyncio.Event()
+
+    def fails(*_: object) -> None:
+        failing.set()
+        monkeypatch.undo()
+        raise GitFailed("for a moment")
+
+    monkeypatch.setattr(Repository, "prepare", fails)
+    task = asyncio.create_task(kept.archive.run())
+    async with asyncio.timeout(20):
+        await failing.wait()
+        while await kept.store.unarchived(1):
+            await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+    await kept.is_whole()
+    assert kept.file(ANA).read_text() == "one\n"

@@ -1,0 +1,109 @@
+"""Backups are verified before they are called backups; a migration has one before it."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from claudius.errors import StoreCorrupt
+from claudius.home import Home, shipped
+from claudius.memory.sqlite import SqliteRecords, SqliteStore, backups
+from claudius.memory.sqlite.backups import back_up, newest_backup, verify
+from claudius.memory.sqlite.schema import load_migrations, open_database
+from claudius.testing.store_contract.ground import DM, NOW, Ground, awake, exchange, heard
+
+MIGRATIONS = load_migrations(shipped("memory") / "schema")
+LATER = {**MIGRATIONS, len(MIGRATIONS) + 1: "CREATE TABLE later (a TEXT) STRICT;"}
+BROKEN = {**MIGRATIONS, len(MIGRATIONS) + 1: "CREATE TABLE half (a TEXT) STRICT;\nINSERT INTO nowhere VALUES (1);"}
+
+
+async def lived(home: Home) -> None:
+    """Have a turn in a home."""
+    async with awake(Ground(lambda: SqliteStore(home.database))) as store:
+        await exchange(store, heard())
+
+
+async def test_a_backup_holds_what_the_database_holds_beside_its_writer(home: Home) -> None:
+    """A copy is made while a store is open, and reads like the original."""
+    async with awake(Ground(lambda: SqliteStore(home.database))) as store:
+        await exchange(store, heard())
+        made = back_up(home.database, home.backups, NOW)
+        await exchange(store, heard(n=2))
+
+    assert made.is_verified
+    assert newest_backup(home.backups) == made.path
+    with closing(SqliteRecords(made.path)) as records:
+        found = records.conversation(DM)
+    assert found is not None
+    assert found["turns"] == 1
+
+
+async def test_a_copy_that_lacks_rows_is_no_backup(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted before it is named: a copy with fewer rows is thrown away, and said."""
+    await lived(home)
+    counted = iter([{"turn": 2}, {"turn": 1}])
+    monkeypatch.setattr(backups, "row_counts", lambda _: next(counted))
+
+    with pytest.raises(StoreCorrupt, match="rows"):
+        back_up(home.database, home.backups, NOW)
+    assert list(home.backups.iterdir()) == []
+
+
+@pytest.mark.parametrize("damage", ["cut", "foreign", "text", "gone"])
+async def test_a_damaged_backup_is_not_verified(home: Home, damage: str) -> None:
+    """Verification opens the copy and looks at every page."""
+    await lived(home)
+    path = back_up(home.database, home.backups, NOW).path
+    match damage:
+        case "cut":
+            path.write_bytes(path.read_bytes()[:8192])
+        case "foreign":
+            with closing(sqlite3.connect(path)) as connection:
+                connection.execute("PRAGMA application_id = 1")
+        case "text":
+            path.write_text("no database")
+        case "gone":
+            path.unlink()
+
+    assert not verify(path).is_verified
+
+
+async def test_an_older_database_is_backed_up_then_migrated(home: Home) -> None:
+    """Before a migration the database is copied and the copy verified; after it both can be opened."""
+    await lived(home)
+
+    open_database(home.database, LATER, home.backups).close()
+
+    copy = newest_backup(home.backups)
+    assert copy is not None
+    assert _version(copy) == len(MIGRATIONS)
+    assert _version(home.database) == len(LATER)
+
+
+async def test_a_migration_that_fails_changes_nothing(home: Home) -> None:
+    """Each migration is one transaction: a failing one leaves the schema as it was."""
+    await lived(home)
+
+    with pytest.raises(Exception, match="nowhere"):
+        open_database(home.database, BROKEN, home.backups)
+
+    assert _version(home.database) == len(MIGRATIONS)
+    with closing(sqlite3.connect(home.database)) as connection:
+        assert connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'half'").fetchone() is None
+
+
+async def test_a_database_of_today_is_not_backed_up_at_each_start(home: Home) -> None:
+    """No migration, no copy."""
+    await lived(home)
+    open_database(home.database, MIGRATIONS, home.backups).close()
+
+    assert list(home.backups.iterdir()) == []
+
+
+def _version(path: Path) -> int:
+    with closing(sqlite3.connect(path)) as connection:
+        found: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return found

@@ -1,0 +1,250 @@
+"""A damaged database is refused with one line that helps; memory is never quietly empty. R18 of the fault tests."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from claudius.errors import EXIT_CONFIG, StoreCorrupt, StoreError, StoreTooNew
+from claudius.home import Home, shipped
+from claudius.memory.sqlite import SqliteRecords, SqliteStore
+from claudius.memory.sqlite.backups import back_up
+from claudius.memory.sqlite.connection import open_reader
+from claudius.memory.sqlite.trouble import translate
+from claudius.testing.store_contract.ground import DM, NOW, exchange, heard
+
+TURNS = 12
+
+
+async def lived(home: Home, *, copy_to: Home | None = None) -> None:
+    """Have a dozen turns in a home; `copy_to` gets the files as a crash would leave them."""
+    store = SqliteStore(home.database)
+    await store.start("boot-1", NOW)
+    for n in range(TURNS):
+        await exchange(store, heard(f"the {n}th " * 40, n=n))
+    if copy_to:
+        for file in home.state.iterdir():
+            shutil.copy(file, copy_to.state / file.name)
+    await store.close(clean=True)
+
+
+async def refused(home: Home) -> StoreError:
+    """Return why the home's database is refused."""
+    with pytest.raises(StoreError) as caught:
+        await SqliteStore(home.database).open()
+    assert "\n" not in caught.value.message
+    return caught.value
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "zero length": lambda path: path.write_bytes(b""),
+    "no database": lambda path: path.write_text("Dear diary, " * 100),
+    "cut in half": lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
+    "cut in its first page": lambda path: path.write_bytes(path.read_bytes()[:100]),
+    "first page gone": lambda path: path.write_bytes(bytes(4096) + path.read_bytes()[4096:]),
+    "foreign": lambda path: _pragma(path, "application_id = 7"),
+    "gone, its log left behind": lambda path: path.rename(path.with_name("claudius.db-wal")),
+}
+
+
+def _pragma(path: Path, setting: str) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute(f"PRAGMA {setting}")
+    connection.close()
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+async def test_a_damaged_file_is_refused_and_left_as_it_is(home: Home, damage: str) -> None:
+    """Corrupt, foreign or empty: exit 78, one line with the way back, and not a byte of the file changes."""
+    await lived(home)
+    made = back_up(home.database, home.backups, NOW)
+    DAMAGES[damage](home.database)
+    before = home.database.read_bytes() if home.database.exists() else None
+
+    error = await refused(home)
+
+    assert isinstance(error, StoreCorrupt)
+    assert error.exit_code == EXIT_CONFIG
+    assert f"claudius backup restore {made.path} --yes" in error.message
+    assert (home.database.read_bytes() if home.database.exists() else None) == before
+
+
+async def test_without_a_backup_the_line_says_so(home: Home) -> None:
+    """Where nothing can be restored, the line says what is left to do."""
+    await lived(home)
+    home.database.write_bytes(b"")
+
+    assert "there is no backup" in (await refused(home)).message
+
+
+async def test_a_missing_database_is_not_made_anew_where_backups_tell_of_one(home: Home) -> None:
+    """Memory is never empty by accident: a home with backups and no database is refused."""
+    await lived(home)
+    back_up(home.database, home.backups, NOW)
+    home.database.unlink()
+
+    assert isinstance(await refused(home), StoreCorrupt)
+    assert not home.database.exists()
+
+
+async def test_a_newer_schema_is_refused(home: Home) -> None:
+    """A database of a later version is not touched, by the daemon or by a reading command."""
+    await lived(home)
+    _pragma(home.database, "user_version = 9999")
+
+    assert isinstance(await refused(home), StoreTooNew)
+    with pytest.raises(StoreTooNew):
+        SqliteRecords(home.database)
+
+
+async def test_damage_found_while_running_is_named(home: Home) -> None:
+    """A page that went bad is StoreCorrupt where it is first read, not a wrong answer."""
+    await lived(home)
+    pages = bytearray(home.database.read_bytes())
+    for page in range(4096, len(pages), 4096):
+        pages[page : page + 200] = bytes(range(200))
+    home.database.write_bytes(pages)
+
+    with pytest.raises(StoreCorrupt):
+        _read(home)
+
+
+def _read(home: Home) -> object:
+    with closing(SqliteRecords(home.database)) as records:
+        return records.conversation(DM)
+
+
+def test_what_cannot_be_written_is_named_with_owner_mode_and_fix(home: Home) -> None:
+    """Read-only: the line says path, owner, mode, and what to run."""
+    home.database.touch()
+    connection = sqlite3.connect(f"file:{home.database}?mode=ro", uri=True)
+    with pytest.raises(sqlite3.OperationalError) as caught:
+        connection.execute("CREATE TABLE t (a)")
+    connection.close()
+
+    message = translate(caught.value, home.database).message
+
+    assert str(home.database.parent) in message
+    assert "owner" in message
+    assert "mode 0" in message
+    assert "chmod u+rwX" in message
+
+
+async def _opens(home: Home) -> int | None:
+    """Return how many turns are found, None where the database is refused."""
+    store = SqliteStore(home.database)
+    try:
+        await store.start("boot-2", NOW)
+        with closing(SqliteRecords(home.database)) as records:
+            found = records.conversation(DM)
+    except StoreCorrupt:
+        return None
+    finally:
+        await store.close(clean=False)
+    return found["turns"] if found else 0
+
+
+@pytest.mark.parametrize("where", ["claudius.db", "claudius.db-wal"])
+async def test_flipped_bytes_never_empty_the_memory(tmp_path: Path, where: str) -> None:
+    """R18: whatever byte is flipped, the database is refused, or no more than its last transaction is missing."""
+    whole, crashed = Home(tmp_path / "whole"), Home(tmp_path / "crashed")
+    whole.create()
+    crashed.create()
+    await lived(whole, copy_to=crashed)
+    size = (crashed.state / where).stat().st_size
+    chance = random.Random(18)  # noqa: S311 - which byte is flipped is no secret
+
+    for number in range(30):
+        flipped = Home(tmp_path / f"flip-{number}")
+        flipped.create()
+        for file in crashed.state.iterdir():
+            if not file.name.endswith("-shm"):
+                shutil.copy(file, flipped.state / file.name)
+        target = flipped.state / where
+        content = bytearray(target.read_bytes())
+        content[0 if number == 0 else chance.randrange(size)] ^= 0xFF
+        target.write_bytes(content)
+
+        turns = await _opens(flipped)
+
+        assert turns is None or turns >= TURNS - 1, f"flip {number}"
+
+
+async def test_a_torn_last_transaction_is_no_damage(tmp_path: Path) -> None:
+    """R3: the log cut anywhere after the last durable commit opens, with everything that was ever promised."""
+    whole, crashed = Home(tmp_path / "whole"), Home(tmp_path / "crashed")
+    whole.create()
+    crashed.create()
+    await lived(whole, copy_to=crashed)
+    log = (crashed.state / "claudius.db-wal").read_bytes()
+
+    for number, cut in enumerate(range(len(log) - 4120 * 3, len(log), 997)):
+        torn = Home(tmp_path / f"torn-{number}")
+        torn.create()
+        shutil.copy(crashed.database, torn.database)
+        (torn.state / "claudius.db-wal").write_bytes(log[:cut])
+
+        turns = await _opens(torn)
+
+        assert turns is not None
+        assert turns >= TURNS - 1
+
+
+async def test_a_log_of_another_generation_is_no_damage(home: Home) -> None:
+    """Old frames behind a log that began anew are not taken for lost work."""
+    store = SqliteStore(home.database)
+    await store.start("boot-1", NOW)
+    for n in range(TURNS):
+        await exchange(store, heard("x" * 20_000, n=n))
+    assert store._opened is not None
+    await store._write(lambda _: None)
+    store._opened.reader.connection.execute("PRAGMA query_only = 1")
+    checkpointing = sqlite3.connect(home.database)
+    checkpointing.execute("PRAGMA wal_checkpoint(RESTART)")
+    checkpointing.close()
+    await exchange(store, heard("last", n=99))
+    crashed = Home(home.root.parent / "crashed")
+    crashed.create()
+    for file in home.state.iterdir():
+        shutil.copy(file, crashed.state / file.name)
+    await store.close(clean=True)
+
+    assert await _opens(crashed) == TURNS + 1
+
+
+async def test_records_of_a_home_without_a_past_are_empty(home: Home) -> None:
+    """Where nothing was ever kept, every question has an empty answer, and no file is made."""
+    records = SqliteRecords(home.database)
+    counts = records.counts(NOW)
+    records.close()
+
+    assert counts == {
+        "inbox": {"pending": 0, "dead": 0},
+        "outbox": {"pending": 0, "failed": 0},
+        "turns": {"total": 0, "today": 0},
+    }
+    assert list(home.state.iterdir()) == []
+
+
+async def test_records_of_an_earlier_schema_say_how_to_migrate(home: Home) -> None:
+    """A reading command does not guess at an older schema: it says what brings it up to date."""
+    await lived(home)
+    _pragma(home.database, f"user_version = {len(list((shipped('memory') / 'schema').glob('*.sql'))) - 1}")
+
+    with pytest.raises(StoreError, match="daemon restart"):
+        SqliteRecords(home.database)
+
+
+async def test_a_reader_needs_no_writer(home: Home) -> None:
+    """Records open read-only beside nobody, and write nothing."""
+    await lived(home)
+    connection = open_reader(home.database)
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        connection.execute("DELETE FROM entry")
+    connection.close()

@@ -1,0 +1,161 @@
+"""How many times the disk is asked: three awaited commits a turn, and one for all that is queued together."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from claudius.errors import StoreFull
+from claudius.home import Home
+from claudius.memory.sqlite import SqliteStore
+from claudius.memory.sqlite.queries import Database
+from claudius.testing.store_contract.ground import NOW, exchange, heard, recalled, thought
+
+PATIENT_S = 3600.0
+
+
+@asynccontextmanager
+async def watched(home: Home, boot: str = "boot-1") -> AsyncIterator[tuple[SqliteStore, list[str]]]:
+    """Open a store whose writer never commits by itself, with the list of statements that it runs."""
+    store = SqliteStore(home.database, linger_s=PATIENT_S)
+    await store.start(boot, NOW)
+    statements: list[str] = []
+    writing(store).connection.set_trace_callback(statements.append)
+    try:
+        yield store, statements
+    finally:
+        await store.close(clean=True)
+
+
+def writing(store: SqliteStore) -> Database:
+    """Return the writer's own connection."""
+    assert store._opened is not None
+    return store._opened.writer._database
+
+
+async def test_a_turn_waits_for_the_disk_three_times(home: Home) -> None:
+    """Counted rule: accept, commit, settle; what nobody waits for rides along."""
+    async with watched(home) as (store, statements):
+        for n in range(20):
+            await exchange(store, heard(n=n))
+
+    assert statements.count("COMMIT") == 60 + 1  # and one to record the clean stop
+
+
+async def test_what_is_queued_together_is_committed_together(home: Home) -> None:
+    """Group commit: jobs that wait while the writer is busy share one transaction."""
+    async with watched(home) as (store, statements):
+        busy, gate, loop = asyncio.Event(), threading.Event(), asyncio.get_running_loop()
+
+        def block(_: Database) -> None:
+            loop.call_soon_threadsafe(busy.set)
+            gate.wait()
+
+        blocking = asyncio.create_task(store._write(block))
+        await busy.wait()
+        before = statements.count("COMMIT")
+        waiting = [asyncio.create_task(store.accept((heard(n=n),), NOW)) for n in range(100)]
+        await asyncio.sleep(0)
+        gate.set()
+        await asyncio.gather(blocking, *waiting)
+
+        assert statements.count("COMMIT") - before == 2
+
+
+async def test_a_job_that_fails_takes_nothing_with_it(home: Home) -> None:
+    """Each job stands in its own savepoint: its error is its awaiter's alone, and its writes are undone."""
+
+    def stumble(db: Database) -> None:
+        db.change("withdraw", seq=1, reason="half done")
+        raise ValueError("no")
+
+    async with watched(home) as (store, _):
+        await store.accept((heard(),), NOW)
+        ended = await asyncio.gather(
+            store.accept((heard(n=2),), NOW),
+            store._write(stumble),
+            store.accept((heard(n=3),), NOW),
+            return_exceptions=True,
+        )
+
+        assert ended[0] == ended[2] == (True,)
+        assert isinstance(ended[1], ValueError)
+        assert await store.oldest(heard().conversation) is not None
+
+
+async def test_a_full_disk_accepts_nothing_and_heals(home: Home) -> None:
+    """No space at a write: every job of that transaction fails with StoreFull; with space all goes on."""
+    async with watched(home) as (store, _):
+        connection = writing(store).connection
+        pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        connection.execute(f"PRAGMA max_page_count = {pages}")
+        large = heard("x" * 100_000, n=1)
+        ended = await asyncio.gather(
+            *(store.accept((one,), NOW) for one in (heard(n=2), large)), return_exceptions=True
+        )
+        assert StoreFull in {type(one) for one in ended}
+        connection.execute("PRAGMA max_page_count = 1000000")
+
+        assert await store.accept((large,), NOW) == (True,)
+        await exchange(store, large)
+
+
+async def test_cancelled_waiting_leaves_the_writer_alone(home: Home) -> None:
+    """Who stops waiting loses only the answer: the write is done, and the next ones are served."""
+    async with watched(home) as (store, _):
+        waiting = asyncio.create_task(store.accept((heard(n=1),), NOW))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+        assert await store.accept((heard(n=1),), NOW) == (False,)
+
+
+async def test_what_nobody_waits_for_is_written_at_the_end(home: Home) -> None:
+    """Closing writes what is queued, also after no awaited write."""
+    async with watched(home) as (store, _):
+        await store.accept((heard(),), NOW)
+        pending = await store.oldest(heard().conversation)
+        assert pending is not None
+        store.take(pending.seq, {"nonce": "n"}, NOW)
+    async with watched(home, "boot-2") as (store, _):
+        found = await store.oldest(heard().conversation)
+
+    assert found is not None
+    assert found.attempts == 1
+
+
+async def test_what_nobody_waits_for_is_written_by_itself(home: Home) -> None:
+    """An unawaited write is committed after the linger, though nothing else is written."""
+    store = SqliteStore(home.database, linger_s=0.0)
+    await store.start("boot-1", NOW)
+    await store.accept((heard(),), NOW)
+    pending = await store.oldest(heard().conversation)
+    assert pending is not None
+    written = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    assert store._opened is not None
+    store._opened.writer.later(lambda _: loop.call_soon_threadsafe(written.set))
+
+    async with asyncio.timeout(10):
+        await written.wait()
+    await store.close(clean=True)
+
+
+async def test_a_refused_turn_costs_no_other_its_commit(home: Home) -> None:
+    """A StaleTurn in a group leaves the group's other turns committed, in the one transaction."""
+    async with watched(home) as (store, statements):
+        one = await recalled(store, heard(n=1))
+        other = await recalled(store, heard(n=1, at="slack:T1:D-ben:"))
+        before = statements.count("COMMIT")
+        ended = await asyncio.gather(
+            store.commit(thought(one, "Hi.", version=7)), store.commit(thought(other, "Hi.")), return_exceptions=True
+        )
+
+        assert [type(error).__name__ for error in ended] == ["StaleTurn", "NoneType"]
+        assert 1 <= statements.count("COMMIT") - before <= 2

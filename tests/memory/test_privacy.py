@@ -1,0 +1,58 @@
+"""Every file that the store makes is its owner's alone, whatever the process's umask."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from claudius.home import Home
+from claudius.memory.sqlite import SqliteRecords, SqliteStore
+from claudius.memory.sqlite.backups import back_up
+from claudius.testing.store_contract.ground import NOW, exchange, heard
+
+
+@pytest.fixture(autouse=True)
+def careless() -> Iterator[None]:
+    """Set umask 000."""
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def wide(root: Path) -> list[str]:
+    """Return every file that others may touch."""
+    return [
+        f"{path.name} {path.stat().st_mode:o}" for path in root.rglob("*") if stat.S_IMODE(path.stat().st_mode) & 0o077
+    ]
+
+
+async def test_database_log_and_index_are_private(home: Home) -> None:
+    """S30: the database, its -wal and -shm, a backup, and what a reader makes, are 0600 under umask 000."""
+    store = SqliteStore(home.database)
+    await store.start("boot-1", NOW)
+    await exchange(store, heard())
+    assert {path.name for path in home.state.iterdir()} == {"claudius.db", "claudius.db-wal", "claudius.db-shm"}
+    assert wide(home.root) == []
+    back_up(home.database, home.backups, NOW)
+    await store.close(clean=True)
+    SqliteRecords(home.database).close()
+
+    assert wide(home.root) == []
+    assert os.umask(0) == 0
+
+
+async def test_a_database_that_was_opened_to_others_is_closed_again(home: Home) -> None:
+    """A file found wider than 0600 is tightened when it is opened."""
+    store = SqliteStore(home.database)
+    await store.start("boot-1", NOW)
+    await store.close(clean=True)
+    home.database.chmod(0o666)
+
+    store = SqliteStore(home.database)
+    await store.start("boot-2", NOW)
+    assert wide(home.root) == []
+    await store.close(clean=True)

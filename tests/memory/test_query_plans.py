@@ -1,0 +1,67 @@
+"""Every question that stands on the way of a turn is answered by an index, however much is kept."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+import claudius.memory.sqlite
+from claudius.home import shipped
+from claudius.memory.sqlite.queries import load_queries
+from claudius.memory.sqlite.schema import empty_database, load_migrations
+
+QUERIES = load_queries(shipped("memory") / "queries")
+SLOW = {name for name, sql in QUERIES.items() if "-- scans: " in sql}
+
+
+@pytest.fixture(scope="module")
+def database() -> sqlite3.Connection:
+    """Give the schema, empty."""
+    return empty_database(load_migrations(shipped("memory") / "schema"))
+
+
+def plan(database: sqlite3.Connection, sql: str) -> list[str]:
+    """Return what SQLite would do, step by step."""
+    values = dict.fromkeys(re.findall(r":(\w+)", sql))
+    return [row[3] for row in database.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
+
+
+@pytest.mark.parametrize("name", sorted(set(QUERIES) - SLOW))
+def test_no_table_is_read_from_end_to_end(database: sqlite3.Connection, name: str) -> None:
+    """Counted rule: no SCAN in any plan, but of an index that holds unfinished rows only, or with a reason."""
+    steps = plan(database, QUERIES[name])
+
+    partial = database.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'index' AND sql LIKE '% WHERE %'"
+    ).fetchall()
+    small = "|".join(["VIRTUAL TABLE", "SUBQUERY", "CONSTANT", "subquery", *(f"INDEX {name}$" for (name,) in partial)])
+    assert [step for step in steps if step.startswith("SCAN") and not re.search(small, step)] == []
+    assert not [step for step in steps if "AUTOMATIC" in step]
+
+
+@pytest.mark.parametrize("name", sorted(set(QUERIES) - SLOW))
+def test_nothing_on_the_way_of_a_turn_is_sorted(database: sqlite3.Connection, name: str) -> None:
+    """Order comes from an index: no temporary b-tree, but for a person's few documents."""
+    steps = plan(database, QUERIES[name])
+
+    few = {"archive_files_of", "linked", "person_versions", "person_by_id", "person_by_name", "state_as_of", "dead"}
+    few |= {"turn_perceptions", "models_own"}
+    assert name in few or not [step for step in steps if "TEMP B-TREE" in step]
+
+
+@pytest.mark.parametrize("name", sorted(SLOW))
+def test_a_mark_that_is_not_needed_is_not_there(database: sqlite3.Connection, name: str) -> None:
+    """A query that is said to scan does scan: no excuse outlives its reason."""
+    assert [step for step in plan(database, QUERIES[name]) if step.startswith("SCAN")]
+
+
+@pytest.mark.parametrize("name", sorted(QUERIES))
+def test_every_query_is_used(name: str) -> None:
+    """No query stands in the files that nobody asks."""
+    room = Path(str(claudius.memory.sqlite.__file__)).parent
+    sources = "".join(path.read_text("utf-8") for path in room.glob("*.py"))
+
+    assert f'"{name}"' in sources or (name.startswith("usage_by_") and 'f"usage_by_{by}"' in sources)

@@ -1,0 +1,105 @@
+"""Who speaks where nobody was named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from claudius.config import load
+from claudius.home import Home
+from claudius.providers import choose, openai_compat
+from claudius.testing.loopback.model import ModelServer
+
+
+@pytest.fixture
+def bare(home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., list[str]]:
+    """Give a machine without anything, and the choice on it; its arguments are environment names."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(openai_compat, "OLLAMA", "http://127.0.0.1:9/v1")
+    monkeypatch.setattr(choose, "_is_installed", lambda package: package == "anthropic")
+    monkeypatch.setattr(choose, "_has_ollama", lambda: False)
+    monkeypatch.setattr("claudius.providers.claude.command._bundled", lambda: None)
+    return lambda **env: choose.choose(load(home, env), home)
+
+
+@pytest.fixture
+def claude(tmp_path: Path) -> Callable[[bool], None]:
+    """Give a maker of `claude` commands on PATH, logged in or not."""
+
+    def install(logged_in: bool) -> None:  # noqa: FBT001 - read at the call
+        path = tmp_path / "claude"
+        status = f'{{"loggedIn": {str(logged_in).lower()}}}'
+        path.write_text(
+            f'#!/bin/sh\n[ "$1" = --version ] && echo "9.0.0" || {{ echo \'{status}\'; exit {1 - logged_in}; }}\n'
+        )
+        path.chmod(0o700)
+
+    return install
+
+
+def test_a_key_comes_first(bare: Callable[..., list[str]], claude: Callable[[bool], None]) -> None:
+    """The API with a key is quickest and has the clearest errors."""
+    claude(True)
+
+    assert bare(ANTHROPIC_API_KEY="k", CLAUDIUS_OPENAI_BASE_URL="http://127.0.0.1:9/v1") == ["anthropic_api"]
+
+
+def test_a_login_comes_next(bare: Callable[..., list[str]], claude: Callable[[bool], None]) -> None:
+    """Without the SDK, the command itself."""
+    claude(True)
+
+    assert bare(CLAUDIUS_OPENAI_BASE_URL="http://127.0.0.1:9/v1") == ["claude_cli"]
+
+
+def test_a_login_is_used_by_the_sdk_where_it_is_installed(
+    bare: Callable[..., list[str]], claude: Callable[[bool], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Warm clients answer sooner."""
+    monkeypatch.setattr(choose, "_is_installed", lambda _: True)
+    claude(True)
+
+    assert bare() == ["agent_sdk"]
+
+
+def test_a_command_without_a_login_does_not_count(
+    bare: Callable[..., list[str]], claude: Callable[[bool], None]
+) -> None:
+    """Then a base URL does, and without one nothing is there but the rehearsal voice."""
+    claude(False)
+
+    assert bare(CLAUDIUS_OPENAI_BASE_URL="http://127.0.0.1:9/v1") == ["openai_compat"]
+    assert bare() == ["rehearsal"]
+
+
+def test_a_local_ollama_counts(bare: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model at home is a model."""
+    monkeypatch.setattr(choose, "_has_ollama", lambda: True)
+
+    assert bare() == ["openai_compat"]
+
+
+def test_with_nothing_there_it_is_the_rehearsal_voice(bare: Callable[..., list[str]]) -> None:
+    """A newcomer is answered without key, account or network."""
+    assert bare() == ["rehearsal"]
+
+
+def test_named_voices_stay_as_they_are(bare: Callable[..., list[str]]) -> None:
+    """Nothing is probed for a list of names; `auto` in it becomes one name, and nobody is asked twice."""
+    assert bare(CLAUDIUS_PROVIDERS="scripted,mypkg.voice") == ["scripted", "mypkg.voice"]
+    assert bare(CLAUDIUS_PROVIDERS="auto,openai_compat,rehearsal") == ["rehearsal", "openai_compat"]
+
+
+async def test_an_ollama_is_one_that_has_a_model() -> None:
+    """The probe: it answers in time, and lists a model."""
+    import asyncio  # noqa: PLC0415 - the probe blocks, so it runs beside the server's loop
+
+    async with ModelServer() as server:
+        there = await asyncio.to_thread(openai_compat.has_ollama, 5.0, server.url + "/v1")
+        server.models = ()
+        empty = await asyncio.to_thread(openai_compat.has_ollama, 5.0, server.url + "/v1")
+
+    assert (there, empty) == (True, False)
+    assert openai_compat.has_ollama(0.2, "http://127.0.0.1:9/v1") is False

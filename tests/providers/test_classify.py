@@ -1,0 +1,122 @@
+"""From a server's words to the error that the chain acts on."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from claudius.errors import (
+    AuthFailed,
+    BadRequest,
+    Overloaded,
+    ProviderError,
+    RateLimited,
+    SpendLimit,
+    TimedOut,
+    TooLong,
+)
+from claudius.providers.classify import MESSAGE_CHARS, by_kind, by_status, message_of, one_line, retry_after_s
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "after_s", "kind"),
+    [
+        (400, "nonsense", None, BadRequest),
+        (400, "Your credit balance is too low", None, SpendLimit),
+        (400, "prompt is too long: 9 tokens > 8 maximum", None, TooLong),
+        (400, "This model's maximum context length is 8192 tokens", None, TooLong),
+        (400, "the request exceeds the available context size", None, TooLong),
+        (401, "", None, AuthFailed),
+        (402, "", None, SpendLimit),
+        (403, "", None, AuthFailed),
+        (404, "model not found", None, BadRequest),
+        (408, "", None, TimedOut),
+        (413, "", None, TooLong),
+        (422, "", None, BadRequest),
+        (429, "", None, SpendLimit),
+        (429, "", 0.0, RateLimited),
+        (429, "", 3600.0, RateLimited),
+        (429, "You exceeded your current quota [insufficient_quota]", 5.0, SpendLimit),
+        (500, "", None, Overloaded),
+        (503, "", 5.0, Overloaded),
+        (529, "", None, Overloaded),
+        (301, "", None, BadRequest),
+    ],
+)
+def test_a_status_has_one_meaning(status: int, message: str, after_s: float | None, kind: type[ProviderError]) -> None:
+    """Status first, words where they decide; the Retry-After travels with the error."""
+    error = by_status(status, message, provider="p", after_s=after_s)
+
+    assert type(error) is kind
+    assert (error.provider, error.after_s) == ("p", after_s)
+    assert str(status) in error.message
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "expected"),
+    [
+        ("overloaded_error", "Overloaded", Overloaded),
+        ("api_error", "", Overloaded),
+        ("rate_limit_error", "", Overloaded),
+        ("", "", Overloaded),
+        ("authentication_error", "", AuthFailed),
+        ("invalid_request_error", "prompt is too long", TooLong),
+        ("billing_error", "", SpendLimit),
+    ],
+)
+def test_an_error_in_a_stream_passes_unless_it_cannot(kind: str, message: str, expected: type[ProviderError]) -> None:
+    """There is no status inside a stream: the kind's word stands in for it."""
+    assert type(by_kind(kind, message, provider="p")) is expected
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "7"}, 7.0),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after": "-3"}, 0.0),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
+        ({"retry-after": format_datetime(NOW + timedelta(seconds=30), usegmt=True)}, 30.0),
+        ({"retry-after": format_datetime(NOW - timedelta(seconds=30), usegmt=True)}, 0.0),
+    ],
+)
+def test_retry_after_is_seconds_or_a_date(headers: dict[str, str], seconds: float | None) -> None:
+    """Source: RFC 9110, 10.2.3; nonsense is as good as none."""
+    assert retry_after_s(headers, NOW.timestamp()) == seconds
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ({"type": "error", "error": {"type": "api_error", "message": "m"}}, ("api_error", "m")),
+        ({"error": {"message": "m", "type": "requests", "code": "rate_limit"}}, ("requests", "m [rate_limit]")),
+        ({"error": {"message": "m", "code": 400}}, ("400", "m")),
+        ({"error": "model 'x' not found"}, ("", "model 'x' not found")),
+        ({"detail": "m"}, ("", "m")),
+        ("<html>502</html>", ("", "")),
+        ("plain", ("", "plain")),
+        (None, ("", "")),
+        ([1], ("", "")),
+    ],
+)
+def test_a_message_is_found_in_any_vendors_body(body: object, found: tuple[str, str]) -> None:
+    """Bodies differ from server to server; a page of HTML is nothing for a person."""
+    assert message_of(body) == found
+
+
+@given(st.text())
+def test_a_message_fits_in_one_line(text: str) -> None:
+    """No line break, no control character, no more than a line holds; twice is as once."""
+    line = one_line(text)
+
+    assert line.isprintable()
+    assert len(line) <= MESSAGE_CHARS
+    assert one_line(line) == line

@@ -1,0 +1,125 @@
+"""Which session may go on, and what a new one is told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from claudius.provider import Message, Request
+from claudius.providers.claude.framing import OPENING, user_message
+from claudius.providers.claude.sessions import Seen, Sessions
+from claudius.testing.provider_contract.voice import after
+
+FIRST = Request(
+    system="soul",
+    history=(Message("user", "heard 0"), Message("assistant", "said 0")),
+    tail="## This Turn\nstate\n\nheard 1\nnow write",
+    max_tokens=100,
+    conversation="c",
+)
+NEXT = after(FIRST, "heard 1", "said 1", "heard 2")
+
+
+def test_the_next_turn_goes_on() -> None:
+    """The same history, and exactly that exchange."""
+    assert Seen.of(FIRST).leads_to(NEXT)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(FIRST, id="the same turn again: what was said is void"),
+        pytest.param(replace(NEXT, system="another soul"), id="another system"),
+        pytest.param(replace(NEXT, model="another"), id="another model"),
+        pytest.param(replace(NEXT, max_tokens=7), id="another longest reply"),
+        pytest.param(replace(NEXT, history=NEXT.history[1:]), id="a shorter history"),
+        pytest.param(replace(NEXT, history=(Message("user", "a summary"), *NEXT.history[2:])), id="a compacted one"),
+        pytest.param(replace(NEXT, history=(*NEXT.history, Message("user", "x"))), id="more than one exchange"),
+        pytest.param(after(FIRST, "heard 9", "said 9", "heard 2"), id="another exchange"),
+        pytest.param(after(FIRST, "heard 1\nheard 9", "said 1", "heard 2"), id="two messages in one"),
+        pytest.param(replace(FIRST, history=(*FIRST.history, Message("user", "heard 1"))), id="no reply"),
+        pytest.param(after(after(FIRST, "heard 1", "said 1", ""), "heard 2", "said 2", ""), id="two turns on"),
+    ],
+)
+def test_anything_else_begins_anew(other: Request) -> None:
+    """A session that saw something else must not answer: our own history is the truth."""
+    assert not Seen.of(FIRST).leads_to(other)
+
+
+@given(st.text(), st.text(), st.text(), st.text())
+def test_borders_between_messages_count(a: str, b: str, c: str, d: str) -> None:
+    """Two histories are the same only if they are, message by message."""
+    one = replace(FIRST, history=(Message("user", a), Message("assistant", b)))
+    other = replace(FIRST, history=(Message("user", c), Message("assistant", d)))
+
+    assert Seen.of(one).leads_to(after(other, "heard 1", "said 1", "x")) == ((a, b) == (c, d))
+
+
+def test_a_session_is_taken_by_one_call_at_a_time() -> None:
+    """A second call meanwhile finds none, and begins its own."""
+    sessions: Sessions[str] = Sessions(2)
+    sessions.keep(FIRST, "s")
+
+    assert sessions.take(NEXT) == ("s", [])
+    assert sessions.take(NEXT) == (None, [])
+
+
+def test_a_session_that_may_not_go_on_is_given_back_to_be_ended() -> None:
+    """Nobody loses sight of a process or a transcript."""
+    sessions: Sessions[str] = Sessions(2)
+    sessions.keep(FIRST, "s")
+
+    assert sessions.take(FIRST) == (None, ["s"])
+    assert sessions.empty() == []
+
+
+def test_the_least_recently_used_goes() -> None:
+    """The pool is bounded."""
+    sessions: Sessions[str] = Sessions(2)
+    sessions.keep(replace(FIRST, conversation="a"), "1")
+    sessions.keep(replace(FIRST, conversation="b"), "2")
+    sessions.take(replace(NEXT, conversation="a"))
+    sessions.keep(replace(NEXT, conversation="a"), "1")
+
+    assert sessions.keep(replace(FIRST, conversation="c"), "3") == ["2"]
+    assert sorted(sessions.empty()) == ["1", "3"]
+
+
+@pytest.mark.parametrize("request_", [replace(FIRST, conversation=""), replace(FIRST, keep_session=False)])
+def test_some_sessions_are_not_kept(request_: Request) -> None:
+    """Without a name, or where the tail held what must be seen once only."""
+    assert Sessions[str](2).keep(request_, "s") == ["s"]
+
+
+def test_of_two_sessions_of_one_conversation_the_newer_stays() -> None:
+    """Two calls at once each made one."""
+    sessions: Sessions[str] = Sessions(2)
+    sessions.keep(FIRST, "old")
+
+    assert sessions.keep(FIRST, "new") == ["old"]
+    assert sessions.holds("new")
+    sessions.drop("new")
+    assert not sessions.holds("new")
+
+
+def test_a_new_session_is_told_the_history_block_by_block() -> None:
+    """Who said what, oldest first, and the tail as the last block; blanks are left out."""
+    request = replace(FIRST, history=(*FIRST.history, Message("user", " \n")))
+
+    told = user_message(request, knows_history=False)
+
+    texts = [block["text"] for block in told["message"]["content"]]
+    assert texts == [OPENING, "[heard]\nheard 0", "[you]\nsaid 0", FIRST.tail]
+    assert told["client_composed"] is True
+
+
+def test_a_session_that_goes_on_is_told_the_tail_alone() -> None:
+    """It knows the rest; and where there is no history, there is nothing to open with."""
+    knowing = user_message(NEXT, knows_history=True)
+    first = user_message(replace(FIRST, history=()), knows_history=False)
+
+    assert [block["text"] for block in knowing["message"]["content"]] == [NEXT.tail]
+    assert [block["text"] for block in first["message"]["content"]] == [FIRST.tail]
