@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import time
@@ -61,6 +62,11 @@ class Kept:
         while (await self.round()).committed:
             pass
 
+    async def until_archived(self) -> None:
+        """Wait until a running archive has nothing left to do."""
+        while await self.store.unarchived(1):
+            await asyncio.to_thread(int)
+
     def git(self, *args: str) -> str:
         """Run git in the memory directory."""
         ran = subprocess.run(["git", "-C", str(self.home.memory), *args], capture_output=True, text=True, check=True)
@@ -85,14 +91,14 @@ class Kept:
         os.utime(path, (then, then))
 
     async def is_whole(self) -> None:
-        """Hold O8: newest version = file = blob at HEAD, byte for byte; the repository is sound; nothing looks changed."""
+        """Hold O8: newest version = file = blob at HEAD, byte for byte; git is sound; nothing looks changed."""
         for file in await self.store.archive_files():
             text = await self.store.document(file.document)
             assert text is not None
             assert (self.home.memory / file.path).read_bytes() == text.encode()
             assert self.git("cat-file", "blob", f"HEAD:{file.path}") == text
         assert await self.store.unarchived(1) == []
-        subprocess.run(["git", "-C", str(self.home.memory), "fsck", "--strict"], capture_output=True, check=True)
+        self.git("fsck", "--strict")
         assert self.git("status", "--porcelain", "--untracked-files=no") == ""
 
     async def text(self, person: str = ANA) -> str | None:

@@ -240,7 +240,9 @@ def test_the_list_of_attacks_is_the_list_of_tests() -> None:
     """SECURITY.md marks each numbered attack that the suite makes, and no other."""
     tests = "\n".join(path.read_text("utf-8") for path in (REPOSITORY / "tests").rglob("test_*.py"))
     made = {int(number) for number in re.findall(r"def test_s(\d\d)_", tests)}
-    named = {int(number) for number in re.findall(r"^\| S(\d+) \|.*\| in the suite \|$", _text("SECURITY.md"), re.MULTILINE)}
+    named = {
+        int(number) for number in re.findall(r"^\| S(\d+) \|.*\| in the suite \|$", _text("SECURITY.md"), re.MULTILINE)
+    }
 
     assert named == made
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import pairwise
 
 import pytest
 
@@ -120,7 +121,7 @@ async def test_the_prefix_is_stable_and_the_system_constant(home: Home) -> None:
         return request.system + "".join(one.role + one.content for one in request.history)
 
     assert len({request.system for request in voice.requests}) == 1
-    for before, after in zip(voice.requests, voice.requests[1:], strict=False):
+    for before, after in pairwise(voice.requests):
         assert prefix(after).startswith(prefix(before))
         assert after.cached == len(before.history)
 

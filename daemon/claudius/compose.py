@@ -42,7 +42,7 @@ PROVIDERS: dict[str, str] = {
 
 
 def wall_clock(env: Mapping[str, str]) -> Callable[[], datetime]:
-    """Return the wall clock, UTC; with `CLAUDIUS_CLOCK` it starts at that instant and runs on. Raises: BadConfiguration."""
+    """Return the wall clock, UTC; `CLAUDIUS_CLOCK` sets where it starts, and it runs on. Raises: BadConfiguration."""
     started_at = datetime.now(UTC)
     given = env.get("CLAUDIUS_CLOCK", "")
     if not given:
@@ -131,7 +131,9 @@ async def compose(home: Home, env: Mapping[str, str] | None = None) -> Composed:
         start_log(home.logs, settings.loaded.config.log.level, secrets)
         clock = wall_clock(whole)
         soul = SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS))
-        adapters = {name: _load(name, ADAPTERS, "adapters").build(settings.loaded, clock) for name in _networks(settings)}
+        adapters = {
+            name: _load(name, ADAPTERS, "adapters").build(settings.loaded, clock) for name in _networks(settings)
+        }
         voice = provider(settings.loaded, home)
         store = SqliteStore(home.database)
         await store.open()

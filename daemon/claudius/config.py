@@ -268,7 +268,7 @@ def load(home: Home, env: Mapping[str, str]) -> Loaded:
 
 
 def take_secrets(environ: MutableMapping[str, str]) -> dict[str, str]:
-    """Move the secrets out of a process environment, so that no child inherits them; return a whole copy of it first."""
+    """Move the secrets out of a process environment, so that no child inherits them; return the whole as it was."""
     whole = dict(environ)
     for name in SECRETS:
         environ.pop(name, None)
@@ -276,7 +276,7 @@ def take_secrets(environ: MutableMapping[str, str]) -> dict[str, str]:
 
 
 def read_env_file(path: Path) -> dict[str, str]:
-    """Read `NAME=value` lines (quotes, `export` and comments allowed). Raises: BadConfiguration if others may read it."""
+    """Read `NAME=value` lines; quotes, `export`, comments allowed. Raises: BadConfiguration if others may read it."""
     try:
         with path.open(encoding="utf-8") as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)

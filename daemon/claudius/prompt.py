@@ -20,7 +20,7 @@ _ESCAPED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What a model is asked: static `system`, append-only `history`, this turn's `tail` (sent as the last user message)."""
+    """What a model is asked: static `system`, append-only `history`, this turn's `tail` as the last user message."""
 
     system: str
     history: tuple[Message, ...]

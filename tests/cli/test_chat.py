@@ -139,7 +139,17 @@ def test_many_at_once_are_all_answered(machine: Machine) -> None:
     machine.scripted()
     running = [
         subprocess.Popen(
-            [str(CLAUDIUS), "chat", "--once", f"line {number}", "--json", "--conversation", f"c{number % 4}", "--timeout", "50"],
+            [
+                str(CLAUDIUS),
+                "chat",
+                "--once",
+                f"line {number}",
+                "--json",
+                "--conversation",
+                f"c{number % 4}",
+                "--timeout",
+                "50",
+            ],
             env=machine.environment(),
             cwd=machine.user,
             stdout=subprocess.PIPE,
@@ -182,7 +192,10 @@ def test_a_conversation_before_a_person(machine: Machine) -> None:
 def test_a_joined_conversation_outlives_the_process_it_joined(machine: Machine) -> None:
     """When the process that held the home ends, the one that had joined it takes over, and nothing is said twice."""
     machine.scripted(reply("one"))
-    with machine.terminal("chat", "--conversation", "a") as first, machine.terminal("chat", "--conversation", "b") as second:
+    with (
+        machine.terminal("chat", "--conversation", "a") as first,
+        machine.terminal("chat", "--conversation", "b") as second,
+    ):
         first.until("you › ")
         second.until("you › ")
         first.type("hello")

@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 from claudius.errors import Overloaded
 from claudius.home import Home
@@ -43,7 +44,7 @@ async def say(soul: Alive, text: str) -> None:
 
 def kinds(request: Request) -> list[str]:
     """Return the kinds of the data lines in a request's history."""
-    lines = re.findall(r"^\{\"kind\".*$", "\n".join(one.content for one in request.history), re.M)
+    lines = re.findall(r"^\{\"kind\".*$", "\n".join(one.content for one in request.history), re.MULTILINE)
     return [str(json.loads(line)["kind"]) for line in lines]
 
 
@@ -63,7 +64,10 @@ async def test_what_expired_is_summarised_when_the_talk_is_taken_up_again(home: 
     assert kinds(model.requests[3]) == ["summary"]
     assert kinds(model.requests[4])[0] == "summary"
     assert SUMMARY in model.requests[4].history[0].content
-    assert [entry["content"] for entry in entries if entry["entry_type"] == "userMessage"] == ["I am back.", "And stay."]
+    assert [entry["content"] for entry in entries if entry["entry_type"] == "userMessage"] == [
+        "I am back.",
+        "And stay.",
+    ]
 
 
 async def test_without_a_model_nothing_expired_is_lost(home: Home) -> None:
@@ -71,7 +75,9 @@ async def test_without_a_model_nothing_expired_is_lost(home: Home) -> None:
     clock = Clock()
 
     def failing(request: Request) -> str | Overloaded:
-        return Overloaded() if request.purpose == "summary" and clock.now < START + timedelta(hours=80) else voice(request)
+        return (
+            Overloaded() if request.purpose == "summary" and clock.now < START + timedelta(hours=80) else voice(request)
+        )
 
     async with alive(home, Scripted(default=failing), clock=clock) as soul:
         await say(soul, "The bridge rusts.")
@@ -99,7 +105,7 @@ async def test_old_turns_are_folded_ahead_of_need_and_once(home: Home) -> None:
     turns = [request for request in model.requests if request.purpose == "turn"]
     breaks = sum(
         not "".join(one.content for one in after.history).startswith("".join(one.content for one in before.history))
-        for before, after in zip(turns, turns[1:], strict=False)
+        for before, after in pairwise(turns)
     )
     assert 2 <= len(folds) <= 6
     assert breaks == len(folds)

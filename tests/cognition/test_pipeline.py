@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from claudius.errors import AuthFailed, Cut, Overloaded, RefusedReply, TimedOut
+from claudius.errors import AuthFailed, Cut, Overloaded, RefusedReply, TimedOut, TooLong
 from claudius.home import Home
-from claudius.provider import Request
+from claudius.provider import Request, Usage
 from claudius.providers.scripted import DEFAULT, Line, Scripted
 from claudius.testing.alive import Alive, alive
 
@@ -166,8 +166,6 @@ async def test_a_reply_past_its_cap_stops_being_read(home: Home) -> None:
 
 async def test_a_turn_over_the_day_s_budget_asks_no_model(home: Home) -> None:
     """The hard cap is checked before the call, and is one polite refusal."""
-    from claudius.provider import Usage
-
     costly = Line(deltas=(GOOD,), usage=Usage(output_tokens=1, cost_usd=2.0))
     voice = Scripted([costly], default=DEFAULT)
     async with alive(home, voice, settings={"CLAUDIUS_BUDGET_DAILY_USD": "1"}) as soul:
@@ -180,8 +178,6 @@ async def test_a_turn_over_the_day_s_budget_asks_no_model(home: Home) -> None:
 
 async def test_near_the_cap_models_are_no_longer_written(home: Home) -> None:
     """Before it refuses, the soul saves on model updates."""
-    from claudius.provider import Usage
-
     costly = Line(deltas=(GOOD,), usage=Usage(output_tokens=1, cost_usd=0.96))
     voice = Scripted([costly])
     async with alive(home, voice, settings={"CLAUDIUS_BUDGET_DAILY_USD": "1"}) as soul:
@@ -194,8 +190,6 @@ async def test_near_the_cap_models_are_no_longer_written(home: Home) -> None:
 
 async def test_a_prompt_that_is_too_long_is_built_once_more_with_half_the_history(home: Home) -> None:
     """413: one rebuild; the newest turns stay."""
-    from claudius.errors import TooLong
-
     def reply(request: Request) -> str | TooLong:
         return TooLong() if len(request.history) > 30 else GOOD
 

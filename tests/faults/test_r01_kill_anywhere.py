@@ -68,7 +68,7 @@ def points(machine: Machine, trace: Path) -> list[tuple[str, int]]:
         timeout=120,
         check=True,
     )
-    counted: Counter[tuple[str, str]] = Counter(re.findall(r"^(\d+)\s+(\w+)\(", trace.read_text(), re.M))
+    counted: Counter[tuple[str, str]] = Counter(re.findall(r"^(\d+)\s+(\w+)\(", trace.read_text(), re.MULTILINE))
     most = {call: max((n for (_, name), n in counted.items() if name == call), default=0) for call in WRITES}
     return [(call, number) for call in WRITES for number in range(1, most[call] + 1)]
 

@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 
 from archiving import Kept
+from claudius.intent import ModelVersion
 from claudius.memory.archive import worker
 from claudius.perception import SELF, private
 from claudius.testing.store_contract.ground import ANA, BEN, NOW, exchange, heard
@@ -37,8 +38,6 @@ async def test_every_version_is_a_commit_with_its_note(kept: Kept) -> None:
 async def test_a_turns_version_is_the_souls_own_an_edit_is_the_owners(kept: Kept) -> None:
     """The author of a commit is who wrote the version."""
     await kept.store.start("boot", NOW)
-    from claudius.intent import ModelVersion  # noqa: PLC0415 - this test alone
-
     model = ModelVersion(person=ANA, audience=private(ANA), version=1, markdown="# Ana\n", note="met")
     intent = await exchange(kept.store, heard(), model=model)
     await kept.learn("# Ana, mended\n", "mended")
@@ -252,8 +251,7 @@ async def test_a_worker_archives_what_it_is_woken_for(kept: Kept) -> None:
     kept.archive.wake()
 
     async with asyncio.timeout(20):
-        while await kept.store.unarchived(1):
-            await asyncio.sleep(0)
+        await kept.until_archived()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
+import shutil
 import time
 from pathlib import Path
 
@@ -84,7 +84,7 @@ async def test_a_detached_head_is_committed_onto(kept: Kept) -> None:
     await kept.learn("one\n", "one")
     await kept.learn("two\n", "two")
     await kept.settle()
-    kept.git("checkout", "--quiet", "HEAD~1")
+    kept.git("checkout", "--quiet", "--detach")
     await kept.again()
     await kept.settle()
     await kept.learn("three\n", "three")
@@ -132,7 +132,7 @@ DAMAGES = ("objects", "head", "blob", "everything")
 
 @pytest.mark.parametrize("damage", DAMAGES)
 async def test_a_broken_repository_is_kept_and_built_anew(kept: Kept, damage: str) -> None:
-    """Missing or corrupt objects: the old repository goes to backups, the new one has every version; no edit is lost."""
+    """Missing or corrupt objects: the old repository goes to backups, the new one has every version and edit."""
     for n in range(5):
         await kept.learn(f"text {n}\n", f"note {n}")
     await kept.settle()
@@ -181,18 +181,22 @@ async def test_a_readable_history_is_kept_as_a_bundle(kept: Kept, monkeypatch: p
     await kept.settle()
 
     (bundle,) = kept.home.backups.iterdir()
-    listed = subprocess.run(["git", "bundle", "list-heads", str(bundle)], capture_output=True, text=True, check=True)
-    assert "refs/heads/main" in listed.stdout
+    assert "refs/heads/main" in kept.git("bundle", "list-heads", str(bundle))
     await kept.is_whole()
 
 
-async def test_a_repository_that_was_deleted_is_built_anew(kept: Kept) -> None:
-    """No `.git` any more: the directory gets one again, and every further version."""
+@pytest.mark.parametrize("when", ["stopped", "running"])
+async def test_a_repository_that_was_deleted_is_built_anew(kept: Kept, when: str) -> None:
+    """No `.git` any more, found at start or under way: the directory gets one again, with every version."""
     await kept.learn("one\n", "one")
     await kept.settle()
-    subprocess.run(["rm", "-rf", str(kept.home.memory / ".git")], check=True)
-    await kept.again()
+    shutil.rmtree(kept.home.memory / ".git")
     await kept.learn("two\n", "two")
+    if when == "stopped":
+        await kept.again()
+    else:
+        with pytest.raises(GitFailed):
+            await kept.round()
 
     await kept.settle()
 
@@ -230,7 +234,7 @@ async def test_without_git_everything_else_works(kept: Kept, monkeypatch: pytest
 async def test_a_crash_at_any_step_leaves_each_version_once(
     kept: Kept, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    """Cut off after making commits, after showing them, or before they were recorded: the next process knows its own."""
+    """Cut off before, while or after its commits are shown, or before they are recorded: the next knows its own."""
     await kept.learn("one\n", "one")
     await kept.settle()
     await kept.learn("two\n", "two")
@@ -285,7 +289,7 @@ async def test_a_home_that_brings_files_of_its_own_loses_none(kept: Kept) -> Non
     await kept.learn("ours\n", "ours")
     await kept.settle()
     path = kept.file()
-    subprocess.run(["rm", "-rf", str(kept.home.memory / ".git")], check=True)
+    shutil.rmtree(kept.home.memory / ".git")
     await kept.store.archive_anew()
     kept.by_hand(path, "theirs\n")
     await kept.again()
@@ -312,8 +316,7 @@ async def test_a_failing_archive_says_why_and_goes_on(kept: Kept, monkeypatch: p
     task = asyncio.create_task(kept.archive.run())
     async with asyncio.timeout(20):
         await failing.wait()
-        while await kept.store.unarchived(1):
-            await asyncio.sleep(0)
+        await kept.until_archived()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 

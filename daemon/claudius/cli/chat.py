@@ -90,7 +90,7 @@ async def _once(home: Home, hello: Mapping[str, Any], text: str, timeout_s: floa
         if not line.is_heard:
             raise TryAgain(f"the soul of {home.root} was not reached within {timeout_s:g} s: try again") from None
         raise TryAgain(
-            f"no reply within {timeout_s:g} s; what you said is kept, and the reply is shown at the next `claudius chat`"
+            f"no reply within {timeout_s:g} s; what you said is kept, and answered at the next `claudius chat`"
         ) from None
     return EXIT_TRY_AGAIN if speech.get("apology") else 0
 

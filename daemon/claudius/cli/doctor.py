@@ -126,7 +126,8 @@ def _store(home: Home) -> Iterator[Check]:
             fix="restore the newest backup: claudius backup restore PATH --yes",
         )
         for row in kept.dead():
-            yield Check("given up", ok=False, detail=f"{row['what']} {row['key']}: {row['reason']}", fix="see `claudius why`")
+            detail = f"{row['what']} {row['key']}: {row['reason']}"
+            yield Check("given up", ok=False, detail=detail, fix="see `claudius why`")
         lag = kept.archive_lag()
     yield Check("archive", ok=True, detail=f"{lag} versions wait for git" if lag else "git holds every version")
 
@@ -134,7 +135,10 @@ def _store(home: Home) -> Iterator[Check]:
 def _git(_: Home) -> Iterator[Check]:
     found = shutil.which("git")
     yield Check(
-        "git", ok=found is not None, detail=found or "not installed", fix="install git: user models are kept without history"
+        "git",
+        ok=found is not None,
+        detail=found or "not installed",
+        fix="install git: until then models have no history",
     )
 
 

@@ -35,7 +35,8 @@ def list_(*, as_json: bool) -> None:
         print_json(found)
         return
     for row in found:
-        click.echo(f"{row['person']}  {safe(row['name'])}  {row['versions']} versions  {row['updated_at'] or 'no model yet'}")
+        when = row["updated_at"] or "no model yet"
+        click.echo(f"{row['person']}  {safe(row['name'])}  {row['versions']} versions  {when}")
     if not found:
         click.echo("nobody was met yet: `claudius chat`")
 
@@ -69,7 +70,8 @@ def log(person: str, *, as_json: bool) -> None:
         return
     for row in found:
         mark = " (suspect)" if row["suspect"] else ""
-        click.echo(f"{row['version']}  {row['at']}  {safe(row['note'])}{mark}  {(row['commit'] or 'not in git yet')[:10]}")
+        commit = (row["commit"] or "not in git")[:10]
+        click.echo(f"{row['version']}  {row['at']}  {safe(row['note'])}{mark}  {commit}")
 
 
 @users.command()

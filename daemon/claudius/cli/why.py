@@ -35,7 +35,9 @@ def why(turn: str, *, as_json: bool) -> None:
 
 @click.command()
 @click.argument("turn")
-@click.option("--soul", "soul_file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Another soul.md.")
+@click.option(
+    "--soul", "soul_file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Another soul.md."
+)
 @json_option
 def replay(turn: str, soul_file: Path | None, *, as_json: bool) -> int:
     """Build a turn's prompt again from what was kept, with the same or another soul; nothing is written."""
@@ -63,7 +65,8 @@ def replay(turn: str, soul_file: Path | None, *, as_json: bool) -> int:
     if as_json:
         print_json(document)
     else:
-        click.echo("identical, byte for byte" if document["identical"] else safe(str(document["diff"])) or "not identical")
+        told = "identical, byte for byte" if document["identical"] else str(document["diff"]) or "not identical"
+        click.echo(safe(told))
     return 0 if document["identical"] or soul_file else EXIT_FAILED
 
 
@@ -102,7 +105,8 @@ def _text(prompt: Prompt) -> list[str]:
 
 def _tell(found: dict[str, Any]) -> None:
     click.secho(f"turn {found['turn']}  {found['at']}  {found['conversation']}", bold=True)
-    click.echo(f"process {found['process']}, voice {found['provider']} {found['model']}, asked {', '.join(found['steps'])}")
+    click.echo(f"process {found['process']}, voice {found['provider']} {found['model']}")
+    click.echo(f"asked {', '.join(found['steps'])}")
     perception = found["perception"]
     click.echo(f"heard {perception.get('name')}: {safe(str(perception.get('text', '')))}")
     for thought in found["thoughts"]:

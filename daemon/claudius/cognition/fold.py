@@ -33,7 +33,7 @@ ROOM = 0.85
 async def fold_expired(
     recollection: Recollection, mind: Mind, soul: SoulText, settings: EngineSettings, paid: Mapping[str, Call]
 ) -> tuple[Recollection, tuple[Call, ...]]:
-    """Summarise what has outlived its time, as the conversation is taken up again; without a model it stays as it is."""
+    """Summarise what has outlived its time, as the talk is taken up again; without a model it stays as it is."""
     if not recollection.expired:
         return recollection, ()
     summary, calls = await _summarise(recollection, recollection.expired, mind, soul, settings, paid)
@@ -41,7 +41,7 @@ async def fold_expired(
 
 
 async def fold_for_room(recollection: Recollection, mind: Mind) -> None:
-    """Fold the oldest turns of an idle conversation whose history nears its budget; the next turns keep their prefix."""
+    """Fold the oldest turns of an idle conversation whose history nears its budget, in one step."""
     soul, settings = mind.soul(), EngineSettings.of(mind.config())
     early = replace(settings, budget_tokens=max(1, int(settings.budget_tokens * ROOM)))
     first = compact(recollection.past, early)

@@ -25,7 +25,7 @@ from claudius.cognition.soul_engine import (
 from claudius.errors import ProviderError, RefusedReply
 from claudius.intent import Call, Thoughts
 from claudius.prompt import Prompt
-from claudius.provider import Delta, Done, Request, Reset, StopReason, Usage
+from claudius.provider import Delta, Done, Provider, Request, Reset, Usage
 from claudius.recollection import Recollection
 from claudius.soul import SoulText
 
@@ -142,7 +142,7 @@ async def call(
 ) -> Call:
     """Make one model call and keep it, or return what an earlier run has paid for. Raises: ProviderError.
 
-    A reply that breaks off after its first piece counts as one cut by its length: the ladder decides what of it is said.
+    A reply that breaks off after its first piece counts as one cut by its length: the ladder decides what is said.
     """
     reading = reading or Reading(Parser())
     sha = request_sha256(request)
@@ -150,10 +150,26 @@ async def call(
         await reading.take(paid[sha].response)
         return paid[sha]
     started = time.monotonic()
-    stop: StopReason = "end"
-    usage, provider, model = Usage(), mind.provider.name, mind.provider.model
+    done = await _read(mind.provider, request, reading)
+    made = Call(
+        n=n,
+        purpose=request.purpose,
+        request_sha256=sha,
+        response=reading.text,
+        stop_reason=done.stop_reason,
+        usage=done.usage,
+        provider=done.provider or mind.provider.name,
+        model=done.model or mind.provider.model,
+        ms=round((time.monotonic() - started) * 1000),
+    )
+    mind.store.keep_call(turn, made)
+    return made
+
+
+async def _read(provider: Provider, request: Request, reading: Reading) -> Done:
+    """Read one reply to its end, as far as it came. Raises: ProviderError where nothing came."""
     try:
-        async with aclosing(mind.provider.complete(request)) as events:  # type: ignore[type-var]
+        async with aclosing(provider.complete(request)) as events:  # type: ignore[type-var]
             async for event in events:
                 match event:
                     case Delta(text):
@@ -163,30 +179,15 @@ async def call(
                     case Done():
                         if event.text and not reading.text:
                             await reading.take(event.text)
-                        stop, usage = event.stop_reason, event.usage
-                        provider, model = event.provider or provider, event.model or model
+                        return event
                 if reading.parser.full:
-                    stop = "max_tokens"
                     break
     except RefusedReply:
-        stop = "refusal"
+        return Done(text="", usage=Usage(), stop_reason="refusal")
     except ProviderError as error:
         if not reading.text or not error.retryable:
             raise
-        stop, usage = "max_tokens", Usage(output_tokens=len(reading.text) // 4, estimated=True)
-    made = Call(
-        n=n,
-        purpose=request.purpose,
-        request_sha256=sha,
-        response=reading.text,
-        stop_reason=stop,
-        usage=usage,
-        provider=provider,
-        model=model,
-        ms=round((time.monotonic() - started) * 1000),
-    )
-    mind.store.keep_call(turn, made)
-    return made
+    return Done(text="", usage=Usage(output_tokens=len(reading.text) // 4, estimated=True), stop_reason="max_tokens")
 
 
 def request_sha256(request: Request) -> str:

@@ -54,9 +54,9 @@ async def take_turn(pending: Pending, mind: Mind, show: Show | None = None) -> T
     config, soul = mind.config(), mind.soul()
     settings = EngineSettings.of(config)
     recollection = await _recall(pending, mind)
-    mind.store.take(
-        pending.seq, {"now": recollection.now.isoformat(), "nonce": recollection.nonce}, mind.clock()
-    )
+    mind.store.take(pending.seq, {"now": recollection.now.isoformat(), "nonce": recollection.nonce}, mind.clock())
+    if pending.perception.extra.get("over_budget"):
+        raise OverBudget
     frugal = await _budget(mind)
     paid = {call.request_sha256: call for call in pending.calls}
     before = recollection.summary

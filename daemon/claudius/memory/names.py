@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 
 USERS = "users"
 SOUL_STATE = "soul_state.md"
+_OURS = re.compile(rf"{USERS}/[a-z0-9-]+-[a-z2-7]{{12}}/[a-z0-9-]+-[a-z2-7]{{12}}\.md")
 _SLUG_CHARS = 40
 _ID_CHARS = 12
 """Of base32: 60 bits of a SHA-256, so that two of a million ids are alike with a chance below 10⁻⁶."""
@@ -31,6 +32,11 @@ def short_id(text: str) -> str:
 def person_folder(person: str, name: str) -> str:
     """Return one person's folder: a readable part that may change with the name, and an id that never does. Pure."""
     return f"{slug(name) or 'person'}-{short_id(person)}"
+
+
+def is_ours(path: str) -> bool:
+    """Tell whether a path below the memory directory has the form of a file that we write. Pure."""
+    return path == SOUL_STATE or _OURS.fullmatch(path) is not None
 
 
 def model_path(person: str, name: str, audience: str) -> PurePosixPath:

@@ -5,23 +5,25 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 import claudius
 from claudius.cognition.mind import Mind
 from claudius.cognition.turn import Turned
-from claudius.errors import StoreError
+from claudius.errors import OverBudget, StoreError
 from claudius.home import Home
 from claudius.memory.archive import Archive, GitFailed
 from claudius.memory.store import Waiting
-from claudius.perception import Perception
+from claudius.perception import Origin, Perception
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.control import Connection, ControlSocket, Handler
 from claudius.runtime.lanes import Lanes
 from claudius.runtime.lock import HomeLock
+from claudius.runtime.rates import Rates, Verdict
 
 log = logging.getLogger("claudius.server")
 
@@ -59,6 +61,7 @@ class Server:
         self._archive = archive
         self._lanes = Lanes(mind, adapters, chance=chance, fatal=self._fatal, committed=self._committed)
         self._control = ControlSocket(home.socket, {**handlers, "status": self._status})
+        self._rates = Rates()
         self._listening: list[asyncio.Task[None]] = []
         self._counters = Counters(mind.clock())
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -80,12 +83,28 @@ class Server:
         return waiting
 
     async def accept(self, perception: Perception) -> bool:
-        """Make a perception durable, then let its lane know. Raises: StoreError; then nothing was accepted."""
+        """Make a perception durable, then let its lane know.
+
+        Raises: StoreError, OverBudget; then nothing was accepted. The first message over a rate is accepted, to be
+        apologised for without a model call.
+        """
         now = self._mind.clock()
+        if not perception.is_owner and perception.origin is Origin.EXTERNAL:
+            perception = self._within_rates(perception)
         (new,) = await self._mind.store.accept((perception,), now)
         self._counters.last_inbound[perception.conversation.partition(":")[0]] = now
         self._lanes.wake(perception.conversation)
         return new
+
+    def _within_rates(self, perception: Perception) -> Perception:
+        budget = self._mind.config().budget
+        match self._rates.judge(perception.person, perception.conversation, budget, time.monotonic()):
+            case Verdict.SHUT:
+                raise OverBudget("too many messages: this is not heard before the hour is over")
+            case Verdict.OVER_NOW:
+                return replace(perception, extra={**perception.extra, "over_budget": True})
+            case Verdict.WITHIN:
+                return perception
 
     def wake(self, conversation: str) -> None:
         """Have a conversation look at what waits: someone listens again."""

@@ -31,7 +31,9 @@ def soul(home: Home) -> SoulText:
     return SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS)).current()
 
 
-def perception(text: str = "Hello", *, n: int = 1, person: str = PERSON, name: str = "Tom", **changes: Any) -> Perception:
+def perception(
+    text: str = "Hello", *, n: int = 1, person: str = PERSON, name: str = "Tom", **changes: Any
+) -> Perception:
     """Return the n-th message of a person in their private terminal conversation."""
     values: dict[str, Any] = {
         "key": f"terminal:{person}:{n}",

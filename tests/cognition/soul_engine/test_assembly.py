@@ -62,7 +62,12 @@ def test_the_tail_holds_its_blocks_in_order(text: SoulText) -> None:
 
     tail = prompt(known, text).tail
 
-    assert re.findall(r"^## .*$", tail, re.MULTILINE) == ["## This Turn", "## Soul State", "## User Model", "## Current Message"]
+    assert re.findall(r"^## .*$", tail, re.MULTILINE) == [
+        "## This Turn",
+        "## Soul State",
+        "## User Model",
+        "## Current Message",
+    ]
     assert tail.splitlines()[1] == (
         "Write in this order: internal_monologue, external_dialogue, user_model_check; "
         "if true: user_model_update, model_change_note; soul_state_check; if true: soul_state_update."

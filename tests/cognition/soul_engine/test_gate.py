@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from replies import cut_up, sizes
 
 from claudius.cognition.soul_engine.echo import Echo
 from claudius.cognition.soul_engine.gate import HOLD_CHARS, Gated, StreamGate, Zones, gate
 from claudius.cognition.soul_engine.rewrites import Company, reveal, rewrite, settled
+from replies import cut_up, sizes
 
 NONCE = "0123456789abcdef0123456789abcdef"
 SECRET = "canary-bot-token-value"
@@ -212,7 +212,9 @@ def test_what_is_said_pings_and_hides_nothing(text: str) -> None:
     """G6 to G8 hold for any text: no mass mention, no foreign mention, no image, no running scheme, nothing hidden."""
     said = gate(text, ZONES).text
 
-    assert not re.search(r"<!(?:channel|here|everyone|subteam)(?:[\^|][^<>\n]*)?>|@(?:everyone|here)", said, re.IGNORECASE)
+    assert not re.search(
+        r"<!(?:channel|here|everyone|subteam)(?:[\^|][^<>\n]*)?>|@(?:everyone|here)", said, re.IGNORECASE
+    )
     assert not re.search(r"<@(?!!?U1>)[^<>\s|]+>", said)
     assert not re.search(r"!\[[^\[\]\n]*\]\(\s*https?:[^)\n]*\)", said)
     assert not re.search(r"(?<![\w+.\-])(?:javascript:\S|data:text/)", said, re.IGNORECASE)
@@ -241,7 +243,9 @@ def test_ordinary_text_is_not_delayed(text: str, pieces: list[int]) -> None:
 
 
 @given(st.text(alphabet=THOUGHT + "<>-", max_size=200), st.integers(0, 40), st.integers(1, 54), sizes)
-def test_a_stream_holds_back_little_and_lets_no_echo_through(noise: str, start: int, length: int, pieces: list[int]) -> None:
+def test_a_stream_holds_back_little_and_lets_no_echo_through(
+    noise: str, start: int, length: int, pieces: list[int]
+) -> None:
     """At most 80 characters are held back, and of a private entry fewer than 64 in a row are ever shown."""
     text = noise + THOUGHT[start : start + 40 + length] + noise
     stream = StreamGate(ZONES)
@@ -268,7 +272,9 @@ def test_a_stream_never_shows_a_nonce_or_a_secret(told: str, size: int) -> None:
     assert told[:4] not in shown
     assert "Well, it is".startswith(shown.rstrip()) or shown.startswith("Well, it is")
     assert stream.show("more") == ""
-    assert gate(f"Well, it is {told} indeed.", zones, streamed=shown).text == (f"{shown.rstrip()} …" if shown else "FIXED")
+    assert gate(f"Well, it is {told} indeed.", zones, streamed=shown).text == (
+        f"{shown.rstrip()} …" if shown else "FIXED"
+    )
 
 
 def test_a_stream_never_cuts_into_a_construct() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
-from replies import hostile
 
 from claudius.cognition.soul_engine.heads import NAMES, canonical, escape_heads, find_head, is_blank, is_structured
+from replies import hostile
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,9 @@ def test_what_only_resembles_a_head_is_not_found(text: str) -> None:
     assert find_head(text) is None
 
 
-@pytest.mark.parametrize("text", ["&lt;think&gt;", "<think about it>", "<ns:internal_monologue>", "<thoughts>", "<ThinkMore>"])
+@pytest.mark.parametrize(
+    "text", ["&lt;think&gt;", "<think about it>", "<ns:internal_monologue>", "<thoughts>", "<ThinkMore>"]
+)
 def test_a_text_that_smells_of_reasoning_is_structured(text: str) -> None:
     """Plain speech is refused more readily than a head is found: any name like `think` after any LT will do."""
     assert is_structured(text)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from replies import read, written_out
 
 from claudius.cognition.soul_engine.echo import Echo
 from claudius.cognition.soul_engine.ladder import Ground, NeedsRepair, Spoken, climb, whole_sentences
 from claudius.cognition.soul_engine.parsed import Parsed
+from replies import read, written_out
 
 GROUND = Ground(fallback="FIXED", verbs=("said", "explained"), default_verb="said")
 SPENT = replace(GROUND, repairs=0)
@@ -39,7 +39,14 @@ def test_a_complete_dialogue_is_spoken() -> None:
 
 @pytest.mark.parametrize(
     "reply",
-    ["Hello there.", "\ufeffHello there.", " Hello there.\n", "Is a < b? Yes: <p>.", "My monologue: none.", "Use `x<y`."],
+    [
+        "Hello there.",
+        "\ufeffHello there.",
+        " Hello there.\n",
+        "Is a < b? Yes: <p>.",
+        "My monologue: none.",
+        "Use `x<y`.",
+    ],
 )
 def test_a_reply_without_any_tag_is_spoken_whole(reply: str) -> None:
     """Rung plain: nothing of ours, nothing like reasoning, no label; verb `said`."""
@@ -118,7 +125,9 @@ def test_the_repair_is_cut_first() -> None:
     assert spoken.speech.startswith("Second")
 
 
-@pytest.mark.parametrize("reply", ["<ed>The port is nearly done. It lacks on", "<im>S1 <ed>" + "S2 " * 40, "<ed>Hi</ed></im>"])
+@pytest.mark.parametrize(
+    "reply", ["<ed>The port is nearly done. It lacks on", "<im>S1 <ed>" + "S2 " * 40, "<ed>Hi</ed></im>"]
+)
 def test_nothing_worth_saying_is_the_fixed_line(reply: str) -> None:
     """Rung fixed: too short a cut, a swallowed dialogue, a void one; verb `said`, never truncated."""
     spoken = said(parsed(reply))

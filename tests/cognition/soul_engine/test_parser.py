@@ -8,19 +8,16 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from replies import S1, S2, cut_up, guarded, hostile, read, sizes, written_out
 
 from claudius.cognition.soul_engine.heads import HEAD_CHARS, NAMES, Names
 from claudius.cognition.soul_engine.ladder import Ground, NeedsRepair, Spoken, climb
 from claudius.cognition.soul_engine.parser import Limits, Parser
 from claudius.cognition.soul_engine.readers import read_bool, read_state, read_verb
 from claudius.prompt import valid
+from replies import S1, S2, cut_up, guarded, hostile, read, sizes, written_out
 
-SAID = (
-    "said explained offered suggested noted observed replied interjected declared quipped remarked detailed corrected "
-    "analyzed traced insisted"
-).split() + ["pointed out", "observed dryly"]
-THOUGHT = "thought mused pondered wondered considered reflected entertained recalled noticed weighed".split()
+SAID = ["said", "explained", "offered", "suggested", "noted", "observed", "replied", "interjected", "declared", "quipped", "remarked", "detailed", "corrected", "analyzed", "traced", "insisted"] + ["pointed out", "observed dryly"]
+THOUGHT = ["thought", "mused", "pondered", "wondered", "considered", "reflected", "entertained", "recalled", "noticed", "weighed"]
 GROUND = Ground(fallback="FIXED", verbs=SAID, default_verb="said")
 REPAIR = None
 
@@ -53,9 +50,7 @@ TABLE = {
     3: Row("  <im>S1</im>  <ed verb='quipped'>  Hi⏎you  </ed>", "Hi⏎you", verb="quipped", monologue=IM1),
     4: Row('<ed verb = declared tone="x">Hi</ed>', "Hi", verb="declared"),
     5: Row('<IM>S1</IM><ED VERB="Pointed  out">Hi</ED>', "Hi", verb="pointed out", monologue=IM1),
-    6: Row(
-        "<InternalMonologue>S1</InternalMonologue><external-dialog>Hi</external-dialog>", "Hi", monologue=IM1
-    ),
+    6: Row("<InternalMonologue>S1</InternalMonologue><external-dialog>Hi</external-dialog>", "Hi", monologue=IM1),
     7: Row('<ed verb="*shouted* @here">Hi</ed>', "Hi", "bad_verb"),
     8: Row("S1 first.⏎```xml⏎<im>S1</im>⏎<ed>Hi</ed>⏎``` S2 after.", "Hi", monologue=IM1),
     9: Row("<ed>Try⏎```py⏎if a < b: print('<p>')⏎```</ed>", "Try⏎```py⏎if a < b: print('<p>')⏎```"),
@@ -63,16 +58,12 @@ TABLE = {
         "<ed>Hi <b>you</b> <external_dialogues>x</external_dialogues></ed>",
         "Hi <b>you</b> <external_dialogues>x</external_dialogues>",
     ),
-    11: Row(
-        r"\ufeff<im><![CDATA[S1]]></im><ed>a\ud800b</ed>", r"a\ufffdb", monologue=("<![CDATA[S1]]>", "thought")
-    ),
+    11: Row(r"\ufeff<im><![CDATA[S1]]></im><ed>a\ud800b</ed>", r"a\ufffdb", monologue=("<![CDATA[S1]]>", "thought")),
     12: Row("Hello there.", "Hello there."),
     13: Row("I should first S1", REPAIR, truncated=True),
     14: Row("⏎", REPAIR, "empty"),
     15: Row("<im>S1 <ed>S2</ed>", REPAIR, "cut", monologue=("S1 <ed>S2</ed>", "thought")),
-    16: Row(
-        "<im>S1</im><ed>The port is nearly done. It lacks on", REPAIR, "cut", monologue=IM1, truncated=True
-    ),
+    16: Row("<im>S1</im><ed>The port is nearly done. It lacks on", REPAIR, "cut", monologue=IM1, truncated=True),
     17: Row("<ed>Hi there<uc>true</uc>", REPAIR, "nested", uc=True),
     18: Row("<ed>Hi <im>S1</im> bye</ed>", REPAIR, "nested stray_close", monologue=IM1),
     19: Row("<ed>Hi <im>S1</ed>", REPAIR, "nested cut"),
@@ -164,7 +155,7 @@ def test_no_private_word_of_the_parse_table_is_heard(number: int) -> None:
 
 def test_flags_come_in_the_order_in_which_they_happened() -> None:
     """Flags stand in order of first occurrence, each once."""
-    parsed, _ = read(written_out('<ed x</ed></im><ed>a<im>b</im></im><ed>c'))
+    parsed, _ = read(written_out("<ed x</ed></im><ed>a<im>b</im></im><ed>c"))
 
     assert parsed.flags == ("malformed", "stray_close", "nested", "cut")
 
@@ -432,7 +423,7 @@ HOSTILE = {
     "slashes": "</",
     "blanks": "<         ",
     "dialogues and voids": "<external_dialogue>a</external_dialogue></think>",
-    "attributes": '<external_dialogue a="b" c=\'d\' e=f>',
+    "attributes": "<external_dialogue a=\"b\" c='d' e=f>",
     "quotes": "<internal_monologue \"'\"'\"'>x</internal_monologue>",
     "invisible": "<\u200b\u200b\u200b",
 }

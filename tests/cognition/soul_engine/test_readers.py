@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from replies import hostile
 
 from claudius.cognition.soul_engine.heads import find_head
 from claudius.cognition.soul_engine.parsed import Section
@@ -19,9 +18,12 @@ from claudius.cognition.soul_engine.readers import (
     read_state,
     read_verb,
 )
+from replies import hostile
 
 
-@pytest.mark.parametrize("text", ["true", " True. ", "YES", "1", '"yes"', "“True.”", "true, something new", "*true*", "1."])
+@pytest.mark.parametrize(
+    "text", ["true", " True. ", "YES", "1", '"yes"', "“True.”", "true, something new", "*true*", "1."]
+)
 def test_a_clear_yes_is_true(text: str) -> None:
     """The whole value, or else its first word, in true/yes/1: blanks, case, quotes and a final stop aside."""
     assert read_bool([text]) is True
@@ -35,7 +37,13 @@ def test_anything_else_is_false(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("values", "truth"),
-    [(["true", "false"], False), (["true", "yes"], True), (["true", "perhaps"], True), ([], False), (["?", "?"], False)],
+    [
+        (["true", "false"], False),
+        (["true", "yes"], True),
+        (["true", "perhaps"], True),
+        ([], False),
+        (["?", "?"], False),
+    ],
 )
 def test_values_that_disagree_are_false(values: list[str], truth: bool) -> None:  # noqa: FBT001 - parametrized
     """Two readable values that disagree are false; unreadable ones count for nothing."""
@@ -56,7 +64,7 @@ def test_a_verb_is_one_of_the_list_or_the_default(written: str | None, verb: str
 
 def test_state_lines_are_read_by_key() -> None:
     """Keys match without case, bullets and bold are tolerated, unknown keys dropped, a key's last line wins."""
-    text = "- currenttopic: BG3: the port\n* **CurrentTask**: first\nmood: bad\n1. currentTask: \"second\"\nno key here"
+    text = '- currenttopic: BG3: the port\n* **CurrentTask**: first\nmood: bad\n1. currentTask: "second"\nno key here'
 
     assert read_state(text) == {"currentTopic": "BG3: the port", "currentTask": "second"}
 
@@ -72,7 +80,7 @@ def test_state_lines_are_read_by_key() -> None:
     ],
 )
 def test_a_mood_is_one_of_five(line: str, state: dict[str, str]) -> None:
-    """emotionalState takes one of the five moods and ignores every other word; empty stands for a key's default."""
+    """EmotionalState takes one of the five moods and ignores every other word; empty stands for a key's default."""
     assert read_state(line) == state
 
 
@@ -225,13 +233,18 @@ def test_a_text_that_wants_more_than_to_describe_is_suspect(text: str) -> None:
     assert merged.markdown is not None
 
 
-@pytest.mark.parametrize("text", ["Likes tea, and systematic work.", "slack:T1:U1", "a < b", "Must is a word. So is data."])
+@pytest.mark.parametrize(
+    "text", ["Likes tea, and systematic work.", "slack:T1:U1", "a < b", "Must is a word. So is data."]
+)
 def test_a_plain_portrait_is_not_suspect(text: str) -> None:
     """What merely describes, and the person's own id, raise no suspicion."""
     assert not is_suspect(text, "slack:T1:U1")
 
 
-@given(st.text(), st.lists(st.tuples(st.one_of(st.none(), st.text(max_size=20)), st.one_of(st.text(), hostile)), max_size=4))
+@given(
+    st.text(),
+    st.lists(st.tuples(st.one_of(st.none(), st.text(max_size=20)), st.one_of(st.text(), hostile)), max_size=4),
+)
 def test_no_update_forgets_or_forges(current: str, updates: list[tuple[str | None, str]]) -> None:
     """Whatever comes: a stored update is within its bytes, has no strict head that was not there, and is stable."""
     merged = merge_update(current, updates)

@@ -30,7 +30,7 @@ class Process:
 
 @cache
 def process(name: str) -> Process:
-    """Load a process by its name or import string. Raises: ModuleNotFoundError, AttributeError for a stranger's mistake."""
+    """Load a process by its name or import string. Raises: ModuleNotFoundError, AttributeError."""
     module = importlib.import_module(PROCESSES.get(name, name))
     return Process(
         name=name,
@@ -41,6 +41,6 @@ def process(name: str) -> Process:
 
 
 def route(recollection: Recollection) -> Process:
-    """Choose the process that this turn runs: the conversation's saved one if it is registered, else the entry. Pure."""
+    """Choose the process of this turn: the conversation's saved one if it is registered, else the entry. Pure."""
     saved = recollection.process.process
     return process(saved if saved in PROCESSES else ENTRY)

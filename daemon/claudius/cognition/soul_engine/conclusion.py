@@ -8,9 +8,10 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from claudius.cognition.soul_engine.gate import Gated, Zones, gate
+from claudius.cognition.soul_engine.ladder import SAID
 from claudius.cognition.soul_engine.planning import EngineSettings, Plan
 from claudius.cognition.steps import step
-from claudius.cognition.steps.step import Effect, Limits, Reading
+from claudius.cognition.steps.step import Limits, Reading
 from claudius.intent import ApologyKind, Call, Intent, Rung, Thought, Thoughts, Utterance, UtteranceKind
 from claudius.perception import Origin, Perception
 from claudius.recollection import Entry, EntryType, ProcessState, Recollection
@@ -36,7 +37,7 @@ def utterance_key(turn: str, part: int) -> str:
 
 
 def draft_utterance(turn: str, perception: Perception) -> Utterance:
-    """Return the still empty first part of a reply that is streamed; the commit completes it under the same key. Pure."""
+    """Return the still empty first part of a streamed reply; the commit completes it under the same key. Pure."""
     return Utterance(
         key=utterance_key(turn, 0), turn=turn, conversation=perception.conversation, body="", answers=(perception.key,)
     )
@@ -81,7 +82,9 @@ def conclude(
         limits=Limits(model_bytes=settings.model_bytes, shrink_floor=settings.shrink_floor),
     )
     effects = {name: step(name).effect(reading) for name in soul.steps}
-    gated = gate(thoughts.speech, zones, streamed=thoughts.streamed) if thoughts.speech else Gated("", (), withheld=False)
+    gated = (
+        gate(thoughts.speech, zones, streamed=thoughts.streamed) if thoughts.speech else Gated("", (), withheld=False)
+    )
     entries: list[Entry] = list(heard(recollection))
     judged: list[Thought] = []
     for name, effect in effects.items():
@@ -90,20 +93,27 @@ def conclude(
         if name == "external_dialogue" and gated.text:
             entries.append(_spoken(recollection, gated.text, thoughts.verb, truncated=thoughts.truncated))
             judged.append(Thought(step=name, content=gated.text, verb=thoughts.verb))
-    thoughts = replace(thoughts, thoughts=tuple(judged))
     flags = (*thoughts.flags, *gated.hits, *(flag for effect in effects.values() for flag in effect.flags))
     rung: Rung = thoughts.rung if not gated.is_replaced else "cut" if thoughts.streamed else "fixed"
-    return _intent(
-        recollection,
-        plan,
-        kept,
-        rung=rung,
+    changes: dict[str, Any] = {}
+    for effect in effects.values():
+        changes |= effect.changes
+    return replace(
+        _bare(recollection, plan, rung, flags),
         verb=thoughts.verb,
-        flags=flags,
+        next_process=_stayed(recollection, plan),
+        attention=kept.attention,
+        changes=changes,
         entries=tuple(entries),
-        thoughts=thoughts,
-        effects=effects,
-        utterances=_utter(recollection, gated.text, thoughts.verb, kind="reply"),
+        thoughts=tuple(judged),
+        shown=plan.shown,
+        model=next((effect.model for effect in effects.values() if effect.model), None),
+        state=tuple(change for effect in effects.values() for change in effect.state),
+        utterances=_utter(recollection, gated.text, thoughts.verb),
+        calls=thoughts.calls,
+        prompt_sha256=kept.prompt_sha256,
+        snapshot=kept.snapshot,
+        blobs=kept.blobs,
     )
 
 
@@ -117,44 +127,19 @@ def conclude_apology(
     """Conclude a turn that could not be thought: what was heard is kept, and one typed apology is said. Pure."""
     owed = any(one.owes and not one.is_bot for one in recollection.perceptions)
     line = soul.steps["external_dialogue"].apology(kind, recollection.turn)
-    entries = heard(recollection)
-    if owed:
-        spoken = _spoken(recollection, line, "said", apology=kind)
-        entries = (*entries, spoken)
-    thoughts = Thoughts(thoughts=(), speech="", verb="said", rung="apology", calls=calls)
-    return _intent(
-        recollection,
-        plan,
-        Kept(),
-        rung="apology",
-        verb="said",
-        flags=(f"apology:{kind}", *thoughts.flags),
-        entries=entries,
-        thoughts=thoughts,
-        effects={},
-        utterances=_utter(recollection, line if owed else "", "said", kind="apology", apology=kind),
-        keep_process=True,
+    said = _utter(recollection, line if owed else "", SAID, kind="apology", apology=kind)
+    spoken = (_spoken(recollection, line, SAID, apology=kind),) if owed else ()
+    return replace(
+        _bare(recollection, plan, "apology", (f"apology:{kind}",)),
+        entries=(*heard(recollection), *spoken),
+        utterances=said,
+        calls=calls,
     )
 
 
-def _intent(
-    recollection: Recollection,
-    plan: Plan,
-    kept: Kept,
-    *,
-    rung: Rung,
-    verb: str,
-    flags: tuple[str, ...],
-    entries: tuple[Entry, ...],
-    thoughts: Thoughts,
-    effects: Mapping[str, Effect],
-    utterances: tuple[Utterance, ...],
-    keep_process: bool = False,
-) -> Intent:
+def _bare(recollection: Recollection, plan: Plan, rung: Rung, flags: tuple[str, ...]) -> Intent:
+    """Return what every concluded turn has, whatever came of it."""
     speaker = recollection.speaker
-    changes: dict[str, Any] = {}
-    for effect in effects.values():
-        changes |= effect.changes
     return Intent(
         turn=recollection.turn,
         conversation=recollection.conversation,
@@ -166,24 +151,11 @@ def _intent(
         answers=tuple(one.key for one in recollection.perceptions),
         version=recollection.version,
         process=plan.process,
-        next_process=recollection.process if keep_process else _stayed(recollection, plan),
+        next_process=recollection.process,
         rung=rung,
-        verb=verb,
         flags=flags,
         steps=plan.asked,
-        attention=kept.attention,
-        changes=changes,
-        entries=entries,
-        thoughts=thoughts.thoughts,
-        shown=() if keep_process else plan.shown,
-        model=next((effect.model for effect in effects.values() if effect.model), None),
-        state=tuple(change for effect in effects.values() for change in effect.state),
         history_from=plan.history_from,
-        utterances=utterances,
-        calls=thoughts.calls,
-        prompt_sha256=kept.prompt_sha256,
-        snapshot=kept.snapshot,
-        blobs=kept.blobs,
     )
 
 
@@ -215,7 +187,7 @@ def _utter(
     text: str,
     verb: str,
     *,
-    kind: UtteranceKind,
+    kind: UtteranceKind = "reply",
     apology: ApologyKind | None = None,
 ) -> tuple[Utterance, ...]:
     if not text:

@@ -140,12 +140,16 @@ class StreamGate:
         self._before = ""
         self._line = ""
         self._held = ""
+        self._carried = ""
 
     def show(self, text: str) -> str:
         """Take more of what is said; return what more may be shown."""
         if self.stopped or not text:
             return ""
-        self._held += text
+        text = self._carried + text
+        end = len(text) - (text[-1] in _NEEDS_NEXT)
+        self._held += reveal(text[:end])
+        self._carried = text[end:]
         seen = self._before + self._held
         self.hits = leaks(seen, self._zones)
         if self.hits:
@@ -158,7 +162,7 @@ class StreamGate:
 
     def _rewritten(self, piece: str) -> str:
         """Rewrite a settled piece as it would be in its place, behind what was shown last."""
-        before, self._line = self._line, (self._line + reveal(piece))[-_LINE:]
+        before, self._line = self._line, (self._line + piece)[-_LINE:]
         whole = rewrite(before + piece, self._zones.company, self._zones.hidden if "://" in piece else "").text
         if not whole.startswith(before):  # pragma: no cover - no rule reaches back so far
             self.stopped = True
@@ -176,6 +180,8 @@ class StreamGate:
 
 
 _CONTEXT = SPAN + HOLD_CHARS
+_NEEDS_NEXT = ("\r", "@")
+"""What follows these decides whether it is hidden."""
 _LINE = 4
 """Rules look back at most so far, to tell a line's beginning."""
 

@@ -17,9 +17,7 @@ _PRIVATE = (EntryType.INTERNAL_MONOLOGUE, EntryType.DAIMONIC_INTUITION)
 
 def private_texts(recollection: Recollection) -> tuple[str, ...]:
     """Return every private text that stands in this turn's prompt. Pure."""
-    return tuple(
-        entry.content for turn in recollection.past for entry in turn.entries if entry.entry_type in _PRIVATE
-    )
+    return tuple(entry.content for turn in recollection.past for entry in turn.entries if entry.entry_type in _PRIVATE)
 
 
 def ground(plan: Plan, recollection: Recollection, soul: SoulText, settings: EngineSettings, private: Echo) -> Ground:

@@ -56,7 +56,7 @@ def _sections(parsed: Parsed, name: str) -> tuple[Section, ...]:
 
 
 def plain_reply(text: str) -> str:
-    """Return the words of a reply that was asked for as plain text, whatever form it took; empty where it has none. Pure."""
+    """Return the words of a reply that was asked for as plain text, whatever form it took; else empty. Pure."""
     parser = Parser()
     parser.feed(text)
     parsed = parser.finish()

@@ -1,4 +1,4 @@
-"""The cognitive steps, in the order in which they are written. A new one is a file here, one in soul/steps, one line."""
+"""The cognitive steps, in the order in which they are written: a file here, one in soul/steps, one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""external_dialogue: what is said aloud. Its entry and utterance are made where the ladder and the gate have judged it."""
+"""external_dialogue: what is said aloud. Its entry and utterance are made once ladder and gate have judged it."""
 
 from __future__ import annotations
 

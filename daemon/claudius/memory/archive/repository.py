@@ -9,11 +9,21 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from claudius.memory.archive.stream import REF, TRAILER, Change, fast_import, index_info, read_log, read_marks
+from claudius.memory.archive.stream import (
+    REF,
+    TRAILER,
+    Change,
+    fast_import,
+    index_info,
+    read_log,
+    read_marks,
+    read_tree,
+)
+from claudius.memory.names import SOUL_STATE, USERS
 
 LIMIT_S = 30.0
 _LOG_AT_MOST = 2000
@@ -136,17 +146,32 @@ class Repository:
         except GitFailed as error:
             raise GitBusy(str(error)) from error
 
-    def refresh_index(self, paths: Sequence[tuple[str, bytes | None]]) -> None:
+    def refresh_index(self, blobs: Mapping[str, str | None]) -> None:
         """Tell the index what was committed at these paths, so that nothing of ours looks staged or undone."""
-        given = index_info(paths)
+        if not blobs:
+            return
         try:
-            self._git("update-index", "--index-info", given=given)
+            self._git("update-index", "--index-info", given=index_info(blobs))
         except (GitBusy, GitSlow):
             raise
         except GitFailed:
             log.warning("the index of the archive could not be read: it is made anew from what is checked out")
             (self.git_dir / "index").unlink(missing_ok=True)
             self._git("read-tree", "HEAD")
+
+    def align_index(self) -> None:
+        """Bring the index's idea of our own files in line with what is checked out, whatever a crash left undone."""
+        if self.head() is None:
+            return
+        checked_out = read_tree(self._git("ls-tree", "-r", "-z", "HEAD", "--", USERS, SOUL_STATE))
+        try:
+            listed = read_tree(self._git("ls-files", "-s", "-z", "--", USERS, SOUL_STATE))
+        except (GitBusy, GitSlow):
+            raise
+        except GitFailed:
+            listed = {}
+        stale = {path: checked_out.get(path) for path in listed.keys() | checked_out.keys()}
+        self.refresh_index({path: blob for path, blob in stale.items() if listed.get(path) != blob})
 
     def tidy(self) -> None:
         """Pack loose objects where there are many."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from datetime import datetime
 
 from claudius.memory.documents import Unarchived
+from claudius.memory.names import is_ours
 
 TRAILER = "Claudius-Revision"
 REF = "refs/claudius/archive"
@@ -38,12 +39,9 @@ def fast_import(changes: Iterable[Change], parent: str | None) -> bytes:
     return b"".join([*stream, b"done\n"])
 
 
-def index_info(paths: Iterable[tuple[str, bytes | None]]) -> bytes:
-    """Write what `git update-index --index-info` takes; content None removes the path. Pure."""
-    lines = (
-        f"0 {'0' * 40}\t{path}\n" if content is None else f"100644 {blob_id(content)}\t{path}\n"
-        for path, content in paths
-    )
+def index_info(blobs: Mapping[str, str | None]) -> bytes:
+    """Write what `git update-index --index-info` takes, path to blob; None removes the path. Pure."""
+    lines = (f"0 {'0' * 40}\t{path}\n" if blob is None else f"100644 {blob}\t{path}\n" for path, blob in blobs.items())
     return "".join(lines).encode()
 
 
@@ -55,6 +53,16 @@ def blob_id(content: bytes) -> str:
 def read_marks(text: str) -> dict[int, str]:
     """Read what `--export-marks` wrote: revision to commit. Pure."""
     return {int(mark.removeprefix(":")): commit for mark, commit in (line.split() for line in text.splitlines())}
+
+
+def read_tree(text: str) -> dict[str, str]:
+    """Read NUL-separated lines of `ls-tree -r` or `ls-files -s`: path to blob, our own files alone. Pure."""
+    found = {}
+    for line in filter(None, text.split("\0")):
+        facts, _, path = line.partition("\t")
+        if is_ours(path):
+            found[path] = facts.split()[2 if " blob " in facts else 1]
+    return found
 
 
 def read_log(text: str) -> dict[str, str]:

@@ -15,8 +15,8 @@ from typing import TypeVar
 
 from claudius.errors import StoreError
 from claudius.memory.archive import files
-from claudius.memory.archive.repository import Broken, GitFailed, Repository
-from claudius.memory.archive.stream import Change, token
+from claudius.memory.archive.repository import Broken, GitBusy, GitFailed, GitSlow, Repository
+from claudius.memory.archive.stream import Change, blob_id, token
 from claudius.memory.documents import Document, KeptFile, Unarchived
 from claudius.memory.names import SOUL_STATE, model_path
 from claudius.memory.store import Store
@@ -65,9 +65,8 @@ class Archive:
         self._began_s = time.time()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="claudius-archive")
         self._bell = asyncio.Event()
-        self._is_prepared = self._is_known = False
+        self._is_prepared = self._is_known = self._is_aligned = False
         self._next_look_s = 0.0
-        self._unindexed: dict[str, bytes | None] = {}
         self.problem: str | None = None
         """Why the last round failed, in one line; None where it did not."""
 
@@ -103,11 +102,23 @@ class Archive:
         if not Repository.is_possible():
             self._report("git is not installed: portraits are kept, but not exported")
             return Round()
+        try:
+            return await self._round()
+        except (GitBusy, GitSlow):
+            raise
+        except GitFailed:
+            self._is_prepared = self._is_aligned = False  # looked at from the ground up next time
+            raise
+
+    async def _round(self) -> Round:
         if not self._is_prepared:
             await self._prepare()
         ground = await self._look()
         if not self._is_known:
             await self._recognise(ground)
+        if not self._is_aligned:
+            await self._in_thread(self._repository.align_index)
+            self._is_aligned = True
         pending = [one for one in await self._store.unarchived(BATCH) if one.document not in ground.held_back]
         if pending:
             await self._commit(pending, ground)
@@ -118,12 +129,13 @@ class Archive:
         try:
             await self._in_thread(lambda: self._repository.prepare(self._began_s))
         except Broken as error:
-            await self._look()
             stamp = f"{self._clock():%Y%m%dT%H%M%SZ}"
             kept = await self._in_thread(lambda: self._repository.set_aside(self._backups, stamp))
             log.warning("the archive could not be read (%s): it is kept as %s and built anew", error, kept)
-            await self._store.archive_anew()
             await self._in_thread(lambda: self._repository.prepare(self._began_s))
+        if await self._in_thread(self._repository.head) is None and await self._store.archive_files():
+            await self._look()  # what was edited by hand is taken over before all is written anew
+            await self._store.archive_anew()
         if await self._in_thread(self._repository.is_detached):
             log.warning("no branch is checked out in %s: versions are committed onto what is", self._root)
         self._is_prepared = True
@@ -250,13 +262,12 @@ class Archive:
         return moved
 
     def _refresh_index(self, final: Mapping[str, bytes | None]) -> None:
-        self._unindexed |= final
+        blobs = {path: None if content is None else blob_id(content) for path, content in final.items()}
         try:
-            self._repository.refresh_index(list(self._unindexed.items()))
+            self._repository.refresh_index(blobs)
         except GitFailed as error:
             log.info("the index is brought up to date with the next round: %s", error)
-            return
-        self._unindexed.clear()
+            self._is_aligned = False
 
     async def _rest(self, seconds: float) -> None:
         try:

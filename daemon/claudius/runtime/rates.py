@@ -1,0 +1,67 @@
+"""How often one person, and one conversation, may ask: counted as messages arrive, before any row or model call.
+
+Source: the security design, section 4, "Budgets"; the reliability design, section 7, "budget".
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from claudius.config import Budget
+
+MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86_400.0
+MOST_KNOWN = 10_000
+"""So many persons and conversations are counted at most; the quietest are forgotten first."""
+
+
+class Verdict(Enum):
+    """Whether a message may come in."""
+
+    WITHIN = auto()
+    OVER_NOW = auto()
+    """The first one too many: it gets the one apology."""
+    SHUT = auto()
+    """Not accepted until the hour is over."""
+
+
+@dataclass(slots=True)
+class _Count:
+    times: deque[float] = field(default_factory=deque)
+    shut_until: float = 0.0
+
+    def within(self, seconds: float, now: float) -> int:
+        return sum(time > now - seconds for time in self.times)
+
+
+class Rates:
+    """Counts in memory; a restart forgives."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, _Count] = {}
+
+    def judge(self, person: str, conversation: str, budget: Budget, now: float) -> Verdict:
+        """Count one message and judge it. `now`: monotonic seconds."""
+        counts = [self._count(key) for key in (f"person {person}", f"conversation {conversation}")]
+        if any(now < count.shut_until for count in counts):
+            return Verdict.SHUT
+        for count in counts:
+            count.times.append(now)
+            while count.times and count.times[0] <= now - DAY_S:
+                count.times.popleft()
+        by_person, by_conversation = counts
+        if by_person.within(MINUTE_S, now) > budget.person_per_minute or len(by_person.times) > budget.person_per_day:
+            by_person.shut_until = now + HOUR_S
+            return Verdict.OVER_NOW
+        if by_conversation.within(HOUR_S, now) > budget.conversation_per_hour:
+            by_conversation.shut_until = now + HOUR_S
+            return Verdict.OVER_NOW
+        return Verdict.WITHIN
+
+    def _count(self, key: str) -> _Count:
+        count = self._counts.pop(key, None) or _Count()
+        self._counts[key] = count
+        if len(self._counts) > MOST_KNOWN:
+            del self._counts[next(iter(self._counts))]
+        return count

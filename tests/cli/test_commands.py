@@ -1,0 +1,342 @@
+"""The commands that read and change: shapes of the interface, one line for what is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from driven import Machine, reply
+
+MAIN = "terminal:local:main:main"
+ADA = "terminal:local:ada"
+
+
+def learned(dialogue: str, text: str, note: str) -> str:
+    """Write a reply that replaces the Persona section."""
+    return f"""<internal_monologue verb="noticed">hm</internal_monologue>
+<external_dialogue verb="noted">{dialogue}</external_dialogue>
+<user_model_check>true</user_model_check>
+<user_model_update section="Persona">{text}</user_model_update>
+<model_change_note>{note}</model_change_note>"""
+
+
+@pytest.fixture(scope="module")
+def talked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Machine, list[dict[str, Any]]]:
+    """Give a machine on which ada has said three things, and the three turns."""
+    machine = Machine(tmp_path_factory.mktemp("talked"), env={"LOGNAME": "ada", "CLAUDIUS_SOUL_STATE_INTERVAL": "2"})
+    replies = [
+        learned("Bridges, then.", "- Builds bridges.", "Learned her trade."),
+        learned("And boats.", "- Builds bridges.\n- Builds boats.", "Boats too.")
+        + "<soul_state_check>true</soul_state_check><soul_state_update>currentTopic: boats</soul_state_update>",
+        "Plain words.",
+    ]
+    turns = []
+    for text, said in zip(("I build bridges.", "And boats.", "Well?"), replies, strict=True):
+        machine.scripted(said)
+        turns.append(machine.ok("chat", "--once", text, "--json").json)
+    return machine, turns
+
+
+Talked = tuple[Machine, list[dict[str, Any]]]
+
+
+def test_conversations_list_and_show(talked: Talked) -> None:
+    """Every conversation with its audience and process; one conversation oldest first, thoughts included."""
+    machine, _ = talked
+
+    (row,) = machine.ok("conversations", "list", "--json").json
+    shown = machine.ok("conversations", "show", MAIN, "--json").json
+
+    assert {key: row[key] for key in ("conversation", "audience", "process")} == {
+        "conversation": MAIN,
+        "audience": f"private:{ADA}",
+        "process": "main_process",
+    }
+    assert row["entries"] == len(shown["entries"])
+    assert set(shown) >= {"previous_process", "invocation_count", "params", "turns"}
+    assert [entry["content"] for entry in shown["entries"] if entry["entry_type"] == "userMessage"] == [
+        "I build bridges.",
+        "And boats.",
+        "Well?",
+    ]
+    assert set(shown["entries"][0]) >= {"turn", "at", "entry_type", "verb", "person", "content"}
+
+
+def test_users_list_show_and_log(talked: Talked) -> None:
+    """A person's model with its file, version and commit; its versions with notes, newest first."""
+    machine, turns = talked
+
+    (row,) = machine.ok("users", "list", "--json").json
+    (model,) = machine.ok("users", "show", ADA, "--json").json["models"]
+    log = machine.ok("users", "log", ADA, "--json").json
+
+    assert (row["person"], row["network"], row["versions"]) == (ADA, "terminal", 2)
+    assert "Builds boats." in model["markdown"]
+    assert model["version"] == 2
+    assert Path(model["file"]).read_text() == model["markdown"]
+    assert [(one["version"], one["note"], one["turn"]) for one in log] == [
+        (2, "Boats too.", turns[1]["turn"]),
+        (1, "Learned her trade.", turns[0]["turn"]),
+    ]
+    assert log[0]["commit"] == model["commit"]
+    assert len(log[1]["commit"]) == 40
+
+
+def test_users_blame_names_the_turn_of_each_line(talked: Talked) -> None:
+    """Each line of a model leads back to the version, turn and note that brought it."""
+    machine, turns = talked
+
+    blame = {row["line"]: row for row in machine.ok("users", "blame", ADA, "--json").json}
+
+    assert blame["- Builds bridges."]["turn"] == turns[0]["turn"]
+    assert blame["- Builds boats."]["note"] == "Boats too."
+
+
+def test_users_diff(talked: Talked) -> None:
+    """What one version changed, as a diff."""
+    machine, _ = talked
+
+    assert "+- Builds boats." in machine.ok("users", "diff", ADA, "1", "2").stdout.splitlines()
+
+
+def test_state_show(talked: Talked) -> None:
+    """Per key the newest value, its audience and time."""
+    machine, _ = talked
+
+    state = machine.ok("state", "show", "--json").json
+
+    assert state["currentTopic"]["value"] == "boats"
+    assert set(state["currentTopic"]) == {"value", "audience", "updated_at"}
+
+
+def test_why_lays_a_turn_open(talked: Talked) -> None:
+    """Perception, gates, prompt, response, thoughts, changes, utterance, delivery."""
+    machine, turns = talked
+
+    why = machine.ok("why", turns[1]["turn"], "--json").json
+
+    assert set(why) >= {
+        "turn",
+        "at",
+        "conversation",
+        "person",
+        "perception",
+        "attention",
+        "process",
+        "steps",
+        "prompt",
+        "response",
+        "thoughts",
+        "changes",
+        "utterance",
+        "provider",
+        "model",
+        "usage",
+        "delivery",
+    }
+    assert why["perception"]["text"] == "And boats."
+    assert why["utterance"] == "And boats."
+    assert why["prompt"]["tail"].startswith("## This Turn")
+    assert [one["role"] for one in why["prompt"]["history"]] == ["user", "assistant"]
+    assert why["changes"]["user_model"]["version"] == 2
+    assert why["changes"]["soul_state"] == {"currentTopic": "boats"}
+    assert why["delivery"][0]["state"] == "sent"
+    assert {thought["step"] for thought in why["thoughts"]} >= {"internal_monologue", "external_dialogue"}
+
+
+def test_replay_is_identical_and_shows_another_soul(talked: Talked, tmp_path: Path) -> None:
+    """A turn's prompt is rebuilt byte for byte; with another soul the difference is shown."""
+    machine, turns = talked
+    other = tmp_path / "other.md"
+    other.write_text("You are Beata.")
+
+    same = [machine.ok("replay", turn["turn"], "--json").json for turn in turns]
+    changed = machine.ok("replay", turns[2]["turn"], "--soul", str(other), "--json").json
+
+    assert all(one["identical"] and one["prompt_sha256"] == one["replayed_prompt_sha256"] for one in same)
+    assert not changed["identical"]
+    assert "+You are Beata." in changed["diff"]
+
+
+def test_usage_counts_turns_and_tokens(talked: Talked) -> None:
+    """Rows by day, model, person, conversation and job; a total; the day's budget."""
+    machine, _ = talked
+
+    for by in ("day", "model", "person", "conversation", "job"):
+        document = machine.ok("usage", "--by", by, "--json").json
+        assert len(document["rows"]) == 1, by
+        assert document["total"]["turns"] == 3
+        assert set(document["total"]) >= {"input_tokens", "cache_read_tokens", "output_tokens", "cost_usd"}
+        assert set(document["budget"]) == {"limit_usd", "spent_usd", "stage"}
+
+
+def test_status_of_a_sleeping_home(talked: Talked) -> None:
+    """Nothing runs: the counts are there all the same, and the exit code says so."""
+    machine, _ = talked
+
+    ran = machine.run("status", "--json")
+
+    assert ran.code == 1
+    assert (ran.json["running"], ran.json["pid"]) == (False, None)
+    assert ran.json["turns"]["total"] == 3
+    assert set(ran.json) >= {"version", "home", "uptime_s", "provider", "adapters", "inbox", "outbox"}
+
+
+def test_every_reading_command_speaks_to_a_person_too(talked: Talked) -> None:
+    """Without --json each prints lines, no Python, and ends well."""
+    machine, turns = talked
+    turn = turns[0]["turn"]
+    for args in (
+        ("conversations", "list"),
+        ("conversations", "show", MAIN),
+        ("users", "list"),
+        ("users", "show", ADA),
+        ("users", "log", ADA),
+        ("users", "blame", ADA),
+        ("state", "show"),
+        ("state", "show", "--all"),
+        ("usage",),
+        ("why", turn),
+        ("replay", turn),
+        ("config", "show"),
+        ("config", "check"),
+        ("soul", "show"),
+        ("soul", "check"),
+        ("doctor",),
+    ):
+        ran = machine.ok(*args)
+        assert ran.stdout.strip(), args
+        assert "Traceback" not in ran.shown
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("why", "nosuchturn"),
+        ("replay", "nosuchturn"),
+        ("conversations", "show", "nowhere"),
+        ("users", "show", "nobody"),
+        ("users", "log", "nobody"),
+        ("users", "revert", ADA, "99"),
+        ("users", "link", ADA, "nobody"),
+        ("config", "get", "memory.windwo"),
+        ("config", "set", "memory.window", "many"),
+        ("config", "set", "ANTHROPIC_API_KEY", "sk-1"),
+        ("state", "set", "emotionalState", "furious"),
+        ("soul", "show", "nothing.md"),
+    ],
+)
+def test_what_is_not_there_is_one_line(talked: Talked, args: tuple[str, ...]) -> None:
+    """A wrong name is one line on stderr that says what to do, and an exit code that is not 0."""
+    machine, _ = talked
+
+    ran = machine.run(*args)
+
+    assert ran.code in {1, 2, 78}, ran.shown
+    assert len(ran.stderr.strip().splitlines()) == 1, ran.shown
+
+
+def test_revert_makes_an_earlier_version_the_newest(tmp_path: Path) -> None:
+    """Memory can be taken back: the old text is the new version, and the next prompt shows it."""
+    machine = Machine(tmp_path, env={"LOGNAME": "ada"})
+    for text, note in (("- Builds bridges.", "one"), ("- Builds bridges.\n- Is a liar.", "two")):
+        machine.scripted(learned("Yes.", text, note))
+        machine.ok("chat", "--once", "hm")
+    machine.ok("users", "revert", ADA, "1")
+    machine.scripted(reply("Yes."))
+    machine.ok("chat", "--once", "and now?")
+
+    (model,) = machine.ok("users", "show", ADA, "--json").json["models"]
+    log = machine.ok("users", "log", ADA, "--json").json
+    request = json.loads(machine.requests.read_text().splitlines()[-1])
+
+    assert model["version"] == 3
+    assert "liar" not in model["markdown"]
+    assert log[0]["author"] == "revert"
+    assert '"version":3' in request["tail"]
+    assert "liar" not in request["tail"]
+
+
+def test_linked_ids_are_one_person(tmp_path: Path) -> None:
+    """What either id taught the soul in private, both may be shown."""
+    machine = Machine(tmp_path, env={"LOGNAME": "ada"})
+    machine.scripted(learned("Yes.", "- Builds bridges.", "one"))
+    machine.ok("chat", "--once", "hm", "--as", "ana", "--conversation", "a")
+    machine.scripted()
+    machine.ok("chat", "--once", "hello", "--as", "anna", "--conversation", "b")
+    machine.ok("users", "link", "terminal:local:as-ana", "terminal:local:as-anna")
+    machine.scripted()
+    machine.ok("chat", "--once", "hello again", "--as", "anna", "--conversation", "b")
+
+    asked = [json.loads(line)["tail"] for line in machine.requests.read_text().splitlines()]
+
+    assert ["bridges" in tail for tail in asked] == [False, False, True]
+
+
+def test_state_set_is_in_the_next_prompt(tmp_path: Path) -> None:
+    """The owner's hand moves the state; a mood stands for everyone."""
+    machine = Machine(tmp_path, env={"LOGNAME": "ada"})
+    machine.scripted()
+    machine.ok("state", "set", "emotionalState", "sardonic")
+    machine.ok("chat", "--once", "hello", "--as", "ben")
+
+    assert '"emotionalState":"sardonic"' in machine.requests.read_text().replace('\\"', '"')
+
+
+def test_config_set_keeps_comments_and_other_lines(tmp_path: Path) -> None:
+    """Setting one key changes one line of config.toml."""
+    machine = Machine(tmp_path)
+    machine.home.mkdir(mode=0o700)
+    file = machine.home / "config.toml"
+    file.write_text("# mine\n[memory]\n# how many\nwindow = 7\nttl_hours = 3\n")
+    machine.ok("config", "set", "memory.window", "9")
+    machine.ok("config", "set", "budget.daily_usd", "2.5")
+    machine.ok("config", "set", "owners", "slack:T1:U1, slack:T1:U2")
+
+    assert machine.ok("config", "get", "memory.window", "--json").json == {
+        "key": "memory.window",
+        "value": 9,
+        "source": "config.toml",
+    }
+    assert machine.ok("config", "get", "owners", "--json").json["value"] == ["slack:T1:U1", "slack:T1:U2"]
+    text = file.read_text()
+    assert "# how many\nwindow = 9\nttl_hours = 3" in text
+    assert text.startswith("owners") or text.startswith("# mine")
+
+
+def test_config_show_names_each_source(tmp_path: Path) -> None:
+    """The environment comes before .env, .env before config.toml, that before the default; secrets are set or unset."""
+    machine = Machine(tmp_path, env={"CLAUDIUS_MEMORY_WINDOW": "5"})
+    machine.home.mkdir(mode=0o700)
+    (machine.home / "config.toml").write_text("[memory]\nwindow = 7\nttl_hours = 3\n[history]\nsummary_chars = 9\n")
+    env_file = machine.home / ".env"
+    env_file.write_text("CLAUDIUS_MEMORY_WINDOW=6\nCLAUDIUS_MEMORY_TTL_HOURS=4\nANTHROPIC_API_KEY=sk-ant-123456789\n")
+    env_file.chmod(0o600)
+
+    shown = machine.ok("config", "show", "--json").json
+
+    assert shown["memory.window"] == {"value": 5, "source": "environment"}
+    assert shown["memory.ttl_hours"] == {"value": 4.0, "source": ".env"}
+    assert shown["history.summary_chars"] == {"value": 9, "source": "config.toml"}
+    assert shown["history.budget_tokens"]["source"] == "default"
+    assert shown["ANTHROPIC_API_KEY"]["value"] == "set"
+    assert "sk-ant" not in json.dumps(shown)
+
+
+def test_an_env_file_that_others_may_read_is_refused(tmp_path: Path) -> None:
+    """Secrets in a readable file are refused with the command that mends it."""
+    machine = Machine(tmp_path)
+    machine.home.mkdir(mode=0o700)
+    (machine.home / ".env").write_text("X=1\n")
+    (machine.home / ".env").chmod(0o644)
+
+    ran = machine.run("chat", "--once", "hello")
+
+    assert ran.code == 78
+    assert "chmod 600" in ran.stderr
+    check = machine.run("config", "check", "--json")
+    assert check.code == 78
+    assert check.json["problems"][0]["fix"].startswith("run: chmod 600")
