@@ -139,5 +139,8 @@ UPDATE entry SET unsaid = (:said = ''), content = CASE :said WHEN '' THEN conten
 WHERE entry_type = 'externalDialog'
   AND (conversation, number) IN (SELECT conversation, number FROM turn WHERE turn = :turn);
 
+-- name: turn_edited
+UPDATE turn SET edits = edits + 1 WHERE turn = :turn;
+
 -- name: spent_since
 SELECT coalesce(sum(cost_usd), 0.0) FROM step WHERE at >= :since;

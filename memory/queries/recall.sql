@@ -2,16 +2,16 @@
 
 -- name: conversation_recalled
 SELECT c.version, c.turns, c.process, c.previous_process, c.params, c.process_memory, c.invocation_count, c.entered_at,
-    c.history_from, s.text, s.sources, coalesce(s.upto, 0) AS upto, s.nonce
+    c.history_from, s.text, s.sources, coalesce(s.upto, 0) AS upto, s.nonce, c.conversation
 FROM conversation c LEFT JOIN summary s ON s.conversation = c.conversation WHERE c.conversation = :conversation;
 
 -- name: turns_recalled
-SELECT number, turn, nonce, at, audience, shown FROM turn
+SELECT number, turn, nonce, at, audience, shown, edits FROM turn
 WHERE conversation = :conversation AND number >= :first ORDER BY number DESC LIMIT :most;
 
 -- name: turns_left
 -- Turns that left the rendered history but are not summarised, oldest first.
-SELECT number, turn, nonce, at, audience, shown FROM turn
+SELECT number, turn, nonce, at, audience, shown, edits FROM turn
 WHERE conversation = :conversation AND number > :upto AND number < :first ORDER BY number LIMIT :most;
 
 -- name: turn_instant

@@ -72,6 +72,7 @@ CREATE TABLE turn (                      -- one row a committed turn; narrow, be
     process     TEXT NOT NULL,           -- the mental process that ran
     shown       TEXT NOT NULL,           -- JSON: the user models that stood in its prompt, by version
     record      INTEGER NOT NULL,        -- its row in turn_record
+    edits       INTEGER NOT NULL DEFAULT 0, -- grows with each change of its entries or of what it showed
     PRIMARY KEY (conversation, number)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX turn_at ON turn (at);

@@ -21,6 +21,14 @@ from claudius.soul import SoulSource
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
 
 
+UNHURRIED = {
+    "CLAUDIUS_BUDGET_PERSON_PER_MINUTE": "1000000",
+    "CLAUDIUS_BUDGET_PERSON_PER_DAY": "1000000",
+    "CLAUDIUS_BUDGET_CONVERSATION_PER_HOUR": "1000000",
+}
+"""A test talks faster than a person may."""
+
+
 @dataclass(frozen=True, slots=True)
 class Alive:
     """A soul awake, with what a test looks at."""
@@ -34,7 +42,7 @@ class Alive:
         """Wait until no conversation has anything to do."""
         async with asyncio.timeout(20):
             while self.server.busy:
-                await asyncio.sleep(0.002)
+                await asyncio.sleep(0.002)  # noqa: ASYNC110 - a test looks from outside
 
     def records(self) -> SqliteRecords:
         """Open what is kept, beside the running soul."""
@@ -55,7 +63,7 @@ async def alive(
 
     `settings`: as environment names, e.g. `{"CLAUDIUS_RUNTIME_PATIENCE_S": "1"}`.
     """
-    config = load(home, dict(settings or {})).config
+    config = load(home, UNHURRIED | dict(settings or {})).config
     network = network or RehearsalAdapter()
     mind = Mind(
         store=SqliteStore(home.database),

@@ -103,3 +103,4 @@ def give_up(db: Database, key: str, reason: str) -> None:
     db.run("dead_turn", turn=turn, reason=reason)
     said = "".join(body for (body,) in db.all("said_of_turn", turn=turn))
     db.run("unsay", turn=turn, said=said)
+    db.run("turn_edited", turn=turn)

@@ -18,6 +18,7 @@ from claudius.memory.documents import Document, KeptFile, Unarchived
 from claudius.memory.sqlite import archiving, mail, owner, turns
 from claudius.memory.sqlite.backups import backups_of
 from claudius.memory.sqlite.connection import open_reader
+from claudius.memory.sqlite.past import Shelf
 from claudius.memory.sqlite.queries import Database, load_queries
 from claudius.memory.sqlite.recall import recall
 from claudius.memory.sqlite.rows import call_of, delivery_of, pending_of, stamp
@@ -57,6 +58,7 @@ class SqliteStore:
         self._boot = ""
         self._ttl_hours = _DEFAULT_TTL_HOURS
         self._opened: _Opened | None = None
+        self._shelf = Shelf()
 
     # -- life --------------------------------------------------------------------------------------------------------
 
@@ -133,7 +135,7 @@ class SqliteStore:
         """Read everything that the turn may know, in one read snapshot, filtered by the audience rule."""
         self._ttl_hours = limits.ttl_hours
         with self._snapshot() as db:
-            return recall(db, pending, nonce=nonce, now=now, limits=limits)
+            return recall(db, self._shelf, pending, nonce=nonce, now=now, limits=limits)
 
     async def commit(self, intent: Intent) -> None:
         """Apply a turn: WRITE 2. Raises: StaleTurn."""

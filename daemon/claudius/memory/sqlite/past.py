@@ -1,0 +1,153 @@
+"""The past turns of a conversation, as one turn may know them; those read last are kept at hand."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
+
+from claudius.memory.sqlite.queries import Database, Row
+from claudius.memory.sqlite.rows import instant, parse
+from claudius.memory.sqlite.seeing import Seeing
+from claudius.recollection import Entry, EntryType, LeftOut, PastTurn, Shown
+
+EXPIRED_AT_ONCE = 100
+"""Turns that one recollection hands over to be summarised; what is left comes with the next."""
+
+_ENTRY_TYPES = {kind.value: kind for kind in EntryType}
+
+
+class Shelf:
+    """Past turns as they stand in the database, the last `most` that were read. Lives as long as its store.
+
+    A turn's rows never change without its count of edits, which is read each time; so nothing here is ever stale.
+    """
+
+    def __init__(self, most: int = 4096) -> None:
+        """Keep at most so many turns, the least recently read go first."""
+        self._most = most
+        self._turns: OrderedDict[tuple[str, int], PastTurn] = OrderedDict()
+
+    def get(self, turn: str, edits: int) -> PastTurn | None:
+        """Return a turn if it is at hand in this very edition."""
+        found = self._turns.get((turn, edits))
+        if found is not None:
+            self._turns.move_to_end((turn, edits))
+        return found
+
+    def put(self, past: PastTurn, edits: int) -> None:
+        """Keep a turn at hand."""
+        self._turns[past.turn, edits] = past
+        if len(self._turns) > self._most:
+            self._turns.popitem(last=False)
+
+    def clear(self) -> None:
+        """Keep nothing any more."""
+        self._turns.clear()
+
+
+class Past:
+    """A conversation's turns, read in one snapshot: those to be rendered, those that have expired, those left out."""
+
+    def __init__(self, db: Database, shelf: Shelf, seeing: Seeing, row: Row, before: str, most: int) -> None:
+        """`row` is the conversation's; turns older than the instant `before` have expired; at most `most` are read."""
+        self._db, self._shelf, self._seeing, self._conversation = db, shelf, seeing, row[13]
+        turns, history_from, upto = row[1], row[8], row[11]
+        first = max(history_from, upto + 1)
+        kept = db.all("turns_recalled", conversation=self._conversation, first=first, most=most)[::-1]
+        left = self._left_and_expired(upto, first, before)
+        expired = [turn for turn in (*left, *kept) if turn[3] < before][:EXPIRED_AT_ONCE]
+        kept = [turn for turn in kept if turn[3] >= before]
+        whole = self._whole(kept)
+        self.heard: Sequence[Entry] = [entry for past in whole for entry in past.entries]
+        """Every entry of the turns that have not expired, whoever may see it, oldest first."""
+        self.past = self._shown_here(kept, whole)
+        self.expired = self._shown_here(expired, self._whole(expired))
+        gone = max((turn[0] for turn in expired), default=upto)
+        self.left_out = self._left_out(gone + 1, (kept[0][0] if kept else turns + 1) - 1)
+
+    def _left_and_expired(self, upto: int, first: int, before: str) -> list[Row]:
+        """Return turns between the summary and the rendered history that have expired; most often none has."""
+        oldest = self._instant(upto + 1) if first > upto + 1 else None
+        if oldest is None or oldest >= before:
+            return []
+        return self._db.all("turns_left", conversation=self._conversation, upto=upto, first=first, most=EXPIRED_AT_ONCE)
+
+    def _whole(self, rows: Sequence[Row]) -> list[PastTurn]:
+        """Return the turns of these rows, from the shelf or read now, without regard to who may see them."""
+        missing = {turn[0]: turn for turn in rows if self._shelf.get(turn[1], turn[6]) is None}
+        if missing:
+            found = self._db.all(
+                "entries_recalled", conversation=self._conversation, first=min(missing), last=max(missing)
+            )
+            entries = {number: tuple(map(_entry, group)) for number, group in groupby(found, itemgetter(0))}
+            for number, (_, turn, nonce, _, _, shown, edits) in missing.items():
+                past = PastTurn(
+                    turn=turn,
+                    nonce=nonce,
+                    number=number,
+                    entries=entries.get(number, ()),
+                    shown=() if shown == "[]" else tuple(self._one_shown(**fields) for fields in parse(shown)),
+                )
+                missing[number] = (past,)
+                self._shelf.put(past, edits)
+        return [self._shelf.get(turn[1], turn[6]) or missing[turn[0]][0] for turn in rows]
+
+    def _shown_here(self, rows: Sequence[Row], whole: Sequence[PastTurn]) -> tuple[PastTurn, ...]:
+        """Leave out what may not be shown here, turn by turn and portrait by portrait."""
+        may = self._seeing.may
+        visible = (past for turn, past in zip(rows, whole, strict=True) if past.entries and may((turn[4],)))
+        return tuple(
+            replace(past, shown=tuple(one for one in past.shown if one.version >= 0 and may((one.audience,))))
+            if past.shown
+            else past
+            for past in visible
+        )
+
+    def _one_shown(self, *, person: str, audience: str, version: int, writable: bool, pointer: bool) -> Shown:
+        text = self._text(person, audience, version) if version and not pointer else ""
+        return Shown(
+            person=person,
+            audience=audience,
+            version=version if text is not None else _ERASED,
+            writable=writable,
+            pointer=pointer,
+            text=text or "",
+        )
+
+    def _text(self, person: str, audience: str, version: int) -> str | None:
+        for one in (person, self._seeing.canonical(person)):
+            model = self._db.one("model_version", person=one, audience=audience, version=version)
+            if model is not None:
+                return str(model[0])
+        return None
+
+    def _left_out(self, first: int, last: int) -> LeftOut | None:
+        began, ended = (self._instant(first), self._instant(last)) if first <= last else (None, None)
+        if began is None or ended is None:
+            return None
+        return LeftOut(count=last - first + 1, first_at=instant(began), last_at=instant(ended))
+
+    def _instant(self, number: int) -> str | None:
+        row = self._db.one("turn_instant", conversation=self._conversation, number=number)
+        return row[0] if row else None
+
+
+_ERASED = -1
+"""The version of a portrait that was shown once and is not kept any more."""
+
+
+def _entry(row: Row) -> Entry:
+    _, kind, content, at, verb, person, name, metadata, position = row
+    return Entry(
+        entry_type=_ENTRY_TYPES[kind],
+        content=content,
+        at=instant(at),
+        verb=verb,
+        person=person,
+        name=name,
+        metadata=parse(metadata) if metadata else {},
+        position=position,
+    )
