@@ -25,7 +25,7 @@ ClaudiusError                      one line for a person: what is wrong, where, 
 │   ├── BadRequest                 400, 404 model                             never
 │   ├── TooLong                    413, context overflow                      rebuilt once with half the history
 │   ├── RefusedReply               the provider refused to answer             ladder: fixed line
-│   └── Unavailable                not installed, not logged in, too old      never
+│   └── Unavailable                exit 78: not installed, no key, too old    never
 ├── OverBudget                     a cap was reached before the call
 └── DeliveryError                  an utterance that was not (provably) delivered
     ├── DeliveryRefused            definite and permanent, with the network's code
@@ -207,6 +207,8 @@ class RefusedReply(ProviderError):
 
 class Unavailable(ProviderError):
     """This provider cannot be used here."""
+
+    exit_code = EXIT_CONFIG
 
 
 class OverBudget(ClaudiusError):

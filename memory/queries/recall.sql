@@ -31,8 +31,7 @@ SELECT person FROM person_link WHERE canonical = :canonical ORDER BY person;
 SELECT name, is_bot FROM person WHERE person = :person;
 
 -- name: turns_here
-SELECT coalesce(sum(turns), 0) FROM conversation_person
-WHERE conversation = :conversation AND person IN (SELECT value FROM json_each(:persons));
+SELECT turns FROM conversation_person WHERE conversation = :conversation AND person = :person;
 
 -- name: models_recalled
 SELECT person, audience, version, markdown, suspect FROM user_model WHERE person = :person AND newest = 1 ORDER BY audience;

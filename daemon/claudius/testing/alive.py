@@ -20,7 +20,6 @@ from claudius.runtime.server import Server
 from claudius.soul import SoulSource
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
 
-
 UNHURRIED = {
     "CLAUDIUS_BUDGET_PERSON_PER_MINUTE": "1000000",
     "CLAUDIUS_BUDGET_PERSON_PER_DAY": "1000000",
@@ -41,8 +40,8 @@ class Alive:
     async def idle(self) -> None:
         """Wait until no conversation has anything to do."""
         async with asyncio.timeout(20):
-            while self.server.busy:
-                await asyncio.sleep(0.002)  # noqa: ASYNC110 - a test looks from outside
+            while self.server.busy:  # noqa: ASYNC110 - a test looks from outside
+                await asyncio.sleep(0.002)
 
     def records(self) -> SqliteRecords:
         """Open what is kept, beside the running soul."""

@@ -77,13 +77,14 @@ class Past:
 
     def _whole(self, rows: Sequence[Row]) -> list[PastTurn]:
         """Return the turns of these rows, from the shelf or read now, without regard to who may see them."""
-        missing = {turn[0]: turn for turn in rows if self._shelf.get(turn[1], turn[6]) is None}
+        found = {turn[0]: self._shelf.get(turn[1], turn[6]) for turn in rows}
+        missing = [turn for turn in rows if found[turn[0]] is None]
         if missing:
-            found = self._db.all(
-                "entries_recalled", conversation=self._conversation, first=min(missing), last=max(missing)
+            lines = self._db.all(
+                "entries_recalled", conversation=self._conversation, first=missing[0][0], last=missing[-1][0]
             )
-            entries = {number: tuple(map(_entry, group)) for number, group in groupby(found, itemgetter(0))}
-            for number, (_, turn, nonce, _, _, shown, edits) in missing.items():
+            entries = {number: tuple(map(_entry, group)) for number, group in groupby(lines, itemgetter(0))}
+            for number, turn, nonce, _, _, shown, edits in missing:
                 past = PastTurn(
                     turn=turn,
                     nonce=nonce,
@@ -91,9 +92,9 @@ class Past:
                     entries=entries.get(number, ()),
                     shown=() if shown == "[]" else tuple(self._one_shown(**fields) for fields in parse(shown)),
                 )
-                missing[number] = (past,)
+                found[number] = past
                 self._shelf.put(past, edits)
-        return [self._shelf.get(turn[1], turn[6]) or missing[turn[0]][0] for turn in rows]
+        return [past for past in found.values() if past is not None]
 
     def _shown_here(self, rows: Sequence[Row], whole: Sequence[PastTurn]) -> tuple[PastTurn, ...]:
         """Leave out what may not be shown here, turn by turn and portrait by portrait."""

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from claudius.memory.sqlite.past import Past, Shelf
 from claudius.memory.sqlite.queries import Database, Row
 from claudius.memory.sqlite.rows import instant, maybe_instant, parse, stamp
-from claudius.memory.sqlite.seeing import Seeing, json_list
+from claudius.memory.sqlite.seeing import Seeing
 from claudius.memory.store import Pending, RecallLimits
 from claudius.perception import Origin
 from claudius.recollection import (
@@ -81,12 +81,12 @@ def _summary(seeing: Seeing, row: Row | None) -> Summary | None:
 
 def _person(db: Database, seeing: Seeing, person: str, name: str, conversation: str, *, is_bot: bool) -> Person:
     canonical = seeing.canonical(person)
-    here = db.one("turns_here", conversation=conversation, persons=json_list(seeing.ids(canonical)))
+    here = (db.one("turns_here", conversation=conversation, person=one) for one in seeing.ids(canonical))
     return Person(
         person=canonical,
         name=name,
         models=_models(db, seeing, canonical),
-        turns_here=here[0] if here else 0,
+        turns_here=sum(row[0] for row in here if row),
         is_bot=is_bot,
     )
 

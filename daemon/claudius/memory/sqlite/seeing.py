@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 
 from claudius.memory.audience import hearing_audience, is_terminal, joint, sees_everything
@@ -81,8 +80,3 @@ class Seeing:
         if self._db.one("audience_revision", audience=audience) is None:
             return None
         return frozenset(person for (person,) in self._db.all("audience_members", audience=audience))
-
-
-def json_list(values: Iterable[str]) -> str:
-    """Write strings as the JSON list that `json_each` takes. Pure."""
-    return json.dumps(list(values))

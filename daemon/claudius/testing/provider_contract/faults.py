@@ -104,8 +104,8 @@ for _number, (_name, _fault) in enumerate(FAULTS.items(), 40):
 async def check_cut_at(voice: Voice, provider: Provider, fault: str, at: int, borders: Sequence[int]) -> None:
     """Hold a voice to a stream that ends at byte `at`: an error, or the whole reply, and never half of one as whole.
 
-    `borders` are those of the whole stream (`Call.borders`); `fault` is `truncate`, `eof` or `reset_mid`. A transport of
-    its own kind may take a reply as whole from its stop reason on, which is the last event but one.
+    `borders` are those of the whole stream (`Call.borders`); `fault` is `truncate`, `eof` or `reset_mid`. A transport
+    that asks again may take a reply as whole from its stop reason on, which is the last event but one.
     """
     assert voice.say
     voice.say(Reply(text=TEXT, fault=fault, at=at, keep=True))

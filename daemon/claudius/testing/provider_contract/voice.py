@@ -15,7 +15,7 @@ from claudius.testing.loopback.model import Call, ModelServer
 from claudius.testing.loopback.model_wire import Reply
 
 TEXT = "one two three four five six seven eight nine ten"
-PATIENCE_S = 10.0
+PATIENCE_S = 30.0
 """How long a case waits for something that must come by itself."""
 
 

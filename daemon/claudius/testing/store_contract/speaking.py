@@ -117,6 +117,17 @@ async def _(ground: Ground) -> None:
     assert [one.entries[0].entry_type for one in past] == [EntryType.USER_MESSAGE] * 3
 
 
+@case("M33", "words that were recalled once are recalled no more when it shows that nobody heard them")
+async def _(ground: Ground) -> None:
+    async with awake(ground) as store:
+        intent = await turn(store, heard(n=1), "never heard")
+        before = await recalled(store, heard(n=2))
+        await store.undeliverable(intent.utterances[0].key, "is_archived")
+        after = await recalled(store, heard(n=2))
+    assert "never heard" in repr(before.past)
+    assert "never heard" not in repr(after.past)
+
+
 @case("M28", "an open stream is nothing to deliver until the commit gives it its words; opening twice is nothing")
 async def _(ground: Ground) -> None:
     async with awake(ground) as store:

@@ -1,0 +1,82 @@
+"""A conversation through each voice: the real client, the real command, a model server on loopback."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from claudius.testing.loopback.model import ModelServer
+from driven import CLAUDIUS, Machine, reply
+
+LEARNED = """<internal_monologue verb="noticed">S1-PRIVATE</internal_monologue>
+<external_dialogue verb="offered">Good to meet you.</external_dialogue>
+<user_model_check>true</user_model_check>
+<user_model_update section="Persona">- Builds bridges.</user_model_update>
+<model_change_note>Learned the trade.</model_change_note>"""
+STATE = """<internal_monologue>S2</internal_monologue><external_dialogue>Three coats.</external_dialogue>
+<user_model_check>false</user_model_check><soul_state_check>true</soul_state_check>
+<soul_state_update>currentTopic: rust</soul_state_update>"""
+
+LINES = ("I build bridges.", "One rusts.", "How many coats?", "And then?")
+
+
+async def run(machine: Machine, *args: str, env: Mapping[str, str]) -> tuple[int, str, str]:
+    """Run a command while the server of this very process answers it."""
+    import asyncio  # noqa: PLC0415 - the fixture's loop
+
+    process = await asyncio.create_subprocess_exec(
+        str(CLAUDIUS),
+        *args,
+        env=machine.environment(env),
+        cwd=machine.user,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    out, err = await asyncio.wait_for(process.communicate(), 120)
+    return process.returncode or 0, out.decode(), err.decode()
+
+
+def environment(name: str, url: str) -> dict[str, str]:
+    """Return what a person sets to use this voice with that server."""
+    common = {"CLAUDIUS_PROVIDERS": name, "LOGNAME": "ada"}
+    if name == "openai_compat":
+        return common | {"CLAUDIUS_OPENAI_BASE_URL": f"{url}/v1", "CLAUDIUS_OPENAI_MODEL": "claude-loopback"}
+    return common | {
+        "ANTHROPIC_BASE_URL": url,
+        "ANTHROPIC_API_KEY": "sk-ant-test-0123456789",
+        "CLAUDIUS_ANTHROPIC_MODEL": "claude-loopback",
+        "CLAUDIUS_CLAUDE_MODEL": "claude-loopback",
+    }
+
+
+@pytest.mark.parametrize("name", ["anthropic_api", "openai_compat", "claude_cli", "agent_sdk"])
+async def test_a_conversation_through(name: str, tmp_path: Path) -> None:
+    """The third request holds both exchanges, the soul and the state; the model is written, committed, shown, gated."""
+    machine = Machine(tmp_path)
+    async with ModelServer([LEARNED, reply("Paint it."), STATE, reply("Wait.")]) as server:
+        env = environment(name, server.url)
+        said = []
+        for line in LINES:
+            code, out, err = await run(machine, "chat", "--once", line, "--json", env=env)
+            assert code == 0, err
+            said.append(json.loads(out))
+        asked = [json.dumps(call.body, ensure_ascii=False) for call in server.asked]
+        code, shown, _ = await run(machine, "users", "log", "terminal:local:ada", "--json", env=env)
+
+    assert [one["reply"] for one in said] == ["Good to meet you.", "Paint it.", "Three coats.", "Wait."]
+    assert {one["provider"] for one in said} == {name}
+    assert all(one["usage"]["output_tokens"] > 0 for one in said)
+    assert len(asked) == 4
+    assert "Claudius, Artifex Maximus" in asked[2]
+    for text in ("I build bridges.", "Good to meet you.", "One rusts.", "Paint it.", "How many coats?"):
+        assert text in asked[2], text
+    assert "Builds bridges." in asked[1]
+    assert "currentTopic" in asked[3].replace("currentTopic: what", "")
+    (version,) = json.loads(shown)
+    assert (version["version"], version["note"]) == (1, "Learned the trade.")
+    assert version["commit"]
