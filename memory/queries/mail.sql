@@ -10,6 +10,9 @@ SELECT boot, clean FROM boot ORDER BY n DESC LIMIT 1;
 -- name: boot_clean
 UPDATE boot SET clean = 1 WHERE boot = :boot;
 
+-- name: inbox_prune
+DELETE FROM inbox WHERE settled_at < :before;
+
 -- name: inbox_void_leases
 UPDATE inbox SET state = 'pending'
 WHERE state IN ('pending', 'taken', 'thought') AND state = 'taken' AND boot IS NOT :boot;

@@ -39,14 +39,22 @@ UPDATE revision SET git_commit = :git_commit WHERE id = :id AND git_commit IS NU
 
 -- name: archive_files
 -- scans: the archive worker alone, now and then
-SELECT path, person, audience, sha256 FROM archive_file ORDER BY path;
+SELECT f.path, f.person, f.audience, f.sha256, f.person <> '' AND m.version IS NULL AS is_gone FROM archive_file f
+LEFT JOIN user_model m ON m.person = f.person AND m.audience = f.audience AND m.newest = 1 ORDER BY f.path;
 
 -- name: archive_files_of
-SELECT path, person, audience, sha256 FROM archive_file WHERE person = :person ORDER BY path;
+SELECT f.path, f.person, f.audience, f.sha256, f.person <> '' AND m.version IS NULL AS is_gone FROM archive_file f
+LEFT JOIN user_model m ON m.person = f.person AND m.audience = f.audience AND m.newest = 1
+WHERE f.person = :person ORDER BY f.path;
+
+-- name: archive_file_drop
+DELETE FROM archive_file WHERE person = :person AND audience = :audience;
+
+-- name: archive_file_adopt
+UPDATE archive_file SET person = :canonical WHERE person = :other AND audience = :audience;
 
 -- name: archive_file_put
-INSERT INTO archive_file (path, person, audience, sha256) VALUES (:path, :person, :audience, :sha256)
-ON CONFLICT (person, audience) DO UPDATE SET path = excluded.path, sha256 = excluded.sha256;
+INSERT INTO archive_file (path, person, audience, sha256) VALUES (:path, :person, :audience, :sha256);
 
 -- name: archive_forget
 -- scans: only where the archive is built anew

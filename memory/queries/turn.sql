@@ -23,9 +23,6 @@ WHERE conversation = :conversation;
 INSERT INTO conversation_person (conversation, person, turns) VALUES (:conversation, :person, 1)
 ON CONFLICT (conversation, person) DO UPDATE SET turns = turns + 1;
 
--- name: person_named
-UPDATE person SET name = :name WHERE person = :person AND name <> :name;
-
 -- name: answer
 UPDATE inbox SET state = :state, turn = :turn, settled_at = :settled_at, not_before = NULL, payload = CASE :state
     WHEN 'settled' THEN json_set(payload, '$.text', '', '$.extra', json('{}')) ELSE payload END

@@ -50,8 +50,8 @@ async def test_a_private_reply_is_repaired_by_one_call(home: Home) -> None:
     assert voice.requests[0].system == voice.requests[1].system
     assert voice.requests[0].history == voice.requests[1].history
     assert turn["rung"] == "repair"
-    assert [thought["step"] for thought in turn["thoughts"]] == ["internal_monologue", "external_dialogue"]  # type: ignore[attr-defined]
-    assert len(turn["calls"]) == 2  # type: ignore[arg-type]
+    assert [thought["step"] for thought in turn["thoughts"]] == ["internal_monologue", "external_dialogue"]  # type: ignore[attr-defined]  # plain JSON
+    assert len(turn["calls"]) == 2  # type: ignore[arg-type]  # plain JSON
 
 
 async def test_what_cannot_be_repaired_is_the_fixed_line(home: Home) -> None:
@@ -95,7 +95,7 @@ async def test_a_refusal_is_not_asked_again(home: Home, fault: Line | RefusedRep
 @pytest.mark.parametrize("fault", [Cut(), TimedOut(), Overloaded()], ids=lambda fault: type(fault).__name__)
 async def test_a_drop_in_mid_reply_is_a_truncation(home: Home, fault: Exception) -> None:
     """After the first delta the turn is not run anew: one repair, then what there is of the dialogue."""
-    broken = Line(deltas=(f"<external_dialogue>{LONG}",), fault=fault, after=1)  # type: ignore[arg-type]
+    broken = Line(deltas=(f"<external_dialogue>{LONG}",), fault=fault, after=1)  # type: ignore[arg-type]  # plain JSON
     voice = Scripted([broken, AuthFailed()])
     async with alive(home, voice) as soul:
         said = await one(soul)
@@ -103,7 +103,7 @@ async def test_a_drop_in_mid_reply_is_a_truncation(home: Home, fault: Exception)
 
     assert said == "The port is nearly done, and what is left of it is small. …"
     assert turn["rung"] == "cut"
-    assert turn["entries"][-1]["metadata"]["truncated"]  # type: ignore[index]
+    assert turn["entries"][-1]["metadata"]["truncated"]  # type: ignore[index]  # plain JSON
 
 
 async def test_streamed_words_are_a_prefix_of_what_is_said(home: Home) -> None:
@@ -190,6 +190,7 @@ async def test_near_the_cap_models_are_no_longer_written(home: Home) -> None:
 
 async def test_a_prompt_that_is_too_long_is_built_once_more_with_half_the_history(home: Home) -> None:
     """413: one rebuild; the newest turns stay."""
+
     def reply(request: Request) -> str | TooLong:
         return TooLong() if len(request.history) > 30 else GOOD
 

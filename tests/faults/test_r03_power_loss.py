@@ -30,7 +30,7 @@ async def opened_after_cut(home: Home, at: int, into: Path, *, torn: bool) -> Sq
 
 
 @pytest.mark.parametrize("torn", [False, True], ids=["dropped", "torn"])
-async def test_r03_an_acknowledged_message_survives_any_cut_after_it(home: Home, tmp_path: Path, torn: bool) -> None:  # noqa: FBT001
+async def test_r03_an_acknowledged_message_survives_any_cut_after_it(home: Home, tmp_path: Path, torn: bool) -> None:  # noqa: FBT001 - pytest's parameters
     """The log cut anywhere after the awaited commit of WRITE 1 leaves the message, and a sound database."""
     store = SqliteStore(home.database)
     await store.start("before", NOW)

@@ -11,6 +11,7 @@ import pytest
 from archiving import Kept
 from claudius.intent import ModelVersion
 from claudius.memory.archive import worker
+from claudius.memory.archive.repository import Repository
 from claudius.perception import SELF, private
 from claudius.testing.store_contract.ground import ANA, BEN, NOW, exchange, heard
 
@@ -113,13 +114,74 @@ async def test_linked_persons_share_a_folder(kept: Kept) -> None:
     await kept.learn("of Slack\n", person=ANA)
     await kept.learn("of Discord\n", person=other)
     await kept.settle()
+    await _met(kept, ANA, other)
     await kept.store.link(ANA, other)
     await kept.learn("of Slack, again\n", person=ANA)
 
     await kept.settle()
 
-    files = sorted(path.read_text() for path in kept.home.memory.glob("users/*/*.md"))
-    assert {"of Slack, again\n"} <= set(files)
+    files = {path.read_text(): path.parent.name for path in kept.home.memory.glob("users/*/*.md")}
+    assert set(files) == {"of Slack, again\n", "of Discord\n"}
+    assert len(set(files.values())) == 1
+    assert len(list((kept.home.memory / "users").iterdir())) == 1
+    await kept.is_whole()
+
+
+async def test_portraits_that_became_one_leave_no_file_behind(kept: Kept) -> None:
+    """Two portraits of one audience, joined by a link: the one file holds both, the other is removed, also from git."""
+    other, audience = "slack:T1:Ana2", "shared:slack:T1:ops"
+    await kept.store.set_model(ANA, audience, "## Persona\nMaker.\n", "one", "owner", NOW)
+    await kept.store.set_model(other, audience, "## Persona\nDigger.\n", "two", "owner", NOW)
+    await kept.settle()
+    await _met(kept, ANA, other)
+    await kept.store.link(ANA, other)
+
+    await kept.settle()
+
+    (file,) = kept.home.memory.glob("users/*/*.md")
+    assert "Maker." in file.read_text()
+    assert "Digger." in file.read_text()
+    assert kept.git("ls-files", "users").split() == [str(file.relative_to(kept.home.memory))]
+    await kept.is_whole()
+
+
+async def _met(kept: Kept, *people: str) -> None:
+    await kept.store.start("boot", NOW)
+    for person in people:
+        await exchange(kept.store, heard(n=1, person=person, at=f"slack:T1:D-{person}", name=""))
+
+
+async def test_an_edit_in_the_very_moment_of_writing_is_kept(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hand writes between our look and our writing: its words stay on disk and are taken over in the next round."""
+    await kept.learn("one\n", "first")
+    await kept.settle()
+    await kept.learn("two\n", "second")
+    prepare = Repository.prepare_commits
+
+    def while_committing(self: Repository, *args: object) -> object:
+        kept.by_hand(kept.file(), "by hand, just now\n")
+        return prepare(self, *args)  # type: ignore[arg-type] - handed on
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Repository, "prepare_commits", while_committing)
+        await kept.round()
+    assert kept.file().read_text() == "by hand, just now\n"
+    await kept.settle()
+
+    assert await kept.text() == "by hand, just now\n"
+    assert kept.subjects() == ["first", "second", "edited by hand"]
+    await kept.is_whole()
+
+
+async def test_git_is_tidied_now_and_then(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After many commits git packs its objects; a reader sees no difference."""
+    monkeypatch.setattr(worker, "TIDY_AFTER", 2)
+    for n in range(5):
+        await kept.learn(f"{n}\n", str(n))
+        await kept.round()
+
+    assert kept.subjects() == [str(n) for n in range(5)]
+    await kept.is_whole()
 
 
 async def test_an_edit_by_hand_is_a_new_version(kept: Kept) -> None:

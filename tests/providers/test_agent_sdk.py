@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,13 +13,14 @@ from pathlib import Path
 import pytest
 
 from claudius.config import Loaded
-from claudius.errors import Crashed, Unavailable
+from claudius.errors import Crashed, ProviderError, TimedOut, Unavailable
 from claudius.home import Home
-from claudius.provider import Message
+from claudius.provider import Event, Message
 from claudius.providers import agent_sdk
 from claudius.testing.check_provider import CASES, Case, Voice, check_cut_at, check_provider
 from claudius.testing.loopback.model import ModelServer
-from claudius.testing.provider_contract.voice import ASK, TEXT, after, children, ending, hear, until, whole
+from claudius.testing.loopback.model_wire import Reply
+from claudius.testing.provider_contract.voice import ASK, TEXT, after, children, ending, fails, hear, until, whole
 
 pytest.importorskip("claude_agent_sdk")
 
@@ -76,6 +78,63 @@ async def test_a_killed_client_costs_nothing_but_time(
     assert "heard 1" in whole(server.asked[-1])
     assert ASK.system in server.asked[-1].system
     await provider.aclose()
+
+
+async def test_a_client_killed_in_mid_reply_is_a_crash(
+    server: ModelServer, make: Callable[..., agent_sdk.AgentSdk]
+) -> None:
+    """What was said was heard: nobody is asked again behind the caller's back."""
+    provider, before = make(), children()
+    first = replace(ASK, tail="heard 1", conversation="c")
+    server.say("I hear you.", Reply(text=TEXT, fault="hang_mid"))
+    ending(await hear(provider, first))
+
+    heard: list[Event] = []
+    task = asyncio.create_task(fails(provider, after(first, "heard 1", "I hear you.", "heard 2"), heard))
+    await until(lambda: bool(heard))
+    for pid in children() - before:
+        os.kill(pid, signal.SIGKILL)
+
+    assert isinstance(await task, Crashed)
+    assert len(server.asked) == 2
+    await provider.aclose()
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "words"),
+    [("exec sleep 60", TimedOut, "did not start"), ("echo 'no licence' >&2; exit 3", Crashed, "no licence")],
+)
+async def test_a_command_that_does_not_come_up_is_an_error(
+    line: str,
+    kind: type[ProviderError],
+    words: str,
+    make: Callable[..., agent_sdk.AgentSdk],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The SDK alone would wait a minute, and raise what nobody can name."""
+    monkeypatch.setattr(agent_sdk, "START_S", 0.3 if kind is TimedOut else 60.0)
+    path = tmp_path / "claude"
+    path.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo 9.0.0 && exit\n{line}\n')
+    path.chmod(0o700)
+    provider, before = make(CLAUDIUS_CLAUDE_CLI_PATH=str(path)), children()
+
+    error = await fails(provider, ASK)
+
+    assert isinstance(error, kind)
+    assert words in error.message
+    assert children() <= before
+    await provider.aclose()
+
+
+def test_without_the_library_it_is_unavailable(
+    make: Callable[..., agent_sdk.AgentSdk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The extra is named that would bring it."""
+    monkeypatch.setitem(sys.modules, "claude_agent_sdk", None)
+
+    with pytest.raises(Unavailable, match=r"\[claude\]"):
+        make()
 
 
 async def test_the_least_recent_client_goes(server: ModelServer, make: Callable[..., agent_sdk.AgentSdk]) -> None:

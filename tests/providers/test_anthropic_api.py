@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
@@ -10,14 +11,14 @@ from itertools import pairwise
 import pytest
 
 from claudius.config import Loaded
-from claudius.errors import Unavailable
+from claudius.errors import Unavailable, Unreachable
 from claudius.home import Home
 from claudius.provider import Done, Message, Provider, Request
 from claudius.providers import anthropic_api
 from claudius.testing.check_provider import CASES, Case, Voice, check_cut_at, check_provider
 from claudius.testing.loopback.model import ModelServer
 from claudius.testing.loopback.model_wire import Reply
-from claudius.testing.provider_contract.voice import ASK, TEXT, ending, hear
+from claudius.testing.provider_contract.voice import ASK, TEXT, ending, fails, hear
 
 
 @pytest.fixture
@@ -181,6 +182,24 @@ def test_without_a_key_it_cannot_be_built(settings: Callable[..., Loaded], home:
     """Unavailable names the setting."""
     with pytest.raises(Unavailable, match="ANTHROPIC_API_KEY"):
         anthropic_api.build(settings(ANTHROPIC_API_KEY=""), home)
+
+
+def test_without_the_library_it_is_unavailable(
+    settings: Callable[..., Loaded], home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The extra is named that would bring it."""
+    monkeypatch.setitem(sys.modules, "anthropic", None)
+
+    with pytest.raises(Unavailable, match=r"\[api\]"):
+        anthropic_api.build(settings(), home)
+
+
+async def test_nobody_there_is_unreachable(settings: Callable[..., Loaded], home: Home) -> None:
+    """A refused connection is retryable."""
+    provider = anthropic_api.build(settings(ANTHROPIC_BASE_URL="http://127.0.0.1:9"), home)
+
+    assert isinstance(await fails(provider, ASK), Unreachable)
+    await provider.aclose()
 
 
 async def test_done_names_the_model_that_answered(voice: Voice) -> None:

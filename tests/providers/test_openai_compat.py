@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 
 import httpx
 import pytest
 
 from claudius.config import Loaded
-from claudius.errors import BadRequest, Unavailable, Unreachable
+from claudius.errors import BadRequest, Cut, Unavailable, Unreachable
 from claudius.home import Home
 from claudius.provider import Provider, Usage
 from claudius.providers import openai_compat
@@ -69,6 +70,33 @@ async def test_the_system_part_is_the_first_message(voice: Voice, server: ModelS
     assert server.asked[0].messages == [("system", SYSTEM), ("user", ASK.tail)]
     assert server.asked[0].body["stream_options"] == {"include_usage": True}
     await provider.aclose()
+
+
+async def test_limits_and_temperature_are_passed_on(voice: Voice, server: ModelServer) -> None:
+    """The request's own, where it has them."""
+    provider = voice.make()
+
+    await hear(provider, ASK)
+    await hear(provider, replace(ASK, temperature=0.5, max_tokens=7))
+
+    plain, asked = (call.body for call in server.asked)
+    assert ("temperature" in plain, asked["temperature"]) == (False, 0.5)
+    assert (plain["max_tokens"], asked["max_tokens"]) == (ASK.max_tokens, 7)
+    await provider.aclose()
+
+
+async def test_openais_own_host_has_its_own_word_for_the_limit(settings: Callable[..., Loaded], home: Home) -> None:
+    """Its newer models refuse `max_tokens`."""
+    provider = openai_compat.build(settings(CLAUDIUS_OPENAI_BASE_URL="https://api.openai.com/v1"), home)
+
+    assert provider._limit == "max_completion_tokens"
+    await provider.aclose()
+
+
+def test_a_stream_of_other_things_is_cut() -> None:
+    """JSON that is no chunk is as broken as no JSON."""
+    with pytest.raises(Cut):
+        openai_compat._Said(ASK, "m").hear("[1]")
 
 
 async def test_without_a_model_the_servers_first_is_asked(voice: Voice, server: ModelServer) -> None:

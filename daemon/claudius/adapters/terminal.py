@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import getpass
 import logging
+import re
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,9 +32,14 @@ SHOWN_S = 30.0
 """How long a client may take to show an utterance before another attach is waited for."""
 
 
+def own_name() -> str:
+    """Return the name of this machine's user, as an id may hold it."""
+    return re.sub(r"[^\w.@-]", "-", getpass.getuser())
+
+
 def own_person(user: str | None = None) -> str:
     """Return the person id of this machine's user."""
-    return f"{NETWORK}:local:{user or getpass.getuser()}"
+    return f"{NETWORK}:local:{user or own_name()}"
 
 
 def conversation_of(name: str) -> str:
@@ -214,7 +220,7 @@ def _who(hello: Mapping[str, Any]) -> tuple[str, str, str, bool]:
     for word in (conversation, other):
         if len(word) > NAME_CHARS or not (word.isprintable() and word == word.strip()):
             raise ValueError(f"not a name: {word!r}")
-    user = getpass.getuser()
+    user = own_name()
     if other:
         return conversation_of(conversation), f"{NETWORK}:local:as-{other}", other, False
     return conversation_of(conversation), own_person(user), user, True

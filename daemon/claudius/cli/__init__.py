@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import sys
+from collections.abc import Mapping
+from types import TracebackType
 from typing import Any, NoReturn
 
 import click
@@ -69,6 +72,23 @@ class Lazy(click.Group):
             formatter.write_dl([(name, help_line) for name, help_line in HELP.items() if name in COMMANDS])
 
 
+class _Secrets:
+    """The secrets of this command's environment and home, found only when something is about to be printed."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self._env = env
+
+    def blot(self, text: str) -> str:
+        from claudius.config import blot, held
+
+        return blot(text, held(self._env))
+
+    def excepthook(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        from traceback import format_exception
+
+        click.echo(self.blot("".join(format_exception(kind, error, trace))), err=True, nl=False)
+
+
 HELP: dict[str, str] = {
     "chat": "talk with the soul here in the terminal",
     "status": "what runs, who speaks, what waits",
@@ -105,10 +125,13 @@ def cli() -> None:
 def main(argv: list[str] | None = None) -> None:
     """Run the command line; every foreseen error is one line on stderr and its own exit code."""
     os.umask(0o077)
+    secrets = _Secrets(dict(os.environ))
+    sys.excepthook = secrets.excepthook
+    logging.getLogger("claudius").addHandler(logging.NullHandler())
     try:
         result: Any = cli.main(args=argv, prog_name="claudius", standalone_mode=False)
     except ClaudiusError as error:
-        click.echo(f"claudius: {error.message}", err=True)
+        click.echo(f"claudius: {secrets.blot(error.message)}", err=True)
         sys.exit(error.exit_code)
     except click.ClickException as error:
         error.show()

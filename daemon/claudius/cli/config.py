@@ -127,6 +127,6 @@ def _with(text: str, key: str, value: str) -> str:
 
 def _write(path: Path, text: str) -> None:
     fresh = path.with_suffix(".new")
-    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE), "w", encoding="utf-8") as file:  # noqa: PTH123
+    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE), "w", encoding="utf-8") as file:  # noqa: PTH123 - by descriptor, for its mode
         file.write(text)
     fresh.replace(path)

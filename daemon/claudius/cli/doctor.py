@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
@@ -14,7 +14,7 @@ import click
 from claudius.cli.output import json_option, print_json
 from claudius.cli.records import records
 from claudius.cognition.steps import STEPS
-from claudius.config import Loaded, load
+from claudius.config import Loaded, blot, held, load
 from claudius.errors import EXIT_FAILED, ClaudiusError, UsageProblem
 from claudius.home import DIRECTORY_MODE, FILE_MODE, Home, shipped
 
@@ -36,12 +36,13 @@ class Check:
 def doctor(*, live: bool, security: bool, as_json: bool) -> int:
     """Find what is not set up right, and how to mend it."""
     home = Home.of(os.environ)
-    rooms: list[Callable[[Home], Iterator[Check]]] = [_home, _modes]
+    rooms: list[Callable[[Home], Iterator[Check]]] = [_modes, _home]
     if not security:
         rooms += [_configuration, _soul, _store, _git, _voice]
     if live and not security:
         rooms.append(_live)
-    found = [check for room in rooms for check in _held(room, home)]
+    secrets = held(os.environ)
+    found = [_blotted(check, secrets) for room in rooms for check in _held(room, home)]
     ok = all(check.ok for check in found)
     if as_json:
         print_json(
@@ -55,6 +56,10 @@ def doctor(*, live: bool, security: bool, as_json: bool) -> int:
             click.secho("ok   " if check.ok else "FIX  ", nl=False, fg="green" if check.ok else "red")
             click.echo(f"{check.name}: {check.detail}" + (f"; {check.fix}" if check.fix and not check.ok else ""))
     return 0 if ok else EXIT_FAILED
+
+
+def _blotted(check: Check, secrets: Sequence[str]) -> Check:
+    return replace(check, detail=blot(check.detail, secrets), fix=blot(check.fix, secrets))
 
 
 def _held(room: Callable[[Home], Iterator[Check]], home: Home) -> Iterator[Check]:
@@ -82,10 +87,12 @@ def _home(home: Home) -> Iterator[Check]:
 
 def _modes(home: Home) -> Iterator[Check]:
     """Every path under the home is ours alone; what is wider is mended, and said."""
+    if not home.root.is_dir():
+        return
     wide = [path for path in _paths(home.root) if stat.S_IMODE(path.lstat().st_mode) & 0o077]
     for path in wide:
         path.chmod(DIRECTORY_MODE if path.is_dir() else FILE_MODE | (path.stat().st_mode & 0o100))
-    detail = f"{len(wide)} paths were readable by others and are mended" if wide else "only you can read the home"
+    detail = f"{len(wide)} path(s) were readable by others and are mended" if wide else "only you can read the home"
     yield Check("modes", ok=True, detail=detail)
 
 

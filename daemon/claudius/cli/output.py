@@ -10,7 +10,9 @@ from typing import Any
 
 import click
 
-_CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_UNSEEN = "\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
+_CONTROL = re.compile(rf"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f{_UNSEEN}]")
+_RAW_IN_JSON = re.compile(rf"[{_UNSEEN}]")
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
@@ -22,7 +24,8 @@ def safe(text: str) -> str:
 
 def print_json(document: Any) -> None:
     """Print one JSON document, times as RFC 3339 UTC."""
-    click.echo(json.dumps(document, ensure_ascii=False, default=_plain, indent=2 if sys.stdout.isatty() else None))
+    text = json.dumps(document, ensure_ascii=False, default=_plain, indent=2 if sys.stdout.isatty() else None)
+    click.echo(_RAW_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def _plain(value: Any) -> Any:

@@ -36,7 +36,7 @@ def list_(*, as_json: bool) -> None:
         return
     for row in found:
         when = row["updated_at"] or "no model yet"
-        click.echo(f"{row['person']}  {safe(row['name'])}  {row['versions']} versions  {when}")
+        click.echo(f"{row['person']}  {safe(row['name'])}  {row['versions']} version(s)  {when}")
     if not found:
         click.echo("nobody was met yet: `claudius chat`")
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from typing import cast
 
 from claudius.cognition.mind import Mind, Show
 from claudius.cognition.soul_engine import (
@@ -22,10 +23,11 @@ from claudius.cognition.soul_engine import (
     interpret,
     repair_tail,
 )
+from claudius.config import blot
 from claudius.errors import ProviderError, RefusedReply
 from claudius.intent import Call, Thoughts
 from claudius.prompt import Prompt
-from claudius.provider import Delta, Done, Provider, Request, Reset, Usage
+from claudius.provider import Delta, Done, Event, Provider, Request, Reset, Usage
 from claudius.recollection import Recollection
 from claudius.soul import SoulText
 
@@ -155,7 +157,7 @@ async def call(
         n=n,
         purpose=request.purpose,
         request_sha256=sha,
-        response=reading.text,
+        response=blot(reading.text, mind.secrets),
         stop_reason=done.stop_reason,
         usage=done.usage,
         provider=done.provider or mind.provider.name,
@@ -169,7 +171,7 @@ async def call(
 async def _read(provider: Provider, request: Request, reading: Reading) -> Done:
     """Read one reply to its end, as far as it came. Raises: ProviderError where nothing came."""
     try:
-        async with aclosing(provider.complete(request)) as events:  # type: ignore[type-var]
+        async with aclosing(cast(AsyncGenerator[Event, None], provider.complete(request))) as events:
             async for event in events:
                 match event:
                     case Delta(text):

@@ -21,6 +21,8 @@ class KeptFile:
     document: Document
     path: str
     sha256: str
+    is_gone: bool = False
+    """The document is not kept any more: the file is to be removed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

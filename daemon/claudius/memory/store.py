@@ -201,7 +201,9 @@ class Store(Protocol):
         """Return changes of user models and of the soul's state that git does not hold yet, oldest first."""
         ...
 
-    async def archived(self, commits: Mapping[int, str], files: Sequence[KeptFile]) -> None:
+    async def archived(
+        self, commits: Mapping[int, str], files: Sequence[KeptFile], gone: Sequence[Document] = ()
+    ) -> None:
         """Record which commit holds which change (one that has a commit keeps it), and where the files are now."""
         ...
 

@@ -2,7 +2,7 @@
 
 What the library leaves to us, and where it is caught: a stream that ends without `message_stop` (no error at all), a
 stall, a drop or broken JSON in mid-stream (raw errors of its HTTP library), an error event inside a 200. It never
-retries: the chain does. Source: spec/chat.md §9.2, spec/performance.md §4.
+retries: the chain does. Source: the chat design, section 9.2, the performance design, section 4.
 """
 
 from __future__ import annotations

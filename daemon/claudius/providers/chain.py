@@ -4,7 +4,7 @@
                              never       raised; a shut account rests, so the next call goes to the next voice
     after the first delta    anything    raised as it is: the caller repairs what was said
 
-Source: spec/reliability.md §7.
+Source: the reliability design, section 7.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """From what a model's server said to the error that the chain acts on: by status first, by words where they decide.
 
-Source: spec/reliability.md §7; platform.claude.com/docs/en/api/errors.
+Source: the reliability design, section 7; platform.claude.com/docs/en/api/errors.
 """
 
 from __future__ import annotations

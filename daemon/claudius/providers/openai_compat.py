@@ -1,7 +1,7 @@
 """Any chat-completions server over HTTP: Ollama, Groq, llama.cpp, vLLM, OpenRouter. The stream is read here.
 
 Source: platform.openai.com/docs/api-reference/chat-streaming; html.spec.whatwg.org/multipage/server-sent-events.html;
-spec/chat.md §9.3.
+the chat design, section 9.3.
 """
 
 from __future__ import annotations

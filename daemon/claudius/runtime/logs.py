@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from claudius.config import blot
+
 MAX_BYTES, KEPT_FILES = 10 * 2**20, 5
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
@@ -20,7 +22,7 @@ class JsonLines(logging.Formatter):
     def __init__(self, secrets: Sequence[str]) -> None:
         """Blot out the values in `secrets`."""
         super().__init__()
-        self._secrets = tuple(secret for secret in secrets if len(secret) >= 6)
+        self._secrets = tuple(secrets)
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
@@ -34,9 +36,7 @@ class JsonLines(logging.Formatter):
         if record.exc_info:
             event["traceback"] = self.formatException(record.exc_info)
         line = json.dumps(event, default=str, ensure_ascii=True)
-        for secret in self._secrets:
-            line = line.replace(json.dumps(secret)[1:-1], "***")
-        return line
+        return blot(line, [json.dumps(secret)[1:-1] for secret in self._secrets])
 
 
 class PrivateFile(logging.handlers.RotatingFileHandler):

@@ -6,7 +6,7 @@
             await check_provider(case, Voice(make=lambda: MyVoice(server.url), say=server.say, server=server))
 
 A case whose needs a voice does not meet raises `NotClaimed`, to be skipped by name. Faults are the loopback model's, so
-that a real client library is driven through them. Source: spec/chat.md §9.5.
+that a real client library is driven through them. Source: the chat design, section 9.5.
 """
 
 from __future__ import annotations

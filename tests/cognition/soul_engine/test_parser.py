@@ -16,8 +16,36 @@ from claudius.cognition.soul_engine.readers import read_bool, read_state, read_v
 from claudius.prompt import valid
 from replies import S1, S2, cut_up, guarded, hostile, read, sizes, written_out
 
-SAID = ["said", "explained", "offered", "suggested", "noted", "observed", "replied", "interjected", "declared", "quipped", "remarked", "detailed", "corrected", "analyzed", "traced", "insisted"] + ["pointed out", "observed dryly"]
-THOUGHT = ["thought", "mused", "pondered", "wondered", "considered", "reflected", "entertained", "recalled", "noticed", "weighed"]
+SAID = [
+    "said",
+    "explained",
+    "offered",
+    "suggested",
+    "noted",
+    "observed",
+    "replied",
+    "interjected",
+    "declared",
+    "quipped",
+    "remarked",
+    "detailed",
+    "corrected",
+    "analyzed",
+    "traced",
+    "insisted",
+] + ["pointed out", "observed dryly"]
+THOUGHT = [
+    "thought",
+    "mused",
+    "pondered",
+    "wondered",
+    "considered",
+    "reflected",
+    "entertained",
+    "recalled",
+    "noticed",
+    "weighed",
+]
 GROUND = Ground(fallback="FIXED", verbs=SAID, default_verb="said")
 REPAIR = None
 

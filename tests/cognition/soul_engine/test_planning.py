@@ -16,7 +16,7 @@ SETTINGS = EngineSettings()
 
 
 @pytest.mark.parametrize(("turns", "asked"), [(0, False), (1, False), (2, True), (3, False), (5, True)])
-def test_soul_state_is_checked_every_third_turn(turns: int, asked: bool) -> None:  # noqa: FBT001
+def test_soul_state_is_checked_every_third_turn(turns: int, asked: bool) -> None:  # noqa: FBT001 - pytest's parameters
     """The n-th turn of a conversation checks the soul's state where n mod 3 = 0."""
     found = plan(MAIN, recollection(turns=turns), SETTINGS)
 

@@ -15,7 +15,7 @@ INTERVAL = 5
 def turns(first: int, last: int, *entries_of_last: object) -> tuple[PastTurn, ...]:
     """Return ordinary turns; the last one may end in further entries."""
     made = [past(n) for n in range(first, last)]
-    return (*made, past(last, message(), said(), *entries_of_last))  # type: ignore[arg-type]
+    return (*made, past(last, message(), said(), *entries_of_last))  # type: ignore[arg-type]  # entries by the caller's word
 
 
 def test_the_first_turn_always_shows() -> None:
@@ -66,7 +66,7 @@ def test_a_block_that_left_the_history_is_shown_again() -> None:
 
 
 @pytest.mark.parametrize(("turns_since", "pointed"), [(3, False), (4, True), (9, True)])
-def test_the_interval_points_at_the_block_above(turns_since: int, pointed: bool) -> None:  # noqa: FBT001
+def test_the_interval_points_at_the_block_above(turns_since: int, pointed: bool) -> None:  # noqa: FBT001 - pytest's parameters
     """I: on every fifth turn of theirs the soul's eye is turned to the model, without a second copy."""
     history = (past(1, shown=(shown(1),)), *(past(n) for n in range(2, 2 + turns_since)))
 

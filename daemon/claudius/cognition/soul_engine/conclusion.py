@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID, uuid5
 
-from claudius.cognition.soul_engine.gate import Gated, Zones, gate
+from claudius.cognition.soul_engine.gate import Gated, Zones, gate, has_secret
 from claudius.cognition.soul_engine.ladder import SAID
 from claudius.cognition.soul_engine.planning import EngineSettings, Plan
 from claudius.cognition.steps import step
@@ -71,7 +71,10 @@ def conclude(
 ) -> Intent:
     """Turn what was thought into everything that changes. Pure."""
     by_step: dict[str, tuple[Thought, ...]] = {}
+    secret = [thought for thought in thoughts.thoughts if has_secret(thought.content, zones)]
     for thought in thoughts.thoughts:
+        if thought in secret:
+            continue
         by_step[thought.step] = (*by_step.get(thought.step, ()), thought)
     reading = Reading(
         thoughts=by_step,
@@ -93,7 +96,12 @@ def conclude(
         if name == "external_dialogue" and gated.text:
             entries.append(_spoken(recollection, gated.text, thoughts.verb, truncated=thoughts.truncated))
             judged.append(Thought(step=name, content=gated.text, verb=thoughts.verb))
-    flags = (*thoughts.flags, *gated.hits, *(flag for effect in effects.values() for flag in effect.flags))
+    flags = (
+        *thoughts.flags,
+        *(f"secret:{thought.step}" for thought in secret),
+        *gated.hits,
+        *(flag for effect in effects.values() for flag in effect.flags),
+    )
     rung: Rung = thoughts.rung if not gated.is_replaced else "cut" if thoughts.streamed else "fixed"
     changes: dict[str, Any] = {}
     for effect in effects.values():

@@ -108,7 +108,7 @@ def leaks(text: str, zones: Zones) -> tuple[str, ...]:
         ("G1", find_head(text, zones.names) is not None),
         ("G2", zones.private.repeated_in(text)),
         ("G3", _has_marker(text, zones) or zones.instructions.repeated_in(text)),
-        ("G4", _has_secret(text, zones)),
+        ("G4", has_secret(text, zones)),
         ("G5", zones.forbidden.repeated_in(text)),
     )
     return tuple(rule for rule, is_met in found if is_met)
@@ -119,7 +119,8 @@ def _has_marker(text: str, zones: Zones) -> bool:
     return any(nonce.casefold() in folded for nonce in zones.nonces if nonce) or _MARKER.search(text) is not None
 
 
-def _has_secret(text: str, zones: Zones) -> bool:
+def has_secret(text: str, zones: Zones) -> bool:
+    """Tell whether a text holds a secret of ours, or anything shaped like one. Pure."""
     known = any(secret[:SPAN] in text for secret in zones.secrets if len(secret) >= SECRET_CHARS)
     return known or _SECRET_SHAPES.search(text) is not None
 

@@ -48,7 +48,8 @@ _BEGUN = re.compile(
     )\Z""",
     re.IGNORECASE,
 )
-_PIPED_END = re.compile(rf"<[hH/][^<>\n]{{0,{URL_CHARS + LABEL_CHARS}}}>\Z")
+_MARKUP = re.compile(rf"[<>@|\[\](){JOINER}]")
+_ANGLE_END = re.compile(rf"<[!@hH/][^<>\n]{{0,{URL_CHARS + LABEL_CHARS}}}>\Z")
 _BRACKET = re.compile(r"[\[\]]")
 _LONGEST = URL_CHARS + 2 * LABEL_CHARS
 
@@ -110,16 +111,18 @@ def _name_mentions(text: str, company: Company) -> str:
         sign, ident, label = found.groups()
         if sign == "!":
             group = ident.casefold()
-            return f"@{JOINER}{_plain(label or group)}" if group in _GROUPS else found[0]
+            return _named(found, label or group) if group in _GROUPS else found[0]
         if sign in ("@", "@!") and company.is_answered(ident):
             return found[0]
-        return f"@{JOINER}{_plain(company.name_of(ident) or label or ident)}"
+        return _named(found, company.name_of(ident) or label or ident)
 
     return _ANGLE.sub(named, text) if "<" in text else text
 
 
-def _plain(name: str) -> str:
-    return re.sub(rf"[<>@|\[\](){JOINER}]", "", name).strip()
+def _named(found: re.Match[str], name: str) -> str:
+    """Write a name so that it pings nobody, apart from the word that follows."""
+    follows = found.string[found.end() : found.end() + 1]
+    return f"@{JOINER}{_MARKUP.sub('', name).strip()}" + " " * (follows.isalnum() or follows == "_")
 
 
 def settled(text: str) -> int:
@@ -130,8 +133,8 @@ def settled(text: str) -> int:
     before, end = -1, found.start() if found else len(tail)
     while end != before:
         before, end = end, _before_link(tail, end)
-        piped = _PIPED_END.search(tail[:end])
-        end = piped.start() if piped else end
+        angle = _ANGLE_END.search(tail[:end])
+        end = angle.start() if angle else end
         end -= end > 0 and tail[end - 1 : end + 1] == "!["
     return begin + end
 

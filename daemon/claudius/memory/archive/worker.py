@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -15,10 +15,10 @@ from typing import TypeVar
 
 from claudius.errors import StoreError
 from claudius.memory.archive import files
+from claudius.memory.archive.changes import Batch, Ground, batch_of, write_files
 from claudius.memory.archive.repository import Broken, GitBusy, GitFailed, GitSlow, Repository
-from claudius.memory.archive.stream import Change, blob_id, token
+from claudius.memory.archive.stream import blob_id, token
 from claudius.memory.documents import Document, KeptFile, Unarchived
-from claudius.memory.names import SOUL_STATE, model_path
 from claudius.memory.store import Store
 from claudius.memory.user_models import read_state_document
 
@@ -27,6 +27,8 @@ T = TypeVar("T")
 BATCH = 500
 HALF_WRITTEN_S = 2.0
 FIRST_WAIT_S, LAST_WAIT_S = 1.0, 600.0
+TIDY_AFTER = 500
+"""Commits after which git is asked to pack its loose objects, if there are many."""
 LOOK_EVERY_S = 30.0
 """How often files are looked at for edits by hand, in seconds."""
 
@@ -43,17 +45,6 @@ class Round:
     """Files that somebody is writing just now, or that cannot be read as text: left for the next round."""
 
 
-@dataclass(slots=True)
-class _Ground:
-    """What a round finds."""
-
-    kept: dict[Document, KeptFile]
-    paths: Mapping[Document, str]
-    pending: Sequence[Unarchived]
-    held_back: set[Document] = field(default_factory=set)
-    imported: int = 0
-
-
 class Archive:
     """One worker. `run` it in a task, `wake` it after each commit, `close` it at the end."""
 
@@ -67,6 +58,7 @@ class Archive:
         self._bell = asyncio.Event()
         self._is_prepared = self._is_known = self._is_aligned = False
         self._next_look_s = 0.0
+        self._untidy = 0
         self.problem: str | None = None
         """Why the last round failed, in one line; None where it did not."""
 
@@ -122,7 +114,8 @@ class Archive:
         pending = [one for one in await self._store.unarchived(BATCH) if one.document not in ground.held_back]
         if pending:
             await self._commit(pending, ground)
-        held_back = tuple(sorted(ground.paths[document] for document in ground.held_back))
+        paths = ground.paths
+        held_back = tuple(sorted(paths[document] for document in ground.held_back))
         return Round(len(pending), ground.imported, held_back)
 
     async def _prepare(self) -> None:
@@ -134,20 +127,21 @@ class Archive:
             log.warning("the archive could not be read (%s): it is kept as %s and built anew", error, kept)
             await self._in_thread(lambda: self._repository.prepare(self._began_s))
         if await self._in_thread(self._repository.head) is None and await self._store.archive_files():
+            self._next_look_s = 0.0
             await self._look()  # what was edited by hand is taken over before all is written anew
             await self._store.archive_anew()
         if await self._in_thread(self._repository.is_detached):
             log.warning("no branch is checked out in %s: versions are committed onto what is", self._root)
         self._is_prepared = True
 
-    async def _recognise(self, ground: _Ground) -> None:
+    async def _recognise(self, ground: Ground) -> None:
         """Record what the history holds already, though a crash kept us from recording it."""
         known = await self._in_thread(self._repository.known)
         made = {one.id: known[token(one)] for one in ground.pending if token(one) in known}
         await self._store.archived(made, ())
         self._is_known = len(ground.pending) < BATCH or not made
 
-    async def _look(self) -> _Ground:
+    async def _look(self) -> Ground:
         """Compare files with what we wrote last, and take over what a hand has changed.
 
         Now and then all of them; else those of the persons whose portraits are to be written.
@@ -156,9 +150,8 @@ class Archive:
         is_due = time.monotonic() >= self._next_look_s
         persons = None if is_due else sorted({one.document.person for one in pending})
         kept = {file.document: file for file in await self._store.archive_files(persons)}
-        paths = {one.document: _path(one) for one in pending} | {document: file.path for document, file in kept.items()}
-        ground = _Ground(kept=kept, paths=paths, pending=pending)
-        for document, found in (await self._in_thread(partial(self._read, paths))).items():
+        ground = Ground(kept=kept, pending=pending)
+        for document, found in (await self._in_thread(partial(self._read, ground.paths))).items():
             before = kept.get(document)
             if found is None:
                 await self._restore(before)
@@ -178,7 +171,7 @@ class Archive:
             content, path = text.encode(), kept.path
             await self._in_thread(lambda: files.write(self._root, path, content))
 
-    async def _take_over(self, document: Document, found: files.Found, ground: _Ground) -> None:
+    async def _take_over(self, document: Document, found: files.Found, ground: Ground) -> None:
         path = ground.paths[document]
         text = _text(found)
         newest = await self._store.document(document)
@@ -205,61 +198,25 @@ class Archive:
         for audience, key, value in read_state_document(text):
             await self._store.set_state(key, value, audience, now)
 
-    async def _commit(self, pending: Sequence[Unarchived], ground: _Ground) -> None:
-        made, kept = await self._in_thread(lambda: self._write_and_commit(pending, ground))
-        await self._store.archived(made, [file for document, file in kept.items() if ground.kept.get(document) != file])
+    async def _commit(self, pending: Sequence[Unarchived], ground: Ground) -> None:
+        batch, made = await self._in_thread(lambda: self._write_and_commit(pending, ground))
+        changed = [file for document, file in batch.kept.items() if ground.kept.get(document) != file]
+        gone = [document for document in ground.kept if document not in batch.kept]
+        await self._store.archived(made, changed, gone)
+        self._untidy += len(made)
+        if self._untidy >= TIDY_AFTER:
+            self._untidy = 0
+            await self._in_thread(self._repository.tidy)
 
-    def _write_and_commit(
-        self, pending: Sequence[Unarchived], ground: _Ground
-    ) -> tuple[dict[int, str], dict[Document, KeptFile]]:
+    def _write_and_commit(self, pending: Sequence[Unarchived], ground: Ground) -> tuple[Batch, dict[int, str]]:
         """Make the commits, write the files, show the commits: cut off anywhere, the next round knows its own work."""
-        kept = dict(ground.kept)
-        changes = [self._change(one, kept, ground.held_back) for one in pending]
+        batch = batch_of(self._root, pending, ground)
         parent = self._repository.head()
-        made = self._repository.prepare_commits(changes, parent)
-        final: dict[str, bytes | None] = {}
-        for change in changes:
-            final |= dict.fromkeys(change.removed) | dict(change.written)
-        for path, content in final.items():
-            if content is None:
-                files.remove(self._root, path)
-            else:
-                files.write(self._root, path, content)
-        self._repository.publish(made[changes[-1].revision], parent)
-        self._refresh_index(final)
-        return made, kept
-
-    def _change(self, one: Unarchived, kept: dict[Document, KeptFile], held_back: set[Document]) -> Change:
-        """Return a revision's commit, and note in `kept` what the files are after it."""
-        path, content = _path(one), one.markdown.encode()
-        moved = self._moved(one, kept, held_back) if one.document.person else {}
-        kept[one.document] = KeptFile(document=one.document, path=path, sha256=files.digest(content))
-        return Change(
-            revision=one.id,
-            token=token(one),
-            at=one.at,
-            note=one.note,
-            author=one.author,
-            turn=one.turn,
-            removed=tuple(moved),
-            written=(*(pair for pair in moved.values() if pair[0] != path), (path, content)),
-        )
-
-    def _moved(
-        self, one: Unarchived, kept: dict[Document, KeptFile], held_back: set[Document]
-    ) -> dict[str, tuple[str, bytes]]:
-        """Return the files of a person whose folder has another name now: old path to new path and content."""
-        moved = {}
-        for document, file in list(kept.items()):
-            path = str(model_path(document.person, one.name, document.audience))
-            if document.person != one.document.person or file.path == path or document in held_back:
-                continue
-            found = files.read(self._root, file.path, time.time())
-            if found is None or found.sha256 != file.sha256:
-                continue  # gone, or edited by hand just now: the next look sees to it
-            moved[file.path] = (path, found.content)
-            kept[document] = KeptFile(document=document, path=path, sha256=found.sha256)
-        return moved
+        made = self._repository.prepare_commits(batch.changes, parent)
+        write_files(self._root, batch, ground)
+        self._repository.publish(made[batch.changes[-1].revision], parent)
+        self._refresh_index(batch.final)
+        return batch, made
 
     def _refresh_index(self, final: Mapping[str, bytes | None]) -> None:
         blobs = {path: None if content is None else blob_id(content) for path, content in final.items()}
@@ -292,8 +249,3 @@ def _text(found: files.Found) -> str | None:
         return found.content.decode()
     except UnicodeDecodeError:
         return None
-
-
-def _path(one: Unarchived) -> str:
-    document = one.document
-    return str(model_path(document.person, one.name, document.audience)) if document.person else SOUL_STATE

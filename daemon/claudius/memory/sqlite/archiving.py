@@ -30,9 +30,11 @@ def unarchived(db: Database, limit: int) -> Sequence[Unarchived]:
     ]
 
 
-def archived(db: Database, commits: Mapping[int, str], files: Sequence[KeptFile]) -> None:
+def archived(db: Database, commits: Mapping[int, str], files: Sequence[KeptFile], gone: Sequence[Document]) -> None:
     """Record which commit holds which change, and where the files are now. Inside a writer's transaction."""
     db.each("archived", ({"id": id_, "git_commit": commit} for id_, commit in commits.items()))
+    for document in (*gone, *(file.document for file in files)):
+        db.run("archive_file_drop", person=document.person, audience=document.audience)
     for file in files:
         person, audience = file.document.person, file.document.audience
         db.run("archive_file_put", path=file.path, person=person, audience=audience, sha256=file.sha256)
@@ -45,8 +47,8 @@ def kept_files(db: Database, persons: Sequence[str] | None) -> Sequence[KeptFile
     else:
         rows = [row for person in persons for row in db.all("archive_files_of", person=person)]
     return [
-        KeptFile(document=Document(person, audience), path=path, sha256=sha256)
-        for path, person, audience, sha256 in rows
+        KeptFile(document=Document(person, audience), path=path, sha256=sha256, is_gone=bool(is_gone))
+        for path, person, audience, sha256, is_gone in rows
     ]
 
 

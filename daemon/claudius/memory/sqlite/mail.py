@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from claudius.intent import Call, Utterance
 from claudius.memory.sqlite.queries import Database
@@ -12,6 +12,9 @@ from claudius.memory.store import turn_of
 from claudius.perception import Origin, Perception
 from claudius.prompt import valid
 
+KEYS_KEPT = timedelta(days=30)
+"""How long the key of a settled perception is known, so that a late redelivery is still a duplicate."""
+
 
 def open_boot(db: Database, boot: str, now: datetime) -> tuple[tuple[str, ...], bool]:
     """Begin a process's time. Return the conversations with unfinished rows, and whether the last stop was clean."""
@@ -19,6 +22,7 @@ def open_boot(db: Database, boot: str, now: datetime) -> tuple[tuple[str, ...], 
     db.run("boot_open", boot=boot, now=stamp(now))
     db.run("inbox_void_leases", boot=boot)
     db.run("outbox_void_leases", boot=boot)
+    db.run("inbox_prune", before=stamp(now - KEYS_KEPT))
     return tuple(conversation for conversation, _ in db.all("waiting")), last is None or bool(last[1])
 
 

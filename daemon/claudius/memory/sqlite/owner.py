@@ -77,6 +77,7 @@ def _adopt(db: Database, kept: str, gone: str, audience: str) -> None:
     theirs = db.one("model_newest", person=gone, audience=audience)
     if mine is None:
         db.run("model_adopt", canonical=kept, other=gone, audience=audience)
+        db.run("archive_file_adopt", canonical=kept, other=gone, audience=audience)
         return
     if theirs is None:
         return

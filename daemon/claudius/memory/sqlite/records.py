@@ -76,7 +76,9 @@ class SqliteRecords:
                 return None
             row = found[0]
             entries = db.dicts("turn_entries", conversation=row["conversation"], number=row.pop("number"))
-            heard = [_perception(one, entries) for one in db.dicts("turn_perceptions", turn=turn)]
+            heard = [_perception(one, entries) for one in db.dicts("turn_perceptions", turn=turn)] or _remembered(
+                entries
+            )
             calls = [_call(one) for one in db.dicts("calls", turn=turn)]
             parts = db.dicts("turn_delivery", turn=turn)
         for name in ("shown", "flags", "steps", "attention", "changes", "thoughts"):
@@ -243,6 +245,13 @@ def _perception(row: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) ->
         said = (entry for entry in entries if entry["position"] == perception["position"])
         perception["text"] = next((entry["content"] for entry in said), "")
     return {**perception, "state": row["state"], "attempts": row["attempts"], "heard_at": row["heard_at"]}
+
+
+def _remembered(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return what working memory still tells of perceptions whose keys are let go."""
+    kept = ("at", "person", "name", "position")
+    heard = (entry for entry in entries if entry["person"])
+    return [{name: entry[name] for name in kept} | {"text": entry["content"]} for entry in heard]
 
 
 def _call(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sqlite3
@@ -12,8 +13,8 @@ from pathlib import Path
 
 from claudius.errors import StoreTooNew
 from claudius.memory.sqlite.backups import back_up, backups_of, newest_backup
-from claudius.memory.sqlite.connection import APPLICATION_ID, open_writer, private_files, siblings
-from claudius.memory.sqlite.trouble import damaged, forbidden, translate
+from claudius.memory.sqlite.connection import APPLICATION_ID, open_reader, open_writer, private_files, siblings
+from claudius.memory.sqlite.trouble import damaged, forbidden, no_room, translate
 from claudius.memory.sqlite.wal import Log, look
 
 _CHECK_AT_MOST_BYTES = 32 << 20
@@ -41,8 +42,8 @@ def open_database(path: Path, migrations: Mapping[int, str], backups: Path) -> s
         connection = open_writer(path)
     except (sqlite3.Error, UnicodeDecodeError) as error:
         raise translate(error, path) from error
-    except PermissionError as error:
-        raise forbidden(path) from error
+    except OSError as error:
+        raise no_room(path) if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) else forbidden(path) from error
     try:
         found = check_identity(connection, path, migrations)
         _check_log(connection, path, log)
@@ -104,6 +105,15 @@ def check_pages(connection: sqlite3.Connection, path: Path) -> None:
     first: str = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     if first != "ok":
         raise damaged(path, f"is damaged ({first.splitlines()[-1]})")
+
+
+def check_database(path: Path) -> None:
+    """Look at every page of a database, on a connection of its own. Raises: StoreCorrupt, StoreError."""
+    try:
+        with closing(open_reader(path)) as connection:
+            check_pages(connection, path)
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        raise translate(error, path) from error
 
 
 def _check_pages(connection: sqlite3.Connection, path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ from claudius.memory.sqlite.past import Shelf
 from claudius.memory.sqlite.queries import Database, load_queries
 from claudius.memory.sqlite.recall import recall
 from claudius.memory.sqlite.rows import call_of, delivery_of, pending_of, stamp
-from claudius.memory.sqlite.schema import load_migrations, open_database
+from claudius.memory.sqlite.schema import check_database, load_migrations, open_database
 from claudius.memory.sqlite.trouble import translate
 from claudius.memory.sqlite.writer import Writer
 from claudius.memory.store import Delivery, Pending, RecallLimits, Waiting
@@ -85,6 +86,10 @@ class SqliteStore:
         self._boot = boot
         conversations, was_clean = await self._write(lambda db: mail.open_boot(db, boot, now))
         return Waiting(conversations=conversations, was_clean=was_clean)
+
+    async def check(self) -> None:
+        """Look at every page, beside everything else, in a thread of its own. Raises: StoreCorrupt."""
+        await asyncio.to_thread(check_database, self._path)
 
     async def close(self, *, clean: bool) -> None:
         """Write what is queued; `clean` records a stop in good order; close."""
@@ -222,9 +227,11 @@ class SqliteStore:
         with self._snapshot() as db:
             return archiving.unarchived(db, limit)
 
-    async def archived(self, commits: Mapping[int, str], files: Sequence[KeptFile]) -> None:
+    async def archived(
+        self, commits: Mapping[int, str], files: Sequence[KeptFile], gone: Sequence[Document] = ()
+    ) -> None:
         """Record which commit holds which change, and where the files are now."""
-        await self._write(lambda db: archiving.archived(db, commits, files))
+        await self._write(lambda db: archiving.archived(db, commits, files, gone))
 
     async def archive_files(self, persons: Sequence[str] | None = None) -> Sequence[KeptFile]:
         """Return where git holds which document: all, or those of some persons ("" = the soul's state)."""

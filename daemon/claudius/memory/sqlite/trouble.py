@@ -23,7 +23,7 @@ def translate(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> StoreErr
         return damaged(path, "is damaged (text that is none)")
     name = getattr(error, "sqlite_errorname", "")
     if name == "SQLITE_FULL" or (name in _WRITE_FAILED and _is_full(path)):
-        return StoreFull(f"{path}: no space left to write to; free some, nothing was accepted meanwhile")
+        return no_room(path)
     if name.startswith(_FORBIDDEN):
         return forbidden(path)
     if name.startswith(_DAMAGED):
@@ -41,6 +41,11 @@ def damaged(path: Path, what: str) -> StoreCorrupt:
     else:
         fix = f"newest verified backup: {backup}; run: claudius backup restore {backup} --yes"
     return StoreCorrupt(f"{path} {what}; {fix}")
+
+
+def no_room(path: Path) -> StoreFull:
+    """Say that there is no space left."""
+    return StoreFull(f"{path}: no space left to write to; free some, nothing was accepted meanwhile")
 
 
 def forbidden(path: Path) -> StoreError:

@@ -128,8 +128,6 @@ def _entry_row(entry: Entry) -> dict[str, Any]:
 
 
 def _learn(db: Database, intent: Intent, at: str) -> None:
-    if intent.person and intent.name:
-        db.run("person_named", person=intent.person, name=valid(intent.name))
     if intent.model is not None:
         write_model(db, intent.model, at, intent.turn)
     if intent.state:

@@ -1,4 +1,5 @@
 """What both Claude transports have in common: the command, its process, what it is told and what it says.
 
-Source of every cure here: spec/chat.md §9.1 and spec/security.md §8, measured with Claude Code 2.1.330.
+Source of every cure here: the chat design, section 9.1, and the security design, section 8; measured with Claude Code
+2.1.330.
 """

@@ -1,0 +1,140 @@
+"""Reading the settings: `config.toml`, strictly checked, under `.env`, under the environment."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from claudius.config.schema import ALIASES, SETTINGS, Config, Setting
+from claudius.config.secrets import SECRETS, Secret, read_env_file
+from claudius.errors import BadConfiguration
+from claudius.home import Home
+
+_BOOLEANS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off"), False)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A configuration, where each value came from, and the secrets."""
+
+    config: Config
+    sources: Mapping[str, str]
+    secrets: Mapping[str, Secret] = field(repr=False)
+
+    def secret(self, name: str) -> str:
+        """Return a secret's value; empty where it is not set."""
+        found = self.secrets.get(name)
+        return found.reveal() if found else ""
+
+
+def load(home: Home, env: Mapping[str, str]) -> Loaded:
+    """Read config.toml and .env of a home under an environment. Raises: BadConfiguration, one line each."""
+    tree = _read_toml(home.config)
+    sources = dict.fromkeys(SETTINGS, "default") | dict.fromkeys(_keys(tree), "config.toml")
+    dotenv = read_env_file(home.env_file)
+    _check(tree, str(home.config))
+    for source, values in ((".env", dotenv), ("environment", env)):
+        for setting in SETTINGS.values():
+            for name in (ALIASES.get(setting.key, ""), setting.env):
+                if given := values.get(name):
+                    _put(tree, setting, _parse(setting, given, f"{source}: {name}"))
+                    sources[setting.key] = source
+    secrets = {name: Secret(value) for name in SECRETS if (value := env.get(name) or dotenv.get(name))}
+    return Loaded(_check(tree, str(home.config)), sources, secrets)
+
+
+def shown(loaded: Loaded, key: str) -> Any:
+    """Return a setting's value as JSON takes it. Raises: KeyError for an unknown key."""
+    node: Any = loaded.config
+    for name in SETTINGS[key].key.split("."):
+        node = getattr(node, name)
+    return list(node) if isinstance(node, tuple) else node
+
+
+def parse_value(key: str, text: str) -> Any:
+    """Read a setting's value as a person types it. Raises: BadConfiguration."""
+    if key not in SETTINGS:
+        raise BadConfiguration("config.toml", key, "is not a setting", _did_you_mean(key))
+    return _parse(SETTINGS[key], text, key)
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8-sig"))
+    except FileNotFoundError:
+        return {}
+    except tomllib.TOMLDecodeError as error:
+        raise BadConfiguration(str(path), "", f"is not TOML: {error}", "mend that line") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadConfiguration(str(path), "", f"cannot be read ({error})", "make it a text file of your own") from error
+
+
+def _keys(tree: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    for name, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from _keys(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name
+
+
+def _check(tree: Mapping[str, Any], file: str) -> Config:
+    for key in _keys(tree):
+        if key not in SETTINGS:
+            raise BadConfiguration(file, key, "is not a setting", _did_you_mean(key))
+    try:
+        return msgspec.convert(tree, Config, strict=True)
+    except msgspec.ValidationError as error:
+        detail, _, where = str(error).partition(" - at `$.")
+        key = re.sub(r"\[\.*\d*\]", "", where.rstrip("`"))
+        setting = SETTINGS.get(key)
+        fix = (
+            f"it is: {setting.description} (default {_toml(setting.default)})"
+            if setting
+            else "see docs/configuration.md"
+        )
+        raise BadConfiguration(file, key, detail, fix) from error
+
+
+def _parse(setting: Setting, text: str, where: str) -> Any:
+    value: Any = text
+    if isinstance(setting.default, tuple):
+        value = [part.strip() for part in text.split(",") if part.strip()]
+    elif isinstance(setting.default, bool):
+        value = {
+            "1": True,
+            "true": True,
+            "yes": True,
+            "on": True,
+            "0": False,
+            "false": False,
+            "no": False,
+            "off": False,
+        }.get(text.strip().lower(), text)
+    try:
+        return msgspec.to_builtins(msgspec.convert(value, setting.type, strict=False))
+    except msgspec.ValidationError as error:
+        raise BadConfiguration(where, "", f"{error} (found {text!r})", f"it is: {setting.description}") from error
+
+
+def _put(tree: dict[str, Any], setting: Setting, value: Any) -> None:
+    *sections, name = setting.key.split(".")
+    for section in sections:
+        tree = tree.setdefault(section, {})
+    tree[name] = value
+
+
+def _did_you_mean(key: str) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415 - only for a person's typo
+
+    near = get_close_matches(key, SETTINGS, n=1)
+    return f"did you mean {near[0]}?" if near else "see docs/configuration.md for all settings"
+
+
+def _toml(value: Any) -> str:
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,196 @@
+"""Every setting there is: its type, its bounds, its default, and what it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+Positive = Annotated[int, Meta(ge=1)]
+NotNegative = Annotated[int, Meta(ge=0)]
+Seconds = Annotated[float, Meta(gt=0)]
+
+
+class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A table of config.toml. Each field's description is its documentation."""
+
+
+class Anthropic(Section, frozen=True):
+    """The Anthropic API."""
+
+    model: Annotated[str, Meta(description="model asked by anthropic_api")] = "claude-sonnet-4-5"
+    base_url: Annotated[str, Meta(description="another server than Anthropic's; also ANTHROPIC_BASE_URL")] = ""
+    cache_ttl: Annotated[Literal["5m", "1h"], Meta(description="how long the system part stays cached")] = "5m"
+
+
+class Claude(Section, frozen=True):
+    """The Claude Code CLI and the Agent SDK."""
+
+    model: Annotated[str, Meta(description="model asked by agent_sdk and claude_cli")] = "sonnet"
+    cli_path: Annotated[str, Meta(description="the claude command; empty = the bundled one, else PATH")] = ""
+    pool: Annotated[Positive, Meta(description="warm Agent SDK clients kept")] = 4
+
+
+class OpenAI(Section, frozen=True):
+    """Any chat-completions server."""
+
+    base_url: Annotated[str, Meta(description="e.g. http://127.0.0.1:11434/v1; empty = a local Ollama if one runs")] = (
+        ""
+    )
+    model: Annotated[str, Meta(description="model asked; empty = the server's first")] = ""
+
+
+class Model(Section, frozen=True):
+    """How every model is asked."""
+
+    first_byte_s: Annotated[Seconds, Meta(description="seconds until the first delta")] = 60.0
+    idle_s: Annotated[Seconds, Meta(description="seconds between two deltas")] = 60.0
+    total_s: Annotated[Seconds, Meta(description="seconds for a whole call")] = 300.0
+    retries: Annotated[NotNegative, Meta(description="retries on one provider before the first delta")] = 3
+
+
+class SoulState(Section, frozen=True):
+    """The soul's own state."""
+
+    interval: Annotated[
+        NotNegative, Meta(description="check it every N turns of a conversation; 0 = only while idle")
+    ] = 3
+
+
+class UserModel(Section, frozen=True):
+    """Portraits of people."""
+
+    interval: Annotated[NotNegative, Meta(description="turn the soul's eye to the model every N turns; 0 = off")] = 5
+    max_bytes: Annotated[Positive, Meta(description="largest model kept")] = 8192
+    shrink_floor: Annotated[float, Meta(ge=0, le=1, description="a rewrite must keep this share of the old length")] = (
+        0.6
+    )
+
+
+class Memory(Section, frozen=True):
+    """Working memory."""
+
+    window: Annotated[Positive, Meta(description="newest entries that are never compacted")] = 20
+    ttl_hours: Annotated[float, Meta(gt=0, description="hours until entries are summarised and let go")] = 72.0
+
+
+class History(Section, frozen=True):
+    """The history part of the prompt."""
+
+    budget_tokens: Annotated[Positive, Meta(description="tokens (characters / 4) before the oldest turns leave")] = 8000
+    summary_chars: Annotated[Positive, Meta(description="longest summary")] = 1500
+
+
+class Soul(Section, frozen=True):
+    """The soul's files."""
+
+    dossier_tokens: Annotated[NotNegative, Meta(description="tokens of dossiers in the prompt")] = 1000
+
+
+class Pipeline(Section, frozen=True):
+    """One turn of thought."""
+
+    mode: Annotated[Literal["fused"], Meta(description="fused = all steps in one model call")] = "fused"
+    repairs: Annotated[int, Meta(ge=0, le=1, description="repair calls for a reply that cannot be spoken")] = 1
+    stream: Annotated[tuple[str, ...], Meta(description="adapters that stream")] = ("terminal",)
+    max_tokens: Annotated[Positive, Meta(description="longest reply asked of a provider")] = 4096
+
+
+class Reply(Section, frozen=True):
+    """What is said."""
+
+    post_chars: Annotated[int, Meta(ge=200, description="size of one post; longer replies are split")] = 3000
+
+
+class Runtime(Section, frozen=True):
+    """The daemon's life."""
+
+    patience_s: Annotated[Seconds, Meta(description="seconds a message waits for a model before the apology")] = 600.0
+    attempts: Annotated[Positive, Meta(description="tries of a turn that raises before the apology")] = 3
+
+
+class Storage(Section, frozen=True):
+    """The disk."""
+
+    reserve_mb: Annotated[NotNegative, Meta(description="free megabytes below which nothing is accepted")] = 64
+
+
+class Budget(Section, frozen=True):
+    """What it may cost."""
+
+    daily_usd: Annotated[float, Meta(ge=0, description="dollars a day; 0 = no cap")] = 0.0
+    person_per_minute: Annotated[Positive, Meta(description="messages of one person a minute")] = 20
+    person_per_day: Annotated[Positive, Meta(description="messages of one person a day")] = 500
+    conversation_per_hour: Annotated[Positive, Meta(description="messages of one conversation an hour")] = 200
+
+
+class Clock(Section, frozen=True):
+    """Local time."""
+
+    timezone: Annotated[str, Meta(description="IANA zone; empty = the system's")] = ""
+
+
+class Log(Section, frozen=True):
+    """The log."""
+
+    level: Annotated[Literal["DEBUG", "INFO", "WARNING", "ERROR"], Meta(description="least severe line kept")] = "INFO"
+
+
+class Config(Section, frozen=True):
+    """Every setting there is."""
+
+    providers: Annotated[
+        tuple[str, ...], Meta(min_length=1, description="who speaks, then its fallbacks; auto = the first there is")
+    ] = ("auto",)
+    adapters: Annotated[tuple[str, ...], Meta(description="networks listened to; auto = those with tokens")] = ("auto",)
+    owners: Annotated[tuple[str, ...], Meta(description="person ids with owner's rights, e.g. slack:T1:U1")] = ()
+    anthropic: Anthropic = Anthropic()
+    claude: Claude = Claude()
+    openai: OpenAI = OpenAI()
+    model: Model = Model()
+    soul_state: SoulState = SoulState()
+    user_model: UserModel = UserModel()
+    memory: Memory = Memory()
+    history: History = History()
+    soul: Soul = Soul()
+    pipeline: Pipeline = Pipeline()
+    reply: Reply = Reply()
+    runtime: Runtime = Runtime()
+    storage: Storage = Storage()
+    budget: Budget = Budget()
+    clock: Clock = Clock()
+    log: Log = Log()
+
+
+ALIASES: Mapping[str, str] = {"anthropic.base_url": "ANTHROPIC_BASE_URL"}
+"""Settings that the world already has an environment name for; it is read after our own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting's place: its key (`section.name`, or a bare name), type, default and documentation."""
+
+    key: str
+    type: Any
+    default: Any
+    description: str
+
+    @property
+    def env(self) -> str:
+        """Its environment name: `CLAUDIUS_SECTION_KEY`."""
+        return "CLAUDIUS_" + self.key.replace(".", "_").upper()
+
+
+def _settings(struct: type[msgspec.Struct], prefix: str = "") -> Iterator[Setting]:
+    for item in msgspec.structs.fields(struct):
+        if isinstance(item.type, type) and issubclass(item.type, Section):
+            yield from _settings(item.type, f"{item.name}.")
+        else:
+            description = next((meta.description for meta in item.type.__metadata__ if meta.description), "")
+            yield Setting(prefix + item.name, item.type, item.default, description)
+
+
+SETTINGS: Mapping[str, Setting] = {setting.key: setting for setting in _settings(Config)}

@@ -1,0 +1,96 @@
+"""Secrets: from the environment or `.env`, never in a file of ours, a log, a prompt or a command line."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Mapping, MutableMapping
+from pathlib import Path
+
+from claudius.errors import BadConfiguration
+from claudius.home import Home
+
+SECRETS = (
+    "ANTHROPIC_API_KEY",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+    "CLAUDIUS_OPENAI_API_KEY",
+    "GROQ_API_KEY",
+    "SLACK_BOT_TOKEN",
+    "SLACK_APP_TOKEN",
+    "DISCORD_TOKEN",
+)
+
+BLOT_CHARS = 6
+"""A secret shorter than this is not looked for: it would be found in plain words."""
+
+
+class Secret:
+    """A value that never shows itself. `reveal` is the one way to it."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        """Keep the value."""
+        self._value = value
+
+    def reveal(self) -> str:
+        """Return the value, to hand it to a client library."""
+        return self._value
+
+    def __repr__(self) -> str:
+        """Show nothing."""
+        return "***"
+
+    __str__ = __repr__
+
+
+def take_secrets(environ: MutableMapping[str, str]) -> dict[str, str]:
+    """Move the secrets out of a process environment, so that no child inherits them; return the whole as it was."""
+    whole = dict(environ)
+    for name in SECRETS:
+        environ.pop(name, None)
+    return whole
+
+
+def read_env_file(path: Path) -> dict[str, str]:
+    """Read `NAME=value` lines; quotes, `export`, comments allowed. Raises: BadConfiguration if others may read it."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            lines = file.read().splitlines()
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadConfiguration(str(path), "", f"cannot be read ({error})", "make it a text file of your own") from error
+    if mode & 0o077:
+        raise BadConfiguration(str(path), "", f"others may read it (mode {mode:04o})", f"run: chmod 600 {path}")
+    found = {}
+    for number, line in enumerate(lines, 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        match = re.fullmatch(r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*", line)
+        if not match:
+            raise BadConfiguration(str(path), f"line {number}", "is not NAME=value", "mend or remove that line")
+        value = match[2]
+        if len(value) >= 2 and value[0] == value[-1] and value[0] in "'\"":
+            value = value[1:-1]
+        found[match[1]] = value
+    return found
+
+
+def held(env: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the values of every secret in an environment and in its home's `.env`, readable or not to others."""
+    try:
+        dotenv = read_env_file(Home.of(env).env_file)
+    except BadConfiguration:
+        dotenv = {}
+    return tuple(value for name in SECRETS for source in (env, dotenv) if (value := source.get(name)))
+
+
+def blot(text: str, secrets: Iterable[str]) -> str:
+    """Return a text with every secret in it as `***`. Pure."""
+    for secret in secrets:
+        if len(secret) >= BLOT_CHARS:
+            text = text.replace(secret, "***")
+    return text

@@ -1,0 +1,123 @@
+"""What a batch of revisions comes to: one commit each, and the files as they are after the last."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from claudius.memory.archive import files
+from claudius.memory.archive.stream import Change, token
+from claudius.memory.documents import Document, KeptFile, Unarchived
+from claudius.memory.names import SOUL_STATE, model_path
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Ground:
+    """What a round finds: where documents lie, and which of them it must not touch."""
+
+    kept: dict[Document, KeptFile]
+    pending: Sequence[Unarchived]
+    held_back: set[Document] = field(default_factory=set)
+    imported: int = 0
+
+    @property
+    def paths(self) -> dict[Document, str]:
+        """Where each document lies, or will lie if it was never written. Pure."""
+        return {one.document: path_of(one) for one in self.pending} | {
+            doc: file.path for doc, file in self.kept.items()
+        }
+
+    @property
+    def gone(self) -> list[KeptFile]:
+        """Files of documents that are not kept any more. Pure."""
+        return [file for document, file in self.kept.items() if file.is_gone and document not in self.held_back]
+
+
+@dataclass(slots=True)
+class Batch:
+    """The commits of a round, and what the files are after them."""
+
+    changes: list[Change]
+    kept: dict[Document, KeptFile]
+
+    @property
+    def final(self) -> dict[str, bytes | None]:
+        """Each path that the batch touches, with its content in the end; None = it is removed. Pure."""
+        found: dict[str, bytes | None] = {}
+        for change in self.changes:
+            found |= dict.fromkeys(change.removed) | dict(change.written)
+        return found
+
+
+def path_of(one: Unarchived) -> str:
+    """Return where a revision's document belongs under the person's name of today. Pure."""
+    document = one.document
+    return str(model_path(document.person, one.name, document.audience)) if document.person else SOUL_STATE
+
+
+def batch_of(root: Path, pending: Iterable[Unarchived], ground: Ground) -> Batch:
+    """Plan the commits of these revisions, oldest first; the first also removes what is gone. Reads files that move."""
+    kept = {document: file for document, file in ground.kept.items() if file not in ground.gone}
+    changes = [_change(root, one, kept, ground.held_back) for one in pending]
+    gone = tuple(file.path for file in ground.gone)
+    changes[0] = replace(changes[0], removed=(*gone, *changes[0].removed))
+    return Batch(changes, kept)
+
+
+def write_files(root: Path, batch: Batch, ground: Ground) -> None:
+    """Bring the directory to what the batch ends with; a file that a hand has changed meanwhile is left."""
+    before = {file.path: file.sha256 for file in ground.kept.values()}
+    for path, content in batch.final.items():
+        found = files.read(root, path, time.time())
+        if found and found.sha256 not in (before.get(path), content and files.digest(content)):
+            log.info("%s was edited by hand just now; it is taken over with the next round", path)
+            _keep_as_it_was(batch, ground, path)
+        elif content is None:
+            files.remove(root, path)
+        else:
+            files.write(root, path, content)
+
+
+def _keep_as_it_was(batch: Batch, ground: Ground, path: str) -> None:
+    for document, file in ground.kept.items():
+        if file.path == path:
+            batch.kept[document] = file
+
+
+def _change(root: Path, one: Unarchived, kept: dict[Document, KeptFile], held_back: set[Document]) -> Change:
+    """Return a revision's commit, and note in `kept` what the files are after it."""
+    path, content = path_of(one), one.markdown.encode()
+    moved = _moved(root, one, kept, held_back) if one.document.person else {}
+    kept[one.document] = KeptFile(document=one.document, path=path, sha256=files.digest(content))
+    return Change(
+        revision=one.id,
+        token=token(one),
+        at=one.at,
+        note=one.note,
+        author=one.author,
+        turn=one.turn,
+        removed=tuple(moved),
+        written=(*(pair for pair in moved.values() if pair[0] != path), (path, content)),
+    )
+
+
+def _moved(
+    root: Path, one: Unarchived, kept: dict[Document, KeptFile], held_back: set[Document]
+) -> dict[str, tuple[str, bytes]]:
+    """Return the files of a person whose folder has another name now: old path to new path and content."""
+    moved = {}
+    for document, file in list(kept.items()):
+        path = str(model_path(document.person, one.name, document.audience))
+        if document.person != one.document.person or file.path == path or document in held_back:
+            continue
+        found = files.read(root, file.path, time.time())
+        if found is None or found.sha256 != file.sha256:
+            continue  # gone, or edited by hand just now: the next look sees to it
+        moved[file.path] = (path, found.content)
+        kept[document] = KeptFile(document=document, path=path, sha256=found.sha256)
+    return moved
