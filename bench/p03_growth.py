@@ -13,7 +13,7 @@ from figures import Beside, Bound, Figure, percentile
 from sides import alternate, side
 
 HERE = Path(__file__).resolve().parent
-SMALL, LARGE, QUICK_LARGE = 1000, 1_000_000, 50_000
+SMALL, LARGE, QUICK_LARGE = 1000, 1_000_000, 20_000
 TURNS, QUICK_TURNS = 150, 60
 GROWTH = Bound("<=", 1.5, 1.2)
 

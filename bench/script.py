@@ -43,7 +43,7 @@ def ready() -> None:
 
 @cache
 def _message(place: int) -> str:
-    return prose(MESSAGE_CHARS, 2 * place)
+    return prose(MESSAGE_CHARS, 3 * place)
 
 
 def message(number: int) -> str:
@@ -80,7 +80,7 @@ def reply(number: int, *, update: str = "", note: str = "") -> str:
 
 @cache
 def _spoken(place: int) -> str:
-    return prose(DIALOGUE_CHARS, 5 * place + 2)
+    return prose(DIALOGUE_CHARS, 3 * place + 2)
 
 
 def spoken(number: int) -> str:

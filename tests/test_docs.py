@@ -77,6 +77,7 @@ def test_everything_that_reads_prints_json() -> None:
         "claudius config set",
         "claudius users revert",
         "claudius users link",
+        "claudius backup restore",
     }
     prints_a_diff = {"claudius users diff"}
 

@@ -192,7 +192,7 @@ def test_every_exception_from_a_rule_has_its_reason() -> None:
 def _is_unexplained(comment: str) -> bool:
     if not re.search(r"#\s*(noqa|type:\s*ignore|pragma:\s*no cover)", comment):
         return False
-    return not re.search(r"(noqa: [A-Z0-9, ]+|\]|no cover) +- \w", comment)
+    return not re.search(r"(noqa: [A-Z0-9, ]+|\]|no cover) +(-|#) \w", comment)
 
 
 def test_every_lint_rule_left_out_has_its_reason() -> None:

@@ -6,6 +6,7 @@ import importlib
 import os
 import random
 import secrets as chance_source
+import shutil
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Any
 from claudius.cognition.mind import Mind
 from claudius.cognition.steps import STEPS
 from claudius.config import Config, Loaded, load, take_secrets
-from claudius.errors import BadConfiguration, ClaudiusError
+from claudius.errors import BadConfiguration, BadHome, ClaudiusError
 from claudius.home import Home, shipped
 from claudius.memory.archive import Archive
 from claudius.memory.sqlite import SqliteStore
@@ -127,6 +128,7 @@ async def compose(home: Home, env: Mapping[str, str] | None = None) -> Composed:
         undo.callback(lock.release)
         whole = take_secrets(os.environ) if env is None else dict(env)
         settings = Settings(home, whole)
+        _check_room(home, settings.loaded.config.storage.reserve_mb)
         secrets = tuple(secret.reveal() for secret in settings.loaded.secrets.values())
         start_log(home.logs, settings.loaded.config.log.level, secrets)
         clock = wall_clock(whole)
@@ -161,6 +163,18 @@ async def compose(home: Home, env: Mapping[str, str] | None = None) -> Composed:
     terminal.on_repeat(store.answered)
     terminal.on_notice(lambda: _notices(settings, soul))
     return Composed(server=server, settings=settings, soul=soul)
+
+
+def _check_room(home: Home, reserve_mb: int) -> None:
+    """Refuse to wake a soul that could not keep what it hears. Raises: BadHome."""
+    free_mb = shutil.disk_usage(home.root).free // 2**20
+    if free_mb < reserve_mb:
+        raise BadHome(
+            f"{home.root}: {free_mb} MB free, {reserve_mb} needed: free some space, or lower storage.reserve_mb"
+        )
+    for place in (home.state, home.run, home.memory):
+        if not os.access(place, os.W_OK | os.X_OK):
+            raise BadHome(f"{place} cannot be written (mode {place.stat().st_mode & 0o777:04o}): chmod 700 {place}")
 
 
 def _notices(settings: Settings, soul: SoulSource) -> list[str]:

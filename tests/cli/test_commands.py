@@ -340,3 +340,54 @@ def test_an_env_file_that_others_may_read_is_refused(tmp_path: Path) -> None:
     check = machine.run("config", "check", "--json")
     assert check.code == 78
     assert check.json["problems"][0]["fix"].startswith("run: chmod 600")
+
+
+def test_a_backup_is_verified_and_can_be_restored(tmp_path: Path) -> None:
+    """A copy is checked before it is called one; restoring sets aside what was there."""
+    machine = Machine(tmp_path, env={"LOGNAME": "ada"})
+    machine.scripted()
+    machine.ok("chat", "--once", "before")
+    made = machine.ok("backup", "create", "--json").json
+    machine.ok("chat", "--once", "after")
+
+    checked = machine.ok("backup", "verify", made["path"], "--json").json
+    refused = machine.run("backup", "restore", made["path"])
+    machine.ok("backup", "restore", made["path"], "--yes")
+    shown = machine.ok("conversations", "show", MAIN, "--json").json
+
+    assert made["verified"]
+    assert checked["ok"]
+    assert refused.code == 2
+    assert [entry["content"] for entry in shown["entries"] if entry["entry_type"] == "userMessage"] == ["before"]
+    assert machine.ok("chat", "--once", "and on", "--json").json["reply"]
+
+
+@pytest.mark.parametrize("damage", ["zero", "garbage", "truncated", "newer"])
+def test_r18_a_damaged_database_is_never_replaced_by_an_empty_one(tmp_path: Path, damage: str) -> None:
+    """R18: one line with the newest verified backup and the command that restores it, exit 78; then it restores."""
+    machine = Machine(tmp_path, env={"LOGNAME": "ada"})
+    machine.scripted()
+    machine.ok("chat", "--once", "before")
+    made = machine.ok("backup", "create", "--json").json
+    database = machine.home / "state" / "claudius.db"
+    for suffix in ("-wal", "-shm"):
+        database.with_name(f"claudius.db{suffix}").unlink(missing_ok=True)
+    whole = database.read_bytes()
+    match damage:
+        case "zero":
+            database.write_bytes(b"")
+        case "garbage":
+            database.write_bytes(b"\xa5" * len(whole))
+        case "truncated":
+            database.write_bytes(whole[: len(whole) // 2])
+        case _:
+            database.write_bytes(whole[:60] + (10_000).to_bytes(4, "big") + whole[64:])
+
+    ran = machine.run("chat", "--once", "hello")
+
+    assert ran.code == 78
+    assert len(ran.stderr.strip().splitlines()) == 1
+    if damage != "newer":
+        assert made["path"] in ran.stderr
+    machine.ok("backup", "restore", made["path"], "--yes")
+    assert machine.ok("chat", "--once", "hello again").stdout

@@ -237,7 +237,7 @@ async def test_records_of_an_earlier_schema_say_how_to_migrate(home: Home) -> No
     await lived(home)
     _pragma(home.database, f"user_version = {len(list((shipped('memory') / 'schema').glob('*.sql'))) - 1}")
 
-    with pytest.raises(StoreError, match="daemon restart"):
+    with pytest.raises(StoreError, match="migrates it"):
         SqliteRecords(home.database)
 
 

@@ -27,6 +27,7 @@ COMMANDS: dict[str, str] = {
     "why": "claudius.cli.why:why",
     "replay": "claudius.cli.why:replay",
     "usage": "claudius.cli.usage:usage",
+    "backup": "claudius.cli.backup:backup",
     "seed": "claudius.cli.seed:seed",
 }
 
@@ -40,7 +41,6 @@ PLANNED: dict[str, str] = {
     "psyche": "the psyche",
     "pairing": "pairing",
     "schedule": "the schedule",
-    "backup": "backups",
     "stream": "the soul stream",
     "slack": "Slack",
     "discord": "Discord",
@@ -101,6 +101,7 @@ HELP: dict[str, str] = {
     "why": "one turn laid open: what it knew, asked, thought and said",
     "replay": "rebuild a turn's prompt, with the same or another soul",
     "usage": "tokens and dollars",
+    "backup": "verified copies of the database, and the way back",
 }
 
 

@@ -92,7 +92,8 @@ def _modes(home: Home) -> Iterator[Check]:
     wide = [path for path in _paths(home.root) if stat.S_IMODE(path.lstat().st_mode) & 0o077]
     for path in wide:
         path.chmod(DIRECTORY_MODE if path.is_dir() else FILE_MODE | (path.stat().st_mode & 0o100))
-    detail = f"{len(wide)} path(s) were readable by others and are mended" if wide else "only you can read the home"
+    many = "1 path was" if len(wide) == 1 else f"{len(wide)} paths were"
+    detail = f"{many} readable by others, and mended" if wide else "only you can read the home"
     yield Check("modes", ok=True, detail=detail)
 
 

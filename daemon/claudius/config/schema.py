@@ -21,7 +21,7 @@ class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 class Anthropic(Section, frozen=True):
     """The Anthropic API."""
 
-    model: Annotated[str, Meta(description="model asked by anthropic_api")] = "claude-sonnet-4-5"
+    model: Annotated[str, Meta(description="model asked by anthropic_api")] = "claude-sonnet-5-5"
     base_url: Annotated[str, Meta(description="another server than Anthropic's; also ANTHROPIC_BASE_URL")] = ""
     cache_ttl: Annotated[Literal["5m", "1h"], Meta(description="how long the system part stays cached")] = "5m"
 

@@ -49,6 +49,7 @@ _BEGUN = re.compile(
     re.IGNORECASE,
 )
 _MARKUP = re.compile(rf"[<>@|\[\](){JOINER}]")
+_URL_CUT = re.compile(rf"https?://[^\s<>]{{0,{URL_CHARS}}}[^\s<>]\Z", re.IGNORECASE)
 _ANGLE_END = re.compile(rf"<[!@hH/][^<>\n]{{0,{URL_CHARS + LABEL_CHARS}}}>\Z")
 _BRACKET = re.compile(r"[\[\]]")
 _LONGEST = URL_CHARS + 2 * LABEL_CHARS
@@ -133,8 +134,8 @@ def settled(text: str) -> int:
     before, end = -1, found.start() if found else len(tail)
     while end != before:
         before, end = end, _before_link(tail, end)
-        angle = _ANGLE_END.search(tail[:end])
-        end = angle.start() if angle else end
+        whole = _ANGLE_END.search(tail[:end]) or (_URL_CUT.search(tail[: end + 1]) if end < len(tail) else None)
+        end = whole.start() if whole else end
         end -= end > 0 and tail[end - 1 : end + 1] == "!["
     return begin + end
 

@@ -199,9 +199,7 @@ def _open(path: Path, migrations: Mapping[int, str]) -> sqlite3.Connection:
         raise translate(error, path) from error
     if found < len(migrations):
         connection.close()
-        raise StoreError(
-            f"{path} is of an earlier version of Claudius: run `claudius daemon restart`, which migrates it"
-        )
+        raise StoreError(f"{path} is of an earlier version of Claudius: run `claudius chat`, which migrates it")
     return connection
 
 

@@ -143,6 +143,8 @@ def _exists(path: Path) -> bool:
     try:
         size = path.stat().st_size
     except FileNotFoundError:
+        if path.is_symlink():
+            raise damaged(path, "is a link to a file that is not there") from None
         if any(file.exists() and file.stat().st_size for file in siblings(path)[:1]):
             raise damaged(path, "is missing, though its write-ahead log stands there") from None
         if newest_backup(backups_of(path)):

@@ -38,6 +38,8 @@ class Fact(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     section: str
     keeps: str
     but_not: tuple[str, ...] = ()
+    until: tuple[str, ...] = ()
+    """What ends it: the words are cut where the first of these stands."""
     capital: bool = False
     """Only a name is meant: up to three words, the first with a capital letter."""
     says: tuple[str, ...] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from claudius.providers.rehearsal.cues import EDGES, plain
@@ -38,8 +38,9 @@ def facts_in(message: str, lines: Lines) -> tuple[tuple[Noticed, ...], bool]:
         if sentence.endswith(_QUESTIONS):
             continue
         hidden = hides(sentence, lines)
-        for phrase, words in lines.fact_openings.find(sentence):
+        for phrase, rest in lines.fact_openings.find(sentence):
             fact = lines.facts[phrase]
+            words = _until(rest, fact.until)
             if not fits(words, fact):
                 continue
             if hidden:
@@ -105,6 +106,11 @@ def _sentences(message: str) -> Iterator[str]:
     for sentence in _SENTENCES.split(message[:READ_CHARS].replace("’", "'")):
         if sentence.strip():
             yield sentence.strip()
+
+
+def _until(words: str, ends: Iterable[str]) -> str:
+    cuts = [place for end in ends if (place := words.find(end)) > 0]
+    return words[: min(cuts)].rstrip(EDGES) if cuts else words
 
 
 def _third(words: str, third_person: Mapping[str, str]) -> str:

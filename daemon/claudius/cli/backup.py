@@ -1,0 +1,82 @@
+"""`claudius backup`: verified copies of everything the soul keeps, and the way back."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from claudius.cli.output import json_option, print_json
+from claudius.errors import EXIT_FAILED, ClaudiusError, UsageProblem
+from claudius.home import FILE_MODE, Home
+from claudius.memory.sqlite.backups import back_up, verify
+from claudius.runtime.lock import HomeLock
+
+
+@click.group()
+def backup() -> None:
+    """Verified copies of the database, and the way back."""
+
+
+@backup.command()
+@click.argument("path", required=False, type=click.Path(file_okay=False, path_type=Path))
+@json_option
+def create(path: Path | None, *, as_json: bool) -> None:
+    """Copy the database, beside whoever writes it, into the home's backups or the directory PATH, and verify it."""
+    home = Home.of(os.environ)
+    if not home.database.exists():
+        raise ClaudiusError(f"{home.database} does not exist yet: there is nothing to copy")
+    made = back_up(home.database, path or home.backups, datetime.now(UTC))
+    if as_json:
+        print_json({"path": str(made.path), "bytes": made.bytes, "verified": made.is_verified})
+    else:
+        click.echo(f"{made.path}: {made.bytes} bytes, verified")
+
+
+@backup.command("verify")
+@click.argument("path", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@json_option
+def verify_(path: Path, *, as_json: bool) -> int:
+    """Check that a copy is whole and Claudius's own."""
+    found = verify(path)
+    if as_json:
+        print_json({"path": str(path), "ok": found.is_verified, "checks": dict(found.checks)})
+    else:
+        failed = [name for name, ok in found.checks.items() if not ok]
+        click.echo(f"{path}: {'sound' if found.is_verified else 'not usable: ' + ', '.join(failed)}")
+    return 0 if found.is_verified else EXIT_FAILED
+
+
+@backup.command()
+@click.argument("path", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--yes", is_flag=True, help="Really replace what is there.")
+def restore(path: Path, *, yes: bool) -> None:
+    """Put a verified copy in the place of the database; what was there is set aside, not deleted."""
+    if not yes:
+        raise UsageProblem("this replaces the soul's memory by that copy: say --yes")
+    home = Home.of(os.environ)
+    home.create()
+    lock = HomeLock(home)
+    try:
+        if not verify(path).is_verified:
+            raise ClaudiusError(f"{path} is not usable: `claudius backup verify {path}` tells why")
+        fresh = home.database.with_suffix(".restored")
+        fresh.unlink(missing_ok=True)
+        shutil.copyfile(path, fresh)
+        fresh.chmod(FILE_MODE)
+        aside = home.backups / f"replaced-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"
+        aside.mkdir(mode=0o700)
+        for suffix in ("", "-wal", "-shm"):
+            old = home.database.with_name(home.database.name + suffix)
+            if old.exists():
+                old.rename(aside / old.name)
+        fresh.rename(home.database)
+    except (OSError, sqlite3.Error) as error:
+        raise ClaudiusError(f"{path} could not be restored: {error}") from error
+    finally:
+        lock.release()
+    click.echo(f"{home.database} is {path} again; what was there lies in {aside}")

@@ -1,0 +1,170 @@
+"""The store's life beside its contract: opened, full, checked, closed, and what it forgets by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from contextlib import closing
+from datetime import timedelta
+
+import pytest
+
+from claudius.errors import StoreCorrupt, StoreError
+from claudius.home import Home
+from claudius.memory.sqlite import SqliteRecords, SqliteStore
+from claudius.memory.sqlite.past import Shelf
+from claudius.recollection import PastTurn
+from claudius.testing.store_contract.ground import DM, NOW, Ground, awake, exchange, heard, recalled
+
+FULL = """
+import asyncio, resource, sys
+from pathlib import Path
+from claudius.errors import StoreFull
+from claudius.memory.sqlite import SqliteStore
+from claudius.testing.store_contract.ground import NOW, exchange, heard
+
+async def live(path):
+    store = SqliteStore(path)
+    await store.start("boot", NOW)
+    await exchange(store, heard(n=1))
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, hard))
+    try:
+        await store.accept((heard("x" * 400_000, n=2),), NOW)
+    except StoreFull as error:
+        print(error.message)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+    print(await store.accept((heard("x" * 400_000, n=2), heard(n=1)), NOW))
+    await exchange(store, heard("x" * 400_000, n=2))
+    await store.close(clean=True)
+
+asyncio.run(live(Path(sys.argv[1])))
+"""
+
+
+def test_no_space_at_a_write_is_refused_and_heals(home: Home) -> None:
+    """R16: at a file-size limit nothing is accepted, in one line; when space returns the same store goes on."""
+    ran = subprocess.run([sys.executable, "-c", FULL, str(home.database)], capture_output=True, text=True, check=False)
+
+    assert ran.returncode == 0, ran.stderr
+    told, accepted = ran.stdout.splitlines()
+    assert "no space left" in told
+    assert accepted == "(True, False)"
+    with closing(SqliteRecords(home.database)) as records:
+        assert records.counts(NOW)["turns"]["total"] == 2
+        assert list(records.integrity()) == []
+
+
+async def test_a_closed_store_says_so(home: Home) -> None:
+    """Asking a store that is not open is one clear error, read or write."""
+    store = SqliteStore(home.database)
+    for ask in (store.oldest(DM), store.accept((heard(),), NOW), store.deliveries(DM)):
+        with pytest.raises(StoreError, match="not open"):
+            await ask
+
+
+async def test_an_owners_edit_begins_no_boot(home: Home) -> None:
+    """An edit beside a running process voids none of its leases and does not count as a start."""
+    async with awake(Ground(lambda: SqliteStore(home.database)), clean=False) as store:
+        pending = await _taken(store)
+        edit = SqliteStore(home.database)
+        await edit.open()
+        await edit.open()
+        await edit.set_state("currentTopic", "by hand", "self", NOW)
+        await edit.close(clean=True)
+
+        found = await store.oldest(DM)
+        assert found is not None
+        assert (found.seq, found.state) == (pending, "taken")
+        assert [one.value for one in (await recalled(store, heard())).state] == ["by hand"]
+
+
+async def _taken(store: object) -> int:
+    assert isinstance(store, SqliteStore)
+    await store.accept((heard(),), NOW)
+    pending = await store.oldest(DM)
+    assert pending is not None
+    store.take(pending.seq, {}, NOW)
+    await store._open_now().writer.flush()
+    return pending.seq
+
+
+async def test_a_key_is_forgotten_thirty_days_after_it_was_settled(home: Home) -> None:
+    """A redelivery within thirty days is a duplicate; the key is let go at a start after that, the turn is not."""
+    async with awake(Ground(lambda: SqliteStore(home.database))) as store:
+        intent = await exchange(store, heard("What?"))
+    for days, known in ((29, True), (31, False)):
+        store = SqliteStore(home.database)
+        await store.start(f"boot {days}", NOW + timedelta(days=days))
+        new = await store.accept((heard(),), NOW)
+        assert new == (not known,)
+        await store.close(clean=True)
+
+    with closing(SqliteRecords(home.database)) as records:
+        found = records.turn(intent.turn)
+    assert found is not None
+    assert found["utterance"] == "Hi."
+
+
+async def test_why_tells_what_was_heard_when_its_key_is_gone(home: Home) -> None:
+    """Words stand in working memory, so they outlive the inbox's key."""
+    async with awake(Ground(lambda: SqliteStore(home.database))) as store:
+        intent = await exchange(store, heard("What?"))
+    later = SqliteStore(home.database)
+    await later.start("later", NOW + timedelta(days=31))
+    await later.close(clean=True)
+
+    with closing(SqliteRecords(home.database)) as records:
+        found = records.turn(intent.turn)
+
+    assert found is not None
+    assert (found["perception"]["text"], found["perception"]["person"]) == ("What?", heard().person)
+
+
+async def test_a_running_store_can_be_checked(home: Home) -> None:
+    """A look at every page beside everything else: nothing on a sound file, StoreCorrupt on a damaged one."""
+    async with awake(Ground(lambda: SqliteStore(home.database))) as store:
+        assert isinstance(store, SqliteStore)
+        for n in range(20):
+            await exchange(store, heard("x" * 2000, n=n))
+        await asyncio.gather(store.check(), exchange(store, heard(n=99)))
+    pages = bytearray(home.database.read_bytes())
+    pages[40 * 1024 : 41 * 1024] = bytes(1024)
+    home.database.write_bytes(pages)
+
+    store = SqliteStore(home.database)
+    with pytest.raises(StoreCorrupt):
+        await store.check()
+
+
+def test_the_shelf_keeps_the_turns_read_last() -> None:
+    """What was read least recently goes first; another edition of a turn is another turn."""
+    shelf = Shelf(most=2)
+    one, two, three = (PastTurn(turn=name, nonce="n", number=1, entries=()) for name in "abc")
+    shelf.put(one, 0)
+    shelf.put(two, 0)
+    assert shelf.get("a", 0) is one
+    shelf.put(three, 0)
+
+    assert shelf.get("b", 0) is None
+    assert shelf.get("a", 0) is one
+    assert shelf.get("a", 1) is None
+    shelf.clear()
+    assert shelf.get("a", 0) is None
+
+
+async def test_what_another_connection_writes_is_seen_at_the_next_recall(home: Home) -> None:
+    """Nothing at hand is stale: an edit beside the running store counts at once."""
+    async with awake(Ground(lambda: SqliteStore(home.database))) as store:
+        await exchange(store, heard(n=1))
+        before = await recalled(store, heard(n=2))
+        edit = SqliteStore(home.database)
+        await edit.open()
+        await edit.set_model(heard().person, before.audience, "by hand", "note", "owner", NOW)
+        await edit.close(clean=False)
+        after = await recalled(store, heard(n=2))
+
+    assert before.past == after.past
+    assert after.speaker is not None
+    assert after.speaker.models[0].markdown == "by hand"

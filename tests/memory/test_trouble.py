@@ -1,0 +1,137 @@
+"""What SQLite's errors mean to a person, one line each."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from claudius.errors import EXIT_CONFIG, EXIT_TRY_AGAIN, StoreCorrupt, StoreError, StoreFull
+from claudius.home import Home
+from claudius.memory.sqlite import SqliteStore
+from claudius.memory.sqlite.queries import Database
+from claudius.memory.sqlite.trouble import forbidden, translate
+from claudius.testing.store_contract.ground import NOW, heard
+
+
+def error_named(name: str) -> sqlite3.Error:
+    """Return an error as SQLite's binding raises it."""
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorname = name
+    return error
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "exit_code"),
+    [
+        ("SQLITE_FULL", StoreFull, EXIT_TRY_AGAIN),
+        ("SQLITE_CORRUPT", StoreCorrupt, EXIT_CONFIG),
+        ("SQLITE_CORRUPT_INDEX", StoreCorrupt, EXIT_CONFIG),
+        ("SQLITE_NOTADB", StoreCorrupt, EXIT_CONFIG),
+        ("SQLITE_IOERR_READ", StoreCorrupt, EXIT_CONFIG),
+        ("SQLITE_IOERR_WRITE", StoreCorrupt, EXIT_CONFIG),
+        ("SQLITE_READONLY", StoreError, EXIT_CONFIG),
+        ("SQLITE_CANTOPEN", StoreError, EXIT_CONFIG),
+        ("SQLITE_BUSY", StoreError, EXIT_CONFIG),
+        ("SQLITE_CONSTRAINT_UNIQUE", StoreError, EXIT_CONFIG),
+    ],
+)
+def test_each_error_has_its_kind_and_one_line(home: Home, name: str, kind: type[StoreError], exit_code: int) -> None:
+    """No space is to be tried again; damage, and what may not be written, is not."""
+    home.database.touch()
+
+    found = translate(error_named(name), home.database)
+
+    assert type(found) is kind
+    assert found.exit_code == exit_code
+    assert "\n" not in found.message
+    assert str(home.state) in found.message
+
+
+@pytest.mark.parametrize("free", [0, 1 << 30])
+def test_a_failed_write_on_a_full_disk_is_no_damage(home: Home, monkeypatch: pytest.MonkeyPatch, free: int) -> None:
+    """SQLite calls some full disks an I/O error: the free space tells which it was."""
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_bavail=free, f_frsize=1))
+
+    found = translate(error_named("SQLITE_IOERR_WRITE"), home.database)
+
+    assert isinstance(found, StoreFull) is (free == 0)
+
+
+def test_a_directory_that_is_gone_is_named(home: Home) -> None:
+    """Nothing to write into: the line says so, and what to set."""
+    home.state.rmdir()
+
+    assert "CLAUDIUS_HOME" in forbidden(home.database).message
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda path: path.mkdir(),
+        lambda path: path.symlink_to(path.with_name("loop")),
+        lambda path: path.symlink_to(path.with_name("nothing")),
+    ],
+    ids=["directory", "loop", "dead link"],
+)
+async def test_what_is_no_file_is_refused(home: Home, make: Callable[[Path], object]) -> None:
+    """A directory or a dead link in the database's place is an error in one line, and stays."""
+    (home.state / "loop").symlink_to(home.database)
+    make(home.database)
+
+    with pytest.raises(StoreError) as caught:
+        await SqliteStore(home.database).open()
+    assert "\n" not in caught.value.message
+    assert home.database.is_symlink() or home.database.is_dir()
+
+
+async def test_a_lock_held_too_long_is_named(home: Home) -> None:
+    """Another process that writes for too long fails one write with a clear line; the next succeeds."""
+    store = SqliteStore(home.database)
+    await store.start("boot-1", NOW)
+    store._open_now().writer._database.connection.execute("PRAGMA busy_timeout = 0")
+    other = sqlite3.connect(home.database, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+
+    with pytest.raises(StoreError, match="held by another process"):
+        await store.accept((heard(),), NOW)
+    other.execute("ROLLBACK")
+    other.close()
+
+    assert await store.accept((heard(),), NOW) == (True,)
+    await store.close(clean=True)
+
+
+async def test_a_transaction_that_sqlite_gave_up_fails_whole(home: Home) -> None:
+    """Where the whole transaction is rolled back under a job, no job of it is told that it is durable."""
+
+    def give_up(db: Database) -> None:
+        db.connection.execute("ROLLBACK")
+        raise ValueError("gone")
+
+    store = SqliteStore(home.database)
+    await store.start("boot-1", NOW)
+    with pytest.raises(StoreError, match="gone"):
+        await store._write(give_up)
+
+    assert await store.accept((heard(),), NOW) == (True,)
+    await store.close(clean=True)
+
+
+async def test_a_write_that_nobody_waits_for_fails_aloud(home: Home, caplog: pytest.LogCaptureFixture) -> None:
+    """An unawaited write's failure is in the log, and hurts nothing else."""
+
+    def stumble(_: Database) -> None:
+        raise ValueError("stumbled")
+
+    store = SqliteStore(home.database)
+    await store.start("boot-1", NOW)
+    store._open_now().writer.later(stumble)
+    await store.accept((heard(),), NOW)
+    await store.close(clean=True)
+
+    assert "stumbled" in caplog.text
