@@ -24,7 +24,7 @@ from claudius.compose import Settings
 from claudius.home import Home, shipped
 from claudius.intent import Utterance
 from claudius.memory.archive import Archive
-from claudius.memory.sqlite import SqliteStore
+from claudius.memory.sqlite import SqliteRecords, SqliteStore
 from claudius.perception import Perception, private
 from claudius.provider import Delta, Done, Event, Provider, Request
 from claudius.providers.chain import Chain
@@ -224,10 +224,15 @@ class Rounds:
         return found
 
     def end(self) -> None:
-        """Close the soul, and see that nothing was left undone."""
+        """Close the soul. The oracle: nothing that was heard is left unanswered, nothing was given up."""
         assert self._soul is not None
         self._loop.run_until_complete(self._soul.close())
         self._loop.close()
+        records = SqliteRecords(self._soul.home.database)
+        left = records.counts(datetime.now(UTC))
+        records.close()
+        assert left["inbox"] == {"pending": 0, "dead": 0}, left
+        assert left["outbox"] == {"pending": 0, "failed": 0}, left
 
 
 async def _timed(soul: Soul, count: int) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +24,17 @@ def measure(bench: Bench) -> Iterator[Figure]:
     large = QUICK_LARGE if bench.is_quick else LARGE
     turns = QUICK_TURNS if bench.is_quick else TURNS
     with ExitStack() as stack:
-        sides, rows = {}, {}
+        souls, sides, rows = [], {}, {}
         for name, wanted in (("small", SMALL), ("large", large)):
             root = bench.home(name)
             rows[name] = fill.fill(root / "soul", wanted)
             soul = stack.enter_context(side(HERE / "ours.py", root))
             soul.ask("begin", root=str(root / "soul"))
-            sides[name] = lambda soul=soul: soul.ask("turns", count=turns)
+            souls.append(soul)
+            sides[name] = partial(soul.ask, "turns", count=turns)
         found: dict[str, list[Any]] = alternate(bench.rounds, sides)
+        for soul in souls:
+            soul.ask("end")
     p50 = {name: [percentile(one["ms"], 0.5) for one in found[name]] for name in sides}
     cpu = {name: percentile([one["cpu_ms"] for one in found[name]], 0.5) for name in sides}
     yield Figure(

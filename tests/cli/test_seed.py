@@ -69,7 +69,7 @@ class TestTheHome:
 
         said = run()
 
-        assert said.count("kept") == 3
+        assert said.count("kept") == 4
         for file in (fresh.soul / "soul.md", fresh.config, fresh.env_file):
             assert file.read_text("utf-8") == "# mine\n"
 
@@ -169,11 +169,11 @@ class TestSkills:
         assert first.endswith("\n- loom: Costs $5.\n")
         assert "- dye: Colours.\n- loom: Costs $5.\n" in (fresh.soul / "skills.md").read_text("utf-8")
 
-    def test_without_skills_the_shipped_manifest_is_enough(self, fresh: Home) -> None:
-        """Nothing found, nothing written."""
+    def test_without_skills_the_manifest_says_that_there_are_none(self, fresh: Home) -> None:
+        """Nothing found: the home's manifest says so, and is rewritten when skills appear."""
         run()
 
-        assert not (fresh.soul / "skills.md").exists()
+        assert "None are installed" in (fresh.soul / "skills.md").read_text("utf-8")
 
     def test_an_owners_own_manifest_stays(self, fresh: Home, tmp_path: Path) -> None:
         """Words that setup did not write are not overwritten."""

@@ -115,7 +115,7 @@ def _put_skills(home: Home, found: list[Skill]) -> None:
         click.echo(f"kept   {path} (your own words)")
     elif kept == text:
         click.echo(f"kept   {path} ({len(found)} skills)")
-    elif kept is not None or found:
+    else:
         _write(path, text)
         click.echo(f"wrote  {path} ({len(found)} Claude Code skills)")
 

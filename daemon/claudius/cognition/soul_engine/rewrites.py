@@ -48,8 +48,12 @@ _BEGUN = re.compile(
     )\Z""",
     re.IGNORECASE,
 )
+_IN_URL = tuple("/?=&#%+~_-")
 _MARKUP = re.compile(rf"[<>@|\[\](){JOINER}]")
-_URL_CUT = re.compile(rf"https?://[^\s<>]{{0,{URL_CHARS}}}[^\s<>]\Z", re.IGNORECASE)
+_WORD_CUT = re.compile(
+    rf"(?:https?://[^\s<>]{{0,{URL_CHARS}}}[^\s<>]|(?<![A-Za-z0-9+.\-])(?:(?:javascript|vbscript|data|file):)+\S)\Z",
+    re.IGNORECASE,
+)
 _ANGLE_END = re.compile(rf"<[!@hH/][^<>\n]{{0,{URL_CHARS + LABEL_CHARS}}}>\Z")
 _BRACKET = re.compile(r"[\[\]]")
 _LONGEST = URL_CHARS + 2 * LABEL_CHARS
@@ -121,9 +125,11 @@ def _name_mentions(text: str, company: Company) -> str:
 
 
 def _named(found: re.Match[str], name: str) -> str:
-    """Write a name so that it pings nobody, apart from the word that follows."""
-    follows = found.string[found.end() : found.end() + 1]
-    return f"@{JOINER}{_MARKUP.sub('', name).strip()}" + " " * (follows.isalnum() or follows == "_")
+    """Write a name so that it pings nobody, apart from a word or link before or behind it."""
+    before = found.string[max(found.start() - 1, 0) : found.start()]
+    behind = found.string[found.end() : found.end() + 1]
+    written = f"@{JOINER}{_MARKUP.sub('', name).strip()}"
+    return " " * (before.isalnum() or before in _IN_URL) + written + " " * (behind.isalnum() or behind in _IN_URL)
 
 
 def settled(text: str) -> int:
@@ -134,7 +140,7 @@ def settled(text: str) -> int:
     before, end = -1, found.start() if found else len(tail)
     while end != before:
         before, end = end, _before_link(tail, end)
-        whole = _ANGLE_END.search(tail[:end]) or (_URL_CUT.search(tail[: end + 1]) if end < len(tail) else None)
+        whole = _ANGLE_END.search(tail[:end]) or (_WORD_CUT.search(tail[: end + 1]) if end < len(tail) else None)
         end = whole.start() if whole else end
         end -= end > 0 and tail[end - 1 : end + 1] == "!["
     return begin + end
