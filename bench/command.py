@@ -152,6 +152,8 @@ def _measured(name: str, bench: Bench) -> list[Figure]:
         print(f"  {figure.name}: {_amount(statistics.median(figure.samples))} {figure.unit}", flush=True)
         for line in filter(None, figure.note.splitlines()):
             print(f"      {line}")
+        for row in rows(figure):
+            print(f"      beside {' '.join(_cells(row)[3:6])}", flush=True)
         found.append(figure)
     return found
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from claudius.cognition.mind import Mind
+from claudius.cognition.mind import Mind, lately
 from claudius.cognition.steps import STEPS
 from claudius.config import Config, Loaded, load, take_secrets
 from claudius.errors import BadConfiguration, BadHome, ClaudiusError
@@ -143,8 +143,8 @@ async def compose(home: Home, env: Mapping[str, str] | None = None) -> Composed:
     mind = Mind(
         store=store,
         provider=voice,
-        soul=soul.current,
-        config=settings.current,
+        soul=lately(soul.current),
+        config=lately(settings.current),
         clock=clock,
         nonce=lambda: chance_source.token_hex(16),
         secrets=secrets,

@@ -67,8 +67,15 @@ class Shown:
     """The model's markdown as it was shown; empty for a pointer and for version 0."""
 
 
+class _Memo:
+    """A place in an immutable value for what is computed from it once."""
+
+    __slots__ = ("memo",)
+    memo: Any
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PastTurn:
+class PastTurn(_Memo):
     """One earlier turn of this conversation as the history renders it. Equal values render to equal bytes."""
 
     turn: str

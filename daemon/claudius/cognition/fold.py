@@ -14,12 +14,14 @@ from claudius.cognition.soul_engine import (
     compact,
     merged,
     plain_reply,
+    prompt_sha256,
     render_summary,
     render_turn,
     system_text,
 )
 from claudius.errors import ProviderError
 from claudius.intent import Call
+from claudius.prompt import Prompt
 from claudius.provider import Message, Request
 from claudius.recollection import PastTurn, Recollection, Summary
 from claudius.soul import SoulText
@@ -42,13 +44,13 @@ async def fold_expired(
 
 async def fold_for_room(recollection: Recollection, mind: Mind) -> None:
     """Fold the oldest turns of an idle conversation whose history nears its budget, in one step."""
-    soul, settings = mind.soul(), EngineSettings.of(mind.config())
+    settings = EngineSettings.of(mind.config())
     early = replace(settings, budget_tokens=max(1, int(settings.budget_tokens * ROOM)))
     first = compact(recollection.past, early)
     leaving = [turn for turn in recollection.past if turn.number < first]
     if not leaving:
         return
-    summary, calls = await _summarise(recollection, leaving, mind, soul, settings, {})
+    summary, calls = await _summarise(recollection, leaving, mind, mind.soul(), settings, {})
     if summary:
         await mind.store.fold(recollection.conversation, recollection.turn, summary, calls, mind.clock())
 
@@ -66,15 +68,16 @@ async def _summarise(
     if messages and messages[0].role == "assistant":
         messages = (Message("user", "…"), *messages)
     instruction = Template(soul.text("summary.md")).safe_substitute(chars=settings.summary_chars)
+    prompt = Prompt(system_text(soul, settings), messages, instruction.strip())
     request = Request(
-        system=system_text(soul, settings),
-        history=messages,
-        tail=instruction.strip(),
+        system=prompt.system,
+        history=prompt.history,
+        tail=prompt.tail,
         max_tokens=settings.max_tokens,
         purpose="summary",
     )
     try:
-        made = await call(mind, recollection.turn, request, n=SUMMARY_CALL, paid=paid)
+        made = await call(mind, recollection.turn, request, prompt_sha256(prompt), n=SUMMARY_CALL, paid=paid)
     except ProviderError as error:
         log.warning("nothing was folded", extra={"turn": recollection.turn, "error": repr(error)})
         return None, ()

@@ -5,12 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from time import monotonic
+from typing import Protocol, TypeVar
 
 from claudius.config import Config
 from claudius.memory.store import Store
 from claudius.provider import Provider
 from claudius.soul import SoulText
+
+T = TypeVar("T")
+
+FRESH_S = 0.1
+"""How long what was read of a watched file counts as what it is: an edit is in force within 300 ms."""
+
+
+def lately(
+    read: Callable[[], T], fresh_s: float = FRESH_S, monotonic: Callable[[], float] = monotonic
+) -> Callable[[], T]:
+    """Return `read`, asked again only where its last answer is older than `fresh_s` seconds."""
+    last: list[tuple[float, T]] = []
+
+    def reading() -> T:
+        now = monotonic()
+        if not last or now - last[0][0] >= fresh_s:
+            last[:] = [(now, read())]
+        return last[0][1]
+
+    return reading
 
 
 class Show(Protocol):

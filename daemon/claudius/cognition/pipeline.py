@@ -6,7 +6,6 @@ import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from typing import cast
 
 from claudius.cognition.mind import Mind, Show
@@ -21,6 +20,7 @@ from claudius.cognition.soul_engine import (
     Zones,
     climb,
     interpret,
+    prompt_sha256,
     repair_tail,
 )
 from claudius.config import blot
@@ -39,6 +39,7 @@ class Thinking:
     mind: Mind
     plan: Plan
     prompt: Prompt
+    prompt_sha256: str
     recollection: Recollection
     soul: SoulText
     settings: EngineSettings
@@ -59,12 +60,13 @@ class _Reply:
 
 async def think(thinking: Thinking) -> Thoughts:
     """Ask the model, read its reply, repair it once where nothing can be spoken. Raises: ProviderError."""
-    first = await _ask(thinking, thinking.prompt, "turn", thinking.show)
+    first = await _ask(thinking, thinking.prompt, thinking.prompt_sha256, "turn", thinking.show)
     spoken = climb(first.parsed, thinking.ground, refused=first.refused, streamed=first.streamed)
     if isinstance(spoken, NeedsRepair):
         tail = repair_tail(thinking.recollection, thinking.soul, spoken.broken)
+        prompt = replace(thinking.prompt, tail=tail)
         try:
-            second: Parsed | None = (await _ask(thinking, replace(thinking.prompt, tail=tail), "repair", None)).parsed
+            second: Parsed | None = (await _ask(thinking, prompt, prompt_sha256(prompt), "repair", None)).parsed
         except ProviderError:
             second = None
         spoken = climb(first.parsed, replace(thinking.ground, repairs=0), repair=second)
@@ -83,7 +85,7 @@ async def think(thinking: Thinking) -> Thoughts:
     )
 
 
-async def _ask(thinking: Thinking, prompt: Prompt, purpose: str, show: Show | None) -> _Reply:
+async def _ask(thinking: Thinking, prompt: Prompt, sha: str, purpose: str, show: Show | None) -> _Reply:
     """Make one call of the turn, or take it from an earlier run; read it as it comes."""
     has_intuition = "## Daimonic Intuition" in prompt.tail
     request = Request(
@@ -98,7 +100,13 @@ async def _ask(thinking: Thinking, prompt: Prompt, purpose: str, show: Show | No
     )
     reading = Reading(Parser(), StreamGate(thinking.zones) if show else None, show)
     made = await call(
-        thinking.mind, thinking.recollection.turn, request, n=len(thinking.calls), paid=thinking.paid, reading=reading
+        thinking.mind,
+        thinking.recollection.turn,
+        request,
+        sha,
+        n=len(thinking.calls),
+        paid=thinking.paid,
+        reading=reading,
     )
     thinking.calls = (*thinking.calls, made)
     parsed = reading.parser.finish(truncated=made.stop_reason == "max_tokens")
@@ -137,6 +145,7 @@ async def call(
     mind: Mind,
     turn: str,
     request: Request,
+    sha: str,
     *,
     n: int,
     paid: Mapping[str, Call],
@@ -144,10 +153,10 @@ async def call(
 ) -> Call:
     """Make one model call and keep it, or return what an earlier run has paid for. Raises: ProviderError.
 
+    `sha`: the prompt's hash, under which an earlier run has kept the call.
     A reply that breaks off after its first piece counts as one cut by its length: the ladder decides what is said.
     """
     reading = reading or Reading(Parser())
-    sha = request_sha256(request)
     if sha in paid:
         await reading.take(paid[sha].response)
         return paid[sha]
@@ -190,13 +199,3 @@ async def _read(provider: Provider, request: Request, reading: Reading) -> Done:
         if not reading.text or not error.retryable:
             raise
     return Done(text="", usage=Usage(output_tokens=len(reading.text) // 4, estimated=True), stop_reason="max_tokens")
-
-
-def request_sha256(request: Request) -> str:
-    """Hash what is asked: system, history, tail, purpose. Pure."""
-    digest = sha256(request.purpose.encode())
-    for text in (request.system, *(f"{one.role}:{one.content}" for one in request.history), request.tail):
-        data = text.encode()
-        digest.update(len(data).to_bytes(8, "big"))
-        digest.update(data)
-    return digest.hexdigest()

@@ -75,7 +75,7 @@ async def take_turn(pending: Pending, mind: Mind, show: Show | None = None) -> T
     recollection, planned = thinking.recollection, thinking.plan
     snapshot, blobs = freeze(recollection, planned, thinking.settings, soul)
     kept = Kept(
-        prompt_sha256=prompt_sha256(thinking.prompt),
+        prompt_sha256=thinking.prompt_sha256,
         snapshot=snapshot,
         blobs=blobs,
         attention={"outcome": "think", "reason": "owed" if planned.owes else "asked by the soul itself"},
@@ -104,6 +104,7 @@ def _prepare(
             mind=mind,
             plan=planned,
             prompt=prompt,
+            prompt_sha256=prompt_sha256(prompt),
             recollection=recollection,
             soul=soul,
             settings=settings,

@@ -30,7 +30,7 @@ def joined(mine: str, theirs: str) -> str:
     merged = sections(mine)
     by_name = {heading.casefold(): heading for heading in merged}
     for heading, body in sections(theirs).items():
-        kept = by_name.setdefault(heading.casefold(), heading)
+        kept = heading if heading in merged else by_name.setdefault(heading.casefold(), heading)
         old = merged.get(kept, "")
         if body and body not in old:
             merged[kept] = f"{old}\n\n{body}" if old else body
@@ -48,7 +48,7 @@ def state_document(rows: Iterable[Sequence[Any]]) -> str:
     by_audience: dict[str, list[str]] = {}
     for key, audience, value, at in sorted(rows, key=lambda row: (row[1] != "self", row[1], row[0])):
         if value:
-            by_audience.setdefault(audience, []).append(f"- {key}: {value} ({at})")
+            by_audience.setdefault(audience, []).append(f"- {key}: {' '.join(value.splitlines())} ({at})")
     parts = [f"## {audience}\n" + "\n".join(lines) for audience, lines in by_audience.items()]
     return "\n\n".join(["# Soul state", *parts]) + "\n"
 

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from claudius.cognition.mind import Mind
+from claudius.cognition.mind import Mind, lately
 from claudius.cognition.steps import STEPS
 from claudius.config import load
 from claudius.home import Home, shipped
@@ -67,7 +67,7 @@ async def alive(
     mind = Mind(
         store=SqliteStore(home.database),
         provider=provider,
-        soul=SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS)).current,
+        soul=lately(SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS)).current),
         config=lambda: config,
         clock=clock or (lambda: datetime.now(UTC)),
         nonce=lambda: secrets.token_hex(16),

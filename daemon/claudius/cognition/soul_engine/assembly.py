@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from string import Template
 
+import msgspec
+
 from claudius.cognition.soul_engine.planning import EngineSettings, Plan
 from claudius.cognition.soul_engine.render import (
     merged,
@@ -97,12 +99,8 @@ def repair_tail(recollection: Recollection, soul: SoulText, broken: str) -> str:
 
 def prompt_sha256(prompt: Prompt) -> str:
     """Hash a prompt's bytes, part by part. Pure."""
-    digest = sha256()
-    for text in (prompt.system, *(f"{message.role}:{message.content}" for message in prompt.history), prompt.tail):
-        data = text.encode()
-        digest.update(len(data).to_bytes(8, "big"))
-        digest.update(data)
-    return digest.hexdigest()
+    parts = (prompt.system, [(message.role, message.content) for message in prompt.history], prompt.tail)
+    return sha256(msgspec.json.encode(parts)).hexdigest()
 
 
 def _wanted(plan: Plan, words: Mapping[str, str]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from claudius.cognition.processes import Process
-from claudius.cognition.soul_engine.render import render_turn
+from claudius.cognition.soul_engine.render import fixed
 from claudius.cognition.soul_engine.showing import Showing, show
 from claudius.cognition.steps import STEPS, step
 from claudius.cognition.steps.step import Situation
@@ -117,7 +117,7 @@ def compact(past: Sequence[PastTurn], settings: EngineSettings) -> int:
     The newest `window` entries always stay. Source: the pipeline design, section 10.
     """
     first = past[0].number if past else 1
-    sizes = [sum(len(message.content) for message in render_turn(turn)) // 4 for turn in past]
+    sizes = [fixed(turn).tokens for turn in past]
     left = sum(sizes)
     if left <= settings.budget_tokens:
         return first

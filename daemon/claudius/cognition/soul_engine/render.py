@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha256
+
+import msgspec
 
 from claudius.cognition.soul_engine.heads import escape_heads
 from claudius.cognition.steps import STEPS
@@ -25,6 +29,7 @@ OTHER_MODEL_CHARS = 1600
 WHO_DIGITS = 6
 
 
+@lru_cache(maxsize=4096)
 def who(person: str) -> str:
     """Return the short name under which a prompt speaks of a person, `p` and six hex digits. Pure."""
     return "p" + sha256(person.encode()).hexdigest()[:WHO_DIGITS]
@@ -82,8 +87,63 @@ def _own(entry: Entry) -> tuple[int, str] | None:
     return (_ORDER[step], section(step, entry.content, entry.verb)) if step else None
 
 
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """What follows from one past turn alone, computed once: its messages, their size, and its bytes for a snapshot."""
+
+    messages: tuple[Message, ...]
+    tokens: int
+    """Estimated: characters / 4."""
+    sha256: str
+    body: bytes
+
+
+class _ByContent:
+    """A past turn as a cache key: equal turns are equal keys, whoever read them from where."""
+
+    __slots__ = ("_key", "past")
+
+    def __init__(self, past: PastTurn) -> None:
+        self.past = past
+        entries = tuple(
+            (e.entry_type, e.content, e.at, e.verb, e.person, e.name, tuple(e.metadata.items()), e.position)
+            for e in past.entries
+        )
+        self._key = (past.turn, past.nonce, past.number, entries, past.shown)
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _ByContent) and self._key == other._key
+
+
+@lru_cache(maxsize=4096)
+def _fixed(turn: _ByContent) -> Fixed:
+    messages = _messages(turn.past)
+    body = msgspec.json.encode(turn.past)
+    return Fixed(messages, estimate_tokens(messages), sha256(body).hexdigest(), body)
+
+
+def fixed(past: PastTurn) -> Fixed:
+    """Return what follows from a past turn alone. Pure; remembered with the turn, and for an equal one read later."""
+    try:
+        found: Fixed = past.memo
+    except AttributeError:
+        try:
+            found = _fixed(_ByContent(past))
+        except TypeError:  # metadata that cannot be a key
+            found = _fixed.__wrapped__(_ByContent(past))
+        object.__setattr__(past, "memo", found)
+    return found
+
+
 def render_turn(past: PastTurn) -> tuple[Message, ...]:
     """Render one past turn: its shown models and messages as the user, its own sections as the assistant. Pure."""
+    return fixed(past).messages
+
+
+def _messages(past: PastTurn) -> tuple[Message, ...]:
     heard = [fence(data_line(shown_record(shown)), past.nonce) for shown in past.shown if not shown.pointer]
     heard += [fence(data_line(_entry_record(e)), past.nonce) for e in past.entries if e.entry_type in _HEARD]
     inner = [

@@ -30,7 +30,7 @@ _HIDDEN = re.compile(
 )
 _MANY_MARKS = re.compile(rf"([{_MARK}]{{{MARKS}}})[{_MARK}]+")
 _ANGLE = re.compile(
-    rf"<(!|@[!&]?)([^<>\s|^]{{1,{LABEL_CHARS}}})(?:\^[^<>\s|]{{1,{LABEL_CHARS}}})?(?:\|([^<>\n]{{0,{LABEL_CHARS}}}))?>"
+    rf"<+(!|@[!&]?)([^<>\s|^]{{1,{LABEL_CHARS}}})(?:\^[^<>\s|]{{1,{LABEL_CHARS}}})?(?:\|([^<>\n]{{0,{LABEL_CHARS}}}))?>+"
 )
 _GROUPS = ("channel", "here", "everyone", "subteam")
 _EVERYONE = re.compile(r"@(?=everyone|here|channel)", re.IGNORECASE)
@@ -42,7 +42,7 @@ _BEGUN = re.compile(
                                | d|da|dat|data | data:[\w.+\-]* | f|fi|fil|file:? )
       | @[A-Za-z]{{0,8}}
       | h|ht|htt|https? | https?:/? | https?://[^\s<>]{{0,{URL_CHARS}}}
-      | < (?: [!@][^<>\n]{{0,{3 * LABEL_CHARS}}} | [hH/][^<>\n]{{0,{URL_CHARS + LABEL_CHARS}}} )?
+      | <+ (?: [!@][^<>\n]{{0,{3 * LABEL_CHARS}}} | [hH/][^<>\n]{{0,{URL_CHARS + LABEL_CHARS}}} )?
       | [{_MARK}]+
       | ! | \r
     )\Z""",
@@ -54,7 +54,7 @@ _WORD_CUT = re.compile(
     rf"(?:https?://[^\s<>]{{0,{URL_CHARS}}}[^\s<>]|(?<![A-Za-z0-9+.\-])(?:(?:javascript|vbscript|data|file):)+\S)\Z",
     re.IGNORECASE,
 )
-_ANGLE_END = re.compile(rf"<[!@hH/][^<>\n]{{0,{URL_CHARS + LABEL_CHARS}}}>\Z")
+_ANGLE_END = re.compile(rf"<+[!@hH/][^<>\n]{{0,{URL_CHARS + LABEL_CHARS}}}>+\Z")
 _BRACKET = re.compile(r"[\[\]]")
 _LONGEST = URL_CHARS + 2 * LABEL_CHARS
 

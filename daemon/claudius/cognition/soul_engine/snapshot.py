@@ -12,6 +12,7 @@ import msgspec
 
 from claudius.cognition.soul_engine.assembly import build_prompt
 from claudius.cognition.soul_engine.planning import EngineSettings, Plan
+from claudius.cognition.soul_engine.render import fixed
 from claudius.prompt import Prompt
 from claudius.recollection import PastTurn, Recollection
 from claudius.soul import SoulFile, SoulText, StepText
@@ -48,7 +49,7 @@ def freeze(
     recollection: Recollection, plan: Plan, settings: EngineSettings, soul: SoulText
 ) -> tuple[bytes, dict[str, bytes]]:
     """Return the snapshot of a turn and the texts that it refers to. Pure."""
-    past = [_blob(turn) for turn in recollection.past]
+    past = [(fixed(turn).sha256, fixed(turn).body) for turn in recollection.past]
     kept_soul = _KeptSoul(
         files={name: (file.text, file.sha256, file.head) for name, file in soul.files.items()},
         steps=tuple(soul.steps.values()),
