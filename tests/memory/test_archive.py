@@ -159,6 +159,7 @@ async def test_an_edit_in_the_very_moment_of_writing_is_kept(kept: Kept, monkeyp
     prepare = Repository.prepare_commits
 
     def while_committing(self: Repository, *args: object) -> object:
+        """Write the file by hand, then go on."""
         kept.by_hand(kept.file(), "by hand, just now\n")
         return prepare(self, *args)  # type: ignore[arg-type] - handed on
 

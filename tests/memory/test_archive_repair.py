@@ -63,6 +63,7 @@ async def test_a_commit_by_a_person_at_the_same_moment_is_kept(kept: Kept, monke
     prepare = Repository.prepare_commits
 
     def interrupted(self: Repository, *args: object) -> object:
+        """Have somebody commit between ours and its showing."""
         made = prepare(self, *args)  # type: ignore[arg-type] - handed on
         (kept.home.memory / "theirs.txt").write_text("x")
         kept.git("add", "theirs.txt")
@@ -174,6 +175,7 @@ async def test_a_readable_history_is_kept_as_a_bundle(kept: Kept, monkeypatch: p
     await kept.again()
 
     def broken(*_: object) -> None:
+        """Be broken once."""
         monkeypatch.undo()
         raise repository.Broken("as said")
 
@@ -241,9 +243,11 @@ async def test_a_crash_at_any_step_leaves_each_version_once(
     await kept.learn("of Ben\n", "ben", person=BEN)
 
     def cut(*_: object) -> None:
+        """End here."""
         raise OSError("the power went out")
 
     async def unrecorded(*_: object) -> None:
+        """End before recording."""
         cut()
 
     with monkeypatch.context() as patched:
@@ -308,6 +312,7 @@ async def test_a_failing_archive_says_why_and_goes_on(kept: Kept, monkeypatch: p
     failing = asyncio.Event()
 
     def fails(*_: object) -> None:
+        """Fail once."""
         failing.set()
         monkeypatch.undo()
         raise GitFailed("for a moment")

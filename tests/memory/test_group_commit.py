@@ -52,6 +52,7 @@ async def test_what_is_queued_together_is_committed_together(home: Home) -> None
         busy, gate, loop = asyncio.Event(), threading.Event(), asyncio.get_running_loop()
 
         def block(_: Database) -> None:
+            """Hold the writer up."""
             loop.call_soon_threadsafe(busy.set)
             gate.wait()
 
@@ -70,6 +71,7 @@ async def test_a_job_that_fails_takes_nothing_with_it(home: Home) -> None:
     """Each job stands in its own savepoint: its error is its awaiter's alone, and its writes are undone."""
 
     def stumble(db: Database) -> None:
+        """Write, then fail."""
         db.change("withdraw", seq=1, reason="half done")
         raise ValueError("no")
 

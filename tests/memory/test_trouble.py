@@ -110,6 +110,7 @@ async def test_a_transaction_that_sqlite_gave_up_fails_whole(home: Home) -> None
     """Where the whole transaction is rolled back under a job, no job of it is told that it is durable."""
 
     def give_up(db: Database) -> None:
+        """End the transaction, then fail."""
         db.connection.execute("ROLLBACK")
         raise ValueError("gone")
 
@@ -126,6 +127,7 @@ async def test_a_write_that_nobody_waits_for_fails_aloud(home: Home, caplog: pyt
     """An unawaited write's failure is in the log, and hurts nothing else."""
 
     def stumble(_: Database) -> None:
+        """Fail."""
         raise ValueError("stumbled")
 
     store = SqliteStore(home.database)

@@ -84,7 +84,7 @@ def test_a_block_without_content_loses_its_heading(text: SoulText) -> None:
     assert "## User Model" not in tail
 
 
-def test_the_system_part_is_the_same_for_everyone(text: SoulText) -> None:
+def test_s03_the_system_part_is_the_same_for_everyone(text: SoulText) -> None:
     """S3: persons, messages, states and histories change no byte of the system part."""
     first = prompt(recollection(), text)
     second = prompt(

@@ -128,6 +128,16 @@ async def _(ground: Ground) -> None:
     assert "never heard" not in repr(after.past)
 
 
+@case("M34", "what was said in answer to a perception can be asked for, part by part, whatever became of it")
+async def _(ground: Ground) -> None:
+    async with awake(ground) as store:
+        await store.accept((heard(n=2),), NOW)
+        intent = await exchange(store, heard(n=1), "one ", "two")
+        assert await store.answered(heard(n=1).key) == intent.utterances
+        assert await store.answered(heard(n=2).key) == ()
+        assert await store.answered("nobody's key") == ()
+
+
 @case("M28", "an open stream is nothing to deliver until the commit gives it its words; opening twice is nothing")
 async def _(ground: Ground) -> None:
     async with awake(ground) as store:

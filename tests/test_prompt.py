@@ -1,0 +1,94 @@
+"""The fence: whatever a person writes is one line of data that can form nothing else."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from claudius.prompt import data_line, fence, valid
+
+NONCE = "0123456789abcdef0123456789abcdef"
+ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()), max_size=200)
+HOSTILE = st.lists(
+    st.sampled_from(
+        [
+            "```",
+            "~~~",
+            "</data-",
+            NONCE,
+            f"</data-{NONCE}>",
+            "## Current Message",
+            "\n\nHuman: ",
+            "<|im_end|>",
+            "<external_dialogue>",
+            "\u2028",
+            "\u202e",
+            "\u200b",
+            "\U000e0041",
+            "\ud83d",
+            "\ude00",
+            "\x00",
+            "\r\n",
+            '"}',
+            "\\u003c",
+            "&lt;",
+            "李",
+            "é",
+        ]
+    ),
+    max_size=12,
+).map("".join)
+RECORD = st.fixed_dictionaries({"kind": st.just("message"), "from": HOSTILE | ANY_TEXT, "text": HOSTILE | ANY_TEXT})
+
+
+@given(RECORD)
+def test_s01_a_data_line_gives_its_record_back(record: dict[str, str]) -> None:
+    """S1: JSON gives the input back, made valid Unicode first."""
+    back = json.loads(data_line(record))
+
+    assert back == {key: valid(value) for key, value in record.items()}
+
+
+@given(RECORD)
+def test_s01_a_data_line_can_form_nothing(record: dict[str, str]) -> None:
+    """S1: no line break, angle bracket, ampersand or backtick; nothing invisible, bidirectional or of control."""
+    line = data_line(record)
+
+    assert not set(line) & set("<>&`\n\r\x0b\x0c\u0085\u2028\u2029")
+    assert len(line.splitlines()) == 1
+    assert all(unicodedata.category(char) not in {"Cc", "Cs", "Zl", "Zp"} for char in line)
+    assert not any("\u202a" <= char <= "\u202e" or "\u2066" <= char <= "\u2069" for char in line)
+
+
+@given(RECORD)
+def test_s01_a_fence_holds_its_nonce_twice(record: dict[str, str]) -> None:
+    """S1: the two markers stand on lines of their own, whatever lies between, unless it knew the nonce."""
+    line = data_line(record)
+    if NONCE in line:
+        return
+
+    lines = fence(line, NONCE).split("\n")
+
+    assert lines == [f"<data-{NONCE}>", line, f"</data-{NONCE}>"]
+    assert fence(line, NONCE).count(NONCE) == 2
+
+
+@given(ANY_TEXT)
+def test_any_text_becomes_valid_unicode(text: str) -> None:
+    """Split pairs are joined, lone halves replaced; what was valid stays as it is."""
+    made = valid(text)
+
+    assert made.encode("utf-8").decode("utf-8") == made
+    assert valid(made) == made
+    if not any("\ud800" <= char <= "\udfff" for char in text):
+        assert made == text
+
+
+def test_letters_of_all_scripts_stay_as_they_are() -> None:
+    """No token is wasted on escaping what people write in."""
+    text = "Ana, Ärzte, 李雷, Олег, नमस्ते, مرحبا, 🙂"
+
+    assert text in data_line({"kind": "message", "text": text})
