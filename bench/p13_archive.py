@@ -25,7 +25,8 @@ TURNS, QUICK_TURNS = 150, 60
 LEARNS_EVERY = 5
 UPDATES, QUICK_UPDATES = 1000, 200
 PEOPLE = 20
-FACTS = 24
+SECTIONS = ("Persona", "Speaking Style", "Worldview", "Working Patterns")
+LINES = 6
 NOTE = "they said something new"
 BESIDE = Bound("<=", 1.05, 1.02)
 LAG = Bound("<=", 10.0, 3.0)
@@ -96,13 +97,19 @@ def _lag(bench: Bench) -> Iterator[Figure]:
 
 
 def _version(number: int) -> str:
-    """Return a portrait of which each update changes one line and adds none. Pure."""
-    turn = number // PEOPLE
-    facts = [
-        script.prose(60, 1000 * (number % PEOPLE) + fact + FACTS * ((turn - fact) // FACTS + 1))
-        for fact in range(FACTS)
-    ]
-    return "# Somebody\n\n## Persona\n" + "".join(f"- {fact}\n" for fact in facts)
+    """Return a portrait of four sections; each update of a person rewrites half of one. Pure."""
+    turn, person = divmod(number, PEOPLE)
+    sections = []
+    for place, heading in enumerate(SECTIONS):
+        edition = (turn - place + len(SECTIONS) - 1) // len(SECTIONS)
+        lines = [script.prose(60, _seed(person, place, line, edition)) for line in range(LINES)]
+        sections.append(f"## {heading}\n" + "".join(f"- {line}\n" for line in lines))
+    return "# Somebody\n\n" + "\n".join(sections)
+
+
+def _seed(person: int, place: int, line: int, edition: int) -> int:
+    """Number one line's words: every other edition changes it. Pure."""
+    return hash((person, place, line, (edition + line % 2) // 2))
 
 
 async def _archive(root: Path, versions: Sequence[tuple[int, str]]) -> Held:

@@ -24,7 +24,7 @@ S2 = "S2-canary-heron"
 
 
 def written_out(cell: str) -> str:
-    """Write out a cell of the parse table: tags in full, `⏎` as newline, `\\uXXXX` as that character."""
+    r"""Write out a cell of the parse table: tags in full, `⏎` as newline, `\\uXXXX` as that character."""
     text = re.sub(r"\\u([0-9a-f]{4})", lambda found: chr(int(found[1], 16)), cell.replace("⏎", "\n"))
     text = re.sub(
         r"((?:<|&lt;|＜)/?)(" + "|".join(SHORT) + r")(?![\w-])",

@@ -186,7 +186,7 @@ def test_a_reply_goes_on_from_what_was_streamed() -> None:
     assert gate("It is so", ZONES, streamed="It is").text == "It is so"
 
 
-text_of_constructs = st.lists(
+text_of_shards = st.lists(
     st.sampled_from(
         [
             "Hello ", "there.", "\n", " ", "@", "everyone", "@here", "<!channel>", "<@U1>", "<@U2>", "<", "!", "[", "]", "(", ")",
@@ -197,9 +197,24 @@ text_of_constructs = st.lists(
     ),
     max_size=16,
 ).map("".join)  # fmt: skip
+"""Everything the rules look for, in pieces that fall together as they may."""
+
+text_of_constructs = st.lists(
+    st.sampled_from(
+        [
+            "Hello ", "there. ", "\n", " ", ", ", "(", ") ", "@everyone", " @here ", "<!channel>", "<@U1>", "<@U2>", "<!subteam^S1|@devs>",
+            "[good.com](https://evil.org)", "[docs](https://a.org/x)", "![a cat](https://x.org/c.png)", "![](//x.org)", "*", "`x[1](y)`",
+            "<https://a.org|b.org>", "<https://a.org|the page>", "https://evil.org/x ", "https://e.org/?q=Tomlikesstrongtea ", "!", "[1]: ",
+            "javascript:alert(1)", "data:text/html,x ", "file:///etc ", "file: a ", "data: b ", "z\u0301\u0301", "\u0301" * 9, "\u200b",
+            "\r\n", "\x07", "naïve 李", "a < b", "sk-learn ", "xoxo ", "- ", "<p>", "😀\ufe0f", "x" * 90, "[a [b] c] ", "Tom likes strong tea ",
+        ]
+    ),
+    max_size=12,
+).map("".join)  # fmt: skip
+"""What a reply may hold, whole constructs side by side."""
 
 
-@given(text_of_constructs)
+@given(text_of_shards | text_of_constructs)
 def test_rewriting_twice_changes_nothing_more(text: str) -> None:
     """What was rewritten is fit to be said again as it is."""
     once = rewrite(text, ZONES.company, ZONES.hidden).text
@@ -207,7 +222,7 @@ def test_rewriting_twice_changes_nothing_more(text: str) -> None:
     assert rewrite(once, ZONES.company, ZONES.hidden).text == once
 
 
-@given(text_of_constructs)
+@given(text_of_shards | text_of_constructs)
 def test_what_is_said_pings_and_hides_nothing(text: str) -> None:
     """G6 to G8 hold for any text: no mass mention, no foreign mention, no image, no running scheme, nothing hidden."""
     said = gate(text, ZONES).text
@@ -228,9 +243,19 @@ def test_a_streamed_text_is_how_the_gated_one_begins(text: str, pieces: list[int
     shown = "".join(stream.show(piece) for piece in cut_up(text, pieces))
     gated = gate(text, ZONES)
 
-    if not gated.is_replaced:
-        assert gated.text.startswith(shown)
+    assert gated.is_replaced or gated.text.startswith(shown)
+
+
+@given(text_of_shards, sizes)
+def test_a_reply_always_goes_on_from_its_stream(text: str, pieces: list[int]) -> None:
+    """Whatever falls together in a stream, what is concluded begins with it, and the stream pings nobody either."""
+    stream = StreamGate(ZONES)
+    shown = "".join(stream.show(piece) for piece in cut_up(text, pieces))
+
     assert gate(text, ZONES, streamed=shown).text.startswith(shown.rstrip())
+    assert not re.search(
+        r"<!(?:channel|here|everyone|subteam)(?:[\^|][^<>\n]*)?>|@(?:everyone|here)", shown, re.IGNORECASE
+    )
 
 
 @given(st.text(alphabet="ab .\n", max_size=300), sizes)

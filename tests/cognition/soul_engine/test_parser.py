@@ -33,7 +33,9 @@ SAID = [
     "analyzed",
     "traced",
     "insisted",
-] + ["pointed out", "observed dryly"]
+    "pointed out",
+    "observed dryly",
+]
 THOUGHT = [
     "thought",
     "mused",
