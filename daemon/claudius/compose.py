@@ -21,6 +21,7 @@ from claudius.home import Home, shipped
 from claudius.memory.archive import Archive
 from claudius.memory.sqlite import SqliteStore
 from claudius.provider import Provider
+from claudius.providers.chain import Chain
 from claudius.runtime.lock import HomeLock
 from claudius.runtime.logs import start_log
 from claudius.runtime.server import Server
@@ -106,10 +107,8 @@ def voices(loaded: Loaded, home: Home) -> list[str]:
     return choose(loaded, home)
 
 
-def provider(loaded: Loaded, home: Home) -> Provider:
+def provider(loaded: Loaded, home: Home) -> Chain:
     """Build the chain of voices. Raises: ClaudiusError where the first of them cannot be used."""
-    from claudius.providers.chain import Chain  # noqa: PLC0415 - httpx comes with it
-
     built: list[Provider] = []
     for name in voices(loaded, home):
         module = _load(name, PROVIDERS, "providers")
@@ -132,7 +131,7 @@ async def compose(home: Home, env: Mapping[str, str] | None = None) -> Composed:
         secrets = tuple(secret.reveal() for secret in settings.loaded.secrets.values())
         start_log(home.logs, settings.loaded.config.log.level, secrets)
         clock = wall_clock(whole)
-        soul = SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS))
+        soul = SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS), kept=home.state / "soul")
         adapters = {
             name: _load(name, ADAPTERS, "adapters").build(settings.loaded, clock) for name in _networks(settings)
         }
@@ -161,7 +160,7 @@ async def compose(home: Home, env: Mapping[str, str] | None = None) -> Composed:
     )
     terminal.on_attach(server.wake)
     terminal.on_repeat(store.answered)
-    terminal.on_notice(lambda: _notices(settings, soul))
+    terminal.on_notice(lambda: _notices(settings, soul, voice, home))
     return Composed(server=server, settings=settings, soul=soul)
 
 
@@ -177,9 +176,13 @@ def _check_room(home: Home, reserve_mb: int) -> None:
             raise BadHome(f"{place} cannot be written (mode {place.stat().st_mode & 0o777:04o}): chmod 700 {place}")
 
 
-def _notices(settings: Settings, soul: SoulSource) -> list[str]:
-    """Say what stands in the home and is not in force, one line each."""
+def _notices(settings: Settings, soul: SoulSource, voice: Chain, home: Home) -> list[str]:
+    """Say what the owner should know: files that are not in force, voices that are shut out; one line each."""
     lines = [f"{problem.message} (the last good one is in force)" for problem in soul.problems]
+    lines += [
+        f"{name} refused our key or account: mend it in {home.env_file}; `claudius doctor --live` tells why"
+        for name in voice.resting()
+    ]
     return [*lines, *([f"{settings.problem.message} (the last good one is in force)"] if settings.problem else [])]
 
 
@@ -191,7 +194,7 @@ def _networks(settings: Settings) -> list[str]:
 
 def _load(name: str, registry: Mapping[str, str], key: str) -> Any:
     try:
-        return importlib.import_module(registry.get(name, name))
+        module = importlib.import_module(registry.get(name, name))
     except ModuleNotFoundError as error:
         missing = error.name or ""
         if name in registry and not registry[name].startswith(missing):
@@ -201,3 +204,14 @@ def _load(name: str, registry: Mapping[str, str], key: str) -> Any:
         raise BadConfiguration(
             "config.toml", key, f"there is no {name!r}", f"it is one of {', '.join(registry)}"
         ) from error
+    if not hasattr(module, "build"):
+        raise BadConfiguration("config.toml", key, f"{name!r} has no build()", f"it is one of {', '.join(registry)}")
+    return module
+
+
+def check_names(config: Config) -> None:
+    """Look whether every voice and network that the settings name is there. Raises: BadConfiguration, ClaudiusError."""
+    for names, registry, key in ((config.providers, PROVIDERS, "providers"), (config.adapters, ADAPTERS, "adapters")):
+        for name in names:
+            if name != "auto":
+                _load(name, registry, key)

@@ -72,6 +72,8 @@ class Utterance:
     parts: int = 1
     answers: tuple[str, ...] = ()
     """The keys of the perceptions that this answers."""
+    person: str = ""
+    """Whose perception this answers: where hearers are told apart, that person alone hears it."""
     verb: str = "said"
     apology: ApologyKind | None = None
 

@@ -93,12 +93,14 @@ ON CONFLICT (key) DO NOTHING;
 
 -- name: deliveries
 -- a row without words is a stream that was opened for a turn that is not committed yet
-SELECT key, turn, part, parts, conversation, kind, body, verb, apology, answers, state, attempts, not_before, stream_ref
+SELECT key, turn, part, parts, conversation, kind, body, verb, apology, answers, state, attempts, not_before, stream_ref,
+  (SELECT person FROM inbox WHERE inbox.turn = outbox.turn ORDER BY seq DESC LIMIT 1)
 FROM outbox WHERE conversation = :conversation AND state IN ('pending', 'taken', 'unknown_after_send') AND body <> ''
 ORDER BY seq;
 
 -- name: answered
-SELECT key, turn, part, parts, conversation, kind, body, verb, apology, answers, state, attempts, not_before, stream_ref
+SELECT key, turn, part, parts, conversation, kind, body, verb, apology, answers, state, attempts, not_before, stream_ref,
+  (SELECT person FROM inbox WHERE inbox.turn = outbox.turn ORDER BY seq DESC LIMIT 1)
 FROM outbox WHERE turn = (SELECT turn FROM inbox WHERE key = :key) AND state = 'sent' ORDER BY part;
 
 -- name: part_state

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from claudius.home import Home
+from claudius.runtime.lock import HomeLock
 from driven import CLAUDIUS, Machine, reply
 
 MAIN = "terminal:local:main:main"
+IN_FORCE_S = 0.3
+"""The interface's own word: an edit is in force for every turn that is taken this long after it."""
 
 
 @pytest.fixture
@@ -94,6 +101,74 @@ def test_s15_what_one_person_said_in_a_conversation_is_not_shown_to_the_next(mac
     asked = [json.dumps(request) for request in requests(machine)]
     assert ["CANARY" in one for one in asked] == [True, False, False, False]
     assert "CANARY" in machine.ok("users", "show", "terminal:local:as-ana").stdout
+
+
+def test_s15_a_reply_is_heard_by_the_one_it_answers_alone(machine: Machine) -> None:
+    """S15: whoever else is attached to the conversation, or attaches later, is never handed another person's reply."""
+    machine.scripted({"deltas": [reply("CANARY")], "delay_s": 3})
+    late = machine.run("chat", "--once", "private", "--timeout", "1.5")
+    machine.scripted(reply("hello tom"))
+    toms = machine.ok("chat", "--once", "hi", "--as", "tom", "--json")
+    mine = machine.ok("chat", "--once", "and now?", "--json").json
+    with machine.terminal("chat", "--as", "tom") as terminal:
+        terminal.until("you › ")
+        machine.scripted(reply("CANARY"))
+        machine.ok("chat", "--once", "private again")
+        terminal.type("\x04")
+        shown = terminal.rest()
+
+    assert late.code == 75
+    assert "CANARY" not in toms.stdout
+    assert "CANARY" in json.dumps(mine.get("earlier", []))
+    assert "CANARY" not in shown
+
+
+def test_a_process_that_dies_while_it_is_joined_is_looked_for_again(machine: Machine) -> None:
+    """A socket that hangs up at once is no usage error and no traceback: try again until the time is over."""
+    machine.home.mkdir(mode=0o700)
+    (machine.home / "run").mkdir(mode=0o700)
+    with HomeLock(Home(machine.home)), socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(machine.home / "run" / "claudius.sock"))
+        listening.listen(50)
+        listening.setblocking(True)
+        hangs_up = threading.Thread(target=lambda: [listening.accept()[0].close() for _ in range(200)], daemon=True)
+        hangs_up.start()
+        ran = machine.run("chat", "--once", "hello", "--timeout", "2")
+
+    assert ran.code == 75
+    assert len(ran.stderr.strip().splitlines()) == 1, ran.stderr
+
+
+def test_a_broken_soul_at_the_start_is_the_last_good_one(machine: Machine) -> None:
+    """R20: a process that starts over a broken file has the last good one of an earlier process, and says so."""
+    machine.scripted()
+    machine.ok("chat", "--once", "hello")
+    soul = machine.home / "soul" / "soul.md"
+    soul.write_text("You are Beata, the first.")
+    machine.ok("chat", "--once", "hello")
+    soul.write_bytes(b"\xff\xfe")
+    ran = machine.ok("chat", "--once", "hello")
+
+    assert requests(machine)[-1]["system"].startswith("You are Beata, the first.")
+    assert "last good one is in force" in ran.stderr
+
+
+def test_an_apology_s_turn_is_laid_open_and_replayed_too(machine: Machine) -> None:
+    """`why` and `replay` know every turn, also one that no model answered."""
+    machine.scripted({"error": "AuthFailed"})
+    turn = machine.run("chat", "--once", "hello", "--json").json["turn"]
+
+    assert machine.ok("why", turn, "--json").json["prompt"]["tail"].startswith("## This Turn")
+    assert machine.ok("replay", turn, "--json").json["identical"]
+
+
+def test_a_home_that_is_a_file_is_one_line(machine: Machine) -> None:
+    """A home that cannot be one is said in one line, exit 78."""
+    (machine.user / "afile").write_text("x")
+    for args in (("status", "--json"), ("chat", "--once", "x")):
+        ran = machine.run(*args, env={"CLAUDIUS_HOME": str(machine.user / "afile")})
+        assert ran.code == 78, ran.shown
+        assert len(ran.stderr.strip().splitlines()) == 1
 
 
 def test_the_owner_alone_at_his_terminal_sees_everything(machine: Machine) -> None:
@@ -191,7 +266,7 @@ def test_a_conversation_before_a_person(machine: Machine) -> None:
 
 def test_a_joined_conversation_outlives_the_process_it_joined(machine: Machine) -> None:
     """When the process that held the home ends, the one that had joined it takes over, and nothing is said twice."""
-    machine.scripted(reply("one"))
+    machine.scripted()
     with (
         machine.terminal("chat", "--conversation", "a") as first,
         machine.terminal("chat", "--conversation", "b") as second,
@@ -199,12 +274,12 @@ def test_a_joined_conversation_outlives_the_process_it_joined(machine: Machine) 
         first.until("you › ")
         second.until("you › ")
         first.type("hello")
-        first.until("one")
+        first.until("So it is.")
         first.until("you › ")
         first.type("\x04")
         first.rest()
         second.type("still there?")
-        second.until("one")
+        second.until("So it is.")
         second.until("you › ")
         second.type("\x04")
         second.rest()
@@ -265,10 +340,12 @@ def test_an_edit_of_the_soul_takes_effect_at_the_next_turn(machine: Machine) -> 
     with machine.terminal("chat") as terminal:
         terminal.until("you › ")
         soul.write_text("You are Beata, the first.")
+        time.sleep(IN_FORCE_S)
         terminal.type("one")
         terminal.until("first")
         terminal.until("you › ")
         soul.write_bytes(b"\xff\xfe broken")
+        time.sleep(IN_FORCE_S)
         terminal.type("two")
         terminal.until("the last good one is in force")
         assert "soul.md:1: byte 0xff is not UTF-8" in terminal.shown
@@ -283,10 +360,12 @@ def test_an_edit_of_the_settings_takes_effect_at_the_next_turn(machine: Machine)
     with machine.terminal("chat") as terminal:
         terminal.until("you › ")
         machine.ok("config", "set", "soul_state.interval", "1")
+        time.sleep(IN_FORCE_S)
         terminal.type("one")
         terminal.until("first")
         terminal.until("you › ")
         (machine.home / "config.toml").write_text("[soul_state]\ninterval = -1\n")
+        time.sleep(IN_FORCE_S)
         terminal.type("two")
         terminal.until("the last good one is in force")
         assert "config.toml: soul_state.interval" in terminal.shown

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from claudius.errors import AuthFailed, Cut, Overloaded, RefusedReply, TimedOut, TooLong
+from claudius.errors import AuthFailed, BadRequest, Cut, Overloaded, RefusedReply, TimedOut, TooLong
 from claudius.home import Home
 from claudius.provider import Request, Usage
 from claudius.providers.scripted import DEFAULT, Line, Scripted
@@ -124,6 +124,18 @@ async def test_a_stream_that_breaks_is_marked_and_not_repaired(home: Home) -> No
     assert said.endswith(" …")
     assert LONG.startswith(said.removesuffix(" …"))
     assert len(voice.requests) == 1
+    assert len(soul.network.visible) == 1
+
+
+async def test_a_stream_that_ends_in_any_error_is_not_apologised_for(home: Home) -> None:
+    """O1: what was shown is the reply; a reply and an apology for one message never stand side by side."""
+    broken = Line(deltas=(f"<external_dialogue>{LONG}", " …"), fault=BadRequest(), after=1)
+    async with alive(home, Scripted([broken]), settings=STREAM) as soul:
+        said = await one(soul)
+        turn = turn_of(soul)
+
+    assert said.startswith("The port is nearly done")
+    assert turn["apology"] is None
     assert len(soul.network.visible) == 1
 
 

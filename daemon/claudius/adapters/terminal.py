@@ -11,7 +11,7 @@ import getpass
 import logging
 import re
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -50,7 +50,12 @@ def conversation_of(name: str) -> str:
 @dataclass(eq=False, slots=True)
 class _Client:
     connection: Connection
+    person: str
+    streams: bool = False
+    """It shows words as they come."""
     awaiting: dict[str, asyncio.Future[None]] = field(default_factory=dict)
+    hearing: set[asyncio.Task[None]] = field(default_factory=set)
+    in_order: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class TerminalAdapter:
@@ -89,8 +94,12 @@ class TerminalAdapter:
 
     async def chat(self, connection: Connection, hello: Mapping[str, Any]) -> None:
         """Serve one client of the control socket until it hangs up."""
-        conversation, person, name, owner = _who(hello)
-        client = _Client(connection)
+        try:
+            conversation, person, name, owner = _who(hello)
+        except ValueError as error:
+            await connection.send({"event": "error", "message": str(error)})
+            return
+        client = _Client(connection, person, streams=bool(hello.get("stream")))
         await connection.send({"event": "attached", "conversation": conversation, "person": person})
         self._attached[conversation].append(client)
         self._wake(conversation)
@@ -98,7 +107,11 @@ class TerminalAdapter:
             while (frame := await connection.receive()) is not None:
                 match frame.get("op"):
                     case "say":
-                        await self._hear(client, conversation, person, name, frame, owner=owner)
+                        # apart from this loop, so that what was shown is read before a failing write ends it
+                        hear = self._hear_in_order(client, conversation, person, name, frame, owner=owner)
+                        task = asyncio.create_task(hear, name=f"hear {conversation}")
+                        client.hearing.add(task)
+                        task.add_done_callback(client.hearing.discard)
                     case "shown":
                         _resolve(client.awaiting, str(frame.get("key")))
                     case other:
@@ -109,6 +122,16 @@ class TerminalAdapter:
                 del self._attached[conversation]
             for future in client.awaiting.values():
                 future.cancel()
+
+    async def _hear_in_order(
+        self, client: _Client, conversation: str, person: str, name: str, frame: Mapping[str, Any], *, owner: bool
+    ) -> None:
+        async with client.in_order:
+            try:
+                await self._hear(client, conversation, person, name, frame, owner=owner)
+            except ConnectionError as error:
+                log.debug("a client went away", extra={"error": str(error)})
+                await client.connection.close()
 
     async def _hear(
         self, client: _Client, conversation: str, person: str, name: str, frame: Mapping[str, Any], *, owner: bool
@@ -137,12 +160,14 @@ class TerminalAdapter:
         await client.connection.send({"event": "heard", "id": said, "key": perception.key, "new": new})
         if not new and self._answered:
             for utterance in await self._answered(perception.key):
+                if utterance.person != person:
+                    continue
                 await client.connection.send(self._speech(utterance))
         self._wake(conversation)
 
     async def speak(self, utterance: Utterance) -> str:
         """Hand an utterance to whoever is attached; delivered when one of them has shown it."""
-        clients = tuple(self._attached.get(utterance.conversation, ()))
+        clients = self._hearers(utterance)
         frame = self._speech(utterance)
         shown: list[asyncio.Future[None]] = []
         for client in clients:
@@ -153,12 +178,10 @@ class TerminalAdapter:
             except ConnectionError:
                 continue
             shown.append(future)
-        if not shown:
-            raise DeliveryLater(None)
-        done, _ = await asyncio.wait(shown, timeout=SHOWN_S, return_when=asyncio.FIRST_COMPLETED)
+        is_shown = await _any_shown(shown)
         for client in clients:
             client.awaiting.pop(utterance.key, None)
-        if not any(not future.cancelled() for future in done):
+        if not is_shown:
             raise DeliveryLater(None)
         return f"shown:{utterance.key}"
 
@@ -179,14 +202,24 @@ class TerminalAdapter:
         """Nothing is known of an earlier showing; a client shows a key once, so it is offered again."""
         return None
 
+    def _hearers(self, utterance: Utterance) -> tuple[_Client, ...]:
+        """Each sits at a screen of their own: a reply is for the person it answers, whoever else is attached."""
+        clients = self._attached.get(utterance.conversation, ())
+        return tuple(client for client in clients if client.person == utterance.person)
+
     async def working(self, conversation: str, *, on: bool) -> None:
         """Tell everyone attached that the soul thinks, or has stopped."""
-        await self._tell(conversation, {"event": "working", "on": on})
+        await self._tell(self._attached.get(conversation, ()), {"event": "working", "on": on})
+
+    def streams(self, perception: Perception) -> bool:
+        """Tell whether someone who would hear the answer shows words as they come."""
+        clients = self._attached.get(perception.conversation, ())
+        return any(client.streams and client.person == perception.person for client in clients)
 
     async def show(self, utterance: Utterance, text: str) -> None:
         """Send one more piece of a reply that is still being thought."""
         await self._tell(
-            utterance.conversation,
+            [client for client in self._hearers(utterance) if client.streams],
             {"event": "delta", "key": utterance.key, "turn": utterance.turn, "text": text},
         )
 
@@ -195,8 +228,8 @@ class TerminalAdapter:
         self._accept = None
         self._closed.set()
 
-    async def _tell(self, conversation: str, frame: Mapping[str, Any]) -> None:
-        for client in tuple(self._attached.get(conversation, ())):
+    async def _tell(self, clients: Sequence[_Client], frame: Mapping[str, Any]) -> None:
+        for client in tuple(clients):
             try:
                 await client.connection.send(frame)
             except ConnectionError:
@@ -206,6 +239,16 @@ class TerminalAdapter:
 def build(loaded: Loaded, clock: Callable[[], datetime]) -> TerminalAdapter:  # noqa: ARG001 - every adapter's signature
     """Make the adapter."""
     return TerminalAdapter(clock)
+
+
+async def _any_shown(waiting: Iterable[asyncio.Future[None]]) -> bool:
+    """Wait until one client has shown it; False where each went away, or none said so in time."""
+    left = set(waiting)
+    while left:
+        done, left = await asyncio.wait(left, timeout=SHOWN_S, return_when=asyncio.FIRST_COMPLETED)
+        if not done or any(not future.cancelled() for future in done):
+            return bool(done)
+    return False
 
 
 def _resolve(awaiting: Mapping[str, asyncio.Future[None]], key: str) -> None:

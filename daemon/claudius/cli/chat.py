@@ -42,7 +42,7 @@ def chat(text: str | None, conversation: str, other: str, timeout_s: float, *, a
         return asyncio.run(_once(home, hello, text, timeout_s, as_json=as_json))
     from claudius.cli.talk import talk
 
-    return asyncio.run(talk(home, hello))
+    return asyncio.run(talk(home, hello | {"stream": sys.stdin.isatty() and sys.stdout.isatty()}))
 
 
 @dataclass(slots=True)
@@ -60,12 +60,18 @@ class Line:
         return f"terminal:{self.id}"
 
 
-async def attach(connection: Connection, hello: Mapping[str, Any]) -> dict[str, Any]:
-    """Begin to listen to a conversation. Raises: ClaudiusError where the soul does not let us."""
-    await connection.send(hello)
-    answer = await connection.receive()
-    if answer is None or answer.get("event") != "attached":
-        raise UsageProblem(str((answer or {}).get("message", "that conversation cannot be joined: use plain names")))
+async def attach(connection: Connection, hello: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Begin to listen to a conversation; None where the process behind the connection went away.
+
+    Raises: UsageProblem where the soul does not let us.
+    """
+    try:
+        await connection.send(hello)
+        answer = await connection.receive()
+    except ConnectionError:
+        return None
+    if answer is not None and answer.get("event") != "attached":
+        raise UsageProblem(f"that conversation cannot be joined: {answer.get('message')}")
     return answer
 
 
@@ -77,13 +83,14 @@ async def _once(home: Home, hello: Mapping[str, Any], text: str, timeout_s: floa
             while True:
                 async with session(home, join_s=timeout_s) as connection:
                     attached = await attach(connection, hello)
-                    speech = await _answer(connection, line, earlier, as_json=as_json)
-                    if speech is not None:
+                    speech = await _answer(connection, line, earlier, as_json=as_json) if attached else None
+                    if attached and speech:
                         ms = round((time.monotonic() - started) * 1000)
                         for notice in speech.get("notices", ()):
                             click.echo(f"note: {safe(notice)}", err=True)
                         _print(home, speech, attached, earlier, ms, as_json=as_json)
-                        await connection.send({"op": "shown", "key": speech["key"]})
+                        with contextlib.suppress(ConnectionError):
+                            await connection.send({"op": "shown", "key": speech["key"]})
                         break
                 await asyncio.sleep(LOOK_AGAIN_S)
     except TimeoutError:

@@ -82,7 +82,9 @@ def check(*, as_json: bool) -> int:
     """Tell whether config.toml, .env and the environment can be used."""
     problems = []
     try:
-        load(Home.of(os.environ), os.environ)
+        from claudius.compose import check_names
+
+        check_names(load(Home.of(os.environ), os.environ).config)
     except BadConfiguration as error:
         problems.append({"file": error.file, "key": error.key, "detail": error.detail, "fix": error.fix})
     if as_json:

@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from claudius.errors import AlreadyRunning, TryAgain
+from claudius.errors import AlreadyRunning, BadHome, TryAgain
 from claudius.home import Home
 from claudius.runtime.control import Connection, connect
 
@@ -62,5 +62,7 @@ async def ask(home: Home, op: str) -> dict[str, object] | None:
             return await connection.receive()
     except (FileNotFoundError, ConnectionRefusedError):
         return None
+    except (NotADirectoryError, PermissionError) as error:
+        raise BadHome(f"{home.root}: {error.strerror}; set CLAUDIUS_HOME to a directory of your own") from error
     except (ConnectionError, TimeoutError) as error:
         raise TryAgain(f"the process that holds {home.root} does not answer: try again") from error

@@ -10,6 +10,7 @@ import click
 
 from claudius.cli.output import json_option, print_json, safe
 from claudius.cli.records import records
+from claudius.cognition.soul_engine.readers import read_state
 from claudius.errors import UsageProblem
 from claudius.home import Home
 from claudius.perception import SELF, private
@@ -50,6 +51,7 @@ def set_(key: str, value: str) -> None:
     is_mood = key == StateKey.EMOTIONAL_STATE
     if is_mood and value not in MOODS:
         raise UsageProblem(f"{value!r} is no mood: one of {', '.join(MOODS)}")
+    value = read_state(f"{key}: {value}").get(key, "")
     home = Home.of(os.environ)
     home.create()
     audience = SELF if is_mood else private(own_person())

@@ -14,6 +14,7 @@ from claudius.cli.chat import Line, attach
 from claudius.cli.output import safe
 from claudius.cli.session import LOOK_AGAIN_S, session
 from claudius.home import Home
+from claudius.perception import private
 from claudius.runtime.control import Connection
 
 SHOWN_TURNS = 3
@@ -79,8 +80,11 @@ async def talk(home: Home, hello: Mapping[str, Any]) -> int:
     while True:
         async with session(home) as connection:
             attached = await attach(connection, hello)
+            if attached is None:
+                await asyncio.sleep(LOOK_AGAIN_S)
+                continue
             if is_first and is_tty:
-                _greet(home, str(attached["conversation"]))
+                _greet(home, str(attached["conversation"]), str(attached["person"]))
             is_first = False
             inbox: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
             pump = asyncio.create_task(_pump(connection, inbox), name="frames")
@@ -140,7 +144,7 @@ async def _exchange(
                 if line.key in frame["answers"]:
                     return True
             case "refused":
-                click.secho(f"not accepted: {frame['message']}", err=True, fg="red")
+                click.secho(safe(f"not accepted: {frame['message']}"), err=True, fg="red")
                 return True
     return False
 
@@ -152,7 +156,7 @@ async def _show(connection: Connection, frame: Mapping[str, Any], screen: Screen
         await connection.send({"op": "shown", "key": frame["key"]})
 
 
-def _greet(home: Home, conversation: str) -> None:
+def _greet(home: Home, conversation: str, person: str) -> None:
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401 - arrow keys and history at the prompt
 
@@ -160,7 +164,12 @@ def _greet(home: Home, conversation: str) -> None:
 
     with records(home) as kept:
         found = kept.conversation(conversation)
-    spoken = [e for e in (found or {}).get("entries", []) if e["entry_type"] in ("userMessage", "externalDialog")]
+    may_see = (private(person), f"shared:{conversation}")
+    spoken = [
+        entry
+        for entry in (found or {}).get("entries", [])
+        if entry["entry_type"] in ("userMessage", "externalDialog") and entry["audience"] in may_see
+    ]
     for entry in spoken[-2 * SHOWN_TURNS :]:
         who = "you › " if entry["entry_type"] == "userMessage" else ""
         click.secho(f"{who}{safe(entry['content'])}", dim=True)

@@ -38,7 +38,8 @@ async def fold_expired(
     """Summarise what has outlived its time, as the talk is taken up again; without a model it stays as it is."""
     if not recollection.expired:
         return recollection, ()
-    summary, calls = await _summarise(recollection, recollection.expired, mind, soul, settings, paid)
+    history = _history(recollection, recollection.expired)
+    summary, calls = await _summarise(recollection, recollection.expired, history, mind, soul, settings, paid)
     return replace(recollection, summary=summary or recollection.summary, expired=()), calls
 
 
@@ -50,7 +51,8 @@ async def fold_for_room(recollection: Recollection, mind: Mind) -> None:
     leaving = [turn for turn in recollection.past if turn.number < first]
     if not leaving:
         return
-    summary, calls = await _summarise(recollection, leaving, mind, mind.soul(), settings, {})
+    history = _history(recollection, recollection.past)  # the last turn's own, so that a cache still holds it
+    summary, calls = await _summarise(recollection, leaving, history, mind, mind.soul(), settings, {})
     if summary:
         await mind.store.fold(recollection.conversation, recollection.turn, summary, calls, mind.clock())
 
@@ -58,22 +60,20 @@ async def fold_for_room(recollection: Recollection, mind: Mind) -> None:
 async def _summarise(
     recollection: Recollection,
     turns: Sequence[PastTurn],
+    history: tuple[Message, ...],
     mind: Mind,
     soul: SoulText,
     settings: EngineSettings,
     paid: Mapping[str, Call],
 ) -> tuple[Summary | None, tuple[Call, ...]]:
-    before = [render_summary(recollection.summary)] if recollection.summary else []
-    messages = merged([*before, *(message for turn in turns for message in render_turn(turn))])
-    if messages and messages[0].role == "assistant":
-        messages = (Message("user", "…"), *messages)
     instruction = Template(soul.text("summary.md")).safe_substitute(chars=settings.summary_chars)
-    prompt = Prompt(system_text(soul, settings), messages, instruction.strip())
+    prompt = Prompt(system_text(soul, settings), history, instruction.strip())
     request = Request(
         system=prompt.system,
         history=prompt.history,
         tail=prompt.tail,
         max_tokens=settings.max_tokens,
+        cached=len(history),
         purpose="summary",
     )
     try:
@@ -89,6 +89,12 @@ async def _summarise(
         Summary(text=text, sources=tuple(sorted(sources)), upto=turns[-1].number, nonce=mind.nonce()),
         (made,),
     )
+
+
+def _history(recollection: Recollection, turns: Sequence[PastTurn]) -> tuple[Message, ...]:
+    before = [render_summary(recollection.summary)] if recollection.summary else []
+    messages = merged([*before, *(message for turn in turns for message in render_turn(turn))])
+    return (Message("user", "…"), *messages) if messages and messages[0].role == "assistant" else messages
 
 
 SUMMARY_CALL = 100

@@ -195,7 +195,9 @@ async def _read(provider: Provider, request: Request, reading: Reading) -> Done:
                     break
     except RefusedReply:
         return Done(text="", usage=Usage(), stop_reason="refusal")
-    except ProviderError as error:
-        if not reading.text or not error.retryable:
+    except ProviderError:
+        if not reading.text:
             raise
-    return Done(text="", usage=Usage(output_tokens=len(reading.text) // 4, estimated=True), stop_reason="max_tokens")
+    asked = len(request.system) + sum(len(one.content) for one in request.history) + len(request.tail)
+    usage = Usage(input_tokens=asked // 4, output_tokens=len(reading.text) // 4, estimated=True)
+    return Done(text="", usage=usage, stop_reason="max_tokens")

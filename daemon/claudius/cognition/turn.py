@@ -53,8 +53,9 @@ async def take_turn(pending: Pending, mind: Mind, show: Show | None = None) -> T
     """
     config, soul = mind.config(), mind.soul()
     settings = EngineSettings.of(config)
-    recollection = await _recall(pending, mind)
-    mind.store.take(pending.seq, {"now": recollection.now.isoformat(), "nonce": recollection.nonce}, mind.clock())
+    now, nonce = _inputs(pending, mind)
+    mind.store.take(pending.seq, {"now": now.isoformat(), "nonce": nonce}, mind.clock())
+    recollection = await _recall(pending, mind, now, nonce)
     if pending.perception.extra.get("over_budget"):
         raise OverBudget
     frugal = await _budget(mind)
@@ -116,9 +117,16 @@ def _prepare(
 async def apologise(pending: Pending, mind: Mind, kind: ApologyKind) -> Intent:
     """End a perception that cannot be thought by one typed apology, and commit that."""
     soul, settings = mind.soul(), EngineSettings.of(mind.config())
-    recollection = await _recall(pending, mind)
-    planned = plan(route(recollection), recollection, settings)
-    intent = conclude_apology(recollection, planned, kind, soul, pending.calls)
+    recollection = await _recall(pending, mind, *_inputs(pending, mind))
+    prepared = _prepare(recollection, route(recollection), soul, settings, mind)
+    snapshot, blobs = freeze(prepared.recollection, prepared.plan, settings, soul)
+    kept = Kept(
+        prompt_sha256=prepared.prompt_sha256,
+        snapshot=snapshot,
+        blobs=blobs,
+        attention={"outcome": "apologise", "reason": kind},
+    )
+    intent = conclude_apology(prepared.recollection, prepared.plan, kind, soul, kept, pending.calls)
     await mind.store.commit(intent)
     return intent
 
@@ -128,11 +136,15 @@ async def afterthought(turned: Turned, mind: Mind) -> None:
     await fold_for_room(turned.recollection, mind)
 
 
-async def _recall(pending: Pending, mind: Mind) -> Recollection:
-    limits = RecallLimits(ttl_hours=mind.config().memory.ttl_hours)
+def _inputs(pending: Pending, mind: Mind) -> tuple[datetime, str]:
+    """Return the run's time and nonce: those of an earlier, unfinished run where there was one."""
     earlier = pending.inputs
     now = datetime.fromisoformat(earlier["now"]) if "now" in earlier else mind.clock()
-    nonce = earlier.get("nonce") or mind.nonce()
+    return now, earlier.get("nonce") or mind.nonce()
+
+
+async def _recall(pending: Pending, mind: Mind, now: datetime, nonce: str) -> Recollection:
+    limits = RecallLimits(ttl_hours=mind.config().memory.ttl_hours)
     return await mind.store.recall(pending, nonce=nonce, now=now, limits=limits)
 
 

@@ -11,7 +11,7 @@ from msgspec import Meta
 
 Positive = Annotated[int, Meta(ge=1)]
 NotNegative = Annotated[int, Meta(ge=0)]
-Seconds = Annotated[float, Meta(gt=0)]
+Seconds = Annotated[float, Meta(gt=0, le=31_536_000)]
 
 
 class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -74,7 +74,9 @@ class Memory(Section, frozen=True):
     """Working memory."""
 
     window: Annotated[Positive, Meta(description="newest entries that are never compacted")] = 20
-    ttl_hours: Annotated[float, Meta(gt=0, description="hours until entries are summarised and let go")] = 72.0
+    ttl_hours: Annotated[float, Meta(gt=0, le=876_000, description="hours until entries are summarised and let go")] = (
+        72.0
+    )
 
 
 class History(Section, frozen=True):

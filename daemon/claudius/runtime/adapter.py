@@ -36,6 +36,10 @@ class Adapter(Protocol):
         """Show or clear the sign that the soul is thinking. It carries no words of the reply and never raises."""
         ...
 
+    def streams(self, perception: Perception) -> bool:
+        """Tell whether whoever hears the answer can watch it grow."""
+        ...
+
     async def show(self, utterance: Utterance, text: str) -> None:
         """Show one more piece of an utterance that `speak` will complete in the same message. Never raises."""
         ...

@@ -67,7 +67,7 @@ async def _part(
     except DeliveryLater as error:
         if error.after_s is None:
             await store.delay(utterance.key, None, "nobody is there")
-            return Delivered.All()
+            return None
         await store.delay(utterance.key, clock() + timedelta(seconds=error.after_s), "later")
         return Delivered.Wait(error.after_s)
     except DeliveryUnknown as error:

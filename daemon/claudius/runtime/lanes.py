@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from claudius.cognition.mind import Mind
 from claudius.cognition.turn import Turned, afterthought, apologise, take_turn
 from claudius.errors import ClaudiusError, StaleTurn, StoreError, StoreFull
+from claudius.intent import ApologyKind
 from claudius.memory.store import Pending
 from claudius.perception import Place
 from claudius.runtime.adapter import Adapter
@@ -137,8 +138,8 @@ class Lanes:
         adapter = self._adapter(conversation)
         attempts = pending.attempts + 1
         if pending.boots >= ENDED_PROCESSES:
-            log.error("turn ended processes", extra={"turn": pending.turn, "attempts": pending.attempts})
-            await apologise(pending, self._mind, "unreadable")
+            log.error("turn given up", extra={"turn": pending.turn, "attempts": pending.attempts})
+            await self._apologise(pending, "unreadable")
             return
         stream = Stream.of(pending, adapter, self._mind)
         await _sign(adapter, conversation, on=True)
@@ -165,12 +166,24 @@ class Lanes:
                 exc_info=None if isinstance(error, ClaudiusError) else error,
             )
             if isinstance(fate, Apologise):
-                await apologise(pending, self._mind, fate.kind)
+                await self._apologise(pending, fate.kind)
             else:
                 until = self._mind.clock() + timedelta(seconds=fate.after_s)
                 await self._mind.store.postpone(pending.seq, until, type(error).__name__)
         finally:
             await _sign(adapter, conversation, on=False)
+
+    async def _apologise(self, pending: Pending, kind: ApologyKind) -> None:
+        """Apologise; where even that cannot be concluded, give the perception up, so that the lane goes on."""
+        try:
+            await apologise(pending, self._mind, kind)
+        except StaleTurn:
+            log.info("apology run anew", extra={"turn": pending.turn})
+        except StoreError:
+            raise
+        except Exception:
+            log.exception("no apology could be made", extra={"turn": pending.turn})
+            await self._mind.store.withdraw(pending.seq, f"unreadable: no apology for {kind} could be made")
 
     def _adapter(self, conversation: str) -> Adapter | None:
         return self._adapters.get(Place.of(conversation).network)

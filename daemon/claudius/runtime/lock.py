@@ -27,6 +27,14 @@ class HomeLock:
                 raise AlreadyRunning(holder(home), str(home.root)) from None
             raise BadHome(f"{home.lock}: {error.strerror}: move CLAUDIUS_HOME to a disk that can lock files") from error
 
+    def __enter__(self) -> HomeLock:
+        """Hold it for a block."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let it go."""
+        self.release()
+
     def sign(self, boot: str, now: datetime) -> None:
         """Write who holds it: pid, boot, version and start time."""
         record = {"pid": os.getpid(), "boot": boot, "version": claudius.__version__, "started_at": now.isoformat()}

@@ -20,8 +20,9 @@ class Stream:
     @classmethod
     def of(cls, pending: Pending, adapter: Adapter | None, mind: Mind) -> Stream | None:
         """Make a stream where the adapter is one that streams and a reply is owed; else None."""
-        streams = adapter is not None and adapter.name in mind.config().pipeline.stream and pending.perception.owes
-        return cls(pending, adapter, mind) if streams and adapter is not None else None
+        if adapter is None or adapter.name not in mind.config().pipeline.stream or not pending.perception.owes:
+            return None
+        return cls(pending, adapter, mind) if adapter.streams(pending.perception) else None
 
     async def __call__(self, text: str) -> None:
         """Show one more piece."""

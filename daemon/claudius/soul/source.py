@@ -38,10 +38,19 @@ class SoulSource:
     """The soul on disk. `problems` says, after each `current`, which files are broken or gone and not in force."""
 
     def __init__(
-        self, home_soul: Path, shipped: Path, steps: Sequence[str], now_ns: Callable[[], int] = time.time_ns
+        self,
+        home_soul: Path,
+        shipped: Path,
+        steps: Sequence[str],
+        now_ns: Callable[[], int] = time.time_ns,
+        kept: Path | None = None,
     ) -> None:
-        """Watch two directories for the named steps; nothing is read until `current` is called."""
+        """Watch two directories for the named steps; nothing is read until `current` is called.
+
+        `kept`: where the home's last good files are copied, so that a fresh process has them too; None = nowhere.
+        """
         self._home, self._shipped, self._steps, self._now_ns = home_soul, shipped, tuple(steps), now_ns
+        self._kept = kept
         self._readings: dict[Path, _Reading] = {}
         self._stamps: tuple[Mapping[str, Stamp], Mapping[str, Stamp]] | None = None
         self._text = SoulText({}, {}, "")
@@ -50,8 +59,9 @@ class SoulSource:
     def current(self) -> SoulText:
         """Return the soul as it stands now: the same object while nothing changed.
 
-        A file of the home that is broken or vanishes keeps its last good version in force (at the start: the shipped
-        one); only dossiers go when they are deleted. Raises: BadSoul where no version of a needed file is readable.
+        A file of the home that is broken or vanishes keeps its last good version in force (one broken since before the
+        start: the kept copy, else the shipped one); only dossiers go when they are deleted. Raises: BadSoul where no
+        version of a needed file is readable.
         """
         home, shipped = _stamps(self._home), _stamps(self._shipped)
         if (home, shipped) == self._stamps and all(reading.settled for reading in self._readings.values()):
@@ -80,7 +90,7 @@ class SoulSource:
                 reading = self._read(root, name, stamp)
                 if reading.problem:
                     problems.append(reading.problem)
-                if found := reading.file or last:
+                if found := reading.file or last or (self._copy(name) if root == self._home else None):
                     return found
         return None if passing else last
 
@@ -91,10 +101,40 @@ class SoulSource:
             try:
                 file = parse(name, path, bytes_of(path, stamp))
                 kept = _Reading(stamp, file, None, abs(self._now_ns() - stamp[0]) > _FRESH_NS)
+                if root == self._home:
+                    self._keep(path, name)
             except BadSoul as problem:
                 kept = _Reading(stamp, None, problem, settled=False)
             self._readings[path] = kept
         return kept
+
+    def _keep(self, path: Path, name: str) -> None:
+        """Copy a good file of the home; a copy that cannot be made costs nothing but itself."""
+        if self._kept is None or name.startswith("dossiers/"):
+            return
+        copy = self._kept / name.replace("/", "-")
+        try:
+            data = path.read_bytes()
+            if copy.is_file() and copy.read_bytes() == data:
+                return
+            self._kept.mkdir(mode=0o700, parents=True, exist_ok=True)
+            fresh = copy.with_suffix(".new")
+            fresh.write_bytes(data)
+            fresh.chmod(0o600)
+            fresh.replace(copy)
+        except OSError:
+            return
+
+    def _copy(self, name: str) -> SoulFile | None:
+        """Return the kept copy of a file of the home, if there is a good one."""
+        if self._kept is None:
+            return None
+        copy = self._kept / name.replace("/", "-")
+        try:
+            found = copy.stat()
+            return parse(name, copy, bytes_of(copy, (found.st_mtime_ns, found.st_size, found.st_ino)))
+        except (OSError, BadSoul):
+            return None
 
     def _assemble(self, files: dict[str, SoulFile], problems: list[BadSoul]) -> SoulText:
         for needed in (*NEEDED, *(f"steps/{step}.md" for step in self._steps)):

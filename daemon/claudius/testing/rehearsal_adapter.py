@@ -87,6 +87,10 @@ class RehearsalAdapter:
         """Remember the sign."""
         self.signs.append((conversation, on))
 
+    def streams(self, perception: Perception) -> bool:  # noqa: ARG002 - the door's signature
+        """Everyone can watch a message grow."""
+        return True
+
     async def show(self, utterance: Utterance, text: str) -> None:
         """Let a message grow."""
         growing = next((one for one in self.visible if one.key == utterance.key), None)

@@ -39,7 +39,12 @@ def utterance_key(turn: str, part: int) -> str:
 def draft_utterance(turn: str, perception: Perception) -> Utterance:
     """Return the still empty first part of a streamed reply; the commit completes it under the same key. Pure."""
     return Utterance(
-        key=utterance_key(turn, 0), turn=turn, conversation=perception.conversation, body="", answers=(perception.key,)
+        key=utterance_key(turn, 0),
+        turn=turn,
+        conversation=perception.conversation,
+        body="",
+        answers=(perception.key,),
+        person=perception.person,
     )
 
 
@@ -130,6 +135,7 @@ def conclude_apology(
     plan: Plan,
     kind: ApologyKind,
     soul: SoulText,
+    kept: Kept,
     calls: tuple[Call, ...] = (),
 ) -> Intent:
     """Conclude a turn that could not be thought: what was heard is kept, and one typed apology is said. Pure."""
@@ -142,6 +148,10 @@ def conclude_apology(
         entries=(*heard(recollection), *spoken),
         utterances=said,
         calls=calls,
+        attention=kept.attention,
+        prompt_sha256=kept.prompt_sha256,
+        snapshot=kept.snapshot,
+        blobs=kept.blobs,
     )
 
 
@@ -208,6 +218,7 @@ def _utter(
             body=text,
             kind=kind,
             answers=tuple(one.key for one in recollection.perceptions),
+            person=recollection.perception.person,
             verb=verb,
             apology=apology,
         ),

@@ -189,5 +189,10 @@ _LINE = 4
 
 def _overlap(end: str, told: str) -> int:
     """Return the longest end of a text with which `told` begins, if it is telling at all."""
-    most = min(len(end), len(told) - 1)
-    return next((length for length in range(most, _TELLTALE - 1, -1) if end.endswith(told[:length])), 0)
+    at = end.find(told[:_TELLTALE])
+    while at >= 0:
+        length = len(end) - at
+        if length < len(told) and told.startswith(end[at:]):
+            return length
+        at = end.find(told[:_TELLTALE], at + 1)
+    return 0

@@ -68,16 +68,18 @@ def _write_out(text: str) -> str:
             continue
         url = text[found.end() : end].strip().split(" ")[0].strip("<>")
         start = _label_start(text, found.start(), at)
-        is_image = start > at and text[start - 1] == "!"
+        begin = start
+        while begin > at and text[begin - 1] == "!":
+            begin -= 1
+        is_image = begin < start
         label = text[start + 1 : found.start()] if start >= 0 else None
         if not url or not (is_image or label is None or _misleads(label, url)):
             continue
         if label is None:
             done += [text[at : found.start() + 1], " ", url, " " * _runs_on(text, end + 1, ")")]
         elif is_image and label.strip() and not _misleads(label, url):
-            done += [text[at : start - 1], text[start : end + 1]]
+            done += [text[at:begin], text[start : end + 1]]
         else:
-            begin = start - is_image
             done += [text[at:begin], " " * _runs_on(text, begin - 1), url, " " * _runs_on(text, end + 1, ")")]
         at = end + 1
     return "".join(done) + text[at:]

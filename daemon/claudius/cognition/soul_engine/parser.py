@@ -76,14 +76,15 @@ class Parser:
 
     def feed(self, text: str) -> str:
         """Take the next piece of the reply; return what of the first dialogue has become visible."""
+        if self.full:
+            return ""
         if self._take(self._whole(text)):
             self._scan(final=False)
         return self._newly_visible()
 
     def finish(self, *, truncated: bool = False) -> Parsed:
         """End the reply. `truncated`: the provider cut it. Nothing may be fed after this."""
-        lone, self._surrogate = self._surrogate, ""
-        self._take(valid(lone))
+        self._take(valid(self._surrogate))
         self._scan(final=True)
         if self._state != "out":
             self._flags["cut"] = None

@@ -135,6 +135,7 @@ def merge_update(
         refused = None
     if markdown.strip() == current.strip():
         return Merged(current, None, suspect)
+    suspect = suspect or is_suspect(markdown, person, names)
     refused = refused or _lost(current, markdown) or _too_big(current, markdown, max_bytes)
     return Merged(None, refused, suspect) if refused else Merged(markdown.strip() + "\n", None, suspect)
 

@@ -44,11 +44,12 @@ _BEGUN = re.compile(
       | h|ht|htt|https? | https?:/? | https?://[^\s<>]{{0,{URL_CHARS}}}
       | <+ (?: [!@][^<>\n]{{0,{3 * LABEL_CHARS}}} | [hH/][^<>\n]{{0,{URL_CHARS + LABEL_CHARS}}} )?
       | [{_MARK}]+
-      | ! | \r
+      | !+
     )\Z""",
     re.IGNORECASE,
 )
-_IN_URL = tuple("/?=&#%+~_-")
+_LEADS_IN = " \n\t([{*_\"'"
+_LEADS_OUT = " \n\t)]}*_\"'.,;:!?"
 _MARKUP = re.compile(rf"[<>@|\[\](){JOINER}]")
 _WORD_CUT = re.compile(
     rf"(?:https?://[^\s<>]{{0,{URL_CHARS}}}[^\s<>]|(?<![A-Za-z0-9+.\-])(?:(?:javascript|vbscript|data|file):)+\S)\Z",
@@ -125,11 +126,11 @@ def _name_mentions(text: str, company: Company) -> str:
 
 
 def _named(found: re.Match[str], name: str) -> str:
-    """Write a name so that it pings nobody, apart from a word or link before or behind it."""
-    before = found.string[max(found.start() - 1, 0) : found.start()]
-    behind = found.string[found.end() : found.end() + 1]
-    written = f"@{JOINER}{_MARKUP.sub('', name).strip()}"
-    return " " * (before.isalnum() or before in _IN_URL) + written + " " * (behind.isalnum() or behind in _IN_URL)
+    """Write a name so that it pings nobody, apart from whatever word or link stands before or behind it."""
+    text, start, end = found.string, found.start(), found.end()
+    before = " " * (start > 0 and text[start - 1] not in _LEADS_IN)
+    behind = " " * (end < len(text) and text[end] not in _LEADS_OUT)
+    return f"{before}@{JOINER}{_MARKUP.sub('', name).strip()}{behind}"
 
 
 def settled(text: str) -> int:
@@ -142,7 +143,7 @@ def settled(text: str) -> int:
         before, end = end, _before_link(tail, end)
         whole = _ANGLE_END.search(tail[:end]) or (_WORD_CUT.search(tail[: end + 1]) if end < len(tail) else None)
         end = whole.start() if whole else end
-        end -= end > 0 and tail[end - 1 : end + 1] == "!["
+        end = len(tail[:end].rstrip("!")) if tail[end : end + 1] == "[" else end
     return begin + end
 
 

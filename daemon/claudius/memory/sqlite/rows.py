@@ -146,7 +146,23 @@ def utterance_row(utterance: Utterance) -> dict[str, Any]:
 
 def delivery_of(row: Row) -> Delivery:
     """Read a row of the query `deliveries`. Pure."""
-    key, turn, part, parts, conversation, kind, body, verb, apology, answers, state, attempts, not_before, stream = row
+    (
+        key,
+        turn,
+        part,
+        parts,
+        conversation,
+        kind,
+        body,
+        verb,
+        apology,
+        answers,
+        state,
+        attempts,
+        not_before,
+        stream,
+        who,
+    ) = row
     utterance = Utterance(
         key=key,
         turn=turn,
@@ -156,6 +172,7 @@ def delivery_of(row: Row) -> Delivery:
         part=part,
         parts=parts,
         answers=tuple(parse(answers)),
+        person=who or "",
         verb=verb,
         apology=apology,
     )

@@ -110,7 +110,15 @@ def thought(recollection: Recollection, *bodies: str, **changes: Any) -> Intent:
     """Return the intent of an ordinary turn: what was heard, a thought, and what is said in as many parts as given."""
     perception = recollection.perception
     said = tuple(
-        part(recollection.turn, recollection.conversation, body, n=n, of=len(bodies), answers=(perception.key,))
+        part(
+            recollection.turn,
+            recollection.conversation,
+            body,
+            n=n,
+            of=len(bodies),
+            answers=(perception.key,),
+            person=perception.person,
+        )
         for n, body in enumerate(bodies)
     )
     speaker = recollection.speaker

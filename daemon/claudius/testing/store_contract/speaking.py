@@ -199,6 +199,7 @@ async def _(ground: Ground) -> None:
             verb="offered",
             apology="over_budget",
             answers=("k1", "k2"),
+            person=recollection.perception.person,
         )
         await store.commit(thought(recollection, utterances=(said,)))
         (found,) = await store.deliveries(DM)

@@ -1,0 +1,63 @@
+"""S6: whatever a reply is made of, no canary of a private element is posted, streamed or kept as a person's model."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from replies import S1, S2, cut_up, guarded, hostile, read, sizes
+
+from claudius.cognition.soul_engine.gate import StreamGate, Zones, gate
+from claudius.cognition.soul_engine.ladder import Ground, Spoken, climb
+
+GROUND = Ground(fallback="FIXED", repairs=0)
+ZONES = Zones(fallback="FIXED")
+
+
+@given(guarded, sizes)
+def test_s06_no_canary_is_posted(reply: str, pieces: list[int]) -> None:
+    """Read in any pieces and sent through ladder and gate, a reply's private elements stay private on every rung."""
+    parsed, _ = read(reply, pieces=cut_up(reply, pieces))
+    spoken = climb(parsed, GROUND)
+    assert isinstance(spoken, Spoken)
+
+    said = gate(spoken.speech, ZONES).text
+
+    assert S1 not in said
+    assert S2 not in said
+
+
+@given(guarded, sizes)
+def test_s06_no_canary_is_streamed(reply: str, pieces: list[int]) -> None:
+    """What the parser makes visible and the gate lets through holds no canary; nor does what is said on from it."""
+    stream = StreamGate(ZONES)
+    shown = ""
+
+    def fed() -> object:
+        nonlocal shown
+        from claudius.cognition.soul_engine.parser import Parser
+
+        parser = Parser()
+        for piece in cut_up(reply, pieces):
+            shown += stream.show(parser.feed(piece))
+        return parser.finish()
+
+    fed()
+
+    assert S1 not in shown
+    assert S2 not in shown
+
+
+@given(hostile)
+def test_s06_nothing_said_could_be_a_tag_again(reply: str) -> None:
+    """What is posted holds no head of ours, strict or loose: the gate would have said the fixed line."""
+    spoken = climb(read(reply)[0], GROUND)
+    assert isinstance(spoken, Spoken)
+
+    assert "G1" not in gate(gate(spoken.speech, ZONES).text, ZONES).hits
+
+
+@given(guarded)
+def test_s06_a_thought_is_no_update(reply: str) -> None:
+    """A monologue's canary reaches no user model: only a complete update section is one."""
+    reply = reply.replace("user_model_update", "mental_query")
+
+    assert read(reply)[0].updates == ()

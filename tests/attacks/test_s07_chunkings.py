@@ -1,0 +1,50 @@
+"""S7: every chunking of a hostile reply streams how its speech begins, and holds back little."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from replies import S1, S2, cut_up, guarded, hostile, read, sizes
+
+from claudius.cognition.soul_engine.gate import StreamGate, Zones, gate
+from claudius.cognition.soul_engine.heads import HEAD_CHARS
+from claudius.cognition.soul_engine.ladder import Ground, Spoken, climb
+from claudius.cognition.soul_engine.parser import Parser
+from claudius.prompt import valid
+
+ZONES = Zones(fallback="FIXED")
+
+
+@given(hostile | guarded, sizes)
+def test_s07_what_was_streamed_is_how_the_utterance_begins(reply: str, pieces: list[int]) -> None:
+    """Parser, stream gate, ladder and gate together: the utterance goes on from the stream, and holds no canary."""
+    parser, stream, shown = Parser(), StreamGate(ZONES), ""
+    for piece in cut_up(reply, pieces):
+        shown += stream.show(parser.feed(piece))
+    parsed = parser.finish()
+
+    spoken = climb(parsed, Ground(fallback="FIXED", repairs=0), streamed=shown)
+    assert isinstance(spoken, Spoken)
+    said = gate(spoken.speech, ZONES, streamed=shown).text
+
+    assert said.startswith(shown.rstrip())
+    assert parsed == read(reply)[0]
+
+
+@given(guarded, sizes)
+def test_s07_no_chunking_shows_a_canary(reply: str, pieces: list[int]) -> None:
+    """However the reply is cut, nothing of a private element becomes visible."""
+    _, shown = read(reply, pieces=cut_up(reply, pieces))
+
+    assert S1 not in shown
+    assert S2 not in shown
+
+
+@given(hostile.map(valid))
+def test_s07_the_parser_holds_back_at_most_a_head(reply: str) -> None:
+    """Character by character, a stream lags behind its dialogue by at most 80 characters beyond trailing blanks."""
+    parser, shown = Parser(), ""
+    for at, character in enumerate(reply):
+        shown += parser.feed(character)
+        so_far, _ = read(reply[: at + 1])
+        if so_far.flags in ((), ("cut",)) and so_far.dialogues:
+            assert len(so_far.dialogues[0].text) - len(shown) <= HEAD_CHARS

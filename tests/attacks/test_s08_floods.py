@@ -1,0 +1,65 @@
+"""S8: a flood costs what it weighs, and no more of it is read than the caps allow. Operations are counted, never timed."""
+
+from __future__ import annotations
+
+import pytest
+
+from claudius.cognition.soul_engine.parser import Limits, Parser
+
+REPLY, DIALOGUE = Limits().reply, Limits().dialogue
+
+
+@pytest.mark.parametrize(
+    "part", ["x", "<external_dialogue>", "<internal_monologue>", "</internal_monologue ", "&lt;", "<\u200b"]
+)
+def test_s08_a_hundred_megabytes_are_read_to_the_cap(part: str) -> None:
+    """Of 100 MB, 256 Ki characters are read; then the parser says that it is full, and the rest costs nothing."""
+    piece = part * (1_000_000 // len(part))
+    parser = Parser()
+    for _ in range(100):
+        parser.feed(piece)
+        if parser.full:
+            steps = parser.steps
+    parsed = parser.finish()
+
+    assert parsed.truncated
+    assert len(parsed.raw) == REPLY
+    assert parser.steps <= 4 * REPLY
+    assert steps <= parser.steps
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        "<external_dialogue>",
+        "<internal_monologue>",
+        "<think>",
+        "<p>",
+        "</soul_state_check>",
+        "<internal_monologue",
+        "＜mental_query＞",
+    ],
+)
+@pytest.mark.parametrize("inside", ["", "<external_dialogue>", "<user_model_update>"])
+def test_s08_a_million_tags_cost_a_million_tags(tag: str, inside: str) -> None:
+    """A million tags, opened and never closed, cost at most a few operations a character: no tag is looked at twice."""
+    limits = Limits(reply=10**8, dialogue=10**8, section=10**8)
+    parser = Parser(limits=limits)
+    reply = inside + tag * 100_000
+    for _ in range(10):
+        parser.feed(reply)
+    parser.finish()
+
+    assert parser.steps <= 3 * 10 * len(reply)
+
+
+def test_s08_a_dialogue_is_shown_to_its_cap() -> None:
+    """64 Ki characters of a dialogue are shown and kept, whatever else it holds."""
+    parser = Parser()
+    shown = parser.feed("<external_dialogue>" + "x" * 100) + "".join(parser.feed("y" * 1000) for _ in range(100))
+    parsed = parser.finish()
+
+    assert len(shown) <= DIALOGUE
+    assert len(parsed.dialogues[0].text) == DIALOGUE
+    assert parsed.flags == ("cut",)
+    assert not parsed.truncated
