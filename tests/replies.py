@@ -104,28 +104,46 @@ def _secret(lts: tuple[str, ...], inside: st.SearchStrategy[str]) -> st.SearchSt
 
 
 TAGS = ("external_dialogue", "external_dialog", *PRIVATE)
+_OPEN, _CLOSE = "<external_dialogue>", "</external_dialogue>"
 
-hostile = st.lists(
+
+def _turn(inside: st.SearchStrategy[str], around: st.SearchStrategy[str], thought: str) -> st.SearchStrategy[str]:
+    """A reply as it ought to be, with something amiss inside or after its dialogue."""
+    return st.builds(
+        lambda before, words, amiss, close, after: before + _OPEN + "".join([*words, amiss]) + close + after,
+        st.sampled_from(["", thought, f"{thought}\n"]),
+        st.lists(_WORDS, max_size=4),
+        st.one_of(st.just(""), inside),
+        st.sampled_from([_CLOSE, _CLOSE, _CLOSE[:-1], ""]),
+        st.one_of(st.just(""), around),
+    )
+
+
+_soup = st.lists(
     st.one_of(
         _WORDS,
         _heads(TAGS),
         _heads(("external_dialogue",), closing=True),
-        st.sampled_from(["<external_dialogue>", "</external_dialogue>", '<external_dialogue verb="said">', "<think>"]),
+        st.sampled_from([_OPEN, _CLOSE, '<external_dialogue verb="said">']),
         st.sampled_from(["<think>", "</think>", "<tool_call>", '<thinking level="2">']),
     ),
-    max_size=14,
+    max_size=12,
 ).map("".join)
+
+hostile = st.one_of(_soup, _turn(_heads(TAGS), _soup, "<internal_monologue>a</internal_monologue>"))
 """Replies of tags, texts, cases, attributes, entities, comments, nesting and cuts; nothing in them is secret."""
 
-guarded = st.lists(
-    st.one_of(
-        _secret(_STRICT, st.one_of(_WORDS, _heads(("external_dialogue",)), st.just("<external_dialogue>"))),
-        _secret(_LOOSE, _WORDS),
-        _WORDS,
-        st.sampled_from(["<external_dialogue>", "</external_dialogue>", '<external_dialogue verb="said">Hi']),
-    ),
+_secrets = st.one_of(
+    _secret(_STRICT, st.one_of(_WORDS, _heads(("external_dialogue",)), st.just(_OPEN))), _secret(_LOOSE, _WORDS)
+)
+_guarded_soup = st.lists(
+    st.one_of(_secrets, _secrets, _WORDS, st.sampled_from([_OPEN, _CLOSE, '<external_dialogue verb="said">Hi'])),
     max_size=8,
 ).map("".join)
+
+guarded = st.one_of(
+    _guarded_soup, _turn(_secrets, _guarded_soup, f"<internal_monologue verb='mused'>{S1}</internal_monologue>")
+)
 """Replies in which canaries stand inside private elements only."""
 
 sizes = st.lists(st.integers(1, 12), min_size=1, max_size=8)

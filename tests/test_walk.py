@@ -118,6 +118,7 @@ async def test_the_prefix_is_stable_and_the_system_constant(home: Home) -> None:
         await converse(soul, *(f"line {number}" for number in range(10)))
 
     def prefix(request: Request) -> str:
+        """Join what a cache could hold of a request."""
         return request.system + "".join(one.role + one.content for one in request.history)
 
     assert len({request.system for request in voice.requests}) == 1

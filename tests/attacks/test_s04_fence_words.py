@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from replies import read
 
 from claudius.prompt import data_line, fence
+from replies import read
 
 NONCE = "0123456789abcdef0123456789abcdef"
 WORDS = [

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from replies import cut_up, read, sizes
 
 from claudius.cognition.soul_engine.gate import StreamGate, Zones, gate
 from claudius.cognition.soul_engine.ladder import Ground, NeedsRepair, Spoken, climb
+from replies import cut_up, read, sizes
 
 NONCE = "0123456789abcdef0123456789abcdef"
 OLD = "fedcba9876543210fedcba9876543210"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from hypothesis import given
-from replies import S1, S2, cut_up, guarded, hostile, read, sizes
 
 from claudius.cognition.soul_engine.gate import StreamGate, Zones, gate
 from claudius.cognition.soul_engine.ladder import Ground, Spoken, climb
+from claudius.cognition.soul_engine.parser import Parser
+from replies import S1, S2, cut_up, guarded, hostile, read, sizes
 
 GROUND = Ground(fallback="FIXED", repairs=0)
 ZONES = Zones(fallback="FIXED")
@@ -28,19 +29,10 @@ def test_s06_no_canary_is_posted(reply: str, pieces: list[int]) -> None:
 @given(guarded, sizes)
 def test_s06_no_canary_is_streamed(reply: str, pieces: list[int]) -> None:
     """What the parser makes visible and the gate lets through holds no canary; nor does what is said on from it."""
-    stream = StreamGate(ZONES)
-    shown = ""
+    parser, stream, shown = Parser(), StreamGate(ZONES), ""
 
-    def fed() -> object:
-        nonlocal shown
-        from claudius.cognition.soul_engine.parser import Parser
-
-        parser = Parser()
-        for piece in cut_up(reply, pieces):
-            shown += stream.show(parser.feed(piece))
-        return parser.finish()
-
-    fed()
+    for piece in cut_up(reply, pieces):
+        shown += stream.show(parser.feed(piece))
 
     assert S1 not in shown
     assert S2 not in shown

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from hypothesis import given
-from replies import S1, S2, cut_up, guarded, hostile, read, sizes
 
 from claudius.cognition.soul_engine.gate import StreamGate, Zones, gate
 from claudius.cognition.soul_engine.heads import HEAD_CHARS
 from claudius.cognition.soul_engine.ladder import Ground, Spoken, climb
 from claudius.cognition.soul_engine.parser import Parser
 from claudius.prompt import valid
+from replies import S1, S2, cut_up, guarded, hostile, read, sizes
 
 ZONES = Zones(fallback="FIXED")
 

@@ -18,39 +18,34 @@ def test_s08_a_hundred_megabytes_are_read_to_the_cap(part: str) -> None:
     parser = Parser()
     for _ in range(100):
         parser.feed(piece)
-        if parser.full:
-            steps = parser.steps
     parsed = parser.finish()
 
+    assert parser.full
     assert parsed.truncated
     assert len(parsed.raw) == REPLY
-    assert parser.steps <= 4 * REPLY
-    assert steps <= parser.steps
+    assert parser.steps <= 3 * REPLY
 
 
+@pytest.mark.parametrize("count", [100_000, pytest.param(1_000_000, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("inside", ["", "<external_dialogue>", "<user_model_update>"])
 @pytest.mark.parametrize(
     "tag",
     [
-        "<external_dialogue>",
-        "<internal_monologue>",
-        "<think>",
-        "<p>",
-        "</soul_state_check>",
-        "<internal_monologue",
-        "＜mental_query＞",
+        "<external_dialogue>", "<internal_monologue>", "<think>", "<p>", "</soul_state_check>", "<internal_monologue",
+        "＜mental_query＞", "<external_dialogue>a</external_dialogue></think>",
     ],
-)
-@pytest.mark.parametrize("inside", ["", "<external_dialogue>", "<user_model_update>"])
-def test_s08_a_million_tags_cost_a_million_tags(tag: str, inside: str) -> None:
-    """A million tags, opened and never closed, cost at most a few operations a character: no tag is looked at twice."""
-    limits = Limits(reply=10**8, dialogue=10**8, section=10**8)
+)  # fmt: skip
+def test_s08_a_million_tags_cost_a_million_tags(tag: str, inside: str, count: int) -> None:
+    """A million tags, never closed, cost at most three operations a character: none is looked at twice."""
+    limits = Limits(reply=10**9, dialogue=10**9, section=10**9)
     parser = Parser(limits=limits)
-    reply = inside + tag * 100_000
+    piece = tag * (count // 10)
+    parser.feed(inside)
     for _ in range(10):
-        parser.feed(reply)
+        parser.feed(piece)
     parser.finish()
 
-    assert parser.steps <= 3 * 10 * len(reply)
+    assert parser.steps <= 3 * (10 * len(piece) + len(inside))
 
 
 def test_s08_a_dialogue_is_shown_to_its_cap() -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from replies import S1, read
 
 from claudius.cognition.soul_engine.ladder import Ground, NeedsRepair, Spoken, climb
+from replies import S1, read
 
 IM, ED = "internal_monologue", "external_dialogue"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from replies import read
 
 from claudius.cognition.soul_engine.ladder import Ground, Spoken, climb
 from claudius.cognition.soul_engine.readers import read_verb
+from replies import read
 
 VERBS = ("said", "explained", "pointed out", "observed dryly")
 GROUND = Ground(fallback="FIXED", verbs=VERBS, default_verb="said", repairs=0)

@@ -7,11 +7,11 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from replies import hostile, read
 
 from claudius.cognition.soul_engine.heads import find_head
 from claudius.cognition.soul_engine.portrait import merge_update
 from claudius.prompt import data_line
+from replies import hostile, read
 
 TOM = "## Persona\n\nA maker of clocks.\n"
 

@@ -164,9 +164,9 @@ def test_an_apology_s_turn_is_laid_open_and_replayed_too(machine: Machine) -> No
 
 def test_a_home_that_is_a_file_is_one_line(machine: Machine) -> None:
     """A home that cannot be one is said in one line, exit 78."""
-    (machine.user / "afile").write_text("x")
+    (machine.user / "plain").write_text("x")
     for args in (("status", "--json"), ("chat", "--once", "x")):
-        ran = machine.run(*args, env={"CLAUDIUS_HOME": str(machine.user / "afile")})
+        ran = machine.run(*args, env={"CLAUDIUS_HOME": str(machine.user / "plain")})
         assert ran.code == 78, ran.shown
         assert len(ran.stderr.strip().splitlines()) == 1
 

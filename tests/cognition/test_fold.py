@@ -75,6 +75,7 @@ async def test_without_a_model_nothing_expired_is_lost(home: Home) -> None:
     clock = Clock()
 
     def failing(request: Request) -> str | Overloaded:
+        """Fail every summary until some hours later."""
         return (
             Overloaded() if request.purpose == "summary" and clock.now < START + timedelta(hours=80) else voice(request)
         )
@@ -119,6 +120,7 @@ async def test_a_summary_in_tags_is_read_as_words(home: Home) -> None:
     tagged = "<internal_monologue>S1</internal_monologue><external_dialogue>We spoke.</external_dialogue>"
 
     def reply(request: Request) -> str:
+        """Answer in tags, whatever is asked."""
         return tagged if request.purpose == "summary" else GOOD
 
     model = Scripted(default=reply)

@@ -204,6 +204,7 @@ async def test_a_prompt_that_is_too_long_is_built_once_more_with_half_the_histor
     """413: one rebuild; the newest turns stay."""
 
     def reply(request: Request) -> str | TooLong:
+        """Refuse a long history."""
         return TooLong() if len(request.history) > 30 else GOOD
 
     async with alive(home, voice := Scripted(default=reply)) as soul:

@@ -37,6 +37,7 @@ async def test_a_hanging_model_holds_up_no_other_conversation(home: Home) -> Non
     """One conversation's turn is never waited for by another."""
 
     def by_person(request: Request) -> Line | str:
+        """Hang for one of them."""
         return Line(hang=True) if "stuck" in request.tail else echo(request)
 
     async with alive(home, Scripted(default=by_person), clean=False) as soul:
@@ -80,6 +81,7 @@ async def test_a_failure_ends_in_one_typed_apology(home: Home, fault: Exception,
     """What cannot be answered is apologised for once, with the turn's id, and the next message goes on."""
 
     def failing(request: Request) -> str:
+        """Fail on one message."""
         if "broken" in request.tail.rpartition("## Current Message")[2]:
             raise fault
         return echo(request)

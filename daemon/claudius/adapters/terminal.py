@@ -114,6 +114,7 @@ class TerminalAdapter:
                         task.add_done_callback(client.hearing.discard)
                     case "shown":
                         _resolve(client.awaiting, str(frame.get("key")))
+                        await connection.send({"event": "noted", "key": frame.get("key")})
                     case other:
                         await connection.send({"event": "error", "message": f"no such operation: {other}"})
         finally:

@@ -20,6 +20,8 @@ from claudius.errors import EXIT_TRY_AGAIN, ClaudiusError, TryAgain, UsageProble
 from claudius.home import Home
 from claudius.runtime.control import Connection
 
+NOTED_S = 5.0
+
 
 @click.command()
 @click.option("--once", "text", metavar="TEXT", help="Say one line, print the reply, and leave.")
@@ -89,8 +91,7 @@ async def _once(home: Home, hello: Mapping[str, Any], text: str, timeout_s: floa
                         for notice in speech.get("notices", ()):
                             click.echo(f"note: {safe(notice)}", err=True)
                         _print(home, speech, attached, earlier, ms, as_json=as_json)
-                        with contextlib.suppress(ConnectionError):
-                            await connection.send({"op": "shown", "key": speech["key"]})
+                        await _say_shown(connection, str(speech["key"]))
                         break
                 await asyncio.sleep(LOOK_AGAIN_S)
     except TimeoutError:
@@ -122,6 +123,16 @@ async def _answer(
                 case "refused":
                     raise ClaudiusError(f"not accepted: {frame['message']}")
     return None
+
+
+async def _say_shown(connection: Connection, key: str) -> None:
+    """Say that a reply was shown, and stay until that is noted: a line cut too early would be offered again."""
+    with contextlib.suppress(ConnectionError, TimeoutError):
+        async with asyncio.timeout(NOTED_S):
+            await connection.send({"op": "shown", "key": key})
+            while (frame := await connection.receive()) is not None:
+                if frame["event"] == "noted" and frame["key"] == key:
+                    return
 
 
 def _print(

@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 from datetime import datetime
+from typing import Self
 
 import claudius
 from claudius.errors import AlreadyRunning, BadHome
@@ -27,7 +28,7 @@ class HomeLock:
                 raise AlreadyRunning(holder(home), str(home.root)) from None
             raise BadHome(f"{home.lock}: {error.strerror}: move CLAUDIUS_HOME to a disk that can lock files") from error
 
-    def __enter__(self) -> HomeLock:
+    def __enter__(self) -> Self:
         """Hold it for a block."""
         return self
 

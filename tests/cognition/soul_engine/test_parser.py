@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudius.cognition.soul_engine.heads import HEAD_CHARS, NAMES, Names
+from claudius.cognition.soul_engine.heads import NAMES, Names
 from claudius.cognition.soul_engine.ladder import Ground, NeedsRepair, Spoken, climb
 from claudius.cognition.soul_engine.parser import Limits, Parser
 from claudius.cognition.soul_engine.readers import read_bool, read_state, read_verb
-from claudius.prompt import valid
-from replies import S1, S2, cut_up, guarded, hostile, read, sizes, written_out
+from replies import cut_up, hostile, read, sizes, written_out
 
 SAID = [
     "said",
@@ -413,31 +412,6 @@ def test_what_was_streamed_is_how_the_speech_begins(reply: str, pieces: list[int
 
     assert isinstance(said, Spoken)
     assert said.speech.startswith(shown)
-
-
-@given(guarded, sizes)
-def test_a_canary_in_a_private_section_is_never_heard(reply: str, pieces: list[int]) -> None:
-    """No canary of a private element is streamed or spoken, on any rung."""
-    parsed, shown = read(reply, pieces=cut_up(reply, pieces))
-    streamed = climb(parsed, Ground(fallback="FIXED", repairs=0), streamed=shown)
-    posted = climb(parsed, Ground(fallback="FIXED", repairs=0))
-
-    for said in (streamed, posted):
-        assert isinstance(said, Spoken)
-        assert S1 not in shown + said.speech
-        assert S2 not in shown + said.speech
-
-
-@given(hostile.map(valid))
-def test_little_is_held_back(reply: str) -> None:
-    """A stream lags behind its dialogue by at most 80 characters beyond trailing blanks, while no flag is raised."""
-    parser = Parser()
-    shown = ""
-    for at, character in enumerate(reply):
-        shown += parser.feed(character)
-        so_far, _ = read(reply[: at + 1])
-        if so_far.flags in ((), ("cut",)) and so_far.dialogues:
-            assert len(so_far.dialogues[0].text) - len(shown) <= HEAD_CHARS
 
 
 HOSTILE = {

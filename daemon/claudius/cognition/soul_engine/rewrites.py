@@ -37,7 +37,8 @@ _EVERYONE = re.compile(r"@(?=everyone|here|channel)", re.IGNORECASE)
 
 _BEGUN = re.compile(
     rf"""(?x)
-    (?: (?<![A-Za-z0-9+.\-]) (?: (?:javascript|vbscript|data|file): )* (?: j|ja|jav|java|javas|javasc|javascr|javascri|javascrip|javascript:?
+    (?: (?<![A-Za-z0-9+.\-]) (?: (?:javascript|vbscript|data|file): )*
+                               (?: j|ja|jav|java|javas|javasc|javascr|javascri|javascrip|javascript:?
                                | v|vb|vbs|vbsc|vbscr|vbscri|vbscrip|vbscript:?
                                | d|da|dat|data | data:[\w.+\-]* | f|fi|fil|file:? )
       | @[A-Za-z]{{0,8}}
