@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import islice
 
 SPAN = 64
 """So many equal characters in a row are no accident."""
 LEAST_SUSPICION = 16
 """A stream is held back from so many equal characters on."""
+
+MANY = 500
+"""More likely places than this, and looking at each would cost more than looking at everything."""
 
 
 class Echo:
@@ -22,7 +26,7 @@ class Echo:
     @cached_property
     def _blocks(self) -> frozenset[str]:
         half = self.span // 2
-        return frozenset(self.text[at : at + half] for at in range(0, len(self.text) - half + 1, half))
+        return frozenset([self.text[at : at + half] for at in range(0, len(self.text) - half + 1, half)])
 
     @cached_property
     def _windows(self) -> frozenset[str]:
@@ -31,15 +35,36 @@ class Echo:
     def repeated_in(self, spoken: str) -> bool:
         """Tell whether `spoken` holds `span` characters in a row of these texts. Pure.
 
-        Any such stretch covers one of the texts' blocks of half its length; only where one of those stands in
-        `spoken`, which is rare, are whole stretches compared.
+        Any such stretch covers one of the texts' blocks of half its length; around each of those that stands in
+        `spoken` the rest is compared. Texts that repeat themselves a lot are compared stretch by stretch instead.
         """
         if len(spoken) < self.span or len(self.text) < self.span:
             return False
         half = self.span // 2
-        if self._blocks.isdisjoint([spoken[at : at + half] for at in range(len(spoken) - half + 1)]):
+        pieces = [spoken[at : at + half] for at in range(len(spoken) - half + 1)]
+        if self._blocks.isdisjoint(pieces):
             return False
+        likely = list(islice(self._places(pieces), MANY))
+        if len(likely) < MANY:
+            return any(self._reaches(spoken, at, place) for at, place in likely)
         return not self._windows.isdisjoint([spoken[at : at + self.span] for at in range(len(spoken) - self.span + 1)])
+
+    def _places(self, pieces: Sequence[str]) -> Iterator[tuple[int, int]]:
+        """Find where the pieces that are blocks stand: their number, and their place in the texts."""
+        for at, piece in enumerate(pieces):
+            place = self.text.find(piece) if piece in self._blocks else -1
+            while place >= 0:
+                yield at, place
+                place = self.text.find(piece, place + 1)
+
+    def _reaches(self, spoken: str, at: int, place: int) -> bool:
+        """Tell whether the block at `place`, found at `at`, is part of an equal stretch of the whole span."""
+        half, text = self.span // 2, self.text
+        left, most = 0, min(half, at, place)
+        while left < most and spoken[at - left - 1] == text[place - left - 1]:
+            left += 1
+        end = self.span - left
+        return spoken[at + half : at + end] == text[place + half : place + end] and at + end <= len(spoken)
 
     def tail(self, spoken: str) -> int:
         """Return the length of the longest end of `spoken` that stands in these texts; 0 under `LEAST_SUSPICION`. Pure.

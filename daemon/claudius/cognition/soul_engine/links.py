@@ -24,8 +24,10 @@ _REFERENCE = re.compile(
     rf"^( {{0,3}})\[([^\[\]\n]{{1,{LABEL_CHARS}}})\]:(?=[ \t]{{0,8}}<?(?:(?:https?:)?//|www\.))",
     re.MULTILINE | re.IGNORECASE,
 )
+SCHEME_START = r"(?<![A-Za-z0-9+.\-])(?<!data:)(?<!file:)(?<!script:)"
+"""Behind a scheme stands no second one: a run of them is one, found from its beginning."""
 _SCHEME = re.compile(
-    r"(?<![A-Za-z0-9+.\-])(?:(?:javascript|vbscript|data|file):)*"
+    rf"{SCHEME_START}(?:(?:javascript|vbscript|data|file):)*"
     r"(?:(?:javascript|vbscript):(?=\S)|data:(?=[\w.+\-]*[;,/])|file:(?=[/\\]))",
     re.IGNORECASE,
 )
@@ -49,7 +51,7 @@ def unmask(text: str, hidden: str = "") -> str:
     if ":" not in text:
         return text
     text = _SCHEME.sub("", text)
-    if "://" not in text or not hidden:
+    if not hidden or not any(len(_carried(found[0])) >= LEAK_CHARS for found in _BARE.finditer(text)):
         return text
     kept = Echo([_squashed(hidden)], LEAK_CHARS)
     return _BARE.sub(lambda found: _defanged(found[0]) if kept.repeated_in(_carried(found[0])) else found[0], text)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from claudius.cognition.soul_engine.links import LABEL_CHARS, URL_CHARS, unmask
+from claudius.cognition.soul_engine.links import LABEL_CHARS, SCHEME_START, URL_CHARS, unmask
 
 JOINER = "\u2060"
 """Word joiner: after an `@` it keeps the word and takes the ping."""
@@ -30,20 +30,20 @@ _HIDDEN = re.compile(
 )
 _MANY_MARKS = re.compile(rf"([{_MARK}]{{{MARKS}}})[{_MARK}]+")
 _ANGLE = re.compile(
-    rf"<+(!|@[!&]?)([^<>\s|^]{{1,{LABEL_CHARS}}})(?:\^[^<>\s|]{{1,{LABEL_CHARS}}})?(?:\|([^<>\n]{{0,{LABEL_CHARS}}}))?>+"
+    rf"(?<!<)<++(!|@[!&]?)([^<>\s|^]{{1,{LABEL_CHARS}}})(?:\^[^<>\s|]{{1,{LABEL_CHARS}}})?(?:\|([^<>\n]{{0,{LABEL_CHARS}}}))?>+"
 )
 _GROUPS = ("channel", "here", "everyone", "subteam")
 _EVERYONE = re.compile(r"@(?=everyone|here|channel)", re.IGNORECASE)
 
 _BEGUN = re.compile(
     rf"""(?x)
-    (?: (?<![A-Za-z0-9+.\-]) (?: (?:javascript|vbscript|data|file): )*
+    (?: {SCHEME_START} (?: (?:javascript|vbscript|data|file): )*
                                (?: j|ja|jav|java|javas|javasc|javascr|javascri|javascrip|javascript:?
                                | v|vb|vbs|vbsc|vbscr|vbscri|vbscrip|vbscript:?
                                | d|da|dat|data | data:[\w.+\-]* | f|fi|fil|file:? )
       | @[A-Za-z]{{0,8}}
       | h|ht|htt|https? | https?:/? | https?://[^\s<>]{{0,{URL_CHARS}}}
-      | <+ (?: [!@][^<>\n]{{0,{3 * LABEL_CHARS}}} | [hH/][^<>\n]{{0,{URL_CHARS + LABEL_CHARS}}} )?
+      | (?<!<)<++ (?: [!@][^<>\n]{{0,{3 * LABEL_CHARS}}} | [hH/][^<>\n]{{0,{URL_CHARS + LABEL_CHARS}}} )?
       | [{_MARK}]+
       | !+
     )\Z""",
@@ -53,10 +53,10 @@ _LEADS_IN = " \n\t([{*_\"'"
 _LEADS_OUT = " \n\t)]}*_\"'.,;:!?"
 _MARKUP = re.compile(rf"[<>@|\[\](){JOINER}]")
 _WORD_CUT = re.compile(
-    rf"(?:https?://[^\s<>]{{0,{URL_CHARS}}}[^\s<>]|(?<![A-Za-z0-9+.\-])(?:(?:javascript|vbscript|data|file):)+\S)\Z",
+    rf"(?:https?://[^\s<>]{{0,{URL_CHARS}}}[^\s<>]|{SCHEME_START}(?:(?:javascript|vbscript|data|file):)+\S)\Z",
     re.IGNORECASE,
 )
-_ANGLE_END = re.compile(rf"<+[!@hH/][^<>\n]{{0,{URL_CHARS + LABEL_CHARS}}}>+\Z")
+_ANGLE_END = re.compile(rf"(?<!<)<++[!@hH/][^<>\n]{{0,{URL_CHARS + LABEL_CHARS}}}>+\Z")
 _BRACKET = re.compile(r"[\[\]]")
 _LONGEST = URL_CHARS + 2 * LABEL_CHARS
 
