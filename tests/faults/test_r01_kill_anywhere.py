@@ -110,8 +110,9 @@ def test_r01_kill_at_every_write_of_a_turn(tmp_path: Path) -> None:
 def test_r01_a_reply_that_was_thought_is_offered_at_the_next_attach(tmp_path: Path) -> None:
     """What a killed process left unsaid is said, once, to whoever listens next."""
     machine = Machine(tmp_path)
-    machine.scripted(reply("first"), {"deltas": [reply("late")], "delay_s": 60}, reply("late"), reply("now"))
+    machine.scripted(reply("first"))
     machine.ok("chat", "--once", "before")
+    machine.scripted({"deltas": [reply("late")], "delay_s": 60})
     process = subprocess.Popen(
         [str(CLAUDIUS), "chat", "--once", "the line"],
         env=machine.environment(),
