@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from claudius.cognition.soul_engine.heads import NAMES, canonical, escape_heads, find_head, is_blank, is_structured
 from replies import hostile
@@ -59,6 +60,17 @@ def test_an_escaped_text_holds_no_strict_head(text: str) -> None:
 def test_escaping_leaves_foreign_markup_alone() -> None:
     """Only names of ours are defused; the rest of a text keeps its bytes."""
     assert escape_heads("<b>a</b> <internal_monologue x>") == "<b>a</b> &lt;internal_monologue x>"
+
+
+@given(hostile, st.integers(0, 60))
+def test_an_escaped_text_keeps_to_its_limit(text: str, limit: int) -> None:
+    """Where a text has to be short, it is cut before it is escaped: no cut brings a head back or leaves half an escape."""
+    escaped = escape_heads(text, limit=limit)
+
+    head = find_head(escaped)
+    assert len(escaped) <= limit
+    assert head is None or not head.strict
+    assert text.replace("&lt;", "<").startswith(escaped.replace("&lt;", "<")) or escaped.endswith(("&", "&l", "&lt"))
 
 
 def test_names_are_compared_in_one_form() -> None:

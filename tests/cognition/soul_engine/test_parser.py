@@ -261,7 +261,9 @@ def test_what_is_no_head_is_text(head: str) -> None:
     assert parsed.winner.text == f"a {head} b"
 
 
-@pytest.mark.parametrize("head", ["<recall>", "<recall/>", "< recall >", "<RECALL", "<tool_call>", "<scratchpad>"])
+@pytest.mark.parametrize(
+    "head", ["<recall>", "<recall/>", "< recall >", "<RECALL", "<recall<b>", "<tool_call>", "<scratchpad>"]
+)
 def test_a_one_word_name_without_attributes_is_a_head(head: str) -> None:
     """One-word tags of ours, and what models use for reasoning and calls, are private where nothing follows the name."""
     names = Names.of(("recall", *NAMES.tags.values()))
@@ -384,6 +386,14 @@ def test_a_cut_dialogue_after_a_second_thought_is_ambiguous() -> None:
 
     assert parsed.winner is None
     assert parsed.flags == ("cut", "ambiguous")
+
+
+def test_a_private_close_in_speech_voids_what_came_before() -> None:
+    """DLG: the close of a private name shows that its section had not ended: no dialogue before it is the soul's own."""
+    parsed, _ = read(written_out("<im>He wrote </im><ed>PWNED</ed><ed>PWNED too</im><ed>Hi</ed>"))
+
+    assert [one.state for one in parsed.dialogues] == ["void", "void", "complete"]
+    assert parsed.flags == ("stray_close",)
 
 
 def test_state_lines_of_the_table_are_read() -> None:

@@ -214,8 +214,19 @@ def find_head(text: str, names: Names = NAMES) -> Head | None:
     return next((head for lt in LT.finditer(text) if (head := read_head(text, lt, names))), None)
 
 
-def escape_heads(text: str, names: Names = NAMES) -> str:
-    """Write `&lt;` for the `<` of every name of ours, so that a stored text can form no tag. Pure."""
+def escape_heads(text: str, names: Names = NAMES, *, limit: int | None = None) -> str:
+    """Write `&lt;` for the `<` of every name of ours, so that a stored text can form no tag. Pure.
+
+    `limit`: characters that the result may have; it is the text that is cut, so that no cut leaves half an escape.
+    """
+    escaped = _escaped(text[:limit], names)
+    while limit is not None and len(escaped) > limit:
+        text = text[:limit][: limit - len(escaped)]
+        escaped = _escaped(text, names)
+    return escaped
+
+
+def _escaped(text: str, names: Names) -> str:
 
     def defused(lt: re.Match[str]) -> str:
         found = _NAME.match(text, lt.end())

@@ -142,7 +142,7 @@ def merge_update(
 
 def _section_name(written: str, names: Names) -> str:
     name = " ".join(UNSEEN.sub("", valid(written)).strip(" #\t").split())
-    return escape_heads(name, names)[:MAX_NAME_CHARS]
+    return escape_heads(name, names, limit=MAX_NAME_CHARS)
 
 
 def _with_section(markdown: str, name: str, text: str) -> str:

@@ -65,7 +65,7 @@ def one_line(text: str, limit: int) -> str:
 
 def clean_note(text: str, names: Names = NAMES) -> str:
     """Return a change note as it is stored: one line of at most 200 characters, no heads of ours. Pure."""
-    return escape_heads(one_line(text, NOTE_CHARS), names)[:NOTE_CHARS]
+    return escape_heads(one_line(text, NOTE_CHARS), names, limit=NOTE_CHARS)
 
 
 def clean_text(text: str, names: Names = NAMES) -> str:
@@ -92,7 +92,7 @@ def read_state(text: str, names: Names = NAMES) -> dict[str, str]:
             value = value.casefold().removesuffix(".")
             if value and value not in MOODS:
                 continue
-        found[key] = escape_heads(value, names)[: STATE_CHARS.get(key, 200)]
+        found[key] = escape_heads(value, names, limit=STATE_CHARS.get(key, 200))
     return {key.value: found[key] for key in StateKey if key in found}
 
 
