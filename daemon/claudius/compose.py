@@ -32,6 +32,12 @@ ADAPTERS: dict[str, str] = {
 }
 """Networks by name; a stranger's module is named by its import string."""
 
+TOKENS: dict[str, tuple[str, ...]] = {
+    "slack": ("SLACK_BOT_TOKEN", "SLACK_APP_TOKEN"),
+    "discord": ("DISCORD_TOKEN",),
+}
+"""The secrets without which a network cannot be heard; with all of them, `adapters = ["auto"]` hears it."""
+
 PROVIDERS: dict[str, str] = {
     "anthropic_api": "claudius.providers.anthropic_api",
     "agent_sdk": "claudius.providers.agent_sdk",
@@ -116,10 +122,11 @@ def provider(loaded: Loaded, home: Home) -> Chain:
     return Chain(built, loaded.config.model)
 
 
-async def compose(home: Home, env: Mapping[str, str] | None = None) -> Composed:
+async def compose(home: Home, env: Mapping[str, str] | None = None, *, networks: bool = False) -> Composed:
     """Put a soul together for a home, whose lock it then holds. Raises: ClaudiusError; then nothing is left open.
 
-    Without `env` it is this process's own environment, which loses its secrets, so that no child inherits them.
+    It hears the terminal alone, and with `networks` all that the settings name: that is the daemon's way. Without
+    `env` it is this process's own environment, which loses its secrets, so that no child inherits them.
     """
     home.create()
     with ExitStack() as undo:
@@ -133,7 +140,8 @@ async def compose(home: Home, env: Mapping[str, str] | None = None) -> Composed:
         clock = wall_clock(whole)
         soul = SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS), kept=home.state / "soul")
         adapters = {
-            name: _load(name, ADAPTERS, "adapters").build(settings.loaded, clock) for name in _networks(settings)
+            name: _load(name, ADAPTERS, "adapters").build(settings.loaded, clock)
+            for name in (_networks(settings.loaded) if networks else ("terminal",))
         }
         voice = provider(settings.loaded, home)
         store = SqliteStore(home.database)
@@ -186,10 +194,16 @@ def _notices(settings: Settings, soul: SoulSource, voice: Chain, home: Home) -> 
     return [*lines, *([f"{settings.problem.message} (the last good one is in force)"] if settings.problem else [])]
 
 
-def _networks(settings: Settings) -> list[str]:
-    asked = settings.current().adapters
-    names = [name for name in asked if name != "auto"]
-    return names if "terminal" in names else ["terminal", *names]
+def _networks(loaded: Loaded) -> list[str]:
+    """Name the networks to be heard: the terminal always, `auto` resolved to those whose tokens are there."""
+    names = ["terminal"]
+    for asked in loaded.config.adapters:
+        names += (
+            [network for network, tokens in TOKENS.items() if set(tokens) <= set(loaded.secrets)]
+            if asked == "auto"
+            else [asked]
+        )
+    return list(dict.fromkeys(names))
 
 
 def _load(name: str, registry: Mapping[str, str], key: str) -> Any:

@@ -27,6 +27,7 @@ ClaudiusError                      one line for a person: what is wrong, where, 
 │   ├── RefusedReply               the provider refused to answer             ladder: fixed line
 │   └── Unavailable                exit 78: not installed, no key, too old    never
 ├── OverBudget                     a cap was reached before the call
+├── AdapterRefused                 exit 78: a network will not let us in: a bad token, a missing intent
 └── DeliveryError                  an utterance that was not (provably) delivered
     ├── DeliveryRefused            definite and permanent, with the network's code
     ├── DeliveryLater              definite, try again after some seconds
@@ -213,6 +214,17 @@ class Unavailable(ProviderError):
 
 class OverBudget(ClaudiusError):
     """The spending cap is reached."""
+
+
+class AdapterRefused(ClaudiusError):
+    """A network will not let us in."""
+
+    exit_code = EXIT_CONFIG
+
+    def __init__(self, network: str, setting: str, detail: str, fix: str) -> None:
+        """Name the network, the setting that is wrong, what the network said, and what to do."""
+        super().__init__(f"{network}: {setting}: {detail}: {fix}")
+        self.network, self.setting, self.detail, self.fix = network, setting, detail, fix
 
 
 class DeliveryError(ClaudiusError):

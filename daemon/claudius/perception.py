@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -36,6 +36,27 @@ class Origin(StrEnum):
     INTERNAL = "internal"
 
 
+class Standing(StrEnum):
+    """What a network says of a speaker: who may talk is decided from it (`runtime/access.py`)."""
+
+    MEMBER = "member"
+    """One of the place: a full member of the workspace, of the guild; whoever sits at this machine."""
+    GUEST = "guest"
+    OUTSIDER = "outsider"
+    """From another organisation, or a stranger."""
+    GONE = "gone"
+    """Deactivated."""
+
+
+class Following(StrEnum):
+    """What becomes of a message that is owed a reply only where the soul follows its thread."""
+
+    KEPT = "kept"
+    """Where it does not follow, the message is kept and owed nothing."""
+    DROPPED = "dropped"
+    """Where it does not follow, the message is not kept."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Perception:
     """One thing heard, whole and immutable. `key` is its dedupe key (design: reliability, tables and states)."""
@@ -52,6 +73,12 @@ class Perception:
     kind: Kind = Kind.MESSAGE
     origin: Origin = Origin.EXTERNAL
     owes: bool = True
+    """A reply is owed; decided from structure alone, for good, when it is accepted."""
+    following: Following | None = None
+    """Where set, `owes` holds only in a thread that the soul follows; the store looks when it accepts."""
+    to_other: bool = False
+    """It begins by addressing someone else."""
+    standing: Standing = Standing.MEMBER
     is_bot: bool = False
     is_owner: bool = False
     """The home's owner at his own terminal: sees everything, is not rate-limited."""
@@ -74,6 +101,44 @@ class Place:
         if len(parts) != 4:
             raise ValueError(f"not a conversation key: {conversation!r}")
         return cls(*parts)
+
+
+FOLLOWED_FOR = timedelta(hours=72)
+"""After so much silence the soul no longer follows a thread."""
+FOLLOWED_PEOPLE = 2
+"""With more humans than these in a thread, each message needs a mention again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thread:
+    """A thread that the soul was called into."""
+
+    since: str
+    """Position of the message that called it."""
+    last_at: datetime
+    """When it was last spoken in."""
+    people: int
+    """Distinct humans who have spoken in it since, the one at hand included."""
+    is_quiet: bool = False
+    """Someone asked the soul to be quiet there."""
+
+
+def settled_in(perception: Perception, thread: Thread | None) -> Perception | None:
+    """Decide what a message in a thread is owed, and return it so; None where it is not kept. Pure.
+
+    Source: the chat design, section 4, "follow without mention".
+    """
+    if perception.following is None:
+        return perception
+    follows = (
+        thread is not None
+        and not thread.is_quiet
+        and perception.position > thread.since
+        and perception.at - thread.last_at <= FOLLOWED_FOR
+    )
+    if follows and thread is not None:
+        return replace(perception, following=None, owes=perception.owes and thread.people <= FOLLOWED_PEOPLE)
+    return replace(perception, following=None, owes=False) if perception.following is Following.KEPT else None
 
 
 def private(person: str) -> str:

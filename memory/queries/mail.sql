@@ -37,6 +37,36 @@ INSERT INTO inbox (key, conversation, position, kind, owes, person, payload, hea
 VALUES (:key, :conversation, :position, :kind, :owes, :person, :payload, :now, :turn)
 ON CONFLICT (key) DO NOTHING;
 
+-- name: thread_called
+INSERT INTO thread (conversation, since, last_at) VALUES (:conversation, :position, :at)
+ON CONFLICT (conversation) DO UPDATE SET since = min(since, excluded.since), last_at = max(last_at, excluded.last_at),
+    is_quiet = 0;
+
+-- name: thread_spoken
+UPDATE thread SET last_at = max(last_at, :at) WHERE conversation = :conversation;
+
+-- name: thread_speaks
+INSERT INTO thread_speaker (conversation, person) VALUES (:conversation, :person) ON CONFLICT DO NOTHING;
+
+-- name: thread
+SELECT since, last_at, is_quiet, (SELECT count(*) FROM thread_speaker WHERE thread_speaker.conversation = :conversation)
+FROM thread WHERE conversation = :conversation;
+
+-- name: mark_heard
+INSERT INTO heard (adapter, channel, position) VALUES (:adapter, :channel, :position)
+ON CONFLICT (adapter, channel) DO UPDATE SET position = excluded.position WHERE excluded.position > position;
+
+-- name: mark_swept
+INSERT INTO heard (adapter, channel, position, swept_at) VALUES (:adapter, :channel, :position, :now)
+ON CONFLICT (adapter, channel) DO UPDATE SET position = max(position, excluded.position), swept_at = excluded.swept_at;
+
+-- name: marks
+SELECT channel, position FROM heard WHERE adapter = :adapter;
+
+-- name: recent_conversations
+SELECT conversation FROM conversation INDEXED BY conversation_last_at WHERE last_at >= :since
+  AND conversation >= :network || ':' AND conversation < :network || ';' ORDER BY last_at DESC;
+
 -- name: person_heard
 INSERT INTO person (person, name, is_bot, first_at, last_at) VALUES (:person, :name, :is_bot, :now, :now)
 ON CONFLICT (person) DO UPDATE SET name = excluded.name, is_bot = excluded.is_bot, last_at = excluded.last_at
@@ -93,13 +123,13 @@ ON CONFLICT (key) DO NOTHING;
 
 -- name: deliveries
 -- a row without words is a stream that was opened for a turn that is not committed yet
-SELECT key, turn, part, parts, conversation, kind, body, verb, apology, answers, state, attempts, not_before, stream_ref,
+SELECT key, turn, part, parts, conversation, kind, body, verb, apology, answers, state, attempts, not_before, stream_ref, at, reason,
   (SELECT person FROM inbox WHERE inbox.turn = outbox.turn ORDER BY seq DESC LIMIT 1)
 FROM outbox WHERE conversation = :conversation AND state IN ('pending', 'taken', 'unknown_after_send') AND body <> ''
 ORDER BY seq;
 
 -- name: answered
-SELECT key, turn, part, parts, conversation, kind, body, verb, apology, answers, state, attempts, not_before, stream_ref,
+SELECT key, turn, part, parts, conversation, kind, body, verb, apology, answers, state, attempts, not_before, stream_ref, at, reason,
   (SELECT person FROM inbox WHERE inbox.turn = outbox.turn ORDER BY seq DESC LIMIT 1)
 FROM outbox WHERE turn = (SELECT turn FROM inbox WHERE key = :key) AND state = 'sent' ORDER BY part;
 
@@ -128,6 +158,10 @@ WHERE turn = :turn AND state = 'committed';
 -- name: delay
 UPDATE outbox SET state = :state, not_before = :not_before, reason = :reason
 WHERE key = :key AND state IN ('pending', 'taken', 'unknown_after_send');
+
+-- name: doubt
+UPDATE outbox SET state = 'unknown_after_send' WHERE seq IN (SELECT seq FROM outbox WHERE conversation = :conversation
+    AND state IN ('pending', 'taken', 'unknown_after_send')) AND state = 'taken' AND body <> '';
 
 -- name: dead_parts
 UPDATE outbox SET state = 'dead', reason = :reason, not_before = NULL

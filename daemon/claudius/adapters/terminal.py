@@ -11,7 +11,7 @@ import getpass
 import logging
 import re
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -21,7 +21,7 @@ from claudius.errors import ClaudiusError, DeliveryLater
 from claudius.intent import Utterance
 from claudius.perception import Perception, private
 from claudius.prompt import valid
-from claudius.runtime.adapter import Accept
+from claudius.runtime.adapter import Accept, Gap, Link, Swept, nothing_missed
 from claudius.runtime.control import Connection
 
 log = logging.getLogger("claudius.terminal")
@@ -63,9 +63,12 @@ class TerminalAdapter:
 
     name = NETWORK
     post_chars: int | None = None
+    appears_s = 0.0
+    """A client shows a key once, so it may be offered again at once."""
 
     def __init__(self, clock: Callable[[], datetime]) -> None:
         """Stamp what is heard with `clock`."""
+        self.link = Link(connected=True)
         self._clock = clock
         self._accept: Accept | None = None
         self._attached: dict[str, list[_Client]] = defaultdict(list)
@@ -199,7 +202,7 @@ class TerminalAdapter:
             "notices": list(self._notices()),
         }
 
-    async def find(self, utterance: Utterance) -> str | None:  # noqa: ARG002 - the door's signature
+    async def find(self, utterance: Utterance, *, decided_at: datetime) -> str | None:  # noqa: ARG002 - the door's signature
         """Nothing is known of an earlier showing; a client shows a key once, so it is offered again."""
         return None
 
@@ -208,9 +211,9 @@ class TerminalAdapter:
         clients = self._attached.get(utterance.conversation, ())
         return tuple(client for client in clients if client.person == utterance.person)
 
-    async def working(self, conversation: str, *, on: bool) -> None:
+    async def working(self, perception: Perception, *, on: bool) -> None:
         """Tell everyone attached that the soul thinks, or has stopped."""
-        await self._tell(self._attached.get(conversation, ()), {"event": "working", "on": on})
+        await self._tell(self._attached.get(perception.conversation, ()), {"event": "working", "on": on})
 
     def streams(self, perception: Perception) -> bool:
         """Tell whether someone who would hear the answer shows words as they come."""
@@ -223,6 +226,14 @@ class TerminalAdapter:
             [client for client in self._hearers(utterance) if client.streams],
             {"event": "delta", "key": utterance.key, "turn": utterance.turn, "text": text},
         )
+
+    def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:  # noqa: ARG002 - the door's signature
+        """A line that was not heard is sent again by the client that holds it."""
+        return nothing_missed()
+
+    async def members(self, audience: str) -> Sequence[str] | None:  # noqa: ARG002 - the door's signature
+        """Who sits at this terminal is learned from who speaks."""
+        return None
 
     async def close(self) -> None:
         """Stop hearing."""

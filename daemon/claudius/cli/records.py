@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from claudius.home import Home
-from claudius.memory.store import Records
+from claudius.memory.records import Records
 
 
 @contextmanager

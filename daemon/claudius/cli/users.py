@@ -15,7 +15,8 @@ from claudius.cli.output import json_option, print_json, safe
 from claudius.cli.records import records
 from claudius.errors import ClaudiusError, UsageProblem
 from claudius.home import Home
-from claudius.memory.store import Records, Store
+from claudius.memory.records import Records
+from claudius.memory.store import Store
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from claudius.cli.output import json_option, print_json, safe
 from claudius.cli.records import records
 from claudius.errors import EXIT_FAILED, ClaudiusError
 from claudius.home import Home
-from claudius.memory.store import Records
+from claudius.memory.records import Records
 from claudius.prompt import Prompt
 
 

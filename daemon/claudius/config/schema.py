@@ -112,6 +112,35 @@ class Runtime(Section, frozen=True):
 
     patience_s: Annotated[Seconds, Meta(description="seconds a message waits for a model before the apology")] = 600.0
     attempts: Annotated[Positive, Meta(description="tries of a turn that raises before the apology")] = 3
+    follow: Annotated[
+        Literal["thread", "mention", "listen"],
+        Meta(
+            description="thread = answer in a thread once called into it; mention = only when named; listen = keep, too"
+        ),
+    ] = "thread"
+    catch_up_hours: Annotated[Positive, Meta(description="hours of history that are read after a gap")] = 24
+    reconcile_hours: Annotated[Positive, Meta(description="hours until an unproven or refused post is given up")] = 24
+
+
+class Slack(Section, frozen=True):
+    """Slack, over Socket Mode; its tokens stand in .env."""
+
+    api_url: Annotated[str, Meta(description="another Web API than Slack's, ending in /api/")] = (
+        "https://slack.com/api/"
+    )
+    channels: Annotated[
+        tuple[str, ...],
+        Meta(description="channel ids where all talk is heard and kept; * = every one; mentions always are"),
+    ] = ()
+
+
+class Bots(Section, frozen=True):
+    """Other bots."""
+
+    allow: Annotated[tuple[str, ...], Meta(description="person ids of bots that are heard; * = every one")] = ()
+    turns: Annotated[
+        Positive, Meta(description="messages of one bot in one conversation that are heard in ten minutes")
+    ] = 6
 
 
 class Storage(Section, frozen=True):
@@ -161,6 +190,8 @@ class Config(Section, frozen=True):
     pipeline: Pipeline = Pipeline()
     reply: Reply = Reply()
     runtime: Runtime = Runtime()
+    slack: Slack = Slack()
+    bots: Bots = Bots()
     storage: Storage = Storage()
     budget: Budget = Budget()
     clock: Clock = Clock()

@@ -1,7 +1,7 @@
 """The door to everything that is kept. `SqliteStore` stands behind it; `claudius.testing.check_store` is its contract.
 
-Two doors: `Store` is held by the one process that takes turns (async, one writer); `Records` reads beside it
-(sync, read-only) for commands. Every time is an aware UTC datetime. Every write is one transaction.
+`Store` is held by the one process that takes turns (async, one writer); `Records` (`records.py`) reads beside it for
+commands. Every time is an aware UTC datetime. Every write is one transaction.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from claudius.intent import Call, Intent, Utterance
 from claudius.memory.documents import Document, KeptFile, Unarchived
@@ -55,7 +55,11 @@ class Delivery:
     state: OutboxState
     attempts: int
     not_before: datetime | None
+    decided_at: datetime
+    """When it was committed."""
     stream_ref: str | None = None
+    reason: str = ""
+    """Why it waits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,8 +101,23 @@ class Store(Protocol):
     async def accept(self, perceptions: Sequence[Perception], now: datetime) -> tuple[bool, ...]:
         """Make perceptions durable, in one transaction; True where new, False where the key is known.
 
+        What a message in a thread is owed is decided here, for good (`settled_in`); one that is not to be kept is
+        False. The mark of each channel rises with what is kept.
+
         Raises: StoreFull, StoreError. Nothing is acknowledged before this returns.
         """
+        ...
+
+    async def marks(self, network: str) -> Mapping[str, str]:
+        """Return how far each channel (`workspace:channel`) of a network was heard, latest first."""
+        ...
+
+    async def swept(self, network: str, channel: str, position: str, now: datetime) -> None:
+        """Record that a channel's history was read up to `position`."""
+        ...
+
+    async def recent(self, network: str, since: datetime) -> Sequence[str]:
+        """Return a network's conversations with a turn since then, latest first."""
         ...
 
     async def oldest(self, conversation: str) -> Pending | None:
@@ -167,6 +186,10 @@ class Store(Protocol):
         """Put a part back to pending (definitely not delivered) or, where `unknown`, to unknown_after_send."""
         ...
 
+    async def doubt(self, conversation: str) -> None:
+        """Mark every `taken` part of a conversation as one that may be visible: sending it ended unforeseen."""
+        ...
+
     async def undeliverable(self, key: str, reason: str) -> None:
         """Give a part up: it, the turn's later parts and its inbox rows become dead, with the reason."""
         ...
@@ -217,64 +240,4 @@ class Store(Protocol):
 
     async def document(self, document: Document) -> str | None:
         """Return a document's newest text; None where there is none."""
-        ...
-
-
-class Records(Protocol):
-    """What a command reads beside a running daemon. Rows are plain dicts with the keys of the interfaces."""
-
-    def counts(self, now: datetime) -> Mapping[str, Any]:
-        """Return `{"inbox": {"pending", "dead"}, "outbox": {"pending", "failed"}, "turns": {"total", "today"}}`."""
-        ...
-
-    def conversations(self) -> Sequence[Mapping[str, Any]]:
-        """Return all conversations, latest first."""
-        ...
-
-    def conversation(self, conversation: str) -> Mapping[str, Any] | None:
-        """Return one conversation with its entries, oldest first."""
-        ...
-
-    def turn(self, turn: str) -> Mapping[str, Any] | None:
-        """Return one turn's record: the row, its perceptions, entries, calls, thoughts, deliveries."""
-        ...
-
-    def blob(self, sha256: str) -> bytes | None:
-        """Return stored content by its hash."""
-        ...
-
-    def state(self, *, every_audience: bool = False) -> Mapping[str, Any]:
-        """Return the soul state; one newest value per key, or every audience's."""
-        ...
-
-    def people(self) -> Sequence[Mapping[str, Any]]:
-        """Return every person with a model or a message."""
-        ...
-
-    def person(self, person: str) -> Mapping[str, Any] | None:
-        """Return one person (by id, linked id, or unambiguous display name) with the newest model per audience."""
-        ...
-
-    def versions(self, person: str) -> Sequence[Mapping[str, Any]]:
-        """Return every version of a person's models, oldest first, markdown included."""
-        ...
-
-    def usage(self, by: Literal["day", "model", "person", "conversation", "job"]) -> Mapping[str, Any]:
-        """Return `{"rows": [...], "total": {...}}`."""
-        ...
-
-    def integrity(self) -> Sequence[str]:
-        """Return what `integrity_check` and `foreign_key_check` find wrong; empty where the file is sound."""
-        ...
-
-    def dead(self) -> Sequence[Mapping[str, Any]]:
-        """Return what was given up: `{"what": "heard" or "said", "key", "turn", "reason", "at"}`, latest first."""
-        ...
-
-    def archive_lag(self) -> int:
-        """Return how many versions git does not hold yet."""
-        ...
-
-    def close(self) -> None:
-        """Let the file go."""
         ...

@@ -2,14 +2,95 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from time import monotonic
 from typing import Protocol
 
 from claudius.intent import Utterance
 from claudius.perception import Perception
 
 Accept = Callable[[Perception], Awaitable[bool]]
-"""Makes a perception durable; True where it is new. It raises where nothing was kept: then nothing is acknowledged."""
+"""Makes a perception durable; True where it is new, False where it is known or not to be heard.
+
+It raises where nothing was kept: then nothing is acknowledged, but for OverBudget, which is meant so.
+"""
+
+
+class Link:
+    """How an adapter stands with its network: the adapter tells, the server listens."""
+
+    def __init__(self, *, connected: bool = False) -> None:
+        """Begin without a connection; `connected` for a network that is always there."""
+        self.connected = connected
+        self.reconnects = 0
+        self.detail = ""
+        """What is wrong, in words for `claudius status`; empty = nothing."""
+        self._was_up = connected
+        self._down_at = monotonic()
+        self._tried = asyncio.Event()
+        self._missed: Callable[[float | None], None] = lambda _: None
+        if connected:
+            self._tried.set()
+
+    def up(self) -> None:
+        """Tell that the network is heard, for the first time or again."""
+        if self.connected:
+            return
+        gap_s = monotonic() - self._down_at if self._was_up else None
+        self.reconnects += self._was_up
+        self.connected, self._was_up, self.detail = True, True, ""
+        self._tried.set()
+        self._missed(gap_s)
+
+    def down(self, detail: str) -> None:
+        """Tell that the network is not heard now, and why; the adapter tries again by itself."""
+        if self.connected:
+            self._down_at = monotonic()
+        self.connected, self.detail = False, detail
+        self._tried.set()
+
+    def deaf(self) -> None:
+        """Tell that the network holds more than was heard, although it seemed connected."""
+        self._missed(None)
+
+    async def tried(self) -> None:
+        """Return once the first try to connect has ended, however it did."""
+        await self._tried.wait()
+
+    def on_missed(self, missed: Callable[[float | None], None]) -> None:
+        """Tell `missed` of each gap that ended, with its length in seconds; None = not known."""
+        self._missed = missed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """What may have been missed."""
+
+    since: datetime
+    """Nothing older is looked at."""
+    marks: Mapping[str, str] = field(default_factory=dict)
+    """How far each channel (`workspace:channel`) was heard, in the network's own order, latest first."""
+    conversations: Sequence[str] = ()
+    """Conversations of late, latest first: threads that a channel's history does not show."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swept:
+    """One channel's or thread's history, read from its mark to its end."""
+
+    channel: str
+    """`workspace:channel`"""
+    perceptions: tuple[Perception, ...]
+    """In the network's own order."""
+    position: str = ""
+    """How far it was read; empty = the mark stays."""
+    conversation: str = ""
+    """The one conversation that is complete now; empty = all of the channel."""
+    left_out: int = 0
+    """Messages past the bounds of a sweep."""
 
 
 class Adapter(Protocol):
@@ -18,22 +99,31 @@ class Adapter(Protocol):
     name: str
     """The network's word in conversation keys."""
     post_chars: int | None
-    """Longest single post; None = any."""
+    """Longest single post in UTF-16 units; None = any."""
+    appears_s: float
+    """How long after a send, whose answer was lost, it may still become visible."""
+    link: Link
 
     async def listen(self, accept: Accept) -> None:
-        """Hear until closed."""
+        """Hear until closed. Raises: AdapterRefused where the network will not let us in for good."""
         ...
 
     async def speak(self, utterance: Utterance) -> str:
         """Say one part; return the network's receipt. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
         ...
 
-    async def find(self, utterance: Utterance) -> str | None:
-        """Look whether a part is visible already; return its receipt, None where it provably is not."""
+    async def find(self, utterance: Utterance, *, decided_at: datetime) -> str | None:
+        """Look whether a part is visible already; return its receipt, None where it is not.
+
+        Raises: DeliveryRefused where it can never be known, DeliveryLater and DeliveryUnknown where not now.
+        """
         ...
 
-    async def working(self, conversation: str, *, on: bool) -> None:
-        """Show or clear the sign that the soul is thinking. It carries no words of the reply and never raises."""
+    async def working(self, perception: Perception, *, on: bool) -> None:
+        """Show or clear the sign that the soul thinks about a perception.
+
+        It carries no words of the reply, never raises and waits for no network.
+        """
         ...
 
     def streams(self, perception: Perception) -> bool:
@@ -44,6 +134,24 @@ class Adapter(Protocol):
         """Show one more piece of an utterance that `speak` will complete in the same message. Never raises."""
         ...
 
+    def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:
+        """Read what may have been missed, latest activity first, paced under the network's limits.
+
+        Raises: DeliveryError, OSError, TimeoutError where the network does not let us read now.
+        """
+        ...
+
+    async def members(self, audience: str) -> Sequence[str] | None:
+        """Return who can see a shared audience now, by person id; None where the network cannot tell."""
+        ...
+
     async def close(self) -> None:
         """Stop hearing; leave no task, socket or session."""
         ...
+
+
+async def nothing_missed() -> AsyncIterator[Swept]:
+    """Be the `catch_up` of a network that has no history."""
+    nothing: tuple[Swept, ...] = ()
+    for swept in nothing:
+        yield swept

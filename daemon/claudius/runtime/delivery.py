@@ -18,6 +18,8 @@ from claudius.runtime.failures import backoff_s
 log = logging.getLogger("claudius.delivery")
 
 CAP_S = 300.0
+ABSENT_ONCE = "absent once"
+"""Why a part waits that was looked for and not seen: one more look proves it absent."""
 
 
 class Delivered:
@@ -34,46 +36,86 @@ class Delivered:
         seconds: float
 
 
-async def deliver(
-    conversation: str, store: Store, adapter: Adapter | None, clock: Callable[[], datetime]
-) -> Delivered.All | Delivered.Wait:
+@dataclass(frozen=True, slots=True)
+class Post:
+    """What delivery works with: the store, one network, the wall clock, and how long it tries to prove or to send."""
+
+    store: Store
+    adapter: Adapter
+    clock: Callable[[], datetime]
+    give_up_hours: float
+
+
+async def deliver(conversation: str, post: Post) -> Delivered.All | Delivered.Wait:
     """Speak every committed part of a conversation, oldest first."""
-    if adapter is None:
-        return Delivered.All()
-    for part in await store.deliveries(conversation):
-        now = clock()
+    for part in await post.store.deliveries(conversation):
+        now = post.clock()
         if part.not_before and part.not_before > now:
             return Delivered.Wait((part.not_before - now).total_seconds())
-        ended = await _part(part, store, adapter, clock)
+        ended = await (_look if part.state == "unknown_after_send" else _say)(part, post)
         if ended is not None:
             return ended
     return Delivered.All()
 
 
-async def _part(
-    part: Delivery, store: Store, adapter: Adapter, clock: Callable[[], datetime]
-) -> Delivered.All | Delivered.Wait | None:
+async def _look(part: Delivery, post: Post) -> Delivered.Wait | None:
+    """Settle a part that may be visible already; say it again only where it is proved absent: seen missing twice."""
     utterance = part.utterance
     try:
-        receipt = await adapter.find(utterance) if part.state == "unknown_after_send" else None
-        if receipt is None:
-            if part.state != "taken":
-                await store.attempt(utterance.key)
-            receipt = await adapter.speak(utterance)
+        receipt = await post.adapter.find(utterance, decided_at=part.decided_at)
+    except DeliveryRefused as error:
+        return await _unproven(part, post, f"unproven: {error.code}", CAP_S)
+    except DeliveryLater as error:
+        return await _unproven(part, post, "not looked yet", error.after_s or CAP_S)
+    except DeliveryUnknown as error:
+        log.info("history not readable", extra={"turn": utterance.turn, "error": str(error)})
+        return await _unproven(part, post, "not looked yet", backoff_s(part.attempts + 1, 1.0, cap_s=CAP_S))
+    if receipt is not None:
+        await post.store.settle(utterance.key, receipt, post.clock())
+        return None
+    if post.adapter.appears_s and part.reason != ABSENT_ONCE:
+        return await _wait(part, post, ABSENT_ONCE, post.adapter.appears_s, unknown=True)
+    return await _say(part, post)
+
+
+async def _unproven(part: Delivery, post: Post, reason: str, wait_s: float) -> Delivered.Wait | None:
+    if _is_late(part, post):
+        await post.store.undeliverable(part.utterance.key, "unproven")
+        return None
+    return await _wait(part, post, reason, wait_s, unknown=True)
+
+
+async def _say(part: Delivery, post: Post) -> Delivered.Wait | None:
+    utterance = part.utterance
+    if part.state != "taken":
+        await post.store.attempt(utterance.key)
+    try:
+        receipt = await post.adapter.speak(utterance)
     except DeliveryRefused as error:
         log.warning("utterance refused", extra={"turn": utterance.turn, "code": error.code})
-        await store.undeliverable(utterance.key, error.code)
+        await post.store.undeliverable(utterance.key, error.code)
         return None
     except DeliveryLater as error:
         if error.after_s is None:
-            await store.delay(utterance.key, None, "nobody is there")
+            await post.store.delay(utterance.key, None, "nobody is there")
             return None
-        await store.delay(utterance.key, clock() + timedelta(seconds=error.after_s), "later")
-        return Delivered.Wait(error.after_s)
+        if post.adapter.link.connected and _is_late(part, post):
+            await post.store.undeliverable(utterance.key, "refused for too long")
+            return None
+        return await _wait(part, post, "later", error.after_s)
     except DeliveryUnknown as error:
-        wait_s = backoff_s(part.attempts + 1, 1.0, cap_s=CAP_S)
         log.warning("utterance may be visible", extra={"turn": utterance.turn, "error": str(error)})
-        await store.delay(utterance.key, clock() + timedelta(seconds=wait_s), "unknown", unknown=True)
-        return Delivered.Wait(wait_s)
-    await store.settle(utterance.key, receipt, clock())
+        wait_s = max(post.adapter.appears_s, backoff_s(part.attempts, 1.0, cap_s=CAP_S))
+        return await _wait(part, post, "unknown", wait_s, unknown=True)
+    await post.store.settle(utterance.key, receipt, post.clock())
     return None
+
+
+async def _wait(part: Delivery, post: Post, reason: str, wait_s: float, *, unknown: bool = False) -> Delivered.Wait:
+    until = post.clock() + timedelta(seconds=wait_s)
+    await post.store.delay(part.utterance.key, until, reason, unknown=unknown)
+    return Delivered.Wait(wait_s)
+
+
+def _is_late(part: Delivery, post: Post) -> bool:
+    return post.clock() - part.decided_at > timedelta(hours=post.give_up_hours)

@@ -12,14 +12,16 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from claudius.cognition.mind import Mind
+from claudius.cognition.overhear import overhear
 from claudius.cognition.turn import Turned, afterthought, apologise, take_turn
 from claudius.errors import ClaudiusError, StaleTurn, StoreError, StoreFull
 from claudius.intent import ApologyKind
 from claudius.memory.store import Pending
-from claudius.perception import Place
+from claudius.perception import Origin, Perception, Place
 from claudius.runtime.adapter import Adapter
-from claudius.runtime.delivery import Delivered, deliver
+from claudius.runtime.delivery import Delivered, Post, deliver
 from claudius.runtime.failures import Apologise, decide
+from claudius.runtime.membership import Membership
 from claudius.runtime.streaming import Stream
 
 log = logging.getLogger("claudius.lanes")
@@ -36,7 +38,18 @@ class _Lane:
     task: asyncio.Task[None]
     last: Turned | None = None
     """The last turn since the lane was last idle."""
+    signed: Perception | None = None
+    """What the soul is seen to think about."""
     bell: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+@dataclass(slots=True)
+class _Held:
+    """A network whose lanes wait for its history."""
+
+    waiting: set[str] = field(default_factory=set)
+    complete: set[str] = field(default_factory=set)
+    """Conversations whose history is read."""
 
 
 class Lanes:
@@ -58,21 +71,49 @@ class Lanes:
         self._mind, self._adapters, self._chance = mind, adapters, chance
         self._fatal, self._committed = fatal, committed
         self._lanes: dict[str, _Lane] = {}
+        self._held: dict[str, _Held] = {}
+        self._members = Membership(mind.store, mind.clock)
         self._closing = False
 
     def wake(self, conversation: str) -> None:
         """Have a conversation's lane look again at what waits."""
         lane = self._lanes.get(conversation)
+        held = self._held.get(Place.of(conversation).network) if self._held else None
         if lane:
             lane.bell.set()
+        elif held and conversation not in held.complete:
+            held.waiting.add(conversation)
         elif not self._closing:
             task = asyncio.create_task(self._run(conversation), name=f"lane {conversation}")
             self._lanes[conversation] = _Lane(task)
 
+    def hold(self, network: str) -> None:
+        """Let no further lane of a network begin until its history is read."""
+        self._held.setdefault(network, _Held())
+
+    def release(self, network: str, conversation: str | None = None) -> None:
+        """Let one conversation, or the whole network, answer again."""
+        held = self._held.get(network)
+        if held is None:
+            return
+        if conversation is not None:
+            held.complete.add(conversation)
+            if conversation in held.waiting:
+                held.waiting.remove(conversation)
+                self.wake(conversation)
+            return
+        del self._held[network]
+        for waiting in held.waiting:
+            self.wake(waiting)
+
+    def forget_members(self, audience: str) -> None:
+        """Ask the network again who can see a shared audience: someone joined or left."""
+        self._members.forget(audience)
+
     @property
     def busy(self) -> int:
         """How many lanes have something to do."""
-        return len(self._lanes)
+        return len(self._lanes) + sum(len(held.waiting) for held in self._held.values())
 
     async def drain(self, grace_s: float) -> None:
         """Let running turns end for `grace_s` seconds, then cancel them; what they did not commit is thought again."""
@@ -101,6 +142,7 @@ class Lanes:
         except StoreError as error:
             self._fatal(error)
         finally:
+            await self._sign(lane, None)
             del self._lanes[conversation]
 
     async def _try(self, conversation: str) -> float | None:
@@ -113,17 +155,19 @@ class Lanes:
             raise
         except Exception:
             log.exception("a lane stumbled", extra={"conversation": conversation})
+            await self._mind.store.doubt(conversation)
             return STUMBLE_S
 
     async def _step(self, conversation: str) -> float | None:
         """Do the next thing; return how long to wait before the one after it, None where nothing is left."""
         now = self._mind.clock()
-        delivered = await deliver(conversation, self._mind.store, self._adapter(conversation), self._mind.clock)
+        lane = self._lanes[conversation]
+        delivered = await self._deliver(conversation)
+        await self._sign(lane, None)
         if isinstance(delivered, Delivered.Wait):
             return delivered.seconds
         pending = await self._mind.store.oldest(conversation)
         if pending is None:
-            lane = self._lanes[conversation]
             last, lane.last = lane.last, None
             if last:
                 await _unless(lane.bell, afterthought(last, self._mind))
@@ -135,17 +179,21 @@ class Lanes:
 
     async def _think(self, pending: Pending, now: datetime) -> None:
         conversation = pending.perception.conversation
-        adapter = self._adapter(conversation)
+        adapter, lane = self._adapter(conversation), self._lanes[conversation]
+        if adapter and pending.perception.audience.startswith("shared:"):
+            await self._members.refresh(pending.perception.audience, adapter)
         attempts = pending.attempts + 1
         if pending.boots >= ENDED_PROCESSES:
             log.error("turn given up", extra={"turn": pending.turn, "attempts": pending.attempts})
             await self._apologise(pending, "unreadable")
             return
-        stream = Stream.of(pending, adapter, self._mind)
-        await _sign(adapter, conversation, on=True)
         try:
-            turned = await take_turn(pending, self._mind, stream)
-            self._lanes[conversation].last = turned
+            if _is_overheard(pending.perception):
+                await overhear(pending, self._mind)
+                return
+            await self._sign(lane, pending.perception)
+            turned = await take_turn(pending, self._mind, Stream.of(pending, adapter, self._mind))
+            lane.last = turned
             self._committed(turned)
         except StaleTurn:
             log.info("turn run anew", extra={"turn": pending.turn})
@@ -170,8 +218,6 @@ class Lanes:
             else:
                 until = self._mind.clock() + timedelta(seconds=fate.after_s)
                 await self._mind.store.postpone(pending.seq, until, type(error).__name__)
-        finally:
-            await _sign(adapter, conversation, on=False)
 
     async def _apologise(self, pending: Pending, kind: ApologyKind) -> None:
         """Apologise; where even that cannot be concluded, give the perception up, so that the lane goes on."""
@@ -185,13 +231,26 @@ class Lanes:
             log.exception("no apology could be made", extra={"turn": pending.turn})
             await self._mind.store.withdraw(pending.seq, f"unreadable: no apology for {kind} could be made")
 
+    async def _deliver(self, conversation: str) -> Delivered.All | Delivered.Wait:
+        adapter = self._adapter(conversation)
+        if adapter is None:
+            return Delivered.All()
+        give_up_hours = self._mind.config().runtime.reconcile_hours
+        return await deliver(conversation, Post(self._mind.store, adapter, self._mind.clock, give_up_hours))
+
     def _adapter(self, conversation: str) -> Adapter | None:
         return self._adapters.get(Place.of(conversation).network)
 
+    async def _sign(self, lane: _Lane, perception: Perception | None) -> None:
+        """Show that the soul thinks about a perception, or about nothing any more."""
+        before, lane.signed = lane.signed, perception
+        for one, on in ((before, False), (perception, True)):
+            if one is not None and (adapter := self._adapter(one.conversation)):
+                await adapter.working(one, on=on)
 
-async def _sign(adapter: Adapter | None, conversation: str, *, on: bool) -> None:
-    if adapter:
-        await adapter.working(conversation, on=on)
+
+def _is_overheard(perception: Perception) -> bool:
+    return not perception.owes and perception.origin is Origin.EXTERNAL
 
 
 async def _unless(bell: asyncio.Event, work: Coroutine[None, None, None]) -> None:

@@ -12,6 +12,8 @@ from enum import Enum, auto
 from claudius.config import Budget
 
 MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86_400.0
+BOT_S = 600.0
+"""A bot's messages in one conversation are counted over so long: two bots may not talk each other to death."""
 MOST_KNOWN = 10_000
 """So many persons and conversations are counted at most; the quietest are forgotten first."""
 
@@ -58,6 +60,16 @@ class Rates:
             by_conversation.shut_until = now + HOUR_S
             return Verdict.OVER_NOW
         return Verdict.WITHIN
+
+    def judge_bot(self, person: str, conversation: str, turns: int, now: float) -> bool:
+        """Count one message of a bot; tell whether it may still be heard there. `now`: monotonic seconds."""
+        count = self._count(f"bot {person} {conversation}")
+        while count.times and count.times[0] <= now - BOT_S:
+            count.times.popleft()
+        if len(count.times) >= turns:
+            return False
+        count.times.append(now)
+        return True
 
     def _count(self, key: str) -> _Count:
         count = self._counts.pop(key, None) or _Count()

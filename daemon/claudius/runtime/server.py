@@ -5,39 +5,28 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Any
 
 import claudius
 from claudius.cognition.mind import Mind
 from claudius.cognition.turn import Turned
-from claudius.errors import OverBudget, StoreError
+from claudius.errors import ClaudiusError, StoreError
 from claudius.home import Home
 from claudius.memory.archive import Archive, GitFailed
 from claudius.memory.store import Waiting
-from claudius.perception import Origin, Perception
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.control import Connection, ControlSocket, Handler
+from claudius.runtime.intake import Intake
 from claudius.runtime.lanes import Lanes
 from claudius.runtime.lock import HomeLock
-from claudius.runtime.rates import Rates, Verdict
+from claudius.runtime.networks import Networks
 
 log = logging.getLogger("claudius.server")
 
 DRAIN_S = 8.0
 ARCHIVE_AFTER_S = 2.0
 """The archive begins when the start is over: it is off every reply's path."""
-
-
-@dataclass(slots=True)
-class Counters:
-    """What `status` tells beside the store's own counts."""
-
-    started_at: datetime
-    last_inbound: dict[str, datetime] = field(default_factory=dict)
 
 
 class Server:
@@ -55,15 +44,17 @@ class Server:
         archive: Archive | None = None,
     ) -> None:
         """Wake `home`, whose `lock` is held, with `mind`; listen on `adapters`; `handlers` serve the control socket."""
-        self._home, self._mind, self._adapters = home, mind, adapters
+        self._home, self._mind = home, mind
         self.boot = secrets.token_hex(8)
         self._lock = lock
         self._archive = archive
         self._lanes = Lanes(mind, adapters, chance=chance, fatal=self._fatal, committed=self._committed)
         self._control = ControlSocket(home.socket, {**handlers, "status": self._status})
-        self._rates = Rates()
-        self._listening: list[asyncio.Task[None]] = []
-        self._counters = Counters(mind.clock())
+        intake = Intake(mind, self._lanes.wake, self._lanes.forget_members)
+        self.accept = intake.accept
+        self._networks = Networks(adapters, mind, self._lanes, intake, self._fatal)
+        self._archiving: asyncio.Task[None] | None = None
+        self._started_at = mind.clock()
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def start(self) -> Waiting:
@@ -71,10 +62,9 @@ class Server:
         now = self._mind.clock()
         self._lock.sign(self.boot, now)
         waiting = await self._mind.store.start(self.boot, now)
-        for name, adapter in self._adapters.items():
-            self._listening.append(asyncio.create_task(adapter.listen(self.accept), name=f"listen {name}"))
+        self._networks.open()
         if self._archive:
-            self._listening.append(asyncio.create_task(self._archive_from_now_on(self._archive), name="archive"))
+            self._archiving = asyncio.create_task(self._archive_from_now_on(self._archive), name="archive")
         await asyncio.sleep(0)
         await self._control.open()
         for conversation in waiting.conversations:
@@ -82,29 +72,16 @@ class Server:
         log.info("awake", extra={"boot": self.boot, "waiting": len(waiting.conversations)})
         return waiting
 
-    async def accept(self, perception: Perception) -> bool:
-        """Make a perception durable, then let its lane know.
+    async def ready(self) -> None:
+        """Return once every network is connected, or is known to be tried again later.
 
-        Raises: StoreError, OverBudget; then nothing was accepted. The first message over a rate is accepted, to be
-        apologised for without a model call.
+        Raises: AdapterRefused where every network refused us, StoreError.
         """
-        now = self._mind.clock()
-        if not perception.is_owner and perception.origin is Origin.EXTERNAL:
-            perception = self._within_rates(perception)
-        (new,) = await self._mind.store.accept((perception,), now)
-        self._counters.last_inbound[perception.conversation.partition(":")[0]] = now
-        self._lanes.wake(perception.conversation)
-        return new
-
-    def _within_rates(self, perception: Perception) -> Perception:
-        budget = self._mind.config().budget
-        match self._rates.judge(perception.person, perception.conversation, budget, time.monotonic()):
-            case Verdict.SHUT:
-                raise OverBudget("too many messages: this is not heard before the hour is over")
-            case Verdict.OVER_NOW:
-                return replace(perception, extra={**perception.extra, "over_budget": True})
-            case Verdict.WITHIN:
-                return perception
+        trying = asyncio.create_task(self._networks.tried(), name="ready")
+        await asyncio.wait((trying, self._ended), return_when=asyncio.FIRST_COMPLETED)
+        trying.cancel()
+        if self._ended.done():
+            self._ended.result()
 
     def wake(self, conversation: str) -> None:
         """Have a conversation look at what waits: someone listens again."""
@@ -121,13 +98,13 @@ class Server:
 
     async def stop(self, *, grace_s: float = DRAIN_S) -> None:
         """Stop hearing, let running turns end, close the store in good order, let the home go."""
-        for adapter in self._adapters.values():
-            await adapter.close()
+        await self._networks.close()
         await self._lanes.drain(grace_s)
         await self._control.close()
-        for task in self._listening:
-            task.cancel()
-        await asyncio.gather(*self._listening, return_exceptions=True)
+        await self._networks.end()
+        if self._archiving:
+            self._archiving.cancel()
+            await asyncio.gather(self._archiving, return_exceptions=True)
         await self._archive_what_is_left()
         await self._mind.provider.aclose()
         await self._mind.store.close(clean=True)
@@ -153,28 +130,19 @@ class Server:
             log.warning("not archived yet", extra={"error": str(error)})
         await self._archive.close()
 
-    def _fatal(self, error: StoreError) -> None:
-        log.critical("the store is beyond use", extra={"error": error.message})
+    def _fatal(self, error: ClaudiusError) -> None:
+        log.critical("cannot go on", extra={"error": error.message})
         if not self._ended.done():
             self._ended.set_exception(error)
 
     async def _status(self, connection: Connection, _: Mapping[str, Any]) -> None:
         now = self._mind.clock()
-        heard = self._counters.last_inbound
         await connection.send(
             {
                 "version": claudius.__version__,
-                "uptime_s": round((now - self._counters.started_at).total_seconds(), 1),
+                "uptime_s": round((now - self._started_at).total_seconds(), 1),
                 "provider": {"name": self._mind.provider.name, "model": self._mind.provider.model},
-                "adapters": [
-                    {
-                        "name": name,
-                        "connected": True,
-                        "last_inbound_s": round((now - heard[name]).total_seconds(), 1) if name in heard else None,
-                        "reconnects": 0,
-                    }
-                    for name in self._adapters
-                ],
+                "adapters": self._networks.status(now),
                 "busy": self.busy,
             }
         )

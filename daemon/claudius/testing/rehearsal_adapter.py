@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import uuid4
 
 from claudius.errors import DeliveryError
 from claudius.intent import Utterance
-from claudius.perception import Perception, private, shared
-from claudius.runtime.adapter import Accept
+from claudius.perception import Kind, Perception, Place, private, shared
+from claudius.runtime.adapter import Accept, Gap, Link, Swept
 
 NETWORK = "rehearsal"
 
@@ -32,6 +33,16 @@ class RehearsalAdapter:
 
     name: str = NETWORK
     post_chars: int | None = None
+    appears_s: float = 0.0
+    link: Link = field(default_factory=Link)
+    missed: list[Perception] = field(default_factory=list)
+    """What was said while nobody listened: found by `catch_up`."""
+    audiences: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Who can see which shared audience."""
+    asked: list[str] = field(default_factory=list)
+    """Each audience whose members were asked for."""
+    looks: int = 0
+    """How often a part was looked for."""
     visible: list[Visible] = field(default_factory=list)
     faults: deque[tuple[DeliveryError, bool]] = field(default_factory=deque)
     signs: list[tuple[str, bool]] = field(default_factory=list)
@@ -44,10 +55,18 @@ class RehearsalAdapter:
     async def listen(self, accept: Accept) -> None:
         """Hear until closed."""
         self._accept = accept
+        self.link.up()
         await self._closed.wait()
 
     async def hear(
-        self, text: str, *, person: str = "ana", conversation: str = "", key: str = "", is_shared: bool = False
+        self,
+        text: str,
+        *,
+        person: str = "ana",
+        conversation: str = "",
+        key: str = "",
+        is_shared: bool = False,
+        kind: Kind | None = None,
     ) -> Perception:
         """Have a person say something, as the network would deliver it; return it once it is accepted."""
         if self._accept is None:
@@ -64,6 +83,7 @@ class RehearsalAdapter:
             text=text,
             at=datetime.now(UTC),
             position=f"{self._said:020d}",
+            kind=kind or (Kind.MENTION if is_shared else Kind.MESSAGE),
         )
         await self._accept(perception)
         return perception
@@ -78,14 +98,15 @@ class RehearsalAdapter:
         self._make_visible(utterance.key, utterance.conversation, utterance.body)
         return f"r:{utterance.key}"
 
-    async def find(self, utterance: Utterance) -> str | None:
+    async def find(self, utterance: Utterance, *, decided_at: datetime) -> str | None:  # noqa: ARG002 - the door's signature
         """Look whether a part is visible."""
+        self.looks += 1
         seen = any(one.key == utterance.key and one.is_complete for one in self.visible)
         return f"r:{utterance.key}" if seen else None
 
-    async def working(self, conversation: str, *, on: bool) -> None:
+    async def working(self, perception: Perception, *, on: bool) -> None:
         """Remember the sign."""
-        self.signs.append((conversation, on))
+        self.signs.append((perception.conversation, on))
 
     def streams(self, perception: Perception) -> bool:  # noqa: ARG002 - the door's signature
         """Everyone can watch a message grow."""
@@ -99,6 +120,24 @@ class RehearsalAdapter:
         else:
             growing.text += text
         self._changed.set()
+
+    async def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:
+        """Give what was missed, a conversation at a time."""
+        missed, self.missed = [one for one in self.missed if one.at >= gap.since], []
+        for conversation in dict.fromkeys(one.conversation for one in missed):
+            place = Place.of(conversation)
+            said = tuple(one for one in missed if one.conversation == conversation)
+            yield Swept(
+                channel=f"{place.workspace}:{place.channel}",
+                perceptions=said,
+                position=said[-1].position,
+                conversation=conversation,
+            )
+
+    async def members(self, audience: str) -> Sequence[str] | None:
+        """Tell who can see a shared audience, as far as the test said so."""
+        self.asked.append(audience)
+        return self.audiences.get(audience)
 
     async def close(self) -> None:
         """Stop hearing."""

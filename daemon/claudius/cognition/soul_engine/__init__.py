@@ -9,7 +9,13 @@ from claudius.cognition.soul_engine.assembly import (
     repair_tail,
     system_text,
 )
-from claudius.cognition.soul_engine.conclusion import Kept, conclude, conclude_apology, draft_utterance
+from claudius.cognition.soul_engine.conclusion import (
+    Kept,
+    conclude,
+    conclude_apology,
+    conclude_heard,
+    draft_utterance,
+)
 from claudius.cognition.soul_engine.echo import Echo
 from claudius.cognition.soul_engine.gate import StreamGate, Zones
 from claudius.cognition.soul_engine.grounds import ground, private_texts, zones
@@ -40,6 +46,7 @@ __all__ = [
     "compact",
     "conclude",
     "conclude_apology",
+    "conclude_heard",
     "draft_utterance",
     "freeze",
     "ground",

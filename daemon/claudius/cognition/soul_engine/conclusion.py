@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID, uuid5
 
+from claudius.cognition.processes import Process
 from claudius.cognition.soul_engine.gate import Gated, Zones, gate, has_secret
 from claudius.cognition.soul_engine.ladder import SAID
-from claudius.cognition.soul_engine.planning import EngineSettings, Plan
+from claudius.cognition.soul_engine.planning import EngineSettings, Plan, compact
 from claudius.cognition.steps import step
 from claudius.cognition.steps.step import Limits, Reading
 from claudius.intent import ApologyKind, Call, Intent, Rung, Thought, Thoughts, Utterance, UtteranceKind
@@ -152,6 +153,23 @@ def conclude_apology(
         prompt_sha256=kept.prompt_sha256,
         snapshot=kept.snapshot,
         blobs=kept.blobs,
+    )
+
+
+def conclude_heard(recollection: Recollection, process: Process, settings: EngineSettings) -> Intent:
+    """Conclude a perception that is only kept: no step is asked, nothing is said. Pure."""
+    nothing = Plan(
+        process=process.name,
+        asked=(),
+        conditional={},
+        shown=(),
+        owes=False,
+        history_from=compact(recollection.past, settings),
+    )
+    return replace(
+        _bare(recollection, nothing, "silent", ()),
+        entries=heard(recollection),
+        attention={"outcome": "hear", "reason": "owed nothing"},
     )
 
 

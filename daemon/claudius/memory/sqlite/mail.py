@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from claudius.intent import Call, Utterance
+from claudius.memory.audience import is_terminal
 from claudius.memory.sqlite.queries import Database
-from claudius.memory.sqlite.rows import call_row, dump, perception_json, stamp, utterance_row
+from claudius.memory.sqlite.rows import call_row, dump, instant, perception_json, stamp, utterance_row
 from claudius.memory.store import turn_of
-from claudius.perception import Origin, Perception
+from claudius.perception import Kind, Origin, Perception, Place, Thread, settled_in
 from claudius.prompt import valid
 
 KEYS_KEPT = timedelta(days=30)
@@ -32,7 +33,10 @@ def accept(db: Database, perceptions: Sequence[Perception], now: datetime) -> tu
     return tuple(_accept_one(db, perception, at) for perception in perceptions)
 
 
-def _accept_one(db: Database, perception: Perception, at: str) -> bool:
+def _accept_one(db: Database, heard: Perception, at: str) -> bool:
+    perception = _in_thread(db, heard)
+    if perception is None:
+        return False
     new = db.change(
         "accept",
         key=perception.key,
@@ -47,7 +51,36 @@ def _accept_one(db: Database, perception: Perception, at: str) -> bool:
     )
     if new and perception.person and perception.origin is Origin.EXTERNAL:
         db.run("person_heard", person=perception.person, name=valid(perception.name), is_bot=perception.is_bot, now=at)
+        if not is_terminal(perception.conversation):
+            mark(db, perception)
     return bool(new)
+
+
+def mark(db: Database, perception: Perception) -> None:
+    """Raise the mark of how far its channel was heard."""
+    place = Place.of(perception.conversation)
+    channel = f"{place.workspace}:{place.channel}"
+    db.run("mark_heard", adapter=place.network, channel=channel, position=perception.position)
+
+
+def _in_thread(db: Database, perception: Perception) -> Perception | None:
+    """Decide what a message in a thread is owed; None where it is not kept."""
+    conversation = perception.conversation
+    is_call = perception.kind is Kind.MENTION and bool(Place.of(conversation).thread)
+    if perception.following is None and not is_call:
+        return perception
+    at = stamp(perception.at)
+    if is_call and perception.owes:
+        db.run("thread_called", conversation=conversation, position=perception.position, at=at)
+    before = db.one("thread", conversation=conversation)
+    if before is None:
+        return settled_in(perception, None)
+    if not perception.is_bot:
+        db.run("thread_speaks", conversation=conversation, person=perception.person)
+    row = db.one("thread", conversation=conversation) or before
+    thread = Thread(since=row[0], last_at=instant(row[1]), is_quiet=bool(row[2]), people=row[3])
+    db.run("thread_spoken", conversation=conversation, at=at)
+    return settled_in(perception, thread)
 
 
 def take(db: Database, seq: int, inputs: Mapping[str, str], now: datetime, boot: str) -> None:

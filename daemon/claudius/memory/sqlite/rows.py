@@ -161,6 +161,8 @@ def delivery_of(row: Row) -> Delivery:
         attempts,
         not_before,
         stream,
+        at,
+        reason,
         who,
     ) = row
     utterance = Utterance(
@@ -182,6 +184,8 @@ def delivery_of(row: Row) -> Delivery:
         attempts=attempts,
         not_before=maybe_instant(not_before),
         stream_ref=stream,
+        decided_at=instant(at),
+        reason=reason or "",
     )
 
 

@@ -106,6 +106,23 @@ class SqliteStore:
         """Make perceptions durable, in one transaction; True where new: WRITE 1."""
         return await self._write(lambda db: mail.accept(db, perceptions, now))
 
+    async def marks(self, network: str) -> Mapping[str, str]:
+        """Return how far each channel (`workspace:channel`) of a network was heard, latest first."""
+        await self._writer().flush()
+        with self._snapshot() as db:
+            found = db.all("marks", adapter=network)
+        return dict(sorted(found, key=lambda mark: str(mark[1]), reverse=True))
+
+    async def swept(self, network: str, channel: str, position: str, now: datetime) -> None:
+        """Record that a channel's history was read up to `position`."""
+        values = {"adapter": network, "channel": channel, "position": position, "now": stamp(now)}
+        await self._write(lambda db: db.change("mark_swept", **values))
+
+    async def recent(self, network: str, since: datetime) -> Sequence[str]:
+        """Return a network's conversations with a turn since then, latest first."""
+        with self._snapshot() as db:
+            return [name for (name,) in db.all("recent_conversations", network=network, since=stamp(since))]
+
     async def oldest(self, conversation: str) -> Pending | None:
         """Return the unfinished perception with the lowest position, finished calls of it included."""
         await self._writer().flush()
@@ -189,6 +206,10 @@ class SqliteStore:
         state = "unknown_after_send" if unknown else "pending"
         until = stamp(not_before) if not_before else None
         await self._write(lambda db: db.change("delay", key=key, state=state, not_before=until, reason=reason))
+
+    async def doubt(self, conversation: str) -> None:
+        """Mark every `taken` part of a conversation as one that may be visible."""
+        await self._write(lambda db: db.change("doubt", conversation=conversation))
 
     async def undeliverable(self, key: str, reason: str) -> None:
         """Give a part up: it, the turn's later parts and its inbox rows become dead, with the reason."""

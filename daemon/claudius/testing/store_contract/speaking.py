@@ -187,6 +187,14 @@ async def _(ground: Ground) -> None:
         assert await store.oldest(DM) is not None
 
 
+@case("M35", "a part whose sending ended unforeseen may be visible")
+async def _(ground: Ground) -> None:
+    async with awake(ground) as store:
+        await turn(store, heard(), "one ", "two")
+        await store.doubt(DM)
+        assert [one.state for one in await store.deliveries(DM)] == ["unknown_after_send", "pending"]
+
+
 @case("M31", "a part keeps its kind, verb, apology and what it answers")
 async def _(ground: Ground) -> None:
     async with awake(ground) as store:

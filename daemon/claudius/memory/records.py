@@ -1,0 +1,67 @@
+"""What commands read beside the process that takes turns: sync, read-only, rows as plain dicts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal, Protocol
+
+
+class Records(Protocol):
+    """What a command reads beside a running daemon. Rows are plain dicts with the keys of the interfaces."""
+
+    def counts(self, now: datetime) -> Mapping[str, Any]:
+        """Return `{"inbox": {"pending", "dead"}, "outbox": {"pending", "failed"}, "turns": {"total", "today"}}`."""
+        ...
+
+    def conversations(self) -> Sequence[Mapping[str, Any]]:
+        """Return all conversations, latest first."""
+        ...
+
+    def conversation(self, conversation: str) -> Mapping[str, Any] | None:
+        """Return one conversation with its entries, oldest first."""
+        ...
+
+    def turn(self, turn: str) -> Mapping[str, Any] | None:
+        """Return one turn's record: the row, its perceptions, entries, calls, thoughts, deliveries."""
+        ...
+
+    def blob(self, sha256: str) -> bytes | None:
+        """Return stored content by its hash."""
+        ...
+
+    def state(self, *, every_audience: bool = False) -> Mapping[str, Any]:
+        """Return the soul state; one newest value per key, or every audience's."""
+        ...
+
+    def people(self) -> Sequence[Mapping[str, Any]]:
+        """Return every person with a model or a message."""
+        ...
+
+    def person(self, person: str) -> Mapping[str, Any] | None:
+        """Return one person (by id, linked id, or unambiguous display name) with the newest model per audience."""
+        ...
+
+    def versions(self, person: str) -> Sequence[Mapping[str, Any]]:
+        """Return every version of a person's models, oldest first, markdown included."""
+        ...
+
+    def usage(self, by: Literal["day", "model", "person", "conversation", "job"]) -> Mapping[str, Any]:
+        """Return `{"rows": [...], "total": {...}}`."""
+        ...
+
+    def integrity(self) -> Sequence[str]:
+        """Return what `integrity_check` and `foreign_key_check` find wrong; empty where the file is sound."""
+        ...
+
+    def dead(self) -> Sequence[Mapping[str, Any]]:
+        """Return what was given up: `{"what": "heard" or "said", "key", "turn", "reason", "at"}`, latest first."""
+        ...
+
+    def archive_lag(self) -> int:
+        """Return how many versions git does not hold yet."""
+        ...
+
+    def close(self) -> None:
+        """Let the file go."""
+        ...

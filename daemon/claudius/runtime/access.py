@@ -1,0 +1,49 @@
+"""Who may talk, and what a message may be owed: decided from structure alone, before any row or model call.
+
+Source: the security design, section 4; the chat design, section 4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from claudius.config import Config
+from claudius.perception import Following, Kind, Origin, Perception, Place, Standing
+
+EVERYWHERE = "*"
+
+
+def admit(perception: Perception, config: Config) -> Perception | None:
+    """Return a perception as it may come in, or None where its speaker or place is not heard. Pure."""
+    if perception.origin is Origin.INTERNAL:
+        return perception
+    if perception.standing is not Standing.MEMBER:
+        return None
+    if perception.is_bot and not _is_allowed_bot(perception.person, config):
+        return None
+    if perception.audience.startswith("private:") or perception.kind in (Kind.MENTION, Kind.COMMAND):
+        return perception
+    if perception.kind is not Kind.MESSAGE:
+        return replace(perception, owes=False)
+    return _overheard(perception, config)
+
+
+def _overheard(perception: Perception, config: Config) -> Perception:
+    """Say what becomes of channel talk that names nobody, or another."""
+    place = Place.of(perception.conversation)
+    is_kept = _hears_channel(place, config)
+    follows = config.runtime.follow == "thread" and bool(place.thread) and not perception.to_other
+    return replace(
+        perception,
+        owes=follows,
+        following=Following.KEPT if is_kept or config.runtime.follow == "listen" else Following.DROPPED,
+    )
+
+
+def _hears_channel(place: Place, config: Config) -> bool:
+    channels = config.slack.channels if place.network == "slack" else ()
+    return EVERYWHERE in channels or place.channel in channels
+
+
+def _is_allowed_bot(person: str, config: Config) -> bool:
+    return EVERYWHERE in config.bots.allow or person in config.bots.allow

@@ -1,0 +1,81 @@
+"""Hearing: who may talk and how often, then WRITE 1, then the conversation's lane is woken."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from claudius.cognition.mind import Mind
+from claudius.errors import OverBudget
+from claudius.perception import Kind, Origin, Perception
+from claudius.runtime.access import admit
+from claudius.runtime.rates import Rates, Verdict
+
+log = logging.getLogger("claudius.intake")
+
+
+class Intake:
+    """The one door through which perceptions come in."""
+
+    def __init__(self, mind: Mind, wake: Callable[[str], None], forget_members: Callable[[str], None]) -> None:
+        """Keep what is heard in `mind.store`, then `wake` its conversation.
+
+        `forget_members` is told of each shared audience that someone joined or left.
+        """
+        self._mind, self._wake, self._forget_members = mind, wake, forget_members
+        self._rates = Rates()
+        self.last_at: dict[str, datetime] = {}
+        """When each network was last heard."""
+
+    async def accept(self, perception: Perception) -> bool:
+        """Make a perception durable, then let its lane know; False where it is known, or not to be heard.
+
+        Raises: StoreError, OverBudget; then nothing was accepted. The first message over a rate is accepted, to be
+        apologised for without a model call.
+        """
+        now = self._mind.clock()
+        self.last_at[perception.conversation.partition(":")[0]] = now
+        admitted = self._admit(perception)
+        if admitted is None:
+            return False
+        if not admitted.is_owner and admitted.origin is Origin.EXTERNAL:
+            admitted = self._within_rates(admitted)
+        (new,) = await self._mind.store.accept((admitted,), now)
+        self._wake(admitted.conversation)
+        return new
+
+    async def hear(self, missed: Sequence[Perception]) -> None:
+        """Take what was missed, in order. It was said over time, so that no rate applies to it. Raises: StoreError."""
+        admitted = [one for heard in missed if (one := self._admit(heard))]
+        if not admitted:
+            return
+        await self._mind.store.accept(admitted, self._mind.clock())
+        for conversation in dict.fromkeys(one.conversation for one in admitted):
+            self._wake(conversation)
+
+    def _admit(self, perception: Perception) -> Perception | None:
+        if perception.kind in (Kind.JOIN, Kind.LEAVE):
+            self._forget_members(perception.audience)
+        config = self._mind.config()
+        admitted = admit(perception, config)
+        if admitted is None:
+            log.debug("not heard", extra={"person": perception.person, "standing": perception.standing})
+            return None
+        if admitted.is_bot and not self._rates.judge_bot(
+            admitted.person, admitted.conversation, config.bots.turns, time.monotonic()
+        ):
+            return None
+        return admitted
+
+    def _within_rates(self, perception: Perception) -> Perception:
+        budget = self._mind.config().budget
+        match self._rates.judge(perception.person, perception.conversation, budget, time.monotonic()):
+            case Verdict.SHUT:
+                raise OverBudget("too many messages: this is not heard before the hour is over")
+            case Verdict.OVER_NOW:
+                return replace(perception, extra={**perception.extra, "over_budget": True})
+            case Verdict.WITHIN:
+                return perception

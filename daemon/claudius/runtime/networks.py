@@ -1,0 +1,112 @@
+"""The life of every adapter: opened, listened to, swept after each gap, taken out where it is refused, closed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from claudius.cognition.mind import Mind
+from claudius.errors import AdapterRefused, ClaudiusError, StoreError
+from claudius.runtime.adapter import Adapter
+from claudius.runtime.intake import Intake
+from claudius.runtime.lanes import Lanes
+from claudius.runtime.sweep import PATIENCE_S, Sweeper
+
+log = logging.getLogger("claudius.networks")
+
+FELL_S = 5.0
+"""An adapter that fell is started again after so long."""
+
+
+class Networks:
+    """All networks of one process."""
+
+    def __init__(
+        self,
+        adapters: Mapping[str, Adapter],
+        mind: Mind,
+        lanes: Lanes,
+        intake: Intake,
+        fatal: Callable[[ClaudiusError], None],
+    ) -> None:
+        """Listen on `adapters`; `fatal` is told where none of them will ever be heard, or the store is beyond use."""
+        self._adapters, self._mind, self._lanes, self._intake, self._fatal = adapters, mind, lanes, intake, fatal
+        self._distant = {name for name, adapter in adapters.items() if not adapter.link.connected}
+        """Networks that have to be reached, and whose history may hold what was missed."""
+        self._sweepers: dict[str, Sweeper] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self.refused: dict[str, AdapterRefused] = {}
+
+    def open(self) -> None:
+        """Listen on each; the lanes of a distant one wait until what was missed is read."""
+        hours = self._mind.config().runtime.catch_up_hours
+        for name, adapter in self._adapters.items():
+            self._tasks.append(asyncio.create_task(self._listen(adapter), name=f"listen {name}"))
+            if name not in self._distant:
+                continue
+            sweeper = Sweeper(adapter, self._mind.store, self._lanes, self._intake.hear, self._mind.clock, hours)
+            self._sweepers[name] = sweeper
+            adapter.link.on_missed(sweeper.missed)
+            self._lanes.hold(name)
+            asyncio.get_running_loop().call_later(PATIENCE_S, self._lanes.release, name)
+            self._tasks.append(asyncio.create_task(self._sweep(sweeper), name=f"sweep {name}"))
+
+    async def tried(self) -> None:
+        """Return once each is connected, refused, or known to be tried again later."""
+        await asyncio.gather(*(adapter.link.tried() for adapter in self._adapters.values()))
+
+    async def close(self) -> None:
+        """Stop hearing."""
+        await asyncio.gather(*(adapter.close() for adapter in self._adapters.values()))
+
+    async def end(self) -> None:
+        """Leave no task behind."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def status(self, now: datetime) -> list[dict[str, Any]]:
+        """Return one record a network for `claudius status`."""
+        heard = self._intake.last_at
+        return [
+            {
+                "name": name,
+                "connected": adapter.link.connected,
+                "last_inbound_s": round((now - heard[name]).total_seconds(), 1) if name in heard else None,
+                "reconnects": adapter.link.reconnects,
+                "detail": adapter.link.detail,
+                "left_out": self._sweepers[name].left_out if name in self._sweepers else 0,
+            }
+            for name, adapter in self._adapters.items()
+        ]
+
+    async def _listen(self, adapter: Adapter) -> None:
+        while True:
+            try:
+                await adapter.listen(self._intake.accept)
+            except AdapterRefused as error:
+                log.error("network refused", extra={"adapter": adapter.name, "error": error.message})  # noqa: TRY400 - no trace
+                self._refuse(adapter, error)
+                return
+            except Exception:
+                log.exception("an adapter fell", extra={"adapter": adapter.name})
+                adapter.link.down("it fell and is being started again")
+                await asyncio.sleep(FELL_S)
+            else:
+                return
+
+    def _refuse(self, adapter: Adapter, error: AdapterRefused) -> None:
+        self.refused[adapter.name] = error
+        adapter.link.down(error.message)
+        self._lanes.release(adapter.name)
+        if self._distant <= set(self.refused):
+            self._fatal(error)
+
+    async def _sweep(self, sweeper: Sweeper) -> None:
+        try:
+            await sweeper.run()
+        except StoreError as error:
+            self._fatal(error)
