@@ -1,0 +1,230 @@
+"""The oracle: what must hold after a soul has drained, whatever was killed and whenever.
+
+`judge(world, home)` looks at the network's own record and at the home, as rules O1 to O10 of the reliability design
+say, and returns the broken ones in words. Nothing of the runtime is trusted: rows, files and git are read directly.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from pathlib import Path
+from urllib.parse import quote
+
+from claudius.home import Home
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Posted:
+    """One thing that a person said to the network."""
+
+    key: str
+    """Its dedupe key: `slack:T1:C1:1700000000.000100`."""
+    conversation: str
+    """Where its answer belongs."""
+    position: str
+    is_owed: bool = True
+    may_be_unheard: bool = False
+    """It was withdrawn, or said while nothing could find it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visible:
+    """One message of the soul's that became visible, in the order of the network."""
+
+    conversation: str
+    text: str
+    key: str
+    """The idempotency key that it carried."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """What a network knows: what people posted, and what the soul was seen to say, oldest first."""
+
+    posted: Sequence[Posted]
+    visible: Sequence[Visible]
+
+
+class _Kept:
+    """The home's database, read directly."""
+
+    def __init__(self, home: Home) -> None:
+        self._db = sqlite3.connect(f"file:{quote(str(home.database))}?mode=ro", uri=True)
+        self._db.row_factory = sqlite3.Row
+
+    def rows(self, sql: str) -> list[sqlite3.Row]:
+        return self._db.execute(sql).fetchall()
+
+    def close(self) -> None:
+        self._db.close()
+
+
+def judge(world: World, home: Home) -> list[str]:
+    """Return every broken rule, as `O1: …`; empty where all hold. The daemon has stopped, or has nothing left to do."""
+    kept = _Kept(home)
+    try:
+        rules: list[Callable[[World, _Kept, Home], Iterator[str]]] = [
+            _answered_once,
+            _in_order,
+            _parts_whole,
+            _nothing_unasked,
+            _memory_is_true,
+            _sound,
+            _archived,
+            _nothing_left,
+        ]
+        return [broken for rule in rules for broken in rule(world, kept, home)]
+    finally:
+        kept.close()
+
+
+def _said(world: World, kept: _Kept) -> dict[str, list[tuple[Visible, sqlite3.Row | None]]]:
+    """Return what became visible, with its outbox row, by the turn that said it (by its own key where none did)."""
+    parts = {row["key"]: row for row in kept.rows("SELECT * FROM outbox")}
+    by_turn: dict[str, list[tuple[Visible, sqlite3.Row | None]]] = defaultdict(list)
+    for seen in world.visible:
+        row = parts.get(seen.key)
+        by_turn[row["turn"] if row else f"unknown {seen.key}"].append((seen, row))
+    return by_turn
+
+
+def _answers(said: Mapping[str, Sequence[tuple[Visible, sqlite3.Row | None]]]) -> dict[str, list[str]]:
+    """Return the turns that visibly answered each perception, by its key."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for turn, parts in said.items():
+        for key in json.loads(parts[0][1]["answers"]) if parts[0][1] else ():
+            found[key].append(turn)
+    return found
+
+
+def _answered_once(world: World, kept: _Kept, home: Home) -> Iterator[str]:
+    del home
+    said = _said(world, kept)
+    answers = _answers(said)
+    for posted in world.posted:
+        turns = answers.get(posted.key, [])
+        if posted.is_owed and not turns and not posted.may_be_unheard:
+            yield f"O1: {posted.key} was never answered"
+        if len(turns) > 1:
+            yield f"O1: {posted.key} was answered by {len(turns)} turns"
+        for turn in turns:
+            places = {seen.conversation for seen, _ in said[turn]}
+            if places != {posted.conversation}:
+                yield f"O2: {posted.key} was said in {posted.conversation}, and answered in {', '.join(sorted(places))}"
+
+
+def _in_order(world: World, kept: _Kept, home: Home) -> Iterator[str]:
+    del home
+    heard = {row["key"]: row for row in kept.rows("SELECT key, position, heard_at, taken_at, conversation FROM inbox")}
+    turns = {row["key"]: row["answers"] for row in kept.rows("SELECT key, answers FROM outbox WHERE part = 0")}
+    firsts = [
+        (seen.conversation, heard.get(json.loads(turns[seen.key])[-1])) for seen in world.visible if seen.key in turns
+    ]
+    by_place: dict[str, list[sqlite3.Row]] = defaultdict(list)
+    for place, row in firsts:
+        if row is not None:
+            by_place[place].append(row)
+    for place, rows in by_place.items():
+        for before, after in pairwise(rows):
+            came_late = after["heard_at"] >= (before["taken_at"] or before["heard_at"])
+            if after["position"] < before["position"] and not came_late:
+                yield f"O3: in {place}, {after['key']} was answered after {before['key']}"
+
+
+def _parts_whole(world: World, kept: _Kept, home: Home) -> Iterator[str]:
+    del home
+    parts = {row["key"]: row for row in kept.rows("SELECT key, turn, part, parts, state FROM outbox")}
+    by_place: dict[str, list[sqlite3.Row]] = defaultdict(list)
+    for seen in world.visible:
+        if seen.key in parts:
+            by_place[seen.conversation].append(parts[seen.key])
+    for place, rows in by_place.items():
+        for turn, group in groupby(rows, key=lambda row: str(row["turn"])):
+            shown = list(group)
+            numbers, due = [row["part"] for row in shown], shown[0]["parts"]
+            if numbers != list(range(due)) and not _gave_up(kept, turn):
+                yield f"O4: in {place}, turn {turn} showed parts {numbers} of {due}"
+
+
+def _gave_up(kept: _Kept, turn: str) -> bool:
+    return any(row["turn"] == turn for row in kept.rows("SELECT turn FROM outbox WHERE state = 'dead'"))
+
+
+def _nothing_unasked(world: World, kept: _Kept, home: Home) -> Iterator[str]:
+    del home
+    known = {posted.key for posted in world.posted}
+    for turn, parts in _said(world, kept).items():
+        row = parts[0][1]
+        if row is None:
+            yield f"O5: {parts[0][0].text[:60]!r} was said by no turn ({turn})"
+        elif row["kind"] in ("reply", "apology") and not set(json.loads(row["answers"])) & known:
+            yield f"O5: turn {turn} answered what nobody said"
+
+
+def _memory_is_true(world: World, kept: _Kept, home: Home) -> Iterator[str]:
+    del home
+    said = _said(world, kept)
+    entries: dict[str, list[str]] = defaultdict(list)
+    for row in kept.rows(
+        "SELECT t.turn, e.content FROM entry e JOIN turn t ON t.conversation = e.conversation AND t.number = e.number "
+        "WHERE e.entry_type = 'externalDialog' AND e.unsaid = 0"
+    ):
+        entries[row["turn"]].append(row["content"])
+    for turn, parts in said.items():
+        if len(entries[turn]) != 1:
+            yield f"O6: turn {turn} was heard, and memory holds {len(entries[turn])} utterances of it"
+        elif _squeezed("".join(str(row["body"]) for _, row in parts if row)) != _squeezed(entries[turn][0]):
+            yield f"O6: turn {turn} said something else than memory holds"
+    for turn in set(entries) - set(said):
+        yield f"O6: memory claims that turn {turn} was said, and nobody saw it"
+
+
+def _squeezed(text: str) -> str:
+    """Leave only what splitting a text in parts leaves as it is: letters, not the fences it closes and opens again."""
+    return "".join(line for line in text.split() if not line.startswith("```"))
+
+
+def _sound(world: World, kept: _Kept, home: Home) -> Iterator[str]:
+    del world, home
+    found = [row[0] for row in kept.rows("PRAGMA integrity_check")]
+    if found != ["ok"]:
+        yield f"O7: {found[0]}"
+    if kept.rows("PRAGMA foreign_key_check"):
+        yield "O7: a row refers to one that is not there"
+
+
+def _archived(world: World, kept: _Kept, home: Home) -> Iterator[str]:
+    del world
+    for row in kept.rows(
+        "SELECT f.path, m.markdown FROM user_model m JOIN archive_file f ON f.person = m.person "
+        "AND f.audience = m.audience WHERE m.newest = 1"
+    ):
+        file, blob = home.memory / row["path"], _git(home.memory, "show", f"HEAD:{row['path']}")
+        if not file.is_file() or file.read_text("utf-8") != row["markdown"] or blob != row["markdown"]:
+            yield f"O8: {row['path']}: the row, the file and git differ"
+    for (behind,) in kept.rows("SELECT count(*) FROM revision WHERE git_commit IS NULL"):
+        if behind:
+            yield f"O8: git lacks {behind} changes"
+    if (home.memory / ".git").is_dir() and _git(home.memory, "fsck", "--no-progress") is None:
+        yield "O8: git fsck finds damage"
+
+
+def _git(where: Path, *words: str) -> str | None:
+    ran = subprocess.run(["git", "-C", str(where), *words], capture_output=True, timeout=60, check=False)
+    return ran.stdout.decode("utf-8", "replace") if ran.returncode == 0 else None
+
+
+def _nothing_left(world: World, kept: _Kept, home: Home) -> Iterator[str]:
+    del world, home
+    for table, ends in (("inbox", ("settled", "dead")), ("outbox", ("sent", "dead"))):
+        for row in kept.rows(f"SELECT key, state, reason FROM {table}"):  # noqa: S608 - one of the two names above
+            if row["state"] not in ends:
+                yield f"O10: {table} {row['key']} is left {row['state']}"
+            elif row["state"] == "dead" and not row["reason"]:
+                yield f"O10: {table} {row['key']} was given up without a reason"

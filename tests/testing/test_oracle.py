@@ -1,0 +1,96 @@
+"""The oracle is tested too: it is silent about what is right, and names each rule that is broken."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from claudius.home import Home
+from claudius.provider import Request
+from claudius.providers.scripted import Scripted
+from claudius.testing.alive import alive
+from claudius.testing.oracle import Posted, Visible, World, judge
+
+DM = "rehearsal:t:dm-ana:"
+
+
+def echo(request: Request) -> str:
+    """Answer with the message itself."""
+    text = request.tail.rpartition('"text":"')[2].partition('"')[0]
+    return f"<internal_monologue>hm</internal_monologue><external_dialogue>re {text}</external_dialogue>"
+
+
+async def talked(home: Home) -> World:
+    """Have three lines said and answered; return what the network knows of it."""
+    async with alive(home, Scripted(default=echo)) as soul:
+        heard = [await soul.network.hear(f"m{number}") for number in range(3)]
+        await soul.network.until_visible(3)
+        await soul.idle()
+        return World(
+            posted=[Posted(key=one.key, conversation=one.conversation, position=one.position) for one in heard],
+            visible=[
+                Visible(conversation=one.conversation, text=one.text, key=one.key) for one in soul.network.visible
+            ],
+        )
+
+
+async def test_what_is_right_is_not_named(home: Home) -> None:
+    """A conversation that went well breaks no rule."""
+    assert judge(await talked(home), home) == []
+
+
+def lost(world: World) -> World:
+    """Let a reply never have been seen."""
+    return replace(world, visible=world.visible[1:])
+
+
+def elsewhere(world: World) -> World:
+    """Let a reply stand in another conversation."""
+    return replace(world, visible=[replace(world.visible[0], conversation="rehearsal:t:ops:1"), *world.visible[1:]])
+
+
+def swapped(world: World) -> World:
+    """Let two parts of the order of things be exchanged."""
+    return replace(world, visible=[world.visible[0], world.visible[0], *world.visible[1:]])
+
+
+def unknown(world: World) -> World:
+    """Let something be seen that no turn said."""
+    return replace(world, visible=[*world.visible, Visible(conversation=DM, text="?", key="nobody's")])
+
+
+def unasked(world: World) -> World:
+    """Let a reply answer what nobody said."""
+    return replace(world, posted=world.posted[1:])
+
+
+@pytest.mark.parametrize(
+    ("broken", "rule"), [(lost, "O1"), (elsewhere, "O2"), (swapped, "O4"), (unknown, "O5"), (unasked, "O5")]
+)
+async def test_what_a_network_shows_wrong_is_named(home: Home, broken: Callable[[World], World], rule: str) -> None:
+    """Each difference between what was said and what was seen has its rule."""
+    found = judge(broken(await talked(home)), home)
+
+    assert [one for one in found if one.startswith(rule)]
+
+
+@pytest.mark.parametrize(
+    ("damage", "rule"),
+    [
+        ("UPDATE entry SET content = 'else' WHERE entry_type = 'externalDialog'", "O6"),
+        ("UPDATE inbox SET state = 'pending' WHERE seq = 1", "O10"),
+        ("UPDATE inbox SET position = '9' || position WHERE seq = 1", "O3"),
+        ("UPDATE outbox SET answers = (SELECT answers FROM outbox WHERE seq = 2) WHERE seq = 1", "O1"),
+    ],
+)
+async def test_what_memory_holds_wrong_is_named(home: Home, damage: str, rule: str) -> None:
+    """A row that says something else than what happened is found."""
+    world = await talked(home)
+    with sqlite3.connect(home.database) as database:
+        database.execute(damage)
+    database.close()
+
+    assert [one for one in judge(world, home) if one.startswith(rule)]
