@@ -156,7 +156,7 @@ main() {
         shift
         make_environment
         install all api claude dev discord slack
-        exec .venv/bin/python -m pytest "$@"
+        exec .venv/bin/python -m pytest -n auto "$@"
         ;;
     --claude) extras+=(claude) ;;
     "") if is_logged_in_to_claude; then extras+=(claude); fi ;;

@@ -209,7 +209,7 @@ def test_a_model_that_is_refused_ends_in_an_apology_and_exit_75(machine: Machine
 def test_a_reply_that_takes_too_long_is_shown_next_time(machine: Machine) -> None:
     """--timeout: what was said is kept, and its reply is offered to whoever attaches next."""
     machine.scripted({"deltas": [reply("late")], "hang": True})
-    ran = machine.run("chat", "--once", "hello", "--timeout", "1")
+    ran = machine.run("chat", "--once", "hello", "--timeout", "4")
     machine.scripted(reply("late"), reply("now"))
 
     again = machine.ok("chat", "--once", "again", "--json").json
