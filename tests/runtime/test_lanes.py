@@ -186,3 +186,19 @@ async def test_the_working_sign_is_always_cleared(home: Home) -> None:
     assert soul.network.signs
     assert soul.network.signs[-1][1] is False
     assert sum(on for _, on in soul.network.signs) == sum(not on for _, on in soul.network.signs)
+
+
+async def test_a_soul_that_goes_to_sleep_says_what_it_has_thought(home: Home) -> None:
+    """Stop: a running turn ends, and what it committed is delivered, so that the next start finds nothing to look for."""
+    voice = Scripted([Line(deltas=(reply("slow"),), delay_s=0.2)], default=echo)
+
+    async with alive(home, voice) as soul:
+        await soul.network.hear("m")
+        while not voice.requests:
+            await asyncio.sleep(0)
+    records = soul.records()
+    waiting = records.counts(soul.mind.clock())
+    records.close()
+
+    assert [one.text for one in soul.network.visible] == ["slow"]
+    assert waiting["inbox"]["pending"] == waiting["outbox"]["pending"] == 0

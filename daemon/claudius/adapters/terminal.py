@@ -155,7 +155,7 @@ class TerminalAdapter:
             is_owner=owner,
         )
         if self._accept is None:
-            raise ConnectionAbortedError("going to sleep: the client finds whoever wakes next")
+            raise ConnectionAbortedError("nobody listens yet: the client finds whoever does")
         try:
             new = await self._accept(perception)
         except ClaudiusError as error:

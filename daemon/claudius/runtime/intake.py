@@ -29,13 +29,19 @@ class Intake:
         self._rates = Rates()
         self.last_at: dict[str, datetime] = {}
         """When each network was last heard."""
+        self._is_shut = False
+
+    def shut(self) -> None:
+        """Hear nothing more: what comes now is not acknowledged, and comes back to whoever wakes next."""
+        self._is_shut = True
 
     async def accept(self, perception: Perception) -> bool:
         """Make a perception durable, then let its lane know; False where it is known, or not to be heard.
 
-        Raises: StoreError, OverBudget; then nothing was accepted. The first message over a rate is accepted, to be
-        apologised for without a model call.
+        Raises: StoreError, OverBudget, ConnectionAbortedError when shut; then nothing was accepted. The first message
+        over a rate is accepted, to be apologised for without a model call.
         """
+        self._check_open()
         now = self._mind.clock()
         self.last_at[perception.conversation.partition(":")[0]] = now
         admitted = self._admit(perception)
@@ -48,13 +54,21 @@ class Intake:
         return new
 
     async def hear(self, missed: Sequence[Perception]) -> None:
-        """Take what was missed, in order. It was said over time, so that no rate applies to it. Raises: StoreError."""
+        """Take what was missed, in order. It was said over time, so that no rate applies to it.
+
+        Raises: StoreError, ConnectionAbortedError when shut.
+        """
+        self._check_open()
         admitted = [one for heard in missed if (one := self._admit(heard))]
         if not admitted:
             return
         await self._mind.store.accept(admitted, self._mind.clock())
         for conversation in dict.fromkeys(one.conversation for one in admitted):
             self._wake(conversation)
+
+    def _check_open(self) -> None:
+        if self._is_shut:
+            raise ConnectionAbortedError("going to sleep: whoever wakes next will hear it")
 
     def _admit(self, perception: Perception) -> Perception | None:
         if perception.kind in (Kind.JOIN, Kind.LEAVE):

@@ -131,9 +131,11 @@ class Lanes:
     async def _run(self, conversation: str) -> None:
         lane = self._lanes[conversation]
         try:
-            while not self._closing:
+            while True:
                 lane.bell.clear()
                 wait_s = await self._try(conversation)
+                if self._closing and wait_s != 0.0:
+                    break
                 if wait_s is None:
                     if not lane.bell.is_set():
                         break
@@ -166,6 +168,8 @@ class Lanes:
         await self._sign(lane, None)
         if isinstance(delivered, Delivered.Wait):
             return delivered.seconds
+        if self._closing:
+            return None
         pending = await self._mind.store.oldest(conversation)
         if pending is None:
             last, lane.last = lane.last, None

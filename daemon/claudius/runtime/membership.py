@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from time import monotonic
 
+from claudius.errors import ClaudiusError
 from claudius.memory.store import Store
 from claudius.runtime.adapter import Adapter
 
@@ -51,7 +52,7 @@ class Membership:
         try:
             async with asyncio.timeout(PATIENCE_S):
                 persons = await adapter.members(audience)
-        except (TimeoutError, OSError) as error:
+        except (ClaudiusError, TimeoutError, OSError) as error:
             log.info("members not known", extra={"audience": audience, "error": repr(error)})
             if before and before.is_known and self._monotonic() - before.at_s < STALE_S:
                 return

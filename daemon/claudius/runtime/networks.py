@@ -59,11 +59,8 @@ class Networks:
         await asyncio.gather(*(adapter.link.tried() for adapter in self._adapters.values()))
 
     async def close(self) -> None:
-        """Stop hearing."""
+        """Hang up on every network; leave no task behind."""
         await asyncio.gather(*(adapter.close() for adapter in self._adapters.values()))
-
-    async def end(self) -> None:
-        """Leave no task behind."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -50,9 +50,8 @@ class Server:
         self._archive = archive
         self._lanes = Lanes(mind, adapters, chance=chance, fatal=self._fatal, committed=self._committed)
         self._control = ControlSocket(home.socket, {**handlers, "status": self._status})
-        intake = Intake(mind, self._lanes.wake, self._lanes.forget_members)
-        self.accept = intake.accept
-        self._networks = Networks(adapters, mind, self._lanes, intake, self._fatal)
+        self._intake = Intake(mind, self._lanes.wake, self._lanes.forget_members)
+        self._networks = Networks(adapters, mind, self._lanes, self._intake, self._fatal)
         self._archiving: asyncio.Task[None] | None = None
         self._started_at = mind.clock()
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -98,10 +97,10 @@ class Server:
 
     async def stop(self, *, grace_s: float = DRAIN_S) -> None:
         """Stop hearing, let running turns end, close the store in good order, let the home go."""
-        await self._networks.close()
+        self._intake.shut()
         await self._lanes.drain(grace_s)
         await self._control.close()
-        await self._networks.end()
+        await self._networks.close()
         if self._archiving:
             self._archiving.cancel()
             await asyncio.gather(self._archiving, return_exceptions=True)
