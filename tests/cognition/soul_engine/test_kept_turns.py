@@ -1,0 +1,25 @@
+"""Turns that were kept by an earlier version: what has been stored stays replayable."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from claudius.cognition.soul_engine import prompt_sha256, rebuild
+
+KEPT: dict[str, Any] = json.loads(Path(__file__).with_name("kept_turns.json").read_text("utf-8"))
+"""Written by version 0.1.0 at 396c010, never again: a first turn, a full one, one of the clock, one compacted."""
+
+
+@pytest.mark.parametrize("turn", KEPT["turns"], ids=["first", "full", "clock", "compacted"])
+def test_a_turn_kept_by_an_earlier_version_replays_byte_for_byte(turn: dict[str, Any]) -> None:
+    """`replay` holds for every turn in the database, whichever version wrote it."""
+    blobs = {sha256: content.encode() for sha256, content in KEPT["blobs"].items()}
+
+    prompt = rebuild(turn["snapshot"].encode(), blobs.get)
+
+    assert prompt_sha256(prompt) == turn["prompt_sha256"]
+    assert prompt.cached == turn["cached"]
