@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import script
-from claudius.cognition.mind import Mind
+from claudius.cognition.mind import Mind, lately
 from claudius.cognition.steps import STEPS
 from claudius.cognition.turn import afterthought, take_turn
 from claudius.compose import Settings
@@ -119,8 +119,8 @@ class Soul:
         self.mind = Mind(
             store=self.store,
             provider=Chain([self.voice], settings.loaded.config.model),
-            soul=soul.current,
-            config=settings.current,
+            soul=lately(soul.current),
+            config=lately(settings.current),
             clock=clock,
             nonce=lambda: secrets.token_hex(16),
         )

@@ -40,6 +40,7 @@ def open_writer(path: Path) -> sqlite3.Connection:
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
             connection.execute("PRAGMA secure_delete = ON")
+            connection.execute("PRAGMA temp_store = MEMORY")  # else a statement's undo log is a file, made each time
             connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
             connection.execute(
                 "BEGIN IMMEDIATE"

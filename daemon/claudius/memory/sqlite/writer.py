@@ -1,4 +1,4 @@
-"""The one thread that writes: everything queued goes into one transaction, each job in its own savepoint."""
+"""The one thread that writes: everything queued goes into one transaction, and what fails fails alone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import logging
 import queue
 import sqlite3
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -33,7 +32,8 @@ class Writer:
     """A writing life: group commits in one thread until stopped. Jobs run in the order they were given.
 
     Awaited jobs are committed at once, with everything that is queued by then; the others ride along with the next
-    awaited one, or are committed alone after `linger_s` seconds. The thread begins with the first job.
+    awaited one, or are committed alone after `linger_s` seconds. The thread begins with the first job, and is woken for
+    a commit only.
     """
 
     def __init__(self, database: Database, translate: Callable[[sqlite3.Error], StoreError], linger_s: float) -> None:
@@ -41,7 +41,11 @@ class Writer:
         self._database = database
         self._translate = translate
         self._linger_s = linger_s
-        self._jobs: queue.SimpleQueue[_Job] = queue.SimpleQueue()
+        self._riding: list[_Job] = []
+        """Jobs that nobody waits for, before the thread has them."""
+        self._alone: asyncio.TimerHandle | None = None
+        """Commits what is riding, should no awaited job come."""
+        self._jobs: queue.SimpleQueue[list[_Job]] = queue.SimpleQueue()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._unwritten = 0
@@ -55,7 +59,9 @@ class Writer:
     def later(self, run: Callable[[Database], Any]) -> None:
         """Queue a job that nobody waits for; its failure is logged."""
         self._unwritten += 1
-        self._put(_Job(run, None))
+        self._riding.append(_Job(run, None))
+        if self._alone is None:
+            self._alone = asyncio.get_running_loop().call_later(self._linger_s, self._hand_over)
 
     async def flush(self) -> None:
         """Return once everything that was queued so far is durable; at once where nothing is."""
@@ -76,46 +82,42 @@ class Writer:
                 self._thread.join()
 
     def _put(self, job: _Job) -> None:
+        self._riding.append(job)
+        self._hand_over()
+
+    def _hand_over(self) -> None:
+        """Give the thread everything that is queued."""
+        if self._alone is not None:
+            self._alone.cancel()
+            self._alone = None
         self._loop = asyncio.get_running_loop()
         if self._thread is None:
             self._thread = threading.Thread(target=self._live, name="claudius-store-writer", daemon=True)
             self._thread.start()
-        self._jobs.put(job)
+        self._jobs.put(self._riding)
+        self._riding = []
 
     def _live(self) -> None:
         is_last = False
         while not is_last:
-            batch = self._gather()
+            batch = self._jobs.get()
+            while not self._jobs.empty():
+                batch += self._jobs.get()
             is_last = any(job.is_last for job in batch)
             self._commit(batch)
             if is_last:
                 self._database.connection.close()
             self._tell(batch)
 
-    def _gather(self) -> list[_Job]:
-        batch = [self._jobs.get()]
-        until = time.monotonic() + self._linger_s
-        while True:
-            try:
-                while True:
-                    batch.append(self._jobs.get_nowait())
-            except queue.Empty:
-                pass
-            wait_s = until - time.monotonic()
-            if wait_s <= 0 or any(job.future for job in batch):
-                return batch
-            try:
-                batch.append(self._jobs.get(timeout=wait_s))
-            except queue.Empty:
-                return batch
-
     def _commit(self, batch: list[_Job]) -> None:
+        """Make a batch durable in one transaction; what fails is undone, and told to the one who waits for it."""
         connection = self._database.connection
         try:
-            connection.execute("BEGIN IMMEDIATE")
-            for job in batch:
-                self._run(job)
-            connection.execute("COMMIT")
+            if not self._run_together(batch):
+                connection.execute("BEGIN IMMEDIATE")
+                for job in batch:
+                    self._run_apart(job)
+                connection.execute("COMMIT")
         except sqlite3.Error as error:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
@@ -123,7 +125,22 @@ class Writer:
             for job in batch:
                 job.error = job.error or translated
 
-    def _run(self, job: _Job) -> None:
+    def _run_together(self, batch: list[_Job]) -> bool:
+        """Run and commit a batch as it is; where any job fails, undo it all and return False. The usual way."""
+        connection = self._database.connection
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            for job in batch:
+                job.result = job.run(self._database)
+        except Exception:  # noqa: BLE001 - each job is run again, and its error is its own then
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            return False
+        connection.execute("COMMIT")
+        return True
+
+    def _run_apart(self, job: _Job) -> None:
+        """Run a job in a savepoint of its own, so that its failure is its own."""
         connection = self._database.connection
         connection.execute("SAVEPOINT job")
         try:
