@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Iterable, Iterator
+from functools import cached_property, lru_cache
 from itertools import islice
 
 SPAN = 64
@@ -14,57 +14,78 @@ LEAST_SUSPICION = 16
 MANY = 500
 """More likely places than this, and looking at each would cost more than looking at everything."""
 
+_STEP = 3
+"""Every third piece of what is spoken is looked up."""
+_REMEMBERED_CHARS = 2000
+"""A longer text's pieces are cut anew each time, so that what is remembered stays small."""
+
 
 class Echo:
-    """Texts that must not be heard again, built once a turn. What asking costs depends on what is spoken alone."""
+    """Texts that must not be heard again. Asking costs little: of both sides few pieces are cut and looked up.
+
+    A piece is three eighths of a span. Of the texts every n-th piece is known, of what is spoken every third is looked
+    up; n and 3 have no common divisor, and 3n places and a piece fit into a span, so that in every equal stretch of a
+    span some piece is both known and looked up.
+    """
 
     def __init__(self, texts: Iterable[str] = (), span: int = SPAN) -> None:
         """`span`: how many equal characters in a row count as a repetition."""
-        self.text = "\0".join(text for text in texts if text)
+        self._texts = tuple(text for text in texts if text)
         self.span = span
+        self._piece = span * 3 // 8
+        every = (span - self._piece + 1) // _STEP
+        self._every = every if every % _STEP else every - 1
 
     @cached_property
-    def _blocks(self) -> frozenset[str]:
-        half = self.span // 2
-        return frozenset([self.text[at : at + half] for at in range(0, len(self.text) - half + 1, half)])
+    def text(self) -> str:
+        """All texts as one."""
+        return "\0".join(self._texts)
+
+    @cached_property
+    def _known(self) -> tuple[frozenset[str], ...]:
+        return tuple(
+            (_remembered if len(text) <= _REMEMBERED_CHARS else _pieces)(text, self._piece, self._every)
+            for text in self._texts
+        )
 
     @cached_property
     def _windows(self) -> frozenset[str]:
-        return frozenset(self.text[at : at + self.span] for at in range(len(self.text) - self.span + 1))
+        return _pieces(self.text, self.span, 1)
 
     def repeated_in(self, spoken: str) -> bool:
         """Tell whether `spoken` holds `span` characters in a row of these texts. Pure.
 
-        Any such stretch covers one of the texts' blocks of half its length; around each of those that stands in
-        `spoken` the rest is compared. Texts that repeat themselves a lot are compared stretch by stretch instead.
+        Around each piece that stands in both, the rest is compared. Texts that repeat themselves a lot are compared
+        stretch by stretch instead.
         """
-        if len(spoken) < self.span or len(self.text) < self.span:
+        if len(spoken) < self.span or not self._texts:
             return False
-        half = self.span // 2
-        pieces = [spoken[at : at + half] for at in range(len(spoken) - half + 1)]
-        if self._blocks.isdisjoint(pieces):
+        asked = _asked(spoken, self._piece)
+        if all(map(asked.isdisjoint, self._known)):
             return False
-        likely = list(islice(self._places(pieces), MANY))
+        likely = list(islice(self._places(spoken), MANY))
         if len(likely) < MANY:
             return any(self._reaches(spoken, at, place) for at, place in likely)
-        return not self._windows.isdisjoint([spoken[at : at + self.span] for at in range(len(spoken) - self.span + 1)])
+        return not self._windows.isdisjoint(_pieces(spoken, self.span, 1))
 
-    def _places(self, pieces: Sequence[str]) -> Iterator[tuple[int, int]]:
-        """Find where the pieces that are blocks stand: their number, and their place in the texts."""
-        for at, piece in enumerate(pieces):
-            place = self.text.find(piece) if piece in self._blocks else -1
+    def _places(self, spoken: str) -> Iterator[tuple[int, int]]:
+        """Find where the pieces that are looked up stand: in `spoken`, and in the texts."""
+        known = frozenset().union(*self._known)
+        for at in range(0, len(spoken) - self._piece + 1, _STEP):
+            piece = spoken[at : at + self._piece]
+            place = self.text.find(piece) if piece in known else -1
             while place >= 0:
                 yield at, place
                 place = self.text.find(piece, place + 1)
 
     def _reaches(self, spoken: str, at: int, place: int) -> bool:
-        """Tell whether the block at `place`, found at `at`, is part of an equal stretch of the whole span."""
-        half, text = self.span // 2, self.text
-        left, most = 0, min(half, at, place)
+        """Tell whether the piece at `place`, found at `at`, is part of an equal stretch of the whole span."""
+        text, rest = self.text, self.span - self._piece
+        left, most = 0, min(rest, at, place)
         while left < most and spoken[at - left - 1] == text[place - left - 1]:
             left += 1
-        end = self.span - left
-        return spoken[at + half : at + end] == text[place + half : place + end] and at + end <= len(spoken)
+        start, end = self._piece, self.span - left
+        return spoken[at + start : at + end] == text[place + start : place + end] and at + end <= len(spoken)
 
     def tail(self, spoken: str) -> int:
         """Return the length of the longest end of `spoken` that stands in these texts; 0 under `LEAST_SUSPICION`. Pure.
@@ -77,3 +98,17 @@ class Echo:
         while length < most and spoken[-length - 1 :] in self.text:
             length += 1
         return length
+
+
+def _pieces(text: str, length: int, every: int) -> frozenset[str]:
+    return frozenset([text[at : at + length] for at in range(0, len(text) - length + 1, every)])
+
+
+_remembered = lru_cache(maxsize=2048)(_pieces)
+"""A past thought is asked about in the twenty turns after it, an instruction in every turn."""
+
+
+@lru_cache(maxsize=2)
+def _asked(spoken: str, length: int) -> frozenset[str]:
+    """Cut what is spoken; one text is asked about several times in a row."""
+    return _pieces(spoken, length, _STEP)
