@@ -46,7 +46,8 @@ _LETTERLIKE = (
 )
 """Not letters to Python, but NFKC makes letters, `_` or `-` of them."""
 
-LT: Final = re.compile(r"[<＜﹤]|&(?:[lL][tT]|#60|#[xX]3[cC]);|\\[uU]003[cC]")
+LT: Final = re.compile(r"<|＜|﹤|&(?:[lL][tT]|#60|#[xX]3[cC]);|\\[uU]003[cC]")
+"""Each way begins with one character: only so does `re` look for those alone."""
 LT_BEGUN: Final = re.compile(r"(?:&(?:[lL][tT]?|#(?:60?|[xX](?:3[cC]?)?)?)?|\\(?:[uU](?:0(?:03?)?)?)?)\Z")
 """The end of a text that may yet become a loose LT; searched in its last 6 characters."""
 GAP: Final = rf"[\s{_UNSEEN}]{{0,8}}"
@@ -211,7 +212,12 @@ def attributes(inner: str) -> dict[str, str]:
 
 def find_head(text: str, names: Names = NAMES) -> Head | None:
     """Return the first head of ours in a whole text, strict or loose, or None. Pure."""
-    return next((head for lt in LT.finditer(text) if (head := read_head(text, lt, names))), None)
+    found = LT.search(text)
+    while found:
+        if head := read_head(text, found, names):
+            return head
+        found = LT.search(text, found.end())
+    return None
 
 
 def escape_heads(text: str, names: Names = NAMES, *, limit: int | None = None) -> str:
@@ -219,6 +225,8 @@ def escape_heads(text: str, names: Names = NAMES, *, limit: int | None = None) -
 
     `limit`: characters that the result may have; it is the text that is cut, so that no cut leaves half an escape.
     """
+    if "<" not in text:
+        return text[:limit]
     escaped = _escaped(text[:limit], names)
     while limit is not None and len(escaped) > limit:
         text = text[:limit][: limit - len(escaped)]

@@ -28,6 +28,8 @@ _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
     "\u2061-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff]|(?<!@)\u2060"
 )
+_PLAIN = re.compile(r"[\t\n -~]*+")
+"""Text that hides nothing: most is."""
 _MANY_MARKS = re.compile(rf"([{_MARK}]{{{MARKS}}})[{_MARK}]+")
 _ANGLE = re.compile(
     rf"(?<!<)<++(!|@[!&]?)([^<>\s|^]{{1,{LABEL_CHARS}}})(?:\^[^<>\s|]{{1,{LABEL_CHARS}}})?(?:\|([^<>\n]{{0,{LABEL_CHARS}}}))?>+"
@@ -96,7 +98,7 @@ def rewrite(text: str, company: Company, hidden: str = "") -> Rewritten:
     hits = ["G8"] if revealed != text else []
     for _ in range(PASSES):
         named = _name_mentions(before, company)
-        unmasked = _MANY_MARKS.sub(r"\1", unmask(named, hidden))
+        unmasked = _fewer_marks(unmask(named, hidden))
         hits += ["G6"] * (named != before) + ["G7"] * (unmasked != named)
         if unmasked == before:
             break
@@ -108,8 +110,14 @@ def rewrite(text: str, company: Company, hidden: str = "") -> Rewritten:
 
 def reveal(text: str) -> str:
     """Return a text with nothing hidden in it: rule G8. Pure."""
+    if _PLAIN.fullmatch(text):
+        return text
     if _HIDDEN.search(text):
         text = _HIDDEN.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    return _fewer_marks(text)
+
+
+def _fewer_marks(text: str) -> str:
     return text if text.isascii() else _MANY_MARKS.sub(r"\1", text)
 
 
