@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+import msgspec
 
 from claudius.provider import Message
 
 Scalar = str | int | bool
 
+_PLAIN = re.compile(r"[ !-%'-;=?-_a-~]*+")
+"""Without any of what follows: most lines are."""
 _ESCAPED = re.compile(
     "[<>&`\u0000-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
     "\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb"
@@ -51,9 +54,11 @@ def data_line(obj: Mapping[str, Scalar]) -> str:
 
     `json.loads` gives the record back (its strings made valid Unicode first).
     """
-    clean = {key: valid(value) if isinstance(value, str) else value for key, value in obj.items()}
-    line = json.dumps(clean, ensure_ascii=False, separators=(",", ":"))
-    return _ESCAPED.sub(_escape, line)
+    try:
+        line = msgspec.json.encode(obj).decode()
+    except UnicodeEncodeError:
+        return data_line({key: valid(value) if isinstance(value, str) else value for key, value in obj.items()})
+    return line if _PLAIN.fullmatch(line) else _ESCAPED.sub(_escape, line)
 
 
 def fence(line: str, nonce: str) -> str:

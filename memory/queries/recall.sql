@@ -49,8 +49,9 @@ LEFT JOIN person_link l ON l.person = m.person WHERE m.audience = :audience;
 -- name: audiences_of
 SELECT audience FROM audience_member WHERE person = :person;
 
--- name: state_of_audience
-SELECT id, key, value, audience, updated_at FROM soul_state WHERE audience = :audience AND newest = 1;
+-- name: state_of_audiences
+SELECT s.id, s.key, s.value, s.audience, s.updated_at FROM json_each(:audiences) AS a
+CROSS JOIN soul_state AS s ON s.audience = a.value AND s.newest = 1;
 
 -- name: state_of_key
 SELECT id, key, value, audience, updated_at FROM soul_state WHERE key = :key AND newest = 1 ORDER BY id DESC LIMIT 1;

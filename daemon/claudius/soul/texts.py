@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from string import Template
@@ -66,6 +66,8 @@ class SoulText:
     """By step name, in `STEPS` order."""
     sha256: str
     """Of names and contents together: an epoch of the system prompt."""
+    derived: dict[Hashable, Any] = field(init=False, default_factory=dict, compare=False, repr=False)
+    """What others have computed from this very value; a changed copy begins without."""
 
     def text(self, name: str) -> str:
         """Return a file's text, empty where there is none."""

@@ -35,6 +35,9 @@ class NonceClash(ValueError):
 
 def system_text(soul: SoulText, settings: EngineSettings) -> str:
     """Assemble the static part: who the soul is, what it knows by its owner, how it reads and answers. Pure."""
+    known = soul.derived.get(("system", settings.dossier_tokens))
+    if known is not None:
+        return str(known)
     included, _ = dossiers(soul, settings.dossier_tokens)
     parts = [
         soul.text("soul.md"),
@@ -44,7 +47,9 @@ def system_text(soul: SoulText, settings: EngineSettings) -> str:
         "## Response Format",
         *(step.instruction for step in soul.steps.values()),
     ]
-    return "\n\n".join(part.strip() for part in parts if part.strip())
+    text = "\n\n".join(part.strip() for part in parts if part.strip())
+    soul.derived["system", settings.dossier_tokens] = text
+    return text
 
 
 def history(recollection: Recollection, plan: Plan) -> tuple[tuple[Message, ...], int]:

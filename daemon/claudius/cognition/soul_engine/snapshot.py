@@ -40,30 +40,33 @@ class Erased(LookupError):
     """A text that the snapshot refers to was erased."""
 
 
-def _blob(value: object) -> tuple[str, bytes]:
-    body = msgspec.json.encode(value)
-    return sha256(body).hexdigest(), body
+def _soul_blob(soul: SoulText) -> tuple[str, bytes]:
+    if "blob" not in soul.derived:
+        kept = _KeptSoul(
+            files={name: (file.text, file.sha256, file.head) for name, file in soul.files.items()},
+            steps=tuple(soul.steps.values()),
+            sha256=soul.sha256,
+        )
+        body = msgspec.json.encode(kept)
+        soul.derived["blob"] = sha256(body).hexdigest(), body
+    key, body = soul.derived["blob"]
+    return key, body
 
 
 def freeze(
     recollection: Recollection, plan: Plan, settings: EngineSettings, soul: SoulText
 ) -> tuple[bytes, dict[str, bytes]]:
     """Return the snapshot of a turn and the texts that it refers to. Pure."""
-    past = [(fixed(turn).sha256, fixed(turn).body) for turn in recollection.past]
-    kept_soul = _KeptSoul(
-        files={name: (file.text, file.sha256, file.head) for name, file in soul.files.items()},
-        steps=tuple(soul.steps.values()),
-        sha256=soul.sha256,
-    )
-    soul_key, soul_body = _blob(kept_soul)
+    past = {one.sha256: one.body for one in map(fixed, recollection.past)}
+    soul_key, soul_body = _soul_blob(soul)
     snapshot = Snapshot(
         recollection=replace(recollection, past=(), expired=()),
         plan=plan,
         settings=settings,
-        past=tuple(key for key, _ in past),
+        past=tuple(past),
         soul=soul_key,
     )
-    return msgspec.json.encode(snapshot), dict([*past, (soul_key, soul_body)])
+    return msgspec.json.encode(snapshot), past | {soul_key: soul_body}
 
 
 def thaw(snapshot: bytes, blob: Callable[[str], bytes | None]) -> tuple[Recollection, Plan, EngineSettings, SoulText]:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from claudius.memory.sqlite.past import Past, Shelf
 from claudius.memory.sqlite.queries import Database, Row
-from claudius.memory.sqlite.rows import instant, maybe_instant, parse, stamp
+from claudius.memory.sqlite.rows import dump, instant, maybe_instant, parse, stamp
 from claudius.memory.sqlite.seeing import Seeing
 from claudius.memory.store import Pending, RecallLimits
 from claudius.perception import Origin
@@ -123,7 +123,7 @@ def _state(db: Database, seeing: Seeing) -> tuple[StateValue, ...]:
     if seeing.sees_all:
         rows: Iterable[Row] = (row for key in STATE_DEFAULTS if (row := db.one("state_of_key", key=key)))
     else:
-        rows = (row for audience in seeing.audiences() for row in db.all("state_of_audience", audience=audience))
+        rows = db.all("state_of_audiences", audiences=dump(seeing.audiences()))
     newest: dict[str, Row] = {}
     for row in rows:
         if row[1] not in newest or row[0] > newest[row[1]][0]:

@@ -16,18 +16,24 @@ class Seeing:
         """Find the perception's audience."""
         self._db = db
         self._members: dict[str, frozenset[str] | None] = {}
+        self._canonical: dict[str, str] = {}
+        self._ids: dict[str, list[str]] = {}
         self.speaker = self.canonical(perception.person) if perception.person else ""
         self.audience = self._hearing(perception)
         self.sees_all = self.audience == SELF or sees_everything(self.audience, is_owner=perception.is_owner)
 
     def canonical(self, person: str) -> str:
         """Return the id that stands for all ids of a person."""
-        row = self._db.one("canonical", person=person)
-        return str(row[0]) if row else person
+        if person not in self._canonical:
+            row = self._db.one("canonical", person=person)
+            self._canonical[person] = row[0] if row else person
+        return self._canonical[person]
 
     def ids(self, canonical: str) -> list[str]:
         """Return every id of a person, the canonical one first."""
-        return [canonical, *(person for (person,) in self._db.all("linked", canonical=canonical))]
+        if canonical not in self._ids:
+            self._ids[canonical] = [canonical, *(person for (person,) in self._db.all("linked", canonical=canonical))]
+        return self._ids[canonical]
 
     def may(self, sources: Iterable[str]) -> bool:
         """Tell whether what was learned in all of `sources` may be shown here now."""
