@@ -3,21 +3,21 @@
 -- name: turn_known
 SELECT 1 FROM turn WHERE turn = :turn;
 
--- name: conversation_lock
-SELECT version, turns, history_from FROM conversation WHERE conversation = :conversation;
-
 -- name: conversation_new
+-- No row where there is a conversation already, or (conversation_moved) where it moved or the turn is known.
 INSERT INTO conversation (conversation, audience, version, turns, entries, process, previous_process, params,
     process_memory, invocation_count, entered_at, history_from, first_at, last_at)
 VALUES (:conversation, :audience, 1, 1, :entries, :process, :previous_process, :params,
-    :process_memory, :invocation_count, :entered_at, :history_from, :at, :at);
+    :process_memory, :invocation_count, :entered_at, :history_from, :at, :at)
+ON CONFLICT DO NOTHING RETURNING turns;
 
 -- name: conversation_moved
 UPDATE conversation SET audience = :audience, version = version + 1, turns = turns + 1, entries = entries + :entries,
     process = :process, previous_process = :previous_process, params = :params, process_memory = :process_memory,
     invocation_count = :invocation_count, entered_at = :entered_at, history_from = max(history_from, :history_from),
     last_at = :at
-WHERE conversation = :conversation;
+WHERE conversation = :conversation AND version = :version AND NOT EXISTS (SELECT 1 FROM turn WHERE turn = :turn)
+RETURNING turns;
 
 -- name: conversation_spoken
 INSERT INTO conversation_person (conversation, person, turns) VALUES (:conversation, :person, 1)
@@ -39,6 +39,9 @@ VALUES (:conversation, :number, :turn, :at, :audience, :person, :nonce, :process
 -- name: entry_new
 INSERT INTO entry (conversation, number, n, entry_type, content, at, verb, person, name, metadata, position, audience)
 VALUES (:conversation, :number, :n, :entry_type, :content, :at, :verb, :person, :name, :metadata, :position, :audience);
+
+-- name: blobs_missing
+SELECT value FROM json_each(:keys) WHERE NOT EXISTS (SELECT 1 FROM blob WHERE sha256 = value);
 
 -- name: blob_new
 INSERT INTO blob (sha256, content) VALUES (:sha256, :content) ON CONFLICT (sha256) DO NOTHING;

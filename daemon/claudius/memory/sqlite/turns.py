@@ -20,10 +20,10 @@ def commit(db: Database, intent: Intent, let_go: datetime, boot: str) -> None:
 
     Where a new summary comes, entries that it holds and that are older than `let_go` are deleted.
     """
-    if db.one("turn_known", turn=intent.turn):
-        return
     at = stamp(intent.at)
     number = _move_conversation(db, intent, at)
+    if number is None:
+        return
     _answer(db, intent, at)
     _keep_turn(db, intent, number, at)
     _learn(db, intent, at)
@@ -33,15 +33,14 @@ def commit(db: Database, intent: Intent, let_go: datetime, boot: str) -> None:
         say(db, utterance, intent.at, boot)
 
 
-def _move_conversation(db: Database, intent: Intent, at: str) -> int:
-    found = db.one("conversation_lock", conversation=intent.conversation)
-    version, turns = (found[0], found[1]) if found else (0, 0)
-    if version != intent.version:
-        raise StaleTurn
+def _move_conversation(db: Database, intent: Intent, at: str) -> int | None:
+    """Return the turn's number; None where it is known already. Raises: StaleTurn."""
     process = intent.next_process
-    db.run(
-        "conversation_moved" if found else "conversation_new",
+    moved = db.run(
+        "conversation_moved" if intent.version else "conversation_new",
         conversation=intent.conversation,
+        turn=intent.turn,
+        version=intent.version,
         audience=intent.audience,
         entries=len(intent.entries),
         process=process.process,
@@ -52,12 +51,16 @@ def _move_conversation(db: Database, intent: Intent, at: str) -> int:
         entered_at=stamp(process.entered_at) if process.entered_at else None,
         history_from=intent.history_from,
         at=at,
-    )
+    ).fetchone()
+    if moved is None:
+        if db.one("turn_known", turn=intent.turn):
+            return None
+        raise StaleTurn
     if intent.person:
         db.run("conversation_spoken", conversation=intent.conversation, person=intent.person)
         if is_terminal(intent.conversation):
             join(db, joint(intent.conversation), intent.person, at)
-    return int(turns) + 1
+    return int(moved[0])
 
 
 def join(db: Database, audience: str, person: str, at: str) -> None:
@@ -105,17 +108,16 @@ def _keep_turn(db: Database, intent: Intent, number: int, at: str) -> None:
         shown=dump(shown),
         record=record,
     )
-    for n, entry in enumerate(intent.entries):
-        place = {"conversation": intent.conversation, "number": number, "n": n, "audience": intent.audience}
-        db.run("entry_new", **place, **_entry_row(entry))
-    for call in intent.calls:
-        db.run("call_keep", **call_row(intent.turn, call, at, intent.conversation, intent.person))
-    for sha256, content in intent.blobs.items():
-        db.run("blob_new", sha256=sha256, content=content)
+    place = {"conversation": intent.conversation, "number": number, "audience": intent.audience}
+    db.each("entry_new", (place | _entry_row(n, entry) for n, entry in enumerate(intent.entries)))
+    db.each("call_keep", (call_row(intent.turn, call, at, intent.conversation, intent.person) for call in intent.calls))
+    new = db.all("blobs_missing", keys=dump(list(intent.blobs)))
+    db.each("blob_new", ({"sha256": sha256, "content": intent.blobs[sha256]} for (sha256,) in new))
 
 
-def _entry_row(entry: Entry) -> dict[str, Any]:
+def _entry_row(n: int, entry: Entry) -> dict[str, Any]:
     return {
+        "n": n,
         "entry_type": entry.entry_type,
         "content": valid(entry.content),
         "at": stamp(entry.at),
