@@ -103,7 +103,8 @@ ON CONFLICT (turn, n) DO NOTHING;
 SELECT conversation, person, coalesce(taken_at, heard_at) AS at FROM inbox WHERE turn = :turn ORDER BY seq LIMIT 1;
 
 -- name: thought
-UPDATE inbox SET state = 'thought' WHERE turn = :turn AND state IN ('pending', 'taken');
+UPDATE inbox SET state = 'thought' WHERE turn = :turn AND state IN ('pending', 'taken')
+RETURNING conversation, person, coalesce(taken_at, heard_at) AS at;
 
 -- name: calls
 SELECT n, purpose, request_sha256, response, stop_reason, provider, model,
@@ -142,7 +143,7 @@ WHERE key = :key AND state IN ('pending', 'unknown_after_send');
 
 -- name: settle_part
 UPDATE outbox SET state = 'sent', receipt = :receipt, sent_at = :now, not_before = NULL, reason = NULL
-WHERE key = :key AND state IN ('pending', 'taken', 'unknown_after_send') RETURNING turn, part;
+WHERE key = :key AND state IN ('pending', 'taken', 'unknown_after_send') RETURNING turn, part, parts;
 
 -- name: take_next_part
 UPDATE outbox SET state = 'taken', boot = :boot, attempts = attempts + 1

@@ -90,12 +90,10 @@ def take(db: Database, seq: int, inputs: Mapping[str, str], now: datetime, boot:
 
 def keep_call(db: Database, turn: str, call: Call) -> None:
     """Keep a finished model call of an unfinished turn."""
-    whose = db.one("call_whose", turn=turn)
-    if whose is None:
-        return
-    conversation, person, at = whose
-    db.run("call_keep", **call_row(turn, call, at, conversation, person))
-    db.run("thought", turn=turn)
+    heard = db.run("thought", turn=turn).fetchone() or db.one("call_whose", turn=turn)
+    if heard:
+        conversation, person, at = heard
+        db.run("call_keep", **call_row(turn, call, at, conversation, person))
 
 
 def say(db: Database, utterance: Utterance, at: datetime, boot: str) -> None:
@@ -123,10 +121,10 @@ def settle(db: Database, key: str, receipt: str, now: datetime, boot: str) -> No
     settled = db.run("settle_part", key=key, receipt=receipt, now=stamp(now)).fetchone()
     if settled is None:
         return
-    turn, part = settled
-    db.run("take_next_part", turn=turn, part=part, boot=boot)
-    unsettled = db.one("unsettled_parts", turn=turn)
-    if unsettled == (0,):
+    turn, part, parts = settled
+    if parts > 1:
+        db.run("take_next_part", turn=turn, part=part, boot=boot)
+    if parts == 1 or db.one("unsettled_parts", turn=turn) == (0,):
         db.run("settle_turn", turn=turn, now=stamp(now))
 
 
