@@ -1,0 +1,114 @@
+"""What the server writes down: every call, every delivery, and everything that people could see."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+EntryKind = Literal[
+    "post", "edit", "delete", "react", "unreact", "join", "leave", "archive", "slash", "click",
+    "ephemeral", "response", "stream_start", "stream_append", "stream_end", "status", "home", "unfurl",
+]  # fmt: skip
+
+ANSWERS: frozenset[str] = frozenset({"post", "stream_end", "ephemeral", "response"})
+"""The kinds of entry that are a whole message of the app's."""
+
+
+@dataclass(slots=True)
+class Entry:
+    """One thing that somebody did and others could see."""
+
+    n: int
+    at: float
+    by: Literal["person", "app"]
+    kind: EntryKind
+    channel: str
+    ts: str = ""
+    """The message that it is about."""
+    thread_ts: str | None = None
+    user: str = ""
+    text: str = ""
+    to: str = ""
+    """The only person who saw it; empty = everybody in the conversation."""
+    blocks: list[Any] = field(default_factory=list)
+    markdown_text: str | None = None
+    metadata: dict[str, Any] | None = None
+    raw: bytes = b""
+    """The body of the request that caused it."""
+    is_delivered: bool = True
+    """False for what a person did and the network was told to lose."""
+
+
+@dataclass(slots=True)
+class Call:
+    """One call of the Web API, as it was received, and what became of it."""
+
+    n: int
+    at: float
+    method: str
+    verb: str
+    headers: dict[str, str]
+    arguments: dict[str, Any]
+    raw: bytes
+    unknown: list[str] = field(default_factory=list)
+    """Arguments that the method does not have."""
+    is_applied: bool = False
+    """The service did what was asked, whatever the caller was told."""
+    status: int = 0
+    """0 = the caller never got an answer."""
+    error: str = ""
+    fault: str = ""
+
+
+@dataclass(slots=True)
+class Delivery:
+    """One envelope."""
+
+    n: int
+    at: float
+    envelope_id: str
+    kind: str
+    event: str
+    """The event's type; for a command its name, for a button its action."""
+    event_id: str
+    channel: str
+    ts: str
+    attempt: int
+    reason: str
+    socket: int
+    """0 = there was none."""
+    fate: Literal["sent", "acked", "timeout", "offline", "lost"] = "sent"
+    acked_at: float | None = None
+    answer: dict[str, Any] | None = None
+    """What came back with the ack."""
+
+
+@dataclass(slots=True)
+class Journal:
+    """All records, oldest first; nothing is ever taken out but by `forget`."""
+
+    now: Callable[[], float]
+    trace: list[Entry] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    deliveries: list[Delivery] = field(default_factory=list)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def enter(self, by: Literal["person", "app"], kind: EntryKind, channel: str, **facts: Any) -> Entry:
+        """Write down what somebody did."""
+        entry = Entry(len(self.trace) + 1, self.now(), by, kind, channel, **facts)
+        self.trace.append(entry)
+        self.changed()
+        return entry
+
+    def changed(self) -> None:
+        """Wake whoever waits for something."""
+        self._changed.set()
+
+    async def until(self, is_so: Callable[[], bool], within_s: float) -> None:
+        """Wait until something is so. Raises: TimeoutError."""
+        async with asyncio.timeout(within_s):
+            while not is_so():
+                self._changed.clear()
+                await self._changed.wait()

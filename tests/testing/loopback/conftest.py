@@ -1,0 +1,52 @@
+"""A Slack on loopback, and Slack's own Python clients in front of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+from slack_sdk.http_retry.builtin_async_handlers import AsyncRateLimitErrorRetryHandler
+from slack_sdk.web.async_client import AsyncWebClient
+
+from claudius.testing.loopback.slack.server import SlackServer
+from claudius.testing.loopback.slack.state import BOT_TOKEN
+from claudius.testing.loopback.slack.world import SlackWorld
+from slack_ear import Ear
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[SlackServer]:
+    """Run a Slack that brings an event again at once."""
+    async with SlackServer() as running:
+        await running.world.set(retry_delays_s=(0.0, 0.01, 0.01), ack_deadline_s=0.5)
+        yield running
+
+
+@pytest.fixture
+def slack(server: SlackServer) -> SlackWorld:
+    """Give the people of that Slack."""
+    return server.world
+
+
+@pytest.fixture
+def client(server: SlackServer) -> AsyncWebClient:
+    """Give the app's client: only a 429 is tried again."""
+    made = AsyncWebClient(BOT_TOKEN, base_url=server.api_url, timeout=3)
+    made.retry_handlers = [AsyncRateLimitErrorRetryHandler(max_retry_count=3)]
+    return made
+
+
+@pytest.fixture
+async def listen(client: AsyncWebClient, slack: SlackWorld) -> AsyncIterator[Callable[[], Awaitable[Ear]]]:
+    """Give what starts a Bolt app and connects it."""
+    ears: list[Ear] = []
+
+    async def start() -> Ear:
+        ears.append(Ear(client))
+        await ears[-1].handler.connect_async()
+        await slack.until_connected(len(ears))
+        return ears[-1]
+
+    yield start
+    for ear in ears:
+        await ear.handler.close_async()
