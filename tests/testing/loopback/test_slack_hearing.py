@@ -31,9 +31,11 @@ async def test_a_message_in_a_dm_arrives_once_and_is_acknowledged(listen: Listen
     assert (delivery.fate, delivery.attempt, delivery.ts) == ("acked", 0, ts)
 
 
-@pytest.mark.parametrize(("is_mention_first", "order"), [(False, ["message", "app_mention"]), (True, ["app_mention", "message"])])
+@pytest.mark.parametrize(
+    ("is_mention_first", "order"), [(False, ["message", "app_mention"]), (True, ["app_mention", "message"])]
+)
 async def test_a_mention_in_a_channel_comes_as_a_pair(
-    is_mention_first: bool, order: list[str], listen: Listen, slack: SlackWorld
+    *, is_mention_first: bool, order: list[str], listen: Listen, slack: SlackWorld
 ) -> None:
     """Two events of one message, with different ids, in either order."""
     await slack.set(is_mention_first=is_mention_first)
@@ -247,6 +249,6 @@ async def test_commands_and_buttons_are_answered_with_the_ack_or_later(
     calls = await slack.until_called("response_url", 6)
 
     sent = [one for one in await slack.until_fate("acked", 3) if one.kind != "events_api"]
-    assert _told(sent) == [("/claudius", {"text": "At once."}), ("forget", None)]
+    assert _told(sent) == [("/claudius", {"text": "At once."}), ("forget", {})]
     assert [call.status for call in calls] == [200] * 5 + [404]
     assert {entry.to for entry in await slack.visible() if entry.kind == "response"} == {"U1"}

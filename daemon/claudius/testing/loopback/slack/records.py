@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -101,6 +101,15 @@ class Journal:
         self.trace.append(entry)
         self.changed()
         return entry
+
+    def called(
+        self, method: str, verb: str, headers: Mapping[str, str], arguments: Mapping[str, Any], raw: bytes
+    ) -> Call:
+        """Write down a call as it comes in."""
+        call = Call(len(self.calls) + 1, self.now(), method, verb, dict(headers), dict(arguments), raw)
+        self.calls.append(call)
+        self.changed()
+        return call
 
     def changed(self) -> None:
         """Wake whoever waits for something."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import dataclass
 from typing import Any
@@ -27,17 +28,17 @@ class Responses:
         """
         raw = await request.read()
         body = json.loads(raw)
-        journal = self.service.journal
-        call = Call(len(journal.calls) + 1, journal.now(), "response_url", "POST", dict(request.headers), body, raw)
-        journal.calls.append(call)
+        call = self.service.journal.called("response_url", request.method, request.headers, body, raw)
         fault = self.service.faults.take("response_url", body)
-        if fault and not fault.is_applied and fault.kind != "delay":
+        if fault:
             call.fault = fault.kind
-            return await fault.break_off(request, {"ok": False, "error": fault.error})
+            await asyncio.sleep(fault.delay_s)
+            if not fault.is_applied and fault.kind != "delay":
+                return await fault.break_off(request, {"ok": False, "error": fault.error})
         response = self._take(self.service.replies.get(request.match_info["key"]), body, call)
         call.status = response.status
-        if fault and fault.is_applied:
-            call.fault = fault.kind
+        self.service.journal.changed()
+        if fault and fault.kind != "delay":
             return await fault.break_off(request, {"ok": True})
         return response
 

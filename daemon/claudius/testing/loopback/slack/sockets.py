@@ -123,12 +123,13 @@ class Sockets:
         return len(self.open)
 
     def _refusal(self, request: web.Request) -> web.Response | None:
-        """Refuse an upgrade; the statuses are our reading."""
+        """Refuse an upgrade; the statuses are our reading. A ticket is used up by trying (python-slack-sdk#1446)."""
+        ticket = request.query.get("ticket", "")
+        issued_at = self.tickets.get(ticket)
+        self.tickets[ticket] = None
         if self.refusing:
             self.refusing -= self.refusing > 0
             return web.Response(status=503)
-        issued_at = self.tickets.get(request.query.get("ticket", ""))
-        self.tickets[request.query.get("ticket", "")] = None  # a ticket opens one socket
         if issued_at is None or self.journal.now() - issued_at > self.settings.ticket_life_s:
             return web.Response(status=404)
         return web.Response(status=429) if len(self.open) >= self.settings.max_sockets else None

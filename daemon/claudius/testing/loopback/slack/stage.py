@@ -10,6 +10,7 @@ import msgspec
 
 from claudius.testing.loopback.slack import events
 from claudius.testing.loopback.slack.limits import Limit
+from claudius.testing.loopback.slack.orders import made
 from claudius.testing.loopback.slack.records import ANSWERS, Call, Delivery, Entry
 from claudius.testing.loopback.slack.service import Service
 from claudius.testing.loopback.slack.settings import Settings
@@ -25,7 +26,7 @@ class Stage:
 
     async def add_user(self, user: str, name: str, **facts: Any) -> str:
         """Let somebody into the workspace, or change what is known of him; facts are the fields of `User`."""
-        self.service.space.users[user] = msgspec.convert({"id": user, "name": name, **facts}, User)
+        self.service.space.users[user] = made(User, {"id": user, "name": name, **facts})
         return user
 
     async def add_channel(
@@ -42,7 +43,7 @@ class Stage:
     async def set(self, **changes: Any) -> None:
         """Change settings; names are the fields of `Settings`."""
         settings = self.service.settings
-        wanted = msgspec.convert(msgspec.to_builtins(asdict(settings) | changes), Settings)
+        wanted = made(Settings, msgspec.to_builtins(asdict(settings) | changes))
         for one in fields(Settings):
             setattr(settings, one.name, getattr(wanted, one.name))
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from claudius.testing.loopback.slack.envelopes import Order
 from claudius.testing.loopback.slack.faults import Fault
+from claudius.testing.loopback.slack.orders import made
 from claudius.testing.loopback.slack.service import Service
 from claudius.testing.loopback.slack.sockets import Health, Reason, Socket
 
@@ -21,7 +20,7 @@ class Trouble:
 
     async def fault(self, method: str, kind: str, **facts: Any) -> None:
         """Order a fault of the Web API; facts are the fields of `Fault`."""
-        fault = msgspec.convert({"method": method, "kind": kind, **facts}, Fault)
+        fault = made(Fault, {"method": method, "kind": kind, **facts})
         self.service.faults.ordered.append(fault)
 
     async def heal(self) -> None:

@@ -44,21 +44,10 @@ class WebApi:
         """
         method, raw = request.match_info["method"], await request.read()
         broken, arguments = _arguments(request, raw)
-        journal = self.service.journal
-        call = Call(
-            n=len(journal.calls) + 1,
-            at=journal.now(),
-            method=method,
-            verb=request.method,
-            headers=dict(request.headers),
-            arguments=dict(arguments),
-            raw=raw,
-        )
-        journal.calls.append(call)
-        journal.changed()
+        call = self.service.journal.called(method, request.method, request.headers, arguments, raw)
         response = await self._respond(request, call, arguments, broken)
         call.status = response.status if request.transport is not None else 0
-        journal.changed()
+        self.service.journal.changed()
         return response
 
     async def _respond(
