@@ -31,7 +31,7 @@ def slack(server: SlackServer) -> SlackWorld:
 @pytest.fixture
 def client(server: SlackServer) -> AsyncWebClient:
     """Give the app's client: only a 429 is tried again."""
-    made = AsyncWebClient(BOT_TOKEN, base_url=server.api_url, timeout=3)
+    made = AsyncWebClient(BOT_TOKEN, base_url=server.base_url, timeout=3)
     made.retry_handlers = [AsyncRateLimitErrorRetryHandler(max_retry_count=3)]
     return made
 

@@ -127,17 +127,17 @@ async def test_our_own_post_comes_back_as_an_event(client: AsyncWebClient, liste
 async def test_edits_deletes_and_unfurls_are_told(listen: Listen, slack: SlackWorld) -> None:
     """A change has both texts, also where nothing changed; a deletion names what is gone."""
     ear = await listen()
-    ts = await slack.say("C1", "U1", "teh")
-    await slack.edit("C1", ts, "the")
+    ts = await slack.say("C1", "U1", "old words")
+    await slack.edit("C1", ts, "new words")
     await slack.unfurl("C1", ts)
     await slack.delete("C1", ts)
     await slack.until_quiet()
 
     _, edit, unfurl, gone = ear.events
 
-    assert [edit["previous_message"]["text"], edit["message"]["text"], edit["message"]["ts"]] == ["teh", "the", ts]
+    assert [edit["previous_message"]["text"], edit["message"]["text"], edit["message"]["ts"]] == ["old words", "new words", ts]
     assert "edited" in edit["message"]
-    assert unfurl["message"]["text"] == unfurl["previous_message"]["text"] == "the"
+    assert unfurl["message"]["text"] == unfurl["previous_message"]["text"] == "new words"
     assert (gone["subtype"], gone["deleted_ts"]) == ("message_deleted", ts)
     assert await slack.messages("C1") == []
 

@@ -29,7 +29,7 @@ async def alone() -> AsyncIterator[dict[str, Any]]:
 async def test_another_process_drives_it_with_the_same_names(alone: dict[str, Any]) -> None:
     """People, faults and records cross over whole, bytes too."""
     async with SlackWorld.at(alone["control_url"]) as slack:
-        client = AsyncWebClient(alone["bot_token"], base_url=alone["api_url"])
+        client = AsyncWebClient(alone["bot_token"], base_url=alone["base_url"])
         ear = Ear(client)
         await ear.handler.connect_async()
         await slack.until_connected(1)

@@ -43,7 +43,7 @@ async def test_the_app_learns_who_it_is_and_what_it_may(client: AsyncWebClient) 
 )
 async def test_tokens_open_what_they_are_for(token: str, method: str, error: str, server: SlackServer) -> None:
     """Each kind of token has its methods."""
-    client = AsyncWebClient(token, base_url=server.api_url)
+    client = AsyncWebClient(token, base_url=server.base_url)
 
     assert await _error(client, method, {"channel": "C1", "text": "hi"}) == error
 

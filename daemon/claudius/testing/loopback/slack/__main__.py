@@ -19,7 +19,7 @@ async def serve(port: int, control_port: int) -> None:
     """Run until stopped."""
     async with SlackServer(port=port, control_port=control_port) as server:
         facts = {
-            "api_url": server.api_url,
+            "base_url": server.base_url,
             "control_url": server.control_url,
             "bot_token": BOT_TOKEN,
             "app_token": APP_TOKEN,

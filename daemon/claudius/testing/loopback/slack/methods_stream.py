@@ -78,11 +78,11 @@ def _added(message: Message, arguments: Arguments) -> str:
     others measured at the real service and no page names.
     """
     text, chunks = arguments.text("markdown_text"), arguments.get("chunks") or []
-    mode: Literal["text", "chunks"] | None = "chunks" if chunks else "text" if text else None
-    if message.stream and mode:
-        if message.stream.mode not in (None, mode):
+    form: Literal["text", "chunks"] | None = "chunks" if chunks else "text" if text else None
+    if message.stream and form:
+        if message.stream.form not in (None, form):
             raise Refused("streaming_mode_mismatch")
-        message.stream.mode = mode
+        message.stream.form = form
     if not isinstance(chunks, list) or any(
         not isinstance(chunk, dict) or chunk.get("type") not in _CHUNKS for chunk in chunks
     ):

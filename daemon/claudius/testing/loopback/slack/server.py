@@ -71,7 +71,7 @@ class SlackServer:
             await runner.cleanup()
 
     @property
-    def api_url(self) -> str:
+    def base_url(self) -> str:
         """The base URL of the Web API, for `AsyncWebClient(base_url=…)`."""
         return f"{self.service.url}/api/"
 

@@ -72,7 +72,7 @@ class Stream:
     """A message that still grows."""
 
     started_at: float
-    mode: Literal["text", "chunks"] | None = None
+    form: Literal["text", "chunks"] | None = None
     is_stopped_by_user: bool = False
 
 
