@@ -18,7 +18,7 @@ from slack_ear import Ear
 async def server() -> AsyncIterator[SlackServer]:
     """Run a Slack that brings an event again at once."""
     async with SlackServer() as running:
-        await running.world.set(retry_delays_s=(0.0, 0.01, 0.01), ack_deadline_s=0.5)
+        await running.world.set(retry_delays_s=(0.0, 0.01, 0.01))
         yield running
 
 

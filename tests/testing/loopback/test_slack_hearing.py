@@ -9,7 +9,7 @@ import pytest
 from slack_sdk.web.async_client import AsyncWebClient
 
 from claudius.testing.loopback.slack.records import Delivery
-from claudius.testing.loopback.slack.state import APP, BOT, BOT_USER, TEAM
+from claudius.testing.loopback.slack.state import APP, BOT, BOT_TOKEN, BOT_USER, TEAM
 from claudius.testing.loopback.slack.world import SlackWorld
 from slack_ear import Ear
 
@@ -50,6 +50,44 @@ async def test_a_mention_in_a_channel_comes_as_a_pair(
     assert {(event["channel"], event["ts"]) for event in ear.events} == {("C1", ts)}
 
 
+async def test_an_edited_mention_is_a_mention_again(listen: Listen, slack: SlackWorld) -> None:
+    """Slack sends one with every edit, of the same message, beside the change itself (posthog#60193)."""
+    ear = await listen()
+    ts = await slack.say("C1", "U1", "hello?")
+
+    await slack.edit("C1", ts, f"<@{BOT_USER}> hello?")
+    await slack.until_quiet()
+
+    assert [(event["type"], event.get("subtype")) for event in ear.events] == [
+        ("message", None),
+        ("message", "message_changed"),
+        ("app_mention", None),
+    ]
+    assert ear.events[-1]["ts"] == ts
+
+
+async def test_bots_mention_us_too_and_we_never_do(client: AsyncWebClient, listen: Listen, slack: SlackWorld) -> None:
+    """Another bot's mention is a pair (posthog#60116); of our own there is the echo alone (bolt-python#1350)."""
+    ear = await listen()
+    await slack.add_user("U7", "hal", is_bot=True, bot_id="B7")
+    await slack.say("C1", "U7", f"<@{BOT_USER}> ping")
+    await client.chat_postMessage(channel="C1", text=f"<@{BOT_USER}> pong")
+    await slack.until_quiet()
+
+    assert [(event["type"], event["bot_id"]) for event in ear.events] == [("message", "B7"), ("app_mention", "B7")]
+    assert [one.event for one in await slack.deliveries()] == ["message", "app_mention", "message"]
+
+
+async def test_a_post_under_another_name_echoes_without_a_user(client: AsyncWebClient, slack: SlackWorld) -> None:
+    """Only the bot's id tells that it is ours."""
+    await slack.allow(BOT_TOKEN, [*await slack.scopes(BOT_TOKEN), "chat:write.customize"])
+
+    await client.chat_postMessage(channel="C1", text="I am Echo", username="Echo")
+
+    (message,) = await slack.messages("C1")
+    assert (message["subtype"], message["bot_id"], "user" in message) == ("bot_message", BOT, False)
+
+
 async def test_a_mention_in_a_dm_is_no_pair(listen: Listen, slack: SlackWorld) -> None:
     """`app_mention` is a matter of channels."""
     ear = await listen()
@@ -62,7 +100,7 @@ async def test_a_mention_in_a_dm_is_no_pair(listen: Listen, slack: SlackWorld) -
 
 async def test_an_event_that_is_not_acknowledged_comes_again(listen: Listen, slack: SlackWorld) -> None:
     """The same event id, each time in a new envelope, counted, with a reason."""
-    await slack.set(ack_deadline_s=0.05)
+    await slack.set(ack_deadline_s=0.4)
     ear = await listen()
     ear.fails = 2
 
@@ -99,14 +137,15 @@ async def test_what_is_said_while_nobody_listens_comes_again_or_never(listen: Li
     await slack.set(offline="lose")
     await slack.say("D1", "U1", "lost")
     await slack.until_quiet()
-    await slack.set(offline="retry", retry_delays_s=(0.5, 0.5, 0.5))
+    await slack.set(offline="retry", retry_delays_s=(0.3, 0.3, 9.0))
     await slack.say("D1", "U1", "late")
 
     ear = await listen()
     await slack.until_quiet()
 
     assert [event["text"] for event in ear.events] == ["late"]
-    assert [one.fate for one in await slack.deliveries()] == ["offline", "offline", "acked"]
+    first, *fates = [one.fate for one in await slack.deliveries()]
+    assert (first, fates[0], fates[-1]) == ("offline", "offline", "acked")
     assert [message["text"] for message in await slack.messages("D1")] == ["lost", "late"]
 
 
@@ -135,7 +174,11 @@ async def test_edits_deletes_and_unfurls_are_told(listen: Listen, slack: SlackWo
 
     _, edit, unfurl, gone = ear.events
 
-    assert [edit["previous_message"]["text"], edit["message"]["text"], edit["message"]["ts"]] == ["old words", "new words", ts]
+    assert [edit["previous_message"]["text"], edit["message"]["text"], edit["message"]["ts"]] == [
+        "old words",
+        "new words",
+        ts,
+    ]
     assert "edited" in edit["message"]
     assert unfurl["message"]["text"] == unfurl["previous_message"]["text"] == "new words"
     assert (gone["subtype"], gone["deleted_ts"]) == ("message_deleted", ts)

@@ -54,6 +54,8 @@ async def test_a_wrong_order_is_told_in_words(alone: dict[str, Any]) -> None:
             await slack.do("shout", {})
         with pytest.raises(ValueError, match="explode"):
             await slack.do("fault", {"method": "*", "kind": "explode"})
+        with pytest.raises(ValueError, match="C404"):
+            await slack.say("C404", "U1", "anyone?")
         with pytest.raises(ValueError, match="unknown field"):
             await slack.set(colour="red")
         with pytest.raises(TimeoutError):

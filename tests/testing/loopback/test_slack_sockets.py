@@ -72,11 +72,12 @@ async def test_there_are_never_more_than_ten_sockets(client: AsyncWebClient, sla
         assert len(await slack.sockets()) == len(held)
 
 
-@pytest.mark.parametrize("end", ["close", "drop", "warning", "refresh_requested"])
+@pytest.mark.parametrize("end", ["close", "drop", "warning", "refresh_requested", "age"])
 async def test_after_every_end_the_client_is_back_with_one_socket(end: str, listen: Listen, slack: SlackWorld) -> None:
-    """Close frame, reset, and both announcements: bolt opens a new one, and what is said then is heard."""
+    """Close frame, reset, both announcements, old age: bolt opens a new one, and what is said then is heard."""
+    await slack.set(refresh_grace_s=0.05, connection_s=0.3 if end == "age" else 18060)
     ear = await listen()
-    await slack.set(refresh_grace_s=0.05)
+    await slack.set(connection_s=18060)
 
     match end:
         case "close":
@@ -97,6 +98,7 @@ async def test_a_deaf_socket_answers_pings_and_brings_nothing(listen: Listen, sl
     """The client takes it for live; the event is never acknowledged and stands in history."""
     ear = await listen()
     await slack.sicken("deaf")
+    await slack.set(ack_deadline_s=0.05)
     (before,) = await slack.sockets()
 
     await slack.say("D1", "U1", "Hello?")

@@ -360,6 +360,8 @@ async def test_faults_come_before_or_after_the_post_is_visible(
 
     with pytest.raises(raised):
         await client.chat_postMessage(channel="C1", text="perhaps", metadata=KEY)
+    client.timeout = 3
+    await slack.until_visible(int(is_applied))
     seen = await client.conversations_history(channel="C1", include_all_metadata=True)
     await client.chat_postMessage(channel="C1", text="surely")
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from claudius.testing.loopback.slack.rules import EVENT_SCOPE
 from claudius.testing.loopback.slack.shapes import message_json
-from claudius.testing.loopback.slack.state import APP, BOT_USER, TEAM, Channel, Message, Workspace
+from claudius.testing.loopback.slack.state import APP, BOT, BOT_USER, TEAM, Channel, Message, Workspace
 
 _KIND_NAME = {"channel": "message.channels", "group": "message.groups", "im": "message.im", "mpim": "message.mpim"}
 
@@ -37,19 +37,32 @@ class Event:
 
 
 def said(space: Workspace, channel: Channel, message: Message, *, url: str) -> list[Event]:
-    """Tell of a new message; twice where it names our app in a channel, with an `app_mention` first.
-
-    In a direct message there is no `app_mention`. Source: docs.slack.dev/reference/events/app_mention.
-    """
+    """Tell of a new message; twice where it names our app, with an `app_mention` first."""
     body = message_json(space, message, url=url, has_metadata=True)
     body |= {"channel": channel.id, "event_ts": message.ts}
     if channel.is_shared and message.team != TEAM:  # who comes through Slack Connect is named with his team
         body |= {"user_team": message.team, "source_team": message.team}
     events = [Event(_KIND_NAME[channel.kind], body | {"channel_type": channel.kind})]
-    is_plain = message.subtype in (None, "thread_broadcast", "file_share")
-    if f"<@{BOT_USER}" in message.text and channel.kind in ("channel", "group") and is_plain and not message.bot_id:
-        events.insert(0, Event("app_mention", body | {"type": "app_mention"}))
-    return events
+    return [Event("app_mention", body | {"type": "app_mention"}), *events] if _names_us(channel, message) else events
+
+
+def named_again(space: Workspace, message: Message, *, url: str, event_ts: str) -> list[Event]:
+    """Tell of an edited text that names our app: an `app_mention` once more. Source: posthog#60193."""
+    if not _names_us(space.channels[message.channel], message):
+        return []
+    body = message_json(space, message, url=url, has_metadata=True)
+    return [Event("app_mention", body | {"type": "app_mention", "channel": message.channel, "event_ts": event_ts})]
+
+
+def _names_us(channel: Channel, message: Message) -> bool:
+    """Say whether there is an `app_mention`.
+
+    None in direct messages (docs.slack.dev/reference/events/app_mention), none of our own (bolt-python#1350), but of
+    other bots (posthog#60116).
+    """
+    is_place = channel.kind in ("channel", "group")
+    is_plain = message.subtype in (None, "thread_broadcast", "file_share", "bot_message")
+    return is_place and is_plain and f"<@{BOT_USER}" in message.text and message.bot_id != BOT
 
 
 def changed(space: Workspace, message: Message, before: Mapping[str, Any], *, url: str, event_ts: str) -> Event:

@@ -35,6 +35,8 @@ class People:
     ) -> str:
         """Post a message; give its ts. A bot's user posts as that bot."""
         place, who = self._channel(channel), self.service.space.users[user]
+        if place.is_archived:
+            raise LookupError(f"{channel} is archived: nobody can post there")
         message = Message(
             place.id,
             self.service.space.next_ts(),

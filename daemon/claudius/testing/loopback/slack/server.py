@@ -86,11 +86,14 @@ class SlackServer:
         return SlackWorld(self.do)
 
     async def do(self, name: str, arguments: Mapping[str, Any]) -> Any:
-        """Carry out one command; give plain data. Raises: LookupError: there is no such command."""
+        """Carry out one command; give plain data. Raises: ValueError: it makes no sense here; TimeoutError."""
         command = self._commands.get(name)
         if command is None:
-            raise LookupError(f"no command {name!r}; there are {', '.join(sorted(self._commands))}")
-        return msgspec.to_builtins(await command(**arguments))
+            raise ValueError(f"no command {name!r}; there are {', '.join(sorted(self._commands))}")
+        try:
+            return msgspec.to_builtins(await command(**arguments))
+        except LookupError as error:
+            raise ValueError(f"not there: {error}") from error
 
     async def _serve(self, app: web.Application, port: int) -> int:
         runner = web.AppRunner(app, shutdown_timeout=0.1, access_log=None)
@@ -107,6 +110,6 @@ class SlackServer:
             value = await self.do(request.match_info["name"], await request.json())
         except TimeoutError:
             return web.json_response({"error": "it did not happen in time"}, status=408)
-        except (LookupError, TypeError, ValueError, msgspec.MsgspecError) as error:
+        except (TypeError, ValueError) as error:
             return web.json_response({"error": f"{type(error).__name__}: {error}"}, status=400)
         return web.json_response({"value": value})

@@ -93,8 +93,10 @@ class Service:
     def changed(self, message: Message, before: dict[str, Any], *, is_delivered: bool = True) -> str:
         """Tell of a change; give the event's ts."""
         event_ts = self.space.next_ts()
-        event = events.changed(self.space, message, before, url=self.url, event_ts=event_ts)
-        self.tell([event], is_delivered=is_delivered)
+        heard = [events.changed(self.space, message, before, url=self.url, event_ts=event_ts)]
+        if message.text != before["text"]:
+            heard += events.named_again(self.space, message, url=self.url, event_ts=event_ts)
+        self.tell(heard, is_delivered=is_delivered)
         return event_ts
 
     def remove(self, channel: Channel, message: Message, *, is_delivered: bool = True) -> str:

@@ -43,10 +43,11 @@ class Settings:
     """Our reading: tickets are single-use and short-lived; no page gives the figure."""
     max_sockets: int = 10
     """Source: docs.slack.dev/apis/events-api/using-socket-mode, "up to 10"."""
-    connection_s: int = 18060
-    """What `hello` promises as `approximate_connection_time`."""
+    connection_s: float = 18060.0
+    """How long a socket lasts; `hello` promises it as `approximate_connection_time`."""
     refresh_grace_s: float = 10.0
-    """From a frame that announces the end until the server closes. Source: the same page, "about 10 seconds"."""
+    """From the warning to `refresh_requested` (the same page, "about 10 seconds"), and from there to the close (our
+    reading)."""
     ping_s: float = 5.0
     """Between the server's own pings; 0 = none. Our reading."""
     stream_life_s: float = 300.0

@@ -91,29 +91,30 @@ class Sockets:
         self.opened += 1
         socket = Socket(self.opened, wire, request, self.journal.now(), self.newcomers)
         self.open[socket.id] = socket
-        pinging = asyncio.create_task(self._ping(socket), name=f"slack-ping-{socket.id}")
+        # The trick of that page for tests of rotation: the connection lasts 360 s.
+        lasts_s = 360.0 if request.query.get("debug_reconnects") == "true" else self.settings.connection_s
+        beside = [
+            asyncio.create_task(self._ping(socket), name=f"slack-ping-{socket.id}"),
+            asyncio.create_task(self._age(socket, lasts_s), name=f"slack-age-{socket.id}"),
+        ]
         try:
-            await socket.send(self._hello(request))
+            await socket.send(self._hello(lasts_s))
             self.journal.changed()
             await self._listen(socket, acknowledge)
         finally:
-            pinging.cancel()
+            for task in beside:
+                task.cancel()
             del self.open[socket.id]
             self.journal.changed()
         return wire
 
-    async def announce(self, reason: Reason, grace: Callable[[Socket], None]) -> None:
-        """Send every socket a `disconnect` frame; but for a warning, its end follows."""
-        for socket in list(self.open.values()):
-            await socket.send({"type": "disconnect", "reason": reason, "debug_info": {"host": "loopback"}})
-            if reason != "warning":
-                socket.is_leaving = True
-                grace(socket)
-
-    async def close_after(self, socket: Socket, delay_s: float) -> None:
-        """Close a socket that was told of it."""
-        await asyncio.sleep(delay_s)
-        await socket.wire.close()
+    async def announce(self, socket: Socket, reason: Reason) -> None:
+        """Send a `disconnect` frame; but for a warning, the end follows after `refresh_grace_s`."""
+        await socket.send({"type": "disconnect", "reason": reason, "debug_info": {"host": "loopback"}})
+        if reason != "warning":
+            socket.is_leaving = True
+            await asyncio.sleep(self.settings.refresh_grace_s)
+            await socket.wire.close()
 
     def drop(self) -> int:
         """Cut every socket without a close frame; give their number."""
@@ -134,15 +135,20 @@ class Sockets:
             return web.Response(status=404)
         return web.Response(status=429) if len(self.open) >= self.settings.max_sockets else None
 
-    def _hello(self, request: web.Request) -> dict[str, Any]:
-        # The trick of that page for tests of rotation: the promise shrinks, and with it the connection.
-        lasts_s = 360 if request.query.get("debug_reconnects") == "true" else self.settings.connection_s
+    def _hello(self, lasts_s: float) -> dict[str, Any]:
         return {
             "type": "hello",
             "num_connections": len(self.open),
-            "debug_info": {"host": "loopback", "build_number": 1, "approximate_connection_time": lasts_s},
+            "debug_info": {"host": "loopback", "build_number": 1, "approximate_connection_time": int(lasts_s)},
             "connection_info": {"app_id": APP},
         }
+
+    async def _age(self, socket: Socket, lasts_s: float) -> None:
+        grace_s = self.settings.refresh_grace_s
+        await asyncio.sleep(max(0.0, lasts_s - grace_s))
+        await self.announce(socket, "warning")
+        await asyncio.sleep(grace_s)
+        await self.announce(socket, "refresh_requested")
 
     async def _ping(self, socket: Socket) -> None:
         while self.settings.ping_s and not socket.wire.closed:

@@ -55,17 +55,13 @@ class Trouble:
         """Close every socket properly; give their number."""
         sockets = list(self.service.sockets.open.values())
         for socket in sockets:
-            self.service.post.start(self.service.sockets.close_after(socket, 0.0), f"slack-close-{socket.id}")
+            self.service.post.start(_closed(socket), f"slack-close-{socket.id}")
         return len(sockets)
 
     async def disconnect(self, reason: Reason) -> None:
         """Send a `disconnect` frame; but for a warning, the socket ends after `refresh_grace_s`."""
-
-        def grace(socket: Socket) -> None:
-            work = self.service.sockets.close_after(socket, self.service.settings.refresh_grace_s)
-            self.service.post.start(work, f"slack-refresh-{socket.id}")
-
-        await self.service.sockets.announce(reason, grace)
+        for socket in list(self.service.sockets.open.values()):
+            self.service.post.start(self.service.sockets.announce(socket, reason), f"slack-refresh-{socket.id}")
 
     async def lose_events(self, times: int) -> None:
         """Lose so many events (and commands and buttons) to come."""
@@ -82,3 +78,7 @@ class Trouble:
     async def release_events(self, order: Order = "same", *, seed: int = 0) -> int:
         """Let go of the events that were kept back, in this order; give their number."""
         return self.service.post.release(order, seed)
+
+
+async def _closed(socket: Socket) -> None:
+    await socket.wire.close()
