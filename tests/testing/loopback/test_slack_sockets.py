@@ -140,3 +140,32 @@ async def test_a_refused_upgrade_is_tried_again_at_the_same_dead_url(client: Asy
 
     assert tickets == 1
     assert len(await slack.calls("apps.connections.open")) == 2
+
+
+async def test_the_server_pings_and_pongs(client: AsyncWebClient, slack: SlackWorld) -> None:
+    """A raw socket sees pings of the server's, and a pong to its own; a half-open one sees nothing more."""
+    await slack.set(ping_s=0.02)
+    url = (await client.apps_connections_open(app_token=APP_TOKEN))["url"]
+    async with aiohttp.ClientSession() as session, session.ws_connect(url, autoping=False) as socket:
+        hello = await socket.receive_json()
+        await socket.ping(b"mine")
+        seen = set()
+        while not {aiohttp.WSMsgType.PING, aiohttp.WSMsgType.PONG} <= seen:
+            seen.add((await socket.receive()).type)
+        await slack.sicken("half_open", is_lasting=True)
+        await socket.ping(b"mine")
+        late = await _types_until_silence(socket)
+        (open_one,) = await slack.sockets()
+
+    assert hello["debug_info"]["approximate_connection_time"] == 18060
+    assert aiohttp.WSMsgType.PONG not in late
+    assert open_one["health"] == "half_open"
+
+
+async def _types_until_silence(socket: aiohttp.ClientWebSocketResponse) -> set[aiohttp.WSMsgType]:
+    seen = set()
+    while True:
+        try:
+            seen.add((await socket.receive(timeout=0.2)).type)
+        except TimeoutError:
+            return seen
