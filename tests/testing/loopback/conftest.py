@@ -42,6 +42,7 @@ async def listen(client: AsyncWebClient, slack: SlackWorld) -> AsyncIterator[Cal
     ears: list[Ear] = []
 
     async def start() -> Ear:
+        """Connect one more."""
         ears.append(Ear(client))
         await ears[-1].handler.connect_async()
         await slack.until_connected(len(ears))

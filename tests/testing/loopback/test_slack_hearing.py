@@ -278,12 +278,14 @@ async def test_commands_and_buttons_are_answered_with_the_ack_or_later(
 
     @ear.app.command("/claudius")
     async def command(ack: Any, respond: Any) -> None:
+        """Answer once, and six times more."""
         await ack("At once.")
         for _ in range(6):
             await respond("Later.")
 
     @ear.app.action("forget")
     async def button(ack: Any) -> None:
+        """Acknowledge."""
         await ack()
 
     posted = await client.chat_postMessage(channel="D1", text="Shall I?")

@@ -37,6 +37,7 @@ async def test_streams_end_by_time_by_the_reader_and_refuse_edits(client: AsyncW
     errors = []
 
     async def fail(method: str, **arguments: str) -> None:
+        """Keep the error of a call."""
         with pytest.raises(SlackApiError) as refused:
             await client.api_call(method, json=where | arguments)
         errors.append(refused.value.response["error"])

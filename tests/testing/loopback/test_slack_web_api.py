@@ -169,6 +169,7 @@ async def test_history_is_paged_and_bounded(client: AsyncWebClient, slack: Slack
     await slack.say("C1", "U1", "in a thread", thread_ts=stamps[0])
 
     async def read(**arguments: Any) -> list[list[str]]:
+        """Give the texts, page by page."""
         pages = await client.conversations_history(channel="C1", **arguments)
         return [[message["text"] for message in page["messages"]] async for page in pages]
 
