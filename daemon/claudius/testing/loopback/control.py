@@ -1,0 +1,80 @@
+"""The control of a loopback server: its commands by name, in this process or across a port of its own."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import aiohttp
+import msgspec
+from aiohttp import web
+
+Do = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
+"""Carries a command to a server; gives plain data."""
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """The commands: every public coroutine method of the parts."""
+
+    commands: Mapping[str, Callable[..., Awaitable[Any]]]
+
+    @staticmethod
+    def of(*parts: object) -> Control:
+        """Gather the commands."""
+        return Control(
+            {
+                name: command
+                for part in parts
+                for name, command in inspect.getmembers(part, inspect.iscoroutinefunction)
+                if not name.startswith("_")
+            }
+        )
+
+    async def do(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        """Carry out one command; give plain data. Raises: LookupError: there is no such command."""
+        command = self.commands.get(name)
+        if command is None:
+            raise LookupError(f"no command {name!r}; there are {', '.join(sorted(self.commands))}")
+        return msgspec.to_builtins(await command(**arguments))
+
+    async def answer(self, request: web.Request) -> web.Response:
+        """Answer `POST /do/{name}`: 408 = it did not happen in time, 400 = it could not be done."""
+        try:
+            value = await self.do(request.match_info["name"], await request.json())
+        except TimeoutError:
+            return web.json_response({"error": "it did not happen in time"}, status=408)
+        except (LookupError, TypeError, ValueError, msgspec.MsgspecError) as error:
+            return web.json_response({"error": f"{type(error).__name__}: {error}"}, status=400)
+        return web.json_response({"value": value})
+
+
+def known(kind: type[T], facts: Mapping[str, Any]) -> T:
+    """Make a dataclass of facts that came over a control. Raises: ValueError: it has no such field, or not so."""
+    fields = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]  # every kind is a dataclass
+    if unknown := facts.keys() - fields:
+        raise ValueError(f"unknown field {min(unknown)!r}; there are {', '.join(sorted(fields))}")
+    return msgspec.convert(facts, kind)
+
+
+@asynccontextmanager
+async def reach(control_url: str) -> AsyncIterator[Do]:
+    """Reach the control of a server in another process. Its commands raise TimeoutError and ValueError."""
+    async with aiohttp.ClientSession() as session:
+
+        async def do(name: str, arguments: Mapping[str, Any]) -> Any:
+            async with session.post(f"{control_url}/do/{name}", data=json.dumps(arguments)) as response:
+                found = await response.json()
+            if response.status == 408:
+                raise TimeoutError(f"{name}: {found['error']}")
+            if response.status != 200:
+                raise ValueError(f"{name}: {found['error']}")
+            return found["value"]
+
+        yield do
