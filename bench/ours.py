@@ -10,7 +10,7 @@ import asyncio
 import resource
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,8 +29,8 @@ from claudius.perception import Perception, private
 from claudius.provider import Delta, Done, Event, Provider, Request
 from claudius.providers.chain import Chain
 from claudius.providers.pricing import estimate
-from claudius.runtime.adapter import Accept
-from claudius.runtime.delivery import Delivered, deliver
+from claudius.runtime.adapter import Accept, Gap, Link, Swept, nothing_missed
+from claudius.runtime.delivery import Delivered, Post, deliver
 from claudius.soul import SoulSource
 from sides import serve
 
@@ -72,6 +72,8 @@ class AtHand:
 
     name: str = "terminal"
     post_chars: int | None = None
+    appears_s: float = 0.0
+    link: Link = field(default_factory=lambda: Link(connected=True))
     said: list[Utterance] = field(default_factory=list)
 
     async def listen(self, accept: Accept) -> None:
@@ -82,15 +84,27 @@ class AtHand:
         self.said.append(utterance)
         return f"said:{utterance.key}"
 
-    async def find(self, utterance: Utterance) -> str | None:
+    async def find(self, utterance: Utterance, *, decided_at: datetime) -> str | None:  # noqa: ARG002 - the protocol's
         """Look whether a part was said."""
         return next((f"said:{one.key}" for one in self.said if one.key == utterance.key), None)
 
-    async def working(self, conversation: str, *, on: bool) -> None:
+    async def working(self, perception: Perception, *, on: bool) -> None:
         """Show no sign."""
+
+    def streams(self, perception: Perception) -> bool:  # noqa: ARG002 - the protocol's
+        """Nothing is streamed here."""
+        return False
 
     async def show(self, utterance: Utterance, text: str) -> None:
         """Nothing is streamed here."""
+
+    def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:  # noqa: ARG002 - the protocol's
+        """Nothing is missed here."""
+        return nothing_missed()
+
+    async def members(self, audience: str) -> Sequence[str] | None:  # noqa: ARG002 - the protocol's
+        """Know nobody."""
+        return None
 
     async def close(self) -> None:
         """Hold nothing."""
@@ -160,7 +174,8 @@ class Soul:
         turned = await take_turn(pending, self.mind)
         if self.archive and turned.intent.model:
             self.archive.wake()
-        delivered = await deliver(conversation, self.store, self.network, self.mind.clock)
+        post = Post(self.store, self.network, self.mind.clock, self.mind.config().runtime.reconcile_hours)
+        delivered = await deliver(conversation, post)
         took_ms = 1000 * (time.perf_counter() - started)
         assert isinstance(delivered, Delivered.All)
         await afterthought(turned, self.mind)
