@@ -85,9 +85,16 @@ class PromptCache:
             for number in range(mark, max(-1, mark - LOOK_BACK), -1):
                 until, ttl = self._entries.get(blocks[number].chain, (0.0, ""))
                 if until > now:
-                    self._entries[blocks[number].chain] = (now + TTL_S[ttl], ttl)
+                    self._refresh(blocks[: number + 1], now)
                     return number
         return -1
+
+    def _refresh(self, used: list[_Block], now: float) -> None:
+        """Let what was read live on, and each entry before it that the request marks: its content is used too."""
+        for block in used:
+            until, ttl = self._entries.get(block.chain, (0.0, ""))
+            if until > now and (block.ttl or block is used[-1]):
+                self._entries[block.chain] = (now + TTL_S[ttl], ttl)
 
     def _keep(self, block: _Block) -> None:
         self._entries[block.chain] = (self.clock() + TTL_S[block.ttl], block.ttl)
