@@ -134,7 +134,8 @@ class Repository:
             marks = Path(aside) / "marks"
             stream = fast_import(changes, parent)
             self._git("fast-import", "--quiet", "--force", "--done", f"--export-marks={marks}", given=stream)
-            return read_marks(marks.read_text("utf-8"))
+            made = read_marks(marks.read_text("utf-8"))
+            return {change.revision: made[change.revision] for change in changes}
 
     def publish(self, newest: str, parent: str | None) -> None:
         """Move what is checked out from `parent` to `newest`. Raises: GitBusy where somebody else moved it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from datetime import datetime
 
@@ -31,12 +31,23 @@ class Change:
     written: tuple[tuple[str, bytes], ...] = ()
 
 
-def fast_import(changes: Iterable[Change], parent: str | None) -> bytes:
-    """Write the changes as one stream on top of `parent`, oldest first, each commit marked with its revision. Pure."""
-    parts = ["feature done\n", f"reset {REF}\n", f"from {parent}\n" if parent else "", "\n"]
-    stream = ["".join(parts).encode()]
-    stream += (_commit(change) for change in changes)
-    return b"".join([*stream, b"done\n"])
+def fast_import(changes: Sequence[Change], parent: str | None) -> bytes:
+    """Write the changes as one stream on top of `parent`, oldest first, each commit marked with its revision. Pure.
+
+    The contents come first, path by path: git keeps each as what it changes of the one before it in the stream.
+    """
+    marks = _marks(changes)
+    blobs = (b"blob\nmark :%d\n%s" % (mark, _data(content)) for (_, content), mark in marks.items())
+    parts = [f"reset {REF}\n", f"from {parent}\n" if parent else "", "\n"]
+    commits = (_commit(change, marks) for change in changes)
+    return b"".join([b"feature done\n", *blobs, "".join(parts).encode(), *commits, b"done\n"])
+
+
+def _marks(changes: Sequence[Change]) -> dict[tuple[str, bytes], int]:
+    """Number every content past the revisions, those of one path together, oldest first."""
+    contents = dict.fromkeys(pair for change in changes for pair in change.written)
+    first = 1 + max((change.revision for change in changes), default=0)
+    return {pair: mark for mark, pair in enumerate(sorted(contents, key=lambda pair: pair[0]), first)}
 
 
 def index_info(blobs: Mapping[str, str | None]) -> bytes:
@@ -77,13 +88,13 @@ def token(one: Unarchived) -> str:
     return f"{one.id}.{hashlib.sha256(whole.encode()).hexdigest()[:12]}"
 
 
-def _commit(change: Change) -> bytes:
+def _commit(change: Change, marks: Mapping[tuple[str, bytes], int]) -> bytes:
     instant = f"{int(change.at.timestamp())} +0000"
     author = _CLAUDIUS if change.author == "turn" else _OWNER
     head = f"commit {REF}\nmark :{change.revision}\nauthor {author} {instant}\ncommitter {_CLAUDIUS} {instant}\n"
     removed = "".join(f"D {path}\n" for path in change.removed)
-    written = b"".join(f"M 100644 inline {path}\n".encode() + _data(content) for path, content in change.written)
-    return head.encode() + _data(_message(change).encode()) + removed.encode() + written + b"\n"
+    written = "".join(f"M 100644 :{marks[pair]} {pair[0]}\n" for pair in change.written)
+    return head.encode() + _data(_message(change).encode()) + f"{removed}{written}\n".encode()
 
 
 def _message(change: Change) -> str:

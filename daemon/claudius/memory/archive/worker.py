@@ -29,6 +29,8 @@ HALF_WRITTEN_S = 2.0
 FIRST_WAIT_S, LAST_WAIT_S = 1.0, 600.0
 TIDY_AFTER = 500
 """Commits after which git is asked to pack its loose objects, if there are many."""
+GATHER_S = 2.0
+"""How long a wake waits for more to come, so that a lively hour costs a few rounds of git."""
 LOOK_EVERY_S = 30.0
 """How often files are looked at for edits by hand, in seconds."""
 
@@ -48,11 +50,22 @@ class Round:
 class Archive:
     """One worker. `run` it in a task, `wake` it after each commit, `close` it at the end."""
 
-    def __init__(self, store: Store, memory: Path, backups: Path, *, clock: Callable[[], datetime]) -> None:
-        """Export what `store` holds to the directory `memory`; a repository beyond repair goes to `backups`."""
+    def __init__(
+        self,
+        store: Store,
+        memory: Path,
+        backups: Path,
+        *,
+        clock: Callable[[], datetime],
+        gather_s: float = GATHER_S,
+    ) -> None:
+        """Export what `store` holds to the directory `memory`; a repository beyond repair goes to `backups`.
+
+        A round begins `gather_s` seconds after the first wake.
+        """
         self._store = store
         self._repository = Repository(memory)
-        self._root, self._backups, self._clock = memory, backups, clock
+        self._root, self._backups, self._clock, self._gather_s = memory, backups, clock, gather_s
         self._began_s = time.time()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="claudius-archive")
         self._bell = asyncio.Event()
@@ -232,6 +245,7 @@ class Archive:
                 await self._bell.wait()
         except TimeoutError:
             return
+        await asyncio.sleep(self._gather_s)
 
     def _report(self, problem: str) -> None:
         if problem != self.problem:

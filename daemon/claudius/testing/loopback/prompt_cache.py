@@ -83,7 +83,7 @@ class PromptCache:
         now = self.clock()
         for mark in reversed(marked):
             for number in range(mark, max(-1, mark - LOOK_BACK), -1):
-                until, ttl = self._entries.get(blocks[number].chain, (0.0, ""))
+                until, _ = self._entries.get(blocks[number].chain, (0.0, ""))
                 if until > now:
                     self._refresh(blocks[: number + 1], now)
                     return number
