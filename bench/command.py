@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from figures import Beside, Bound, Figure, Row, document, failed, not_run, rows
-from ground import Fsync, Ground, is_steady, look, probe_fsync
+from ground import Ground, is_steady, look, probe_fsync
 from sides import SideFailed
 
 METRICS: dict[str, str] = {
@@ -41,6 +41,7 @@ LATER: dict[str, str] = {
 """Metrics whose subject is not there yet: said when asked for, never made up."""
 
 ROUNDS, QUICK_ROUNDS = 7, 2
+UNSTEADY = "disk unsteady"
 PEERS = ("claudicle", "nanobot", "claude")
 
 
@@ -86,12 +87,14 @@ def main(argv: Sequence[str] | None = None, *, only: Sequence[str] | None = None
         _print_header(before, bench)
         figures = [figure for name in wanted for figure in _measured(name, bench)]
         after = probe_fsync(directory)
-    unjudged = _unjudged(bench, before.fsync, after)
-    print(f"\nfsync after: p50 {after.p50:.2f} ms, p99 {after.p99:.2f} ms{f' · {unjudged}' if unjudged else ''}\n")
-    table = [row for figure in figures for row in rows(figure, unjudged)]
+    steady = is_steady(before.fsync, after)
+    print(f"\nfsync after: p50 {after.p50:.2f} ms, p99 {after.p99:.2f} ms{'' if steady else f' · {UNSTEADY}'}\n")
+    unjudged = [_unjudged(figure, is_quick=bench.is_quick, steady=steady) for figure in figures]
+    table = [row for figure, why in zip(figures, unjudged, strict=True) for row in rows(figure, why)]
     _print_table(table)
     if options.json:
-        kept = before.json() | {"rounds": bench.rounds, "metrics": [document(figure, unjudged) for figure in figures]}
+        metrics = [document(figure, why) for figure, why in zip(figures, unjudged, strict=True)]
+        kept = before.json() | {"rounds": bench.rounds, "metrics": metrics}
         kept["machine"]["fsync_ms"] |= {"p50_after": after.p50, "p99_after": after.p99}
         options.json.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", "utf-8")
     if options.gate and any(row.verdict == "MISSED" for row in table):
@@ -158,10 +161,11 @@ def _measured(name: str, bench: Bench) -> list[Figure]:
     return found
 
 
-def _unjudged(bench: Bench, before: Fsync, after: Fsync) -> str:
-    if bench.is_quick:
+def _unjudged(figure: Figure, *, is_quick: bool, steady: bool) -> str:
+    """Say why a figure is not judged; empty where it is."""
+    if is_quick:
         return "quick"
-    return "" if is_steady(before, after) else "disk unsteady"
+    return "" if steady or figure.is_counted else UNSTEADY
 
 
 @contextmanager

@@ -70,6 +70,8 @@ class Figure:
     """Ours, one a round."""
     beside: Sequence[Beside] = ()
     note: str = ""
+    is_counted: bool = False
+    """Tokens, bytes, calls: the same on any disk, so an unsteady one does not keep it from being judged."""
     singles: Sequence[float] = field(default=(), repr=False)
     """The single measurements behind the rounds, for the 99th percentile."""
 

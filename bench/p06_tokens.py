@@ -63,6 +63,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
         id="P6",
         name=f"billed-equivalent tokens a turn, {TURNS} turns",
         unit="tokens",
+        is_counted=True,
         samples=[billed],
         beside=(
             Beside(name="naive", bound=NAIVE, samples=[sum(naive) / TURNS]),
@@ -78,6 +79,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
         id="P6",
         name=f"{FACTS} planted facts still in the prompt",
         unit="share",
+        is_counted=True,
         samples=[told.known],
         beside=(Beside(name="naive", bound=KNOWN, samples=[1.0], compare="points"),),
         note="a stand-in model that learns and summarises as it is told; half are of the person, half of the talk",

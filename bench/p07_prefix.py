@@ -81,6 +81,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
         id="P7",
         name="prefix stability, but for compaction",
         unit="share",
+        is_counted=True,
         samples=[sum(pair.is_kept for pair in others) / len(others)],
         beside=(Beside(name="every byte kept", bound=KEPT, samples=[1.0]),),
         note=(

@@ -90,6 +90,7 @@ def _lag(bench: Bench) -> Iterator[Figure]:
         id="P13",
         name="bytes an update",
         unit="B",
+        is_counted=True,
         samples=[one.size / updates for one in found["ours"]],
         beside=(Beside(name="zlib of the diff", bound=BYTES, samples=[diffs] * bench.rounds),),
         note=f"git fast-import of the same: {found['git'][0].size / updates:.0f} B",

@@ -129,3 +129,17 @@ def test_a_metric_of_a_later_part_is_named_and_never_made_up(asked: str, code: i
 
     assert ran.returncode == code
     assert code or "P2  turns/s, 256 conversations in flight: not built yet" in ran.stdout
+
+
+def test_what_is_counted_is_judged_on_any_disk(figures: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tokens, bytes and calls are the same on an unsteady disk; a quick run judges not even those."""
+    monkeypatch.syspath_prepend(BENCH)
+    why = importlib.import_module("command")._unjudged
+    timed, counted = (
+        figures.Figure(id="P0", name="n", unit="u", samples=[1.0], is_counted=is_counted)
+        for is_counted in (False, True)
+    )
+
+    assert why(timed, is_quick=False, steady=False) == "disk unsteady"
+    assert why(counted, is_quick=False, steady=False) == ""
+    assert why(counted, is_quick=True, steady=True) == "quick"
