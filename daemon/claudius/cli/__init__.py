@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import logging
 import os
 import sys
 from collections.abc import Mapping
@@ -62,6 +61,9 @@ class Lazy(click.Group):
             return _planned(cmd_name)
         if cmd_name not in COMMANDS:
             return None
+        import logging  # a tenth of what --help would cost
+
+        logging.getLogger("claudius").addHandler(logging.NullHandler())
         module, _, name = COMMANDS[cmd_name].partition(":")
         command: click.Command = getattr(importlib.import_module(module), name)
         return command
@@ -128,7 +130,6 @@ def main(argv: list[str] | None = None) -> None:
     os.umask(0o077)
     secrets = _Secrets(dict(os.environ))
     sys.excepthook = secrets.excepthook
-    logging.getLogger("claudius").addHandler(logging.NullHandler())
     try:
         result: Any = cli.main(args=argv, prog_name="claudius", standalone_mode=False)
     except ClaudiusError as error:
