@@ -66,12 +66,13 @@ async def take_turn(pending: Pending, mind: Mind, show: Show | None = None) -> T
     if frugal:
         process = replace(process, steps=tuple(name for name in process.steps if name not in UPDATES))
     thinking = _prepare(recollection, process, soul, settings, mind)
-    thinking = replace(thinking, paid=paid, show=show, calls=folding)
+    thinking.paid, thinking.show, thinking.calls = paid, show, folding
     try:
         thoughts = await think(thinking)
     except TooLong:
         half = replace(settings, budget_tokens=max(1, settings.budget_tokens // 2), window=2)
-        thinking = replace(_prepare(recollection, process, soul, half, mind), paid=paid, show=show, calls=folding)
+        thinking = _prepare(recollection, process, soul, half, mind)
+        thinking.paid, thinking.show, thinking.calls = paid, show, folding
         thoughts = await think(thinking)
     recollection, planned = thinking.recollection, thinking.plan
     snapshot, blobs = freeze(recollection, planned, thinking.settings, soul)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
@@ -98,13 +98,10 @@ class Past:
 
     def _shown_here(self, rows: Sequence[Row], whole: Sequence[PastTurn]) -> tuple[PastTurn, ...]:
         """Leave out what may not be shown here, turn by turn and portrait by portrait."""
-        may = self._seeing.may
-        visible = (past for turn, past in zip(rows, whole, strict=True) if past.entries and may((turn[4],)))
+        audiences = {turn[4] for turn in rows} | {one.audience for past in whole for one in past.shown}
+        seen = {audience for audience in audiences if self._seeing.may((audience,))}
         return tuple(
-            replace(past, shown=tuple(one for one in past.shown if one.version >= 0 and may((one.audience,))))
-            if past.shown
-            else past
-            for past in visible
+            _only(past, seen) for turn, past in zip(rows, whole, strict=True) if past.entries and turn[4] in seen
         )
 
     def _one_shown(self, *, person: str, audience: str, version: int, writable: bool, pointer: bool) -> Shown:
@@ -138,6 +135,12 @@ class Past:
 
 _ERASED = -1
 """The version of a portrait that was shown once and is not kept any more."""
+
+
+def _only(past: PastTurn, seen: Collection[str]) -> PastTurn:
+    """Leave out the portraits of other audiences, and those that are gone; the same turn where none is."""
+    shown = tuple(one for one in past.shown if one.version >= 0 and one.audience in seen)
+    return past if len(shown) == len(past.shown) else replace(past, shown=shown)
 
 
 def _entry(row: Row) -> Entry:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from claudius.errors import StoreError
 from claudius.home import shipped
@@ -20,7 +20,7 @@ from claudius.memory.sqlite import archiving, mail, owner, turns
 from claudius.memory.sqlite.backups import backups_of
 from claudius.memory.sqlite.connection import open_reader
 from claudius.memory.sqlite.past import Shelf
-from claudius.memory.sqlite.queries import Database, load_queries
+from claudius.memory.sqlite.queries import Database, Row, load_queries
 from claudius.memory.sqlite.recall import recall
 from claudius.memory.sqlite.rows import call_of, delivery_of, pending_of, stamp
 from claudius.memory.sqlite.schema import check_database, load_migrations, open_database
@@ -125,19 +125,19 @@ class SqliteStore:
 
     async def oldest(self, conversation: str) -> Pending | None:
         """Return the unfinished perception with the lowest position, finished calls of it included."""
-        await self._writer().flush()
-        with self._snapshot() as db:
-            row = db.one("oldest", conversation=conversation)
-            if row is None:
-                return None
-            pending = pending_of(row)
-            calls = tuple(call_of(call) for call in db.all("calls", turn=pending.turn)) if pending.attempts else ()
+        found = self._look("oldest", conversation=conversation)
+        if not found:
+            return None
+        pending = pending_of(found[0])
+        if await self._writer().flush(pending.seq, pending.turn):
+            return await self.oldest(conversation)
+        calls = tuple(map(call_of, self._look("calls", turn=pending.turn))) if pending.attempts else ()
         return replace(pending, calls=calls) if calls else pending
 
     def take(self, seq: int, inputs: Mapping[str, str], now: datetime) -> None:
         """Count one attempt of this boot at a perception and keep the run's inputs. Not awaited."""
         boot = self._boot
-        self._writer().later(lambda db: mail.take(db, seq, inputs, now, boot))
+        self._writer().later(lambda db: mail.take(db, seq, inputs, now, boot), seq)
 
     async def postpone(self, seq: int, not_before: datetime, reason: str) -> None:
         """Put a taken perception back to pending until `not_before`."""
@@ -149,7 +149,7 @@ class SqliteStore:
 
     def keep_call(self, turn: str, call: Call) -> None:
         """Keep one finished model call of an unfinished turn. Not awaited."""
-        self._writer().later(lambda db: mail.keep_call(db, turn, call))
+        self._writer().later(lambda db: mail.keep_call(db, turn, call), turn)
 
     # -- thinking ----------------------------------------------------------------------------------------------------
 
@@ -180,19 +180,16 @@ class SqliteStore:
 
     async def deliveries(self, conversation: str) -> tuple[Delivery, ...]:
         """Return the committed parts that are not yet sent or dead, in order of turn and part."""
-        with self._snapshot() as db:
-            return tuple(delivery_of(row) for row in db.all("deliveries", conversation=conversation))
+        return tuple(map(delivery_of, self._look("deliveries", conversation=conversation)))
 
     async def answered(self, key: str) -> tuple[Utterance, ...]:
         """Return what was said in answer to a perception, part by part; empty while nothing was."""
-        with self._snapshot() as db:
-            return tuple(delivery_of(row).utterance for row in db.all("answered", key=key))
+        return tuple(delivery_of(row).utterance for row in self._look("answered", key=key))
 
     async def attempt(self, key: str) -> None:
         """Mark a part `taken`, durable before its first byte leaves. A part that already is costs no write."""
-        with self._snapshot() as db:
-            found = db.one("part_state", key=key)
-        if found is None or found[2] in ("pending", "unknown_after_send"):
+        found = self._look("part_state", key=key)
+        if not found or found[0][2] in ("pending", "unknown_after_send"):
             boot = self._boot
             await self._write(lambda db: db.change("attempt", key=key, boot=boot))
 
@@ -219,9 +216,7 @@ class SqliteStore:
 
     async def spent_since(self, since: datetime) -> float:
         """Return the dollars of all calls since then."""
-        with self._snapshot() as db:
-            row = db.one("spent_since", since=stamp(since))
-        return float(row[0]) if row else 0.0
+        return float(self._look("spent_since", since=stamp(since))[0][0])
 
     # -- the owner's hand, and the archive ---------------------------------------------------------------------------
 
@@ -280,6 +275,13 @@ class SqliteStore:
         if self._opened is None:
             raise StoreError(f"{self._path} is not open")
         return self._opened
+
+    def _look(self, query: str, **values: Any) -> list[Row]:
+        """Ask one question: a statement alone is its own snapshot."""
+        try:
+            return self._open_now().reader.all(query, **values)
+        except sqlite3.Error as error:
+            raise translate(error, self._path) from error
 
     @contextmanager
     def _snapshot(self) -> Iterator[Database]:

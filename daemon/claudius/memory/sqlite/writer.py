@@ -7,7 +7,8 @@ import logging
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -23,6 +24,7 @@ log = logging.getLogger(__name__)
 class _Job:
     run: Callable[[Database], Any]
     future: asyncio.Future[Any] | None
+    about: Hashable = None
     is_last: bool = False
     result: Any = None
     error: Exception | None = None
@@ -48,7 +50,8 @@ class Writer:
         self._jobs: queue.SimpleQueue[list[_Job]] = queue.SimpleQueue()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        self._unwritten = 0
+        self._unwritten: Counter[Hashable] = Counter()
+        """What the jobs that nobody waits for are about, until they are durable."""
 
     async def write(self, run: Callable[[Database], T]) -> T:
         """Run a job and return its result once it is durable. Raises what the job raised, or StoreError."""
@@ -56,17 +59,19 @@ class Writer:
         self._put(_Job(run, future))
         return await future
 
-    def later(self, run: Callable[[Database], Any]) -> None:
-        """Queue a job that nobody waits for; its failure is logged."""
-        self._unwritten += 1
-        self._riding.append(_Job(run, None))
+    def later(self, run: Callable[[Database], Any], about: Hashable = None) -> None:
+        """Queue a job that nobody waits for; its failure is logged. `about`: whose `flush` waits for it."""
+        self._unwritten[about] += 1
+        self._riding.append(_Job(run, None, about))
         if self._alone is None:
             self._alone = asyncio.get_running_loop().call_later(self._linger_s, self._hand_over)
 
-    async def flush(self) -> None:
-        """Return once everything that was queued so far is durable; at once where nothing is."""
-        if self._unwritten:
-            await self.write(lambda _: None)
+    async def flush(self, *about: Hashable) -> bool:
+        """Return once what was queued about these is durable; False, and at once, where nothing is."""
+        if self._unwritten.keys().isdisjoint(about):
+            return False
+        await self.write(lambda _: None)
+        return True
 
     async def stop(self, last: Callable[[Database], object] | None = None) -> None:
         """Commit what is queued and `last` after it, close the database, end the thread."""
@@ -164,7 +169,9 @@ class Writer:
             if job.future is not None:
                 _answer(job.future, job.result, job.error)
                 continue
-            self._unwritten -= 1
+            self._unwritten[job.about] -= 1
+            if not self._unwritten[job.about]:
+                del self._unwritten[job.about]
             if job.error is not None:
                 log.warning("a write that nobody waits for failed: %s", job.error)
 
