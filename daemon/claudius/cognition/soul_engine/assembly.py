@@ -60,8 +60,9 @@ def history(recollection: Recollection, plan: Plan) -> tuple[tuple[Message, ...]
         opening.append(render_left_out(left_out))
     turns = [turn for turn in recollection.past if turn.number >= plan.history_from]
     rendered = [render_turn(turn) for turn in turns]
-    now = merged([*opening, *(message for messages in rendered for message in messages)])
     before = merged([*opening, *(message for messages in rendered[:-1] for message in messages)])
+    newest = rendered[-1] if rendered else ()
+    now = (*before[:-1], *merged([*before[-1:], *newest]))
     kept = len(before) - (1 if before and now[len(before) - 1] != before[-1] else 0)
     if now and now[0].role == "assistant":
         return (Message("user", "…"), *now), kept + 1 if kept else 0

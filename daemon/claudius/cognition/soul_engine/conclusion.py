@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -112,8 +112,11 @@ def conclude(
     changes: dict[str, Any] = {}
     for effect in effects.values():
         changes |= effect.changes
-    return replace(
-        _bare(recollection, plan, rung, flags),
+    return _intent(
+        recollection,
+        plan,
+        rung,
+        flags,
         verb=thoughts.verb,
         next_process=_stayed(recollection, plan),
         attention=kept.attention,
@@ -144,8 +147,11 @@ def conclude_apology(
     line = soul.steps["external_dialogue"].apology(kind, recollection.turn)
     said = _utter(recollection, line if owed else "", SAID, kind="apology", apology=kind)
     spoken = (_spoken(recollection, line, SAID, apology=kind),) if owed else ()
-    return replace(
-        _bare(recollection, plan, "apology", (f"apology:{kind}",)),
+    return _intent(
+        recollection,
+        plan,
+        "apology",
+        (f"apology:{kind}",),
         entries=(*heard(recollection), *spoken),
         utterances=said,
         calls=calls,
@@ -166,15 +172,18 @@ def conclude_heard(recollection: Recollection, process: Process, settings: Engin
         owes=False,
         history_from=compact(recollection.past, settings),
     )
-    return replace(
-        _bare(recollection, nothing, "silent", ()),
+    return _intent(
+        recollection,
+        nothing,
+        "silent",
+        (),
         entries=heard(recollection),
         attention={"outcome": "hear", "reason": "owed nothing"},
     )
 
 
-def _bare(recollection: Recollection, plan: Plan, rung: Rung, flags: tuple[str, ...]) -> Intent:
-    """Return what every concluded turn has, whatever came of it."""
+def _intent(recollection: Recollection, plan: Plan, rung: Rung, flags: tuple[str, ...], **more: Any) -> Intent:
+    """Conclude with what every turn has, whatever came of it, and `more`."""
     speaker = recollection.speaker
     return Intent(
         turn=recollection.turn,
@@ -187,11 +196,11 @@ def _bare(recollection: Recollection, plan: Plan, rung: Rung, flags: tuple[str, 
         answers=tuple(one.key for one in recollection.perceptions),
         version=recollection.version,
         process=plan.process,
-        next_process=recollection.process,
         rung=rung,
         flags=flags,
         steps=plan.asked,
         history_from=plan.history_from,
+        **({"next_process": recollection.process} | more),
     )
 
 
