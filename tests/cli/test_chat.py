@@ -109,8 +109,8 @@ def test_s15_what_one_person_said_in_a_conversation_is_not_shown_to_the_next(mac
 
 def test_s15_a_reply_is_heard_by_the_one_it_answers_alone(machine: Machine) -> None:
     """S15: whoever else is attached to the conversation, or attaches later, is never handed another person's reply."""
-    machine.scripted({"deltas": [reply("CANARY")], "delay_s": 3})
-    late = machine.run("chat", "--once", "private", "--timeout", "1.5")
+    machine.scripted({"deltas": [reply("CANARY")], "delay_s": 6})
+    late = machine.run("chat", "--once", "private", "--timeout", "4")
     machine.scripted(reply("hello tom"))
     toms = machine.ok("chat", "--once", "hi", "--as", "tom", "--json")
     mine = machine.ok("chat", "--once", "and now?", "--json").json
