@@ -12,6 +12,7 @@ from claudius.cognition.mind import Mind, Show
 from claudius.cognition.pipeline import Thinking, think
 from claudius.cognition.processes import Process, route
 from claudius.cognition.soul_engine import (
+    TOO_LONG,
     Echo,
     EngineSettings,
     Kept,
@@ -45,14 +46,16 @@ class Turned:
     recollection: Recollection
 
 
-async def take_turn(pending: Pending, mind: Mind, show: Show | None = None) -> Turned:
+async def take_turn(pending: Pending, mind: Mind, show: Show | None = None, *, post_chars: int | None = None) -> Turned:
     """Think one perception through and commit what comes of it.
+
+    `post_chars`: the longest post of the network that is answered, in UTF-16 units; None = any.
 
     Raises: ProviderError where the model gave nothing, OverBudget, StaleTurn, StoreError. Nothing is kept then but
     the finished model calls, which a re-run does not pay for again.
     """
     config, soul = mind.config(), mind.soul()
-    settings = EngineSettings.of(config)
+    settings = replace(EngineSettings.of(config), post_chars=_shorter(post_chars, config.reply.post_chars))
     now, nonce = _inputs(pending, mind)
     mind.store.take(pending.seq, {"now": now.isoformat(), "nonce": nonce}, mind.clock())
     recollection = await _recall(pending, mind, now, nonce)
@@ -85,8 +88,14 @@ async def take_turn(pending: Pending, mind: Mind, show: Show | None = None) -> T
     intent = conclude(planned, recollection, thoughts, soul, thinking.settings, thinking.zones, kept)
     if recollection.summary is not before:
         intent = replace(intent, summary=recollection.summary)
+    if TOO_LONG in intent.flags:
+        log.warning("a reply was cut short", extra={"turn": intent.turn})
     await mind.store.commit(intent)
     return Turned(intent, recollection)
+
+
+def _shorter(network: int | None, own: int) -> int | None:
+    return None if network is None else min(network, own)
 
 
 def _prepare(

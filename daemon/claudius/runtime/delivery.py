@@ -30,6 +30,10 @@ class Delivered:
         """Nothing is left to say, or nobody is there to hear it now."""
 
     @dataclass(frozen=True, slots=True)
+    class GivenUp:
+        """A part will never be said, nor will what comes after it in its turn."""
+
+    @dataclass(frozen=True, slots=True)
     class Wait:
         """A part has to wait; what comes after it waits too."""
 
@@ -48,17 +52,21 @@ class Post:
 
 async def deliver(conversation: str, post: Post) -> Delivered.All | Delivered.Wait:
     """Speak every committed part of a conversation, oldest first."""
+    given_up = ""
     for part in await post.store.deliveries(conversation):
         now = post.clock()
+        if part.utterance.turn == given_up:
+            continue
         if part.not_before and part.not_before > now:
             return Delivered.Wait((part.not_before - now).total_seconds())
         ended = await (_look if part.state == "unknown_after_send" else _say)(part, post)
-        if ended is not None:
+        if isinstance(ended, Delivered.Wait):
             return ended
+        given_up = part.utterance.turn if ended else given_up
     return Delivered.All()
 
 
-async def _look(part: Delivery, post: Post) -> Delivered.Wait | None:
+async def _look(part: Delivery, post: Post) -> Delivered.Wait | Delivered.GivenUp | None:
     """Settle a part that may be visible already; say it again only where it is proved absent: seen missing twice."""
     utterance = part.utterance
     try:
@@ -78,14 +86,16 @@ async def _look(part: Delivery, post: Post) -> Delivered.Wait | None:
     return await _say(part, post)
 
 
-async def _unproven(part: Delivery, post: Post, reason: str, wait_s: float) -> Delivered.Wait | None:
+async def _unproven(
+    part: Delivery, post: Post, reason: str, wait_s: float
+) -> Delivered.Wait | Delivered.GivenUp | None:
     if _is_late(part, post):
         await post.store.undeliverable(part.utterance.key, "unproven")
-        return None
+        return Delivered.GivenUp()
     return await _wait(part, post, reason, wait_s, unknown=True)
 
 
-async def _say(part: Delivery, post: Post) -> Delivered.Wait | None:
+async def _say(part: Delivery, post: Post) -> Delivered.Wait | Delivered.GivenUp | None:
     utterance = part.utterance
     if part.state != "taken":
         await post.store.attempt(utterance.key)
@@ -94,14 +104,14 @@ async def _say(part: Delivery, post: Post) -> Delivered.Wait | None:
     except DeliveryRefused as error:
         log.warning("utterance refused", extra={"turn": utterance.turn, "code": error.code})
         await post.store.undeliverable(utterance.key, error.code)
-        return None
+        return Delivered.GivenUp()
     except DeliveryLater as error:
         if error.after_s is None:
             await post.store.delay(utterance.key, None, "nobody is there")
             return None
         if post.adapter.link.connected and _is_late(part, post):
             await post.store.undeliverable(utterance.key, "refused for too long")
-            return None
+            return Delivered.GivenUp()
         return await _wait(part, post, "later", error.after_s)
     except DeliveryUnknown as error:
         log.warning("utterance may be visible", extra={"turn": utterance.turn, "error": str(error)})

@@ -196,7 +196,9 @@ class Lanes:
                 await overhear(pending, self._mind)
                 return
             await self._sign(lane, pending.perception)
-            turned = await take_turn(pending, self._mind, Stream.of(pending, adapter, self._mind))
+            post_chars = adapter.post_chars if adapter else None
+            stream = Stream.of(pending, adapter, self._mind)
+            turned = await take_turn(pending, self._mind, stream, post_chars=post_chars)
             lane.last = turned
             self._committed(turned)
         except StaleTurn:

@@ -10,6 +10,7 @@ from claudius.cognition.soul_engine.assembly import (
     system_text,
 )
 from claudius.cognition.soul_engine.conclusion import (
+    TOO_LONG,
     Kept,
     conclude,
     conclude_apology,
@@ -28,6 +29,7 @@ from claudius.cognition.soul_engine.render import merged, render_summary, render
 from claudius.cognition.soul_engine.snapshot import Erased, freeze, rebuild, thaw, with_soul
 
 __all__ = [
+    "TOO_LONG",
     "Echo",
     "EngineSettings",
     "Erased",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID, uuid5
@@ -11,6 +11,7 @@ from claudius.cognition.processes import Process
 from claudius.cognition.soul_engine.gate import Gated, Zones, gate, has_secret
 from claudius.cognition.soul_engine.ladder import SAID
 from claudius.cognition.soul_engine.planning import EngineSettings, Plan, compact
+from claudius.cognition.soul_engine.splitting import in_posts
 from claudius.cognition.steps import step
 from claudius.cognition.steps.step import Limits, Reading
 from claudius.intent import ApologyKind, Call, Intent, Rung, Thought, Thoughts, Utterance, UtteranceKind
@@ -20,6 +21,8 @@ from claudius.soul import SoulText
 
 UTTERANCES = UUID("6d0f1c52-7f1f-4d3b-9a36-5a0b8f2e41c7")
 """Namespace of the idempotency keys: uuid5(this, "turn/part")."""
+TOO_LONG = "too_long"
+"""The flag of a turn whose reply was cut to the posts that a reply may have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,16 +97,21 @@ def conclude(
     gated = (
         gate(thoughts.speech, zones, streamed=thoughts.streamed) if thoughts.speech else Gated("", (), withheld=False)
     )
+    # words that were shown as they came stand in one message, and stay there
+    limit = None if thoughts.streamed else settings.post_chars
+    said, posts = in_posts(gated.text, limit) if limit else (gated.text, (gated.text,))
     entries: list[Entry] = list(heard(recollection))
     judged: list[Thought] = []
     for name, effect in effects.items():
         entries += effect.entries
         judged += by_step.get(name, ())
-        if name == "external_dialogue" and gated.text:
-            entries.append(_spoken(recollection, gated.text, thoughts.verb, truncated=thoughts.truncated))
-            judged.append(Thought(step=name, content=gated.text, verb=thoughts.verb))
+        if name == "external_dialogue" and said:
+            is_cut = thoughts.truncated or said != gated.text
+            entries.append(_spoken(recollection, said, thoughts.verb, truncated=is_cut))
+            judged.append(Thought(step=name, content=said, verb=thoughts.verb))
     flags = (
         *thoughts.flags,
+        *((TOO_LONG,) if said != gated.text else ()),
         *(f"secret:{thought.step}" for thought in secret),
         *gated.hits,
         *(flag for effect in effects.values() for flag in effect.flags),
@@ -126,7 +134,7 @@ def conclude(
         shown=plan.shown,
         model=next((effect.model for effect in effects.values() if effect.model), None),
         state=tuple(change for effect in effects.values() for change in effect.state),
-        utterances=_utter(recollection, gated.text, thoughts.verb),
+        utterances=_utter(recollection, posts, thoughts.verb),
         calls=thoughts.calls,
         prompt_sha256=kept.prompt_sha256,
         snapshot=kept.snapshot,
@@ -145,7 +153,7 @@ def conclude_apology(
     """Conclude a turn that could not be thought: what was heard is kept, and one typed apology is said. Pure."""
     owed = any(one.owes and not one.is_bot for one in recollection.perceptions)
     line = soul.steps["external_dialogue"].apology(kind, recollection.turn)
-    said = _utter(recollection, line if owed else "", SAID, kind="apology", apology=kind)
+    said = _utter(recollection, (line if owed else "",), SAID, kind="apology", apology=kind)
     spoken = (_spoken(recollection, line, SAID, apology=kind),) if owed else ()
     return _intent(
         recollection,
@@ -229,24 +237,26 @@ def _spoken(
 
 def _utter(
     recollection: Recollection,
-    text: str,
+    posts: Sequence[str],
     verb: str,
     *,
     kind: UtteranceKind = "reply",
     apology: ApologyKind | None = None,
 ) -> tuple[Utterance, ...]:
-    if not text:
-        return ()
-    return (
+    bodies = [post for post in posts if post]
+    return tuple(
         Utterance(
-            key=utterance_key(recollection.turn, 0),
+            key=utterance_key(recollection.turn, part),
             turn=recollection.turn,
             conversation=recollection.conversation,
-            body=text,
+            body=body,
             kind=kind,
+            part=part,
+            parts=len(bodies),
             answers=tuple(one.key for one in recollection.perceptions),
             person=recollection.perception.person,
             verb=verb,
             apology=apology,
-        ),
+        )
+        for part, body in enumerate(bodies)
     )

@@ -29,6 +29,8 @@ class EngineSettings:
     dossier_tokens: int = 1000
     max_tokens: int = 4096
     repairs: int = 1
+    post_chars: int | None = None
+    """Longest post of the place that is answered, in UTF-16 units; None = any."""
 
     @classmethod
     def of(cls, config: Config) -> EngineSettings:
