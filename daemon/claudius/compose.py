@@ -29,6 +29,7 @@ from claudius.soul import SoulSource
 
 ADAPTERS: dict[str, str] = {
     "terminal": "claudius.adapters.terminal",
+    "slack": "claudius.adapters.slack",
 }
 """Networks by name; a stranger's module is named by its import string."""
 

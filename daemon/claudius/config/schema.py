@@ -132,6 +132,10 @@ class Slack(Section, frozen=True):
         tuple[str, ...],
         Meta(description="channel ids where all talk is heard and kept; * = every one; mentions always are"),
     ] = ()
+    status: Annotated[
+        str,
+        Meta(max_length=100, description="what a thread shows while the soul thinks (a DM: eyes); empty = nothing"),
+    ] = "is thinking…"
 
 
 class Bots(Section, frozen=True):

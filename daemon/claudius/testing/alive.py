@@ -15,6 +15,7 @@ from claudius.config import load
 from claudius.home import Home, shipped
 from claudius.memory.sqlite import SqliteRecords, SqliteStore
 from claudius.provider import Provider
+from claudius.runtime.adapter import Adapter
 from claudius.runtime.lock import HomeLock
 from claudius.runtime.server import Server
 from claudius.soul import SoulSource
@@ -56,10 +57,12 @@ async def alive(
     settings: Mapping[str, str] | None = None,
     clock: Callable[[], datetime] | None = None,
     network: RehearsalAdapter | None = None,
+    adapter: Adapter | None = None,
     clean: bool = True,
 ) -> AsyncIterator[Alive]:
     """Wake a soul in `home` with `provider`; put it to sleep at the end, or drop it like a crash where not `clean`.
 
+    It hears `network`, a network in memory, or a real `adapter` in its stead.
     `settings`: as environment names, e.g. `{"CLAUDIUS_RUNTIME_PATIENCE_S": "1"}`.
     """
     config = load(home, UNHURRIED | dict(settings or {})).config
@@ -72,7 +75,8 @@ async def alive(
         clock=clock or (lambda: datetime.now(UTC)),
         nonce=lambda: secrets.token_hex(16),
     )
-    server = Server(home, HomeLock(home), mind, {network.name: network}, {}, chance=lambda: 0.0)
+    heard = adapter or network
+    server = Server(home, HomeLock(home), mind, {heard.name: heard}, {}, chance=lambda: 0.0)
     await server.start()
     try:
         yield Alive(home, server, mind, network)

@@ -1,0 +1,32 @@
+"""Slack: hearing is pure and lies in `hearing`, the socket's life in `socket` and `watch`, all else by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from claudius.config import Loaded
+from claudius.errors import ClaudiusError
+
+if TYPE_CHECKING:
+    from claudius.adapters.slack.adapter import SlackAdapter
+
+
+def build(loaded: Loaded, clock: Callable[[], datetime]) -> SlackAdapter:  # noqa: ARG001 - every adapter's signature
+    """Make the adapter. Raises: ClaudiusError where slack-bolt is not installed."""
+    try:
+        from claudius.adapters.slack.adapter import Options, SlackAdapter  # noqa: PLC0415 - the manifest needs no bolt
+    except ModuleNotFoundError as error:
+        raise ClaudiusError(
+            f"slack needs the package {error.name!r}: run ./setup.sh, or pip install 'claudius-daemon[slack]'"
+        ) from error
+    settings = loaded.config.slack
+    return SlackAdapter(
+        Options(
+            bot_token=loaded.secret("SLACK_BOT_TOKEN"),
+            app_token=loaded.secret("SLACK_APP_TOKEN"),
+            api_url=settings.api_url.rstrip("/") + "/",
+            status=settings.status,
+        )
+    )

@@ -1,0 +1,286 @@
+"""Slack over Socket Mode: it hears through one Bolt middleware, and speaks through the Web API."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from slack_bolt.response import BoltResponse
+from slack_sdk.web.async_client import AsyncWebClient
+
+from claudius.adapters.slack.calls import web_client
+from claudius.adapters.slack.deafness import Probe
+from claudius.adapters.slack.entrance import BOT_TOKEN, NotNow, enter
+from claudius.adapters.slack.hearing import (
+    NETWORK,
+    Goodbye,
+    Moved,
+    Nothing,
+    Said,
+    Us,
+    Who,
+    interpret,
+    perceive,
+    perceive_move,
+)
+from claudius.adapters.slack.history import History
+from claudius.adapters.slack.people import People
+from claudius.adapters.slack.reached import Reached
+from claudius.adapters.slack.refusals import FAILURES, classify
+from claudius.adapters.slack.sign import Signs
+from claudius.adapters.slack.socket import Socket, bolt
+from claudius.adapters.slack.speaking import Voice
+from claudius.adapters.slack.text import named_in
+from claudius.adapters.slack.waiting import unless, until
+from claudius.adapters.slack.watch import Patience, watch
+from claudius.errors import AdapterRefused, DeliveryLater, DeliveryRefused, OverBudget
+from claudius.intent import Utterance
+from claudius.perception import Perception, Place
+from claudius.runtime.adapter import Accept, Gap, Link, Swept
+
+log = logging.getLogger("claudius.slack")
+
+POST_CHARS = 3000
+APPEARS_S = 5.0
+MOST_MEMBERS_PAGES = 20
+HEARING_S = 2.0
+"""At the end, what is being heard may take so long to become durable."""
+SPEAKING_S = 5.0
+"""At the end, a post that is on its way may take so long to be answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the owner set."""
+
+    bot_token: str
+    app_token: str
+    api_url: str
+    status: str = ""
+    """Shown beside our name while the soul thinks; empty = no sign."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Inside:
+    """What there is once Slack has told who we are."""
+
+    us: Us
+    people: People
+    voice: Voice
+    history: History
+    signs: Signs
+    probe: Probe
+
+
+class SlackAdapter:
+    """One workspace."""
+
+    name = NETWORK
+    post_chars: int | None = POST_CHARS
+    appears_s = APPEARS_S
+
+    def __init__(self, options: Options, patience: Patience | None = None) -> None:
+        """Be ready to listen with the owner's tokens."""
+        self.link = Link()
+        self.ignored: Counter[str] = Counter()
+        """What was acknowledged without being heard, by kind."""
+        self._options, self._patience = options, patience or Patience()
+        self._library = logging.getLogger("claudius.slack.library")
+        self._library.setLevel(logging.WARNING)
+        self._accept: Accept | None = None
+        self._client: AsyncWebClient | None = None
+        self._inside: _Inside | None = None
+        self._reached = Reached()
+        self._hearing: set[asyncio.Task[Any]] = set()
+        self._speaking: set[asyncio.Task[Any]] = set()
+        self._over, self._ended = asyncio.Event(), asyncio.Event()
+        self._ended.set()
+        self._goodbye = ""
+
+    async def listen(self, accept: Accept) -> None:
+        """Hear until closed. Raises: AdapterRefused where a token is refused, taken back, or the app removed."""
+        self._accept = accept
+        self._ended.clear()
+        client = self._client or web_client(self._options.bot_token, self._options.api_url, self._library)
+        self._client = client
+        try:
+            while not self._over.is_set():
+                await unless(self._over, self._listen_once(client), "slack")
+            if self._goodbye:
+                raise AdapterRefused(
+                    NETWORK, BOT_TOKEN, self._goodbye, "install the app again and put its new tokens into .env"
+                )
+        finally:
+            self._ended.set()
+
+    async def _listen_once(self, client: AsyncWebClient) -> None:
+        """Live through one client of Socket Mode."""
+        try:
+            let_in = await enter(client, self._options.app_token)
+        except NotNow as error:
+            self.link.down(f"Slack cannot be reached ({error}); it is tried again")
+            await until(self._over, self._patience.again_s)
+            return
+        inside = self._settle_in(client, let_in.us)
+        app = bolt(client, self._take, self._library)
+        socket = Socket(app, self._options.app_token, self._patience.ping_s, self._library)
+        filling = asyncio.create_task(inside.people.fill(), name="slack members")
+        try:
+            socket.open(let_in.ticket, self._hello)
+            await watch(socket, self.link, self._patience, inside.probe, self._over)
+        finally:
+            filling.cancel()
+            await asyncio.gather(filling, return_exceptions=True)
+            await socket.close()
+
+    def _settle_in(self, client: AsyncWebClient, us: Us) -> _Inside:
+        if self._inside is None or self._inside.us != us:
+            people = People(client, us)
+            self._inside = _Inside(
+                us=us,
+                people=people,
+                voice=Voice(client, us),
+                history=History(client, us, people, self._reached),
+                signs=Signs(client, self._options.status),
+                probe=Probe(client, self._reached, self._patience),
+            )
+        return self._inside
+
+    def _hello(self, sockets: int) -> None:
+        """A socket stands: what was missed meanwhile is looked for."""
+        if self.link.connected:
+            self.link.down("another socket")
+        self.link.up()
+        if sockets > 1:
+            self.link.detail = f"{sockets} sockets share the events: does another Claudius run with these tokens?"
+            log.warning("events are shared", extra={"sockets": sockets})
+
+    async def _take(self, body: Mapping[str, Any]) -> BoltResponse:
+        """Hear one payload; the answer acknowledges it. What cannot be kept is not acknowledged, and comes again."""
+        task = asyncio.current_task()
+        if self._accept is None or self._inside is None or self._over.is_set() or task is None:
+            return BoltResponse(status=503)
+        self._hearing.add(task)
+        try:
+            event = body.get("event")
+            if not isinstance(event, Mapping):
+                return self._decline(body)
+            self._inside.probe.heard()
+            await self._hear(event, self._inside, self._accept)
+        except OverBudget:
+            log.info("over budget")
+        finally:
+            self._hearing.discard(task)
+        return BoltResponse(status=200)
+
+    async def _hear(self, event: Mapping[str, Any], inside: _Inside, accept: Accept) -> None:
+        match interpret(event, inside.us):
+            case Said() as said:
+                people = await inside.people.know(said.user, named_in(said.raw))
+                self._reached.live(said.channel, said.ts)
+                await accept(perceive(said, inside.us, people))
+            case Moved() as moved:
+                people = await inside.people.know(moved.user)
+                await accept(perceive_move(moved, inside.us, people.get(moved.user) or Who(moved.user)))
+            case Goodbye(what):
+                self._goodbye = what
+                self._over.set()
+            case Nothing(what, channel, ts):
+                self.ignored[what] += 1
+                if channel and ts:
+                    self._reached.known(channel, ts)
+
+    def _decline(self, body: Mapping[str, Any]) -> BoltResponse:
+        """Answer a command, a button or a view, all of which are not built yet."""
+        self.ignored[str(body.get("command") or body.get("type"))] += 1
+        if "command" not in body:
+            return BoltResponse(status=200)
+        line = f"{body['command']} is not built yet. Mention me, or write to me directly."
+        return BoltResponse(status=200, body={"response_type": "ephemeral", "text": line})
+
+    async def speak(self, utterance: Utterance) -> str:
+        """Post one part; return its ts. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
+        speaking = asyncio.ensure_future(self._in().voice.speak(utterance))
+        self._speaking.add(speaking)
+        speaking.add_done_callback(self._speaking.discard)
+        ts = await speaking
+        self._reached.known(Place.of(utterance.conversation).channel, ts)
+        return ts
+
+    async def find(self, utterance: Utterance, *, decided_at: datetime) -> str | None:
+        """Look whether a part is visible. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
+        return await self._in().voice.find(utterance, decided_at)
+
+    async def working(self, perception: Perception, *, on: bool) -> None:
+        """Show or clear the sign that the soul thinks; Slack is told in the background."""
+        if self._inside and not self._over.is_set():
+            (self._inside.signs.show if on else self._inside.signs.hide)(perception)
+
+    def streams(self, perception: Perception) -> bool:  # noqa: ARG002 - the door's signature
+        """Tell that replies come whole: a post that grows has more ways to fail."""
+        return False
+
+    async def show(self, utterance: Utterance, text: str) -> None:
+        """Nothing is shown before it is whole."""
+
+    async def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:
+        """Read what may have been missed. Raises: DeliveryLater, DeliveryUnknown, TimeoutError."""
+        async for swept in self._in().history.catch_up(gap):
+            yield swept
+
+    async def members(self, audience: str) -> Sequence[str] | None:
+        """Return who is in a channel now; None where Slack does not tell. Raises: ConnectionError where not now."""
+        inside, client = self._in(), self._client
+        team, _, channel = audience.removeprefix(f"shared:{NETWORK}:").partition(":")
+        if client is None or team != inside.us.team:
+            return None
+        found: list[str] = []
+        cursor = ""
+        for _ in range(MOST_MEMBERS_PAGES):
+            try:
+                page = await client.conversations_members(channel=channel, limit=1000, cursor=cursor or None)
+            except FAILURES as error:
+                if isinstance(classify(error), DeliveryRefused):
+                    return None
+                raise ConnectionError("the members are not known") from error
+            found += page.get("members") or ()
+            cursor = (page.get("response_metadata") or {}).get("next_cursor") or ""
+            if not cursor:
+                return [f"{NETWORK}:{team}:{user}" for user in found if user != inside.us.user]
+        return None
+
+    async def close(self) -> None:
+        """Stop hearing: nothing new is acknowledged from now on; leave no task, socket or session.
+
+        What the soul still has to say is said through sessions of its own.
+        """
+        self._accept = None
+        await _ended(self._hearing, HEARING_S)
+        self._over.set()
+        await self._ended.wait()
+        if self._inside:
+            await self._inside.signs.close()
+            await self._inside.people.close()
+        if self._speaking:
+            await asyncio.wait(self._speaking, timeout=SPEAKING_S)
+        if self._client and self._client.session:
+            await self._client.session.close()
+
+    def _in(self) -> _Inside:
+        if self._inside is None:
+            raise DeliveryLater(self._patience.again_s)
+        return self._inside
+
+
+async def _ended(tasks: set[asyncio.Task[Any]], within_s: float) -> None:
+    """Let tasks end; cancel those that do not."""
+    if tasks:
+        _, late = await asyncio.wait(tasks, timeout=within_s)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)

@@ -1,0 +1,249 @@
+"""From what Slack sends to what the soul hears: who, where, when, and whether it is for us. Pure.
+
+Source: the chat design, sections 1.2 and 1.3.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from claudius.adapters.slack.text import begins_with, named_in, read
+from claudius.perception import Kind, Perception, Standing, private, shared
+from claudius.prompt import valid
+
+NETWORK = "slack"
+HEARD_SUBTYPES = frozenset({"", "thread_broadcast", "file_share", "me_message", "bot_message"})
+"""Messages; every other subtype tells of something else."""
+MOVES = {"member_joined_channel": Kind.JOIN, "member_left_channel": Kind.LEAVE}
+GOODBYES = frozenset({"tokens_revoked", "app_uninstalled"})
+NOT_YET = frozenset(
+    {"reaction_added", "reaction_removed", "channel_archive", "group_archive", "app_home_opened"}
+)  # edits and deletions are subtypes of a message
+"""Events that are acknowledged and counted, and mean nothing yet."""
+HANDLED = frozenset({"message", "app_mention", *MOVES, *GOODBYES, *NOT_YET})
+SLACKBOT = "USLACKBOT"
+_TS = re.compile(r"\d{10}\.\d{6}")
+
+
+@dataclass(frozen=True, slots=True)
+class Us:
+    """Who we are in this workspace."""
+
+    team: str
+    user: str
+    bot: str
+    enterprise: str = ""
+    """The Enterprise Grid organisation, where there is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Who:
+    """What Slack says of a user."""
+
+    name: str
+    standing: Standing = Standing.MEMBER
+    is_bot: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One message of somebody else's, as Slack sent it, live or from history."""
+
+    channel: str
+    ts: str
+    thread: str
+    """Empty for a message that stands in none, the first of a thread too."""
+    user: str
+    """Empty for an old-style bot."""
+    bot: str
+    raw: str
+    teams: tuple[str, ...]
+    """The teams that the message names as its speaker's."""
+    username: str = ""
+    files: tuple[str, ...] = ()
+    is_direct: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Somebody came into a channel, or left it."""
+
+    channel: str
+    ts: str
+    user: str
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Goodbye:
+    """The app was removed, or its token taken back."""
+
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """What is acknowledged and means nothing to us (yet)."""
+
+    what: str
+    """Its name, to be counted."""
+    channel: str = ""
+    ts: str = ""
+
+
+Event = Said | Moved | Goodbye | Nothing
+
+
+def interpret(event: Mapping[str, Any], us: Us) -> Event:
+    """Return what an event of the Events API tells. Pure."""
+    kind = str(event.get("type") or "")
+    if kind in ("message", "app_mention"):
+        return _message(event, us)
+    if kind in MOVES:
+        return Moved(_text(event, "channel"), _text(event, "event_ts"), _text(event, "user"), MOVES[kind])
+    if kind == "tokens_revoked":
+        bots = (event.get("tokens") or {}).get("bot") or ()
+        return Goodbye(kind) if us.user in bots else Nothing(kind)
+    return Goodbye(kind) if kind in GOODBYES else Nothing(kind or "nothing")
+
+
+def from_history(message: Mapping[str, Any], channel: str, us: Us) -> Event:
+    """Return what a message of `conversations.history` or `.replies` tells. Pure."""
+    return _message({**message, "channel": channel}, us)
+
+
+def _message(event: Mapping[str, Any], us: Us) -> Event:
+    subtype, channel, ts = (_text(event, key) for key in ("subtype", "channel", "ts"))
+    if subtype not in HEARD_SUBTYPES or event.get("hidden"):
+        return Nothing(subtype or "hidden", channel, ts)
+    user, bot = _text(event, "user"), _text(event, "bot_id")
+    if user == us.user or (bot and bot == us.bot):
+        return Nothing("our own", channel, ts)
+    if not (channel and _TS.fullmatch(ts) and (user or bot)):
+        return Nothing("incomplete", channel, ts)
+    files = tuple(_file(one) for one in event.get("files") or ())
+    return Said(
+        channel=channel,
+        ts=ts,
+        thread=thread if (thread := _text(event, "thread_ts")) != ts else "",
+        user=user,
+        bot=bot,
+        raw=_text(event, "text"),
+        teams=tuple(team for key in ("user_team", "source_team") if (team := _text(event, key))),
+        username=_text(event, "username") or str((event.get("bot_profile") or {}).get("name") or ""),
+        files=files,
+        is_direct=event.get("channel_type") == "im" or channel.startswith("D"),
+    )
+
+
+def perceive(said: Said, us: Us, people: Mapping[str, Who]) -> Perception:
+    """Return a message as the soul hears it; `people` knows those whom it is about, as far as Slack told. Pure."""
+    who = people.get(said.user) or Who(said.username or said.user or said.bot)
+    person = f"{NETWORK}:{us.team}:{said.user or said.bot}"
+    names = {user: one.name for user, one in people.items()}
+    seen = read(said.raw, us.user, names)
+    is_called = us.user in named_in(said.raw)
+    addressed = begins_with(said.raw)
+    conversation = conversation_of(said, us, is_called=is_called)
+    extra: dict[str, Any] = {}
+    if others := {user: name for user, name in seen.names.items() if user != us.user}:
+        extra["named"] = {f"{NETWORK}:{us.team}:{user}": name for user, name in others.items()}
+    if said.files:
+        extra["files"] = list(said.files)
+    return Perception(
+        key=message_key(us, said.channel, said.ts),
+        conversation=conversation,
+        audience=private(person) if said.is_direct else shared(conversation),
+        person=person,
+        name=valid(who.name),
+        text=valid("\n".join((*([seen.text] if seen.text else []), *said.files))),
+        at=moment(said.ts),
+        position=said.ts,
+        kind=Kind.MENTION if is_called and not said.is_direct else Kind.MESSAGE,
+        to_other=bool(addressed) and addressed != us.user,
+        standing=_standing(said, us, who),
+        is_bot=who.is_bot or bool(said.bot) or said.user == SLACKBOT,
+        extra=extra,
+    )
+
+
+def perceive_move(moved: Moved, us: Us, who: Who) -> Perception:
+    """Return a coming or going as the soul hears it. Pure."""
+    conversation = f"{NETWORK}:{us.team}:{moved.channel}:"
+    return Perception(
+        key=f"{moved.kind.value}:{NETWORK}:{us.team}:{moved.channel}:{moved.user}:{moved.ts}",
+        conversation=conversation,
+        audience=shared(conversation),
+        person=f"{NETWORK}:{us.team}:{moved.user}",
+        name=valid(who.name),
+        text="",
+        at=moment(moved.ts),
+        position=moved.ts,
+        kind=moved.kind,
+        owes=False,
+        standing=who.standing,
+        is_bot=who.is_bot or moved.user == us.user,
+    )
+
+
+def conversation_of(said: Said, us: Us, *, is_called: bool) -> str:
+    """Return where a message belongs: its thread; a thread of its own where it calls us from a channel. Pure."""
+    thread = said.thread or (said.ts if is_called and not said.is_direct else "")
+    return f"{NETWORK}:{us.team}:{said.channel}:{thread}"
+
+
+def message_key(us: Us, channel: str, ts: str) -> str:
+    """Return the dedupe key of a message: never of an event, which comes more than once. Pure."""
+    return f"{NETWORK}:{us.team}:{channel}:{ts}"
+
+
+def moment(ts: str) -> datetime:
+    """Return the instant of a Slack timestamp. Pure."""
+    return datetime.fromtimestamp(float(ts), UTC)
+
+
+def stamp(at: datetime) -> str:
+    """Return an instant as a Slack timestamp. Pure."""
+    return f"{at.timestamp():.6f}"
+
+
+def known(user: Mapping[str, Any], us: Us) -> Who:
+    """Return what `users.info` says of a user. Pure."""
+    profile = user.get("profile") or {}
+    shown = (profile.get("display_name"), profile.get("real_name"), user.get("real_name"), user.get("name"))
+    name = next((str(one) for one in shown if one), str(user.get("id") or ""))
+    return Who(name, _rank(user, us), bool(user.get("is_bot")) or user.get("id") == SLACKBOT)
+
+
+def _rank(user: Mapping[str, Any], us: Us) -> Standing:
+    if user.get("deleted"):
+        return Standing.GONE
+    organisation = str((user.get("enterprise_user") or {}).get("enterprise_id") or "")
+    is_foreign = user.get("team_id") not in (None, "", us.team) and not (
+        us.enterprise and organisation == us.enterprise
+    )
+    if user.get("is_stranger") or is_foreign:
+        return Standing.OUTSIDER
+    return Standing.GUEST if user.get("is_restricted") or user.get("is_ultra_restricted") else Standing.MEMBER
+
+
+def _standing(said: Said, us: Us, who: Who) -> Standing:
+    if any(team not in (us.team, us.enterprise) for team in said.teams):
+        return Standing.OUTSIDER
+    return who.standing
+
+
+def _file(file: Mapping[str, Any]) -> str:
+    """Name a file by what is known of it without fetching it."""
+    facts = [str(file.get("mimetype") or "")] + [f"{size} bytes" for size in (file.get("size"),) if size]
+    about = ", ".join(fact for fact in facts if fact)
+    return f"📎 {file.get('name') or file.get('id')}" + (f" ({about})" if about else "")
+
+
+def _text(event: Mapping[str, Any], key: str) -> str:
+    value = event.get(key)
+    return value if isinstance(value, str) else ""

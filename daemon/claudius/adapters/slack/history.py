@@ -1,0 +1,187 @@
+"""Catching up: what was said while nobody listened, read from channels and threads, under Slack's rates.
+
+Source: the reliability design, section 5; the chat design, section 1.4.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
+
+from slack_sdk.web.async_client import AsyncWebClient
+
+from claudius.adapters.slack.hearing import NETWORK, Said, Us, from_history, perceive, stamp
+from claudius.adapters.slack.people import People
+from claudius.adapters.slack.reached import Reached
+from claudius.adapters.slack.refusals import FAILURES, classify, code_of
+from claudius.adapters.slack.text import named_in
+from claudius.errors import DeliveryRefused
+from claudius.perception import Perception, Place
+from claudius.runtime.adapter import Gap, Swept
+
+log = logging.getLogger("claudius.slack.history")
+
+PAGE = 200
+MOST = 1000
+"""Messages of one channel that a sweep hears; more are counted."""
+MOST_LOOKED_AT = 5 * MOST
+NEW_PLACES = 50
+"""So many conversations that were never heard are looked into: a first message may have come while we were away."""
+BURST = 30
+EVERY_S = 60 / 50
+"""Slack's third tier: fifty calls a minute."""
+
+
+@dataclass(slots=True)
+class Pace:
+    """Lets a burst of calls through, then one every so often."""
+
+    burst: int = BURST
+    every_s: float = EVERY_S
+    now: Callable[[], float] = monotonic
+    _free_at: float = field(default=0.0)
+
+    async def step(self) -> None:
+        """Wait for this call's turn."""
+        now = self.now()
+        self._free_at = max(self._free_at, now - self.burst * self.every_s) + self.every_s
+        if self._free_at > now:
+            await asyncio.sleep(self._free_at - now)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """One channel to be swept."""
+
+    channel: str
+    mark: str
+    threads: tuple[str, ...] = ()
+
+
+class History:
+    """Reads one workspace's past."""
+
+    def __init__(self, client: AsyncWebClient, us: Us, people: People, reached: Reached) -> None:
+        """Read through `client`; `reached` knows how far this process heard."""
+        self._client, self._us, self._people, self._reached = client, us, people, reached
+        self._pace = Pace()
+
+    async def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:
+        """Read every channel that was ever heard, latest first, then those that are new.
+
+        Raises: DeliveryLater, DeliveryUnknown, TimeoutError where Slack does not let us read now.
+        """
+        since = stamp(gap.since)
+        places = [*_marked(gap, self._us), *await self._unmarked(gap)]
+        for place in places:
+            try:
+                async for swept in self._sweep(place, since):
+                    yield swept
+            except DeliveryRefused as error:
+                log.warning("a channel cannot be read", extra={"channel": place.channel, "code": error.code})
+
+    async def _sweep(self, place: _Place, since: str) -> AsyncIterator[Swept]:
+        name = f"{self._us.team}:{place.channel}"
+        floor = self._reached.floor(place.channel, place.mark, since)
+        missed = await self._read("conversations_history", channel=place.channel, oldest=floor)
+        heard = await self._hear(missed[:MOST], place.channel, floor)
+        direct = f"{NETWORK}:{self._us.team}:{place.channel}:" if place.channel.startswith("D") else ""
+        yield Swept(channel=name, perceptions=heard, conversation=direct, left_out=max(0, len(missed) - MOST))
+        furthest = [floor, *(str(message["ts"]) for message in missed)]
+        for thread in await self._threads(place, missed, floor, since):
+            replies = await self._replies(place.channel, thread, floor)
+            yield Swept(
+                channel=name,
+                perceptions=await self._hear(replies[:MOST], place.channel, floor),
+                conversation=f"{NETWORK}:{self._us.team}:{place.channel}:{thread}",
+                left_out=max(0, len(replies) - MOST),
+            )
+            furthest += [str(message["ts"]) for message in replies]
+        self._reached.known(place.channel, max(furthest))
+        self._reached.swept(place.channel, max(furthest))
+        yield Swept(channel=name, perceptions=(), position=max(furthest))
+
+    async def _threads(self, place: _Place, missed: Sequence[Any], floor: str, since: str) -> list[str]:
+        """Name the threads that may hold something new: those of late, and those that Slack says have grown."""
+        older: Sequence[Any] = ()
+        if floor > since:
+            span = {"oldest": since, "latest": floor, "inclusive": True, "limit": PAGE}
+            page = await self._call("conversations_history", channel=place.channel, **span)
+            older = page.get("messages") or ()
+        grown = [str(message["ts"]) for message in (*missed, *older) if str(message.get("latest_reply", "")) > floor]
+        return list(dict.fromkeys((*place.threads, *grown)))
+
+    async def _replies(self, channel: str, thread: str, floor: str) -> list[Any]:
+        try:
+            found = await self._read("conversations_replies", channel=channel, ts=thread, oldest=floor)
+        except DeliveryRefused as error:
+            if error.code != "thread_not_found":
+                raise
+            return []
+        return [message for message in found if message.get("ts") != thread]
+
+    async def _read(self, method: str, **where: str) -> list[Any]:
+        """Read all pages of what came after `oldest`, oldest first."""
+        found: dict[str, Any] = {}
+        cursor: dict[str, str] = {}
+        while len(found) < MOST_LOOKED_AT:
+            page = await self._call(method, **where, limit=PAGE, **cursor)
+            found |= {
+                str(one.get("ts")): one for one in page.get("messages") or () if str(one.get("ts")) > where["oldest"]
+            }
+            following = (page.get("response_metadata") or {}).get("next_cursor")
+            if not following:
+                break
+            cursor = {"cursor": str(following)}
+        return [found[ts] for ts in sorted(found)]
+
+    async def _hear(self, messages: Sequence[Mapping[str, Any]], channel: str, floor: str) -> tuple[Perception, ...]:
+        heard: list[Perception] = []
+        for message in messages:
+            said = from_history(message, channel, self._us)
+            if isinstance(said, Said) and said.ts > floor:
+                people = await self._people.know(said.user, named_in(said.raw))
+                heard.append(perceive(said, self._us, people))
+        return tuple(heard)
+
+    async def _unmarked(self, gap: Gap) -> list[_Place]:
+        """Find conversations that were never heard; they are read from the last message that was, of all."""
+        last = max(gap.marks.values(), default="")
+        if not last:
+            return []
+        kinds = "public_channel,private_channel,mpim,im"
+        try:
+            page = await self._call("users_conversations", types=kinds, exclude_archived=True, limit=PAGE)
+        except DeliveryRefused as error:
+            log.info("conversations not listed", extra={"code": error.code})
+            return []
+        known = {channel.partition(":")[2] for channel in gap.marks}
+        new = [one for one in page.get("channels") or () if str(one.get("id")) not in known]
+        new.sort(key=lambda one: float(one.get("created") or 0), reverse=True)
+        return [_Place(str(one["id"]), last) for one in new[:NEW_PLACES]]
+
+    async def _call(self, method: str, **arguments: Any) -> Any:
+        await self._pace.step()
+        try:
+            return await getattr(self._client, method)(**arguments)
+        except FAILURES as error:
+            log.info("history not read", extra={"method": method, "error": code_of(error) or repr(error)})
+            raise classify(error) from error
+
+
+def _marked(gap: Gap, us: Us) -> list[_Place]:
+    """Return each channel that was heard, latest first, with its threads of late. Pure."""
+    threads: dict[str, list[str]] = {}
+    for conversation in gap.conversations:
+        place = Place.of(conversation)
+        if place.workspace == us.team and place.thread:
+            threads.setdefault(place.channel, []).append(place.thread)
+    return [
+        _Place(channel, mark, tuple(threads.get(channel, ())))
+        for workspace, _, channel, mark in ((*name.partition(":"), mark) for name, mark in gap.marks.items())
+        if workspace == us.team
+    ]

@@ -1,0 +1,107 @@
+"""Who somebody is, as Slack tells: asked once, kept for ten minutes, and for a day while Slack cannot be asked."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import monotonic
+
+from slack_sdk.web.async_client import AsyncWebClient
+
+from claudius.adapters.slack.hearing import Us, Who, known
+from claudius.adapters.slack.refusals import FAILURES, code_of
+from claudius.perception import Standing
+
+log = logging.getLogger("claudius.slack.people")
+
+FRESH_S = 600.0
+STALE_S = 86_400.0
+PATIENCE_S = 2.0
+"""A message waits so long for what Slack says of its speaker."""
+SMALL = 200
+"""A workspace of so many is known whole from the start."""
+MOST = 10_000
+"""So many are kept; who was looked up longest ago goes first."""
+NOBODY = frozenset({"user_not_found", "user_not_visible"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    who: Who
+    at_s: float
+
+
+class People:
+    """The people of one workspace."""
+
+    def __init__(self, client: AsyncWebClient, us: Us, now: Callable[[], float] = monotonic) -> None:
+        """Ask `client`; durations are measured with `now`, in monotonic seconds."""
+        self._client, self._us, self._now = client, us, now
+        self._known: dict[str, _Known] = {}
+        self._asking: dict[str, asyncio.Task[None]] = {}
+        self._is_filled = False
+
+    async def know(self, speaker: str, named: Sequence[str] = ()) -> dict[str, Who]:
+        """Return what Slack says of a speaker, and of the others as far as it answers.
+
+        Raises: TimeoutError where nothing is known of the speaker. An empty one needs no answer.
+        """
+        users = [user for user in dict.fromkeys((speaker, *named)) if user]
+        asking = [self._ask(user) for user in users if not self._has(user, FRESH_S)]
+        if asking:
+            await asyncio.wait(asking, timeout=PATIENCE_S)
+        found = {user: self._known[user].who for user in users if self._has(user, STALE_S)}
+        if speaker and speaker not in found:
+            raise TimeoutError(f"Slack did not say who {speaker} is")
+        return found
+
+    async def fill(self) -> None:
+        """Learn a small workspace whole, once, so that nobody's first message waits. Never raises."""
+        if self._is_filled:
+            return
+        try:
+            answer = await self._client.users_list(limit=SMALL)
+        except FAILURES as error:
+            log.info("members not listed", extra={"error": code_of(error) or repr(error)})
+            return
+        self._is_filled = True
+        if not (answer.get("response_metadata") or {}).get("next_cursor"):
+            for user in answer.get("members") or ():
+                self._keep(str(user.get("id")), known(user, self._us))
+
+    async def close(self) -> None:
+        """Leave no question open."""
+        for task in self._asking.values():
+            task.cancel()
+        await asyncio.gather(*self._asking.values(), return_exceptions=True)
+
+    def _has(self, user: str, within_s: float) -> bool:
+        found = self._known.get(user)
+        return found is not None and self._now() - found.at_s < within_s
+
+    def _keep(self, user: str, who: Who) -> None:
+        self._known.pop(user, None)
+        self._known[user] = _Known(who, self._now())
+        if len(self._known) > MOST:
+            del self._known[next(iter(self._known))]
+
+    def _ask(self, user: str) -> asyncio.Task[None]:
+        """Ask once, however many messages wait for the answer."""
+        task = self._asking.get(user)
+        if task is None:
+            task = self._asking[user] = asyncio.create_task(self._learn(user), name=f"who is {user}")
+            task.add_done_callback(lambda _: self._asking.pop(user, None))
+        return task
+
+    async def _learn(self, user: str) -> None:
+        try:
+            answer = await self._client.users_info(user=user)
+        except FAILURES as error:
+            if code_of(error) in NOBODY:
+                self._keep(user, Who(user, Standing.OUTSIDER))
+            else:
+                log.warning("a user is not known", extra={"user": user, "error": code_of(error) or repr(error)})
+            return
+        self._keep(user, known(answer.get("user") or {"id": user}, self._us))

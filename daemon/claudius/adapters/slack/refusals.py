@@ -1,0 +1,87 @@
+"""What a failed call of the Web API means for what was to be said: refused for good, later, or perhaps visible.
+
+Source: the reliability design, sections 6 and 7; docs.slack.dev/reference/methods/chat.postMessage, "Errors".
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import aiohttp
+from slack_sdk.errors import SlackApiError, SlackClientError
+
+from claudius.errors import DeliveryError, DeliveryLater, DeliveryRefused, DeliveryUnknown
+
+FAILURES = (SlackClientError, aiohttp.ClientError, OSError, TimeoutError, asyncio.IncompleteReadError)
+"""All that a call of the Web API may raise."""
+
+AMBIGUOUS = frozenset(
+    {"fatal_error", "internal_error", "service_unavailable", "request_timeout", "team_added_to_org", "org_level_error"}
+)
+"""Errors after which the message may be visible all the same; so may be it with any `duplicate_…`."""
+NOT_NOW = frozenset({"ratelimited", "rate_limited", "message_limit_exceeded", "accesslimited"})
+SHUT_OUT = frozenset(
+    {
+        "invalid_auth",
+        "not_authed",
+        "account_inactive",
+        "token_revoked",
+        "token_expired",
+        "no_permission",
+        "org_login_required",
+        "ekm_access_denied",
+        "two_factor_setup_required",
+        "not_allowed_token_type",
+    }
+)
+"""Our token is at fault, not what was to be said: it waits until somebody mends that."""
+NOT_UNDERSTOOD = frozenset({"invalid_arguments", "invalid_arg_name", "no_text", "unknown_argument"})
+"""How a server refuses an argument that it does not know; a post without a text that it knows has none."""
+
+RATE_S = 30.0
+"""How long to wait where a 429 does not say it."""
+UNREACHED_S = 5.0
+SHUT_OUT_S = 60.0
+
+
+def code_of(error: BaseException) -> str:
+    """Return Slack's own code for a failure; empty where it gave none. Pure."""
+    data = getattr(getattr(error, "response", None), "data", None)
+    code = data.get("error") if isinstance(data, Mapping) else None
+    return code if isinstance(code, str) else ""
+
+
+def retry_after_s(error: BaseException) -> float | None:
+    """Return how long a 429 asks us to wait, in seconds. Pure."""
+    headers: Mapping[str, Any] = getattr(getattr(error, "response", None), "headers", None) or {}
+    given = next((value for name, value in headers.items() if name.lower() == "retry-after"), None)
+    try:
+        return max(1.0, float(given)) if given is not None else None
+    except ValueError:
+        return None
+
+
+def classify(error: BaseException) -> DeliveryError:
+    """Return what a failed post means. Pure."""
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return DeliveryLater(UNREACHED_S)
+    if not isinstance(error, SlackApiError):
+        return DeliveryUnknown(type(error).__name__)
+    code, status = code_of(error), getattr(error.response, "status_code", 0)
+    if status == 429 or code in NOT_NOW:
+        return DeliveryLater(retry_after_s(error) or RATE_S)
+    if code in SHUT_OUT:
+        return DeliveryLater(SHUT_OUT_S)
+    if not code or status != 200 or code in AMBIGUOUS or code.startswith("duplicate_"):
+        return DeliveryUnknown(code or f"status {status}")
+    return DeliveryRefused(code)
+
+
+def classify_look(error: BaseException) -> DeliveryError:
+    """Return what a failed look into the history means: nothing was said, so nothing is in doubt but the look. Pure."""
+    found = classify(error)
+    if isinstance(found, DeliveryLater) and code_of(error) in SHUT_OUT:
+        return DeliveryRefused(code_of(error))
+    return found

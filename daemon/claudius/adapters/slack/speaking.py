@@ -1,0 +1,131 @@
+"""Speaking: one post a part, under its key; and looking whether a part is visible already.
+
+Source: the chat design, section 1.4; the reliability design, section 6.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from slack_sdk.errors import SlackApiError
+from slack_sdk.web.async_client import AsyncWebClient
+
+from claudius.adapters.slack.hearing import NETWORK, Us, stamp
+from claudius.adapters.slack.refusals import FAILURES, NOT_UNDERSTOOD, classify, classify_look, code_of
+from claudius.adapters.slack.text import mrkdwn
+from claudius.errors import DeliveryUnknown
+from claudius.intent import Utterance
+from claudius.perception import Place
+
+log = logging.getLogger("claudius.slack.speaking")
+
+EVENT_TYPE = "claudius_turn"
+LOOKED_AT = 200
+"""Messages a page of history."""
+MOST_PAGES = 10
+BEFORE = timedelta(minutes=5)
+"""Where an utterance answers no message, it is looked for from so long before it was decided: clocks differ."""
+
+
+class Voice:
+    """Says what the soul says, in one workspace."""
+
+    def __init__(self, client: AsyncWebClient, us: Us) -> None:
+        """Post through `client`, whose retry handlers never send anything twice."""
+        self._client, self._us = client, us
+        self._knows_markdown = True
+
+    async def speak(self, utterance: Utterance) -> str:
+        """Post one part; return its ts. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
+        place = Place.of(utterance.conversation)
+        post: dict[str, Any] = {
+            "channel": place.channel,
+            "metadata": metadata(utterance),
+            "unfurl_links": False,
+            "unfurl_media": False,
+            "link_names": False,
+        }
+        if place.thread:
+            post["thread_ts"] = place.thread
+        if not self._knows_markdown:
+            return await self._post(post, text=mrkdwn(utterance.body))
+        try:
+            return await self._post(post, markdown_text=utterance.body)
+        except _NotUnderstood as error:
+            log.warning("this Slack does not know markdown_text", extra={"error": str(error)})
+            ts = await self._post(post, text=mrkdwn(utterance.body))
+            self._knows_markdown = False
+            return ts
+
+    async def find(self, utterance: Utterance, decided_at: datetime) -> str | None:
+        """Look whether a part is visible; return its ts.
+
+        Raises: DeliveryRefused where the history cannot be read, DeliveryLater and DeliveryUnknown where not now.
+        """
+        place = Place.of(utterance.conversation)
+        span: dict[str, Any] = {
+            "channel": place.channel,
+            "oldest": _trigger_ts(utterance) or stamp(decided_at - BEFORE),
+            "inclusive": True,
+            "include_all_metadata": True,
+            "limit": LOOKED_AT,
+        }
+        try:
+            for _ in range(MOST_PAGES):
+                if place.thread:
+                    page = await self._client.conversations_replies(ts=place.thread, **span)
+                else:
+                    page = await self._client.conversations_history(**span)
+                for message in page.get("messages") or ():
+                    if _is_ours(message, self._us) and _key(message) == utterance.key:
+                        return str(message["ts"])
+                cursor = (page.get("response_metadata") or {}).get("next_cursor")
+                if not cursor:
+                    return None
+                span["cursor"] = cursor
+        except FAILURES as error:
+            raise classify_look(error) from error
+        raise DeliveryUnknown("too much was said since to look through")
+
+    async def _post(self, post: Mapping[str, Any], **text: Any) -> str:
+        try:
+            answer = await self._client.chat_postMessage(**post, **text)
+        except SlackApiError as error:
+            if "markdown_text" in text and code_of(error) in NOT_UNDERSTOOD:
+                raise _NotUnderstood(code_of(error)) from error
+            raise classify(error) from error
+        except FAILURES as error:
+            raise classify(error) from error
+        ts = answer.get("ts")
+        if not isinstance(ts, str):
+            raise DeliveryUnknown("an answer without a ts")
+        return ts
+
+
+class _NotUnderstood(Exception):
+    """The server does not know an argument, and has posted nothing."""
+
+
+def metadata(utterance: Utterance) -> dict[str, Any]:
+    """Return what marks a post as one part of one turn, for those who look for it later. Pure."""
+    payload = {"key": utterance.key, "turn": utterance.turn, "part": utterance.part}
+    return {"event_type": EVENT_TYPE, "event_payload": payload}
+
+
+def _trigger_ts(utterance: Utterance) -> str:
+    """Return the ts of the message that an utterance answers; empty where it answers none. Pure."""
+    network, _, rest = (utterance.answers[0] if utterance.answers else "").partition(":")
+    parts = rest.split(":")
+    return parts[-1] if network == NETWORK and len(parts) == 3 else ""
+
+
+def _is_ours(message: Mapping[str, Any], us: Us) -> bool:
+    return message.get("user") == us.user or (bool(us.bot) and message.get("bot_id") == us.bot)
+
+
+def _key(message: Mapping[str, Any]) -> str:
+    found = message.get("metadata") or {}
+    return str((found.get("event_payload") or {}).get("key", "")) if found.get("event_type") == EVENT_TYPE else ""

@@ -1,0 +1,98 @@
+"""Slack's text, as people see it, and ours as Slack's older format wants it. Pure.
+
+Source: the chat design, section 1.3; docs.slack.dev/messaging/formatting-message-text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+_ENTITY = {"&lt;": "<", "&gt;": ">", "&amp;": "&"}
+_TOKEN = re.compile(r"<([^<>]*)>|&(?:lt|gt|amp);")
+_USER = re.compile(r"<@([A-Z0-9]+)(?:\|[^<>]*)?>")
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A text as people see it, and what code needs of it."""
+
+    text: str
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Each person whom it names, by id."""
+
+
+def named_in(raw: str) -> tuple[str, ...]:
+    """Return the ids of the users that a raw text names, in order, each once. Pure."""
+    return tuple(dict.fromkeys(_USER.findall(raw)))
+
+
+def begins_with(raw: str) -> str:
+    """Return the id of the user whom a raw text begins by addressing; empty where it addresses nobody. Pure."""
+    found = _USER.match(raw.lstrip())
+    return found[1] if found else ""
+
+
+def read(raw: str, us: str, names: Mapping[str, str]) -> Read:
+    """Decode a raw text: entities once, mentions as `@name`, links as label and address. Pure.
+
+    Our own (`us`) leading mention is taken away. A user without a name in `names` is shown by id.
+    """
+    body = raw.lstrip()
+    own = _USER.match(body)
+    body = re.sub(r"^[\s,:]+", "", body[own.end() :]) if own and own[1] == us else raw
+    seen: dict[str, str] = {}
+
+    def shown(found: re.Match[str]) -> str:
+        inner = found[1]
+        if inner is None:
+            return _ENTITY[found[0]]
+        if inner.startswith("@"):
+            user, _, label = inner[1:].partition("|")
+            seen[user] = names.get(user) or _decoded(label) or user
+            return "@" + seen[user]
+        return _special(inner)
+
+    return Read(_TOKEN.sub(shown, body), seen)
+
+
+def _special(inner: str) -> str:
+    what, _, label = inner.partition("|")
+    label = _decoded(label)
+    match what[:1]:
+        case "#":
+            return "#" + (label or what[1:])
+        case "!":
+            return label if what.startswith("!date^") else "@" + (label.lstrip("@") or what[1:].partition("^")[0])
+        case _:
+            address = _decoded(what)
+            plain = re.sub(r"^(?:mailto:|tel:|https?://)", "", address).rstrip("/")
+            return address if label in ("", address) else label if label == plain else f"{label} ({address})"
+
+
+def _decoded(text: str) -> str:
+    return re.sub(r"&(?:lt|gt|amp);", lambda found: _ENTITY[found[0]], text)
+
+
+_CODE = re.compile(r"(```.*?```|`[^`\n]+`)", re.DOTALL)
+_STYLES = (
+    (re.compile(r"^[ \t]{0,3}#{1,6}[ \t]+(.+?)[ \t#]*$", re.MULTILINE), r"*\1*"),
+    (re.compile(r"\*\*(?=\S)([^\n]+?)(?<=\S)\*\*"), r"*\1*"),
+    (re.compile(r"~~(?=\S)([^\n]+?)(?<=\S)~~"), r"~\1~"),
+    (re.compile(r"\[([^\[\]\n]{1,300})\]\(([a-z]{2,8}:[^()\s|]{1,2000})\)"), r"<\2|\1>"),
+    (re.compile(r"^([ \t]*)[-*+][ \t]+", re.MULTILINE), r"\1• "),
+)
+
+
+def mrkdwn(markdown: str) -> str:
+    """Return Markdown in Slack's own older format, for a server that does not know `markdown_text`. Pure."""
+    escaped = markdown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    parts = _CODE.split(re.sub(r"^&gt; ?", "> ", escaped, flags=re.MULTILINE))
+    return "".join(re.sub(r"^```\w+\n", "```\n", part) if n % 2 else _styled(part) for n, part in enumerate(parts))
+
+
+def _styled(text: str) -> str:
+    for pattern, instead in _STYLES:
+        text = pattern.sub(instead, text)
+    return text
