@@ -36,7 +36,7 @@ from claudius.adapters.slack.sign import Signs
 from claudius.adapters.slack.socket import Socket, bolt
 from claudius.adapters.slack.speaking import Voice
 from claudius.adapters.slack.text import named_in
-from claudius.adapters.slack.waiting import unless, until
+from claudius.adapters.slack.waiting import surely, unless, until
 from claudius.adapters.slack.watch import Patience, watch
 from claudius.errors import AdapterRefused, DeliveryLater, DeliveryRefused, OverBudget
 from claudius.intent import Utterance
@@ -91,7 +91,7 @@ class SlackAdapter:
         """What was acknowledged without being heard, by kind."""
         self._options, self._patience = options, patience or Patience()
         self._library = logging.getLogger("claudius.slack.library")
-        self._library.setLevel(logging.WARNING)
+        self._library.setLevel(logging.CRITICAL)  # it logs each failed try with a traceback and its ticket
         self._accept: Accept | None = None
         self._client: AsyncWebClient | None = None
         self._inside: _Inside | None = None
@@ -132,11 +132,10 @@ class SlackAdapter:
         filling = asyncio.create_task(inside.people.fill(), name="slack members")
         try:
             socket.open(let_in.ticket, self._hello)
-            await watch(socket, self.link, self._patience, inside.probe, self._over)
+            await watch(socket, self.link, self._patience, inside.probe)
         finally:
             filling.cancel()
-            await asyncio.gather(filling, return_exceptions=True)
-            await socket.close()
+            await surely(socket.close(), "slack closes")
 
     def _settle_in(self, client: AsyncWebClient, us: Us) -> _Inside:
         if self._inside is None or self._inside.us != us:
@@ -174,6 +173,9 @@ class SlackAdapter:
             await self._hear(event, self._inside, self._accept)
         except OverBudget:
             log.info("over budget")
+        except Exception as error:
+            log.warning("not heard, not acknowledged", extra={"error": repr(error)})
+            raise
         finally:
             self._hearing.discard(task)
         return BoltResponse(status=200)

@@ -27,3 +27,13 @@ async def unless(event: asyncio.Event, work: Coroutine[None, None, None], name: 
         await asyncio.gather(doing, waiting, return_exceptions=True)
     if not doing.cancelled() and (error := doing.exception()):
         raise error
+
+
+async def surely(work: Coroutine[None, None, None], name: str) -> None:
+    """Do some work to its end, even where whoever waits for it is cancelled meanwhile."""
+    doing = asyncio.create_task(work, name=name)
+    try:
+        await asyncio.shield(doing)
+    except asyncio.CancelledError:
+        await asyncio.gather(doing, return_exceptions=True)
+        raise

@@ -13,7 +13,6 @@ from time import monotonic
 from typing import Literal
 
 from claudius.adapters.slack.socket import Socket
-from claudius.adapters.slack.waiting import until
 from claudius.runtime.adapter import Link
 
 log = logging.getLogger("claudius.slack.watch")
@@ -56,12 +55,10 @@ def judge(patience: Patience, *, is_connected: bool, down_s: float, silent_s: fl
     return "dead ticket" if min(down_s, ticket_s) >= patience.ticket_s else "lost"
 
 
-async def watch(
-    socket: Socket, link: Link, patience: Patience, is_deaf: Callable[[], Awaitable[bool]], over: asyncio.Event
-) -> None:
-    """Return when a fresh client is needed, or when it is `over`."""
+async def watch(socket: Socket, link: Link, patience: Patience, is_deaf: Callable[[], Awaitable[bool]]) -> None:
+    """Return when a fresh client is needed."""
     connected_at = dropped_at = monotonic()
-    while not over.is_set():
+    while True:
         now, is_connected = monotonic(), await socket.is_connected()
         connected_at = now if is_connected else connected_at
         verdict = judge(
@@ -78,10 +75,11 @@ async def watch(
             socket.drop_ticket()
             link.down("Slack opens no socket; asking for another")
         if verdict in ("dead client", "silent"):
+            link.down("nothing is heard from Slack; connecting from the beginning")
             log.warning("a fresh client is made", extra={"reason": verdict})
             return
         if verdict == "well" and link.connected and await is_deaf():
             log.warning("a fresh client is made", extra={"reason": "deaf"})
             link.deaf()
             return
-        await until(over, patience.tick_s)
+        await asyncio.sleep(patience.tick_s)

@@ -1,0 +1,77 @@
+"""A Slack on loopback, and the adapter in front of it: with the whole soul, or with an ear that only listens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from claudius.adapters.slack.adapter import Options, SlackAdapter
+from claudius.home import Home
+from claudius.providers.scripted import Scripted
+from claudius.testing.alive import Alive, alive
+from claudius.testing.loopback.slack.server import SlackServer
+from claudius.testing.loopback.slack.state import APP_TOKEN, BOT_TOKEN
+from claudius.testing.loopback.slack.world import SlackWorld
+from slack_side import QUICK, Ear, Make, Wake, echo
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[SlackServer]:
+    """Run a Slack that brings an event again soon."""
+    async with SlackServer() as running:
+        await running.world.set(retry_delays_s=(0.01, 0.05, 0.05), ack_deadline_s=1.0, refresh_grace_s=0.2)
+        yield running
+
+
+@pytest.fixture
+def slack(server: SlackServer) -> SlackWorld:
+    """Give the people of that Slack."""
+    return server.world
+
+
+@pytest.fixture
+def make(server: SlackServer) -> Make:
+    """Give what makes an adapter for that Slack."""
+
+    def made(**changes: Any) -> SlackAdapter:
+        values = {"bot_token": BOT_TOKEN, "app_token": APP_TOKEN, "api_url": server.base_url, "status": "is thinking…"}
+        patience = changes.pop("patience", QUICK)
+        adapter = SlackAdapter(Options(**(values | changes)), patience)
+        adapter.appears_s = 0.05
+        return adapter
+
+    return made
+
+
+@pytest.fixture
+async def adapter(make: Make) -> SlackAdapter:
+    """Give an adapter that nobody listens through yet."""
+    return make()
+
+
+@pytest.fixture
+async def ear(adapter: SlackAdapter, slack: SlackWorld) -> AsyncIterator[Ear]:
+    """Listen, without a soul."""
+    made = Ear()
+    listening = asyncio.create_task(adapter.listen(made.accept))
+    await slack.until_connected()
+    yield made
+    await adapter.close()
+    await asyncio.wait_for(listening, 20)
+
+
+@pytest.fixture
+def wake(home: Home, make: Make, slack: SlackWorld) -> Wake:
+    """Give what wakes a whole soul that hears that Slack."""
+
+    @asynccontextmanager
+    async def awake(*, voice: Scripted | None = None, clean: bool = True, **settings: str) -> AsyncIterator[Alive]:
+        async with alive(home, voice or Scripted(default=echo), adapter=make(), settings=settings, clean=clean) as soul:
+            await slack.until_connected()
+            yield soul
+
+    return awake

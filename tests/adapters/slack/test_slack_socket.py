@@ -1,0 +1,246 @@
+"""The socket's life: what the client does not notice by itself is noticed, nothing is left behind, nothing acked too early."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from claudius.adapters.slack.adapter import SlackAdapter
+from claudius.adapters.slack.watch import Patience, judge
+from claudius.errors import AdapterRefused, OverBudget, StoreFull
+from claudius.testing.loopback.slack.state import APP_TOKEN
+from claudius.testing.loopback.slack.world import SlackWorld
+from slack_side import QUICK, Ear, Make
+
+
+async def test_what_cannot_be_kept_is_not_acknowledged_and_comes_again(slack: SlackWorld, ear: Ear) -> None:
+    """A4: no ack without a durable row; what comes again is accepted once."""
+    ear.troubles.append(StoreFull("no space"))
+
+    await slack.say("D1", "U1", "hello")
+    await ear.until(1)
+    await slack.until_quiet()
+
+    assert [one.fate for one in await slack.deliveries()] == ["timeout", "acked"]
+    assert len(ear.told) == 1
+
+
+async def test_what_is_over_budget_is_acknowledged(slack: SlackWorld, ear: Ear) -> None:
+    """Slack need not bring it again: it would not be heard the next time either."""
+    ear.troubles.append(OverBudget("too many"))
+
+    await slack.say("D1", "U1", "hello")
+    await slack.until_fate("acked")
+
+    assert ear.told == []
+
+
+async def test_one_slow_write_holds_up_no_other_conversation(slack: SlackWorld, adapter: SlackAdapter) -> None:
+    """A28: others are heard and acknowledged meanwhile."""
+    slow, ear = asyncio.Event(), Ear()
+
+    async def accept(perception: object) -> bool:
+        """Take a DM only when told to."""
+        if perception.conversation.startswith("slack:T1:D1"):  # type: ignore[attr-defined] # a perception
+            await slow.wait()
+        return await ear.accept(perception)  # type: ignore[arg-type] # a perception
+
+    listening = asyncio.create_task(adapter.listen(accept))
+    await slack.until_connected()
+    await slack.say("D1", "U1", "slow")
+    await slack.say("C1", "U1", "<@U0BOT> quick")
+    await ear.until(1)
+    await slack.until_fate("acked", 2)
+    slow.set()
+    await ear.until(2)
+    await adapter.close()
+    await listening
+
+    assert [one.text for one in ear.heard.values()] == ["quick", "slow"]
+
+
+async def test_500_events_at_once_are_all_acknowledged(slack: SlackWorld, ear: Ear) -> None:
+    """R4: one call for who speaks, none comes again."""
+    await asyncio.gather(*(slack.say("D1", "U1", f"m{n}") for n in range(500)))
+    heard = await ear.until(500)
+    await slack.until_quiet()
+
+    assert len(ear.told) == 500
+    assert len(await slack.calls("users.info")) <= 1
+    assert [one.text for one in sorted(heard, key=lambda one: one.position)] == [f"m{n}" for n in range(500)]
+
+
+@pytest.mark.parametrize("how", ["drop_sockets", "close_sockets", "warning", "refresh_requested"])
+async def test_a_socket_that_ends_is_replaced_by_one(
+    slack: SlackWorld, ear: Ear, adapter: SlackAdapter, how: str
+) -> None:
+    """A23: it hears again, one socket is live, the gap is told."""
+    gaps: list[float | None] = []
+    adapter.link.on_missed(gaps.append)
+    if how.endswith("sockets"):
+        await getattr(slack, how)()
+    else:
+        await slack.disconnect(how)
+    await slack.until_connected(1, opened=2)
+    await slack.say("D1", "U1", "hello")
+    await ear.until(1)
+
+    assert len(await slack.sockets()) == 1
+    assert len(gaps) == 1
+    assert adapter.link.connected
+    assert adapter.link.reconnects == 1
+
+
+async def test_a_dead_ticket_is_not_tried_for_ever(slack: SlackWorld, adapter: SlackAdapter) -> None:
+    """A26: the client would try the same address again and again; the watchdog has it ask for another."""
+    await slack.spoil_tickets(2)
+    ear = Ear()
+    listening = asyncio.create_task(adapter.listen(ear.accept))
+    await slack.until_connected()
+    await adapter.close()
+    await listening
+
+    assert len(await slack.calls("apps.connections.open")) == 3
+
+
+async def test_a_client_that_never_connects_is_replaced(slack: SlackWorld, make: Make) -> None:
+    """A26: after a while everything is made anew, and closed before."""
+    adapter, ear = make(patience=replace(QUICK, ticket_s=60.0, client_s=0.5)), Ear()
+    await slack.refuse_upgrades(-1)
+    listening = asyncio.create_task(adapter.listen(ear.accept))
+    await adapter_down(adapter)
+    await slack.until_called("auth.test", 2)
+    await slack.refuse_upgrades(0)
+    await slack.until_connected()
+    await slack.say("D1", "U1", "hello")
+    await ear.until(1)
+    await adapter.close()
+    await listening
+
+    assert len(await slack.sockets()) == 0
+
+
+async def adapter_down(adapter: SlackAdapter) -> None:
+    """Wait until the adapter says that it tries again later."""
+    async with asyncio.timeout(20):
+        await adapter.link.tried()
+
+
+async def test_a_socket_that_is_read_and_never_answers_is_replaced(slack: SlackWorld, ear: Ear) -> None:
+    """A25: half-open: no pong comes."""
+    await slack.sicken("half_open")
+    await slack.until_connected(1, opened=2)
+    await slack.say("D1", "U1", "hello")
+    await ear.until(1)
+
+    assert len(await slack.sockets()) == 1
+
+
+async def test_a_deaf_socket_is_found_and_a_quiet_one_left_alone(
+    slack: SlackWorld, ear: Ear, adapter: SlackAdapter
+) -> None:
+    """A25: connected, pongs come, events do not: the history tells. A quiet workspace restarts nothing."""
+    gaps: list[float | None] = []
+    await slack.say("D1", "U1", "hello")
+    await ear.until(1)
+    adapter.link.on_missed(gaps.append)
+    await slack.until_called("conversations.history", 3)
+    assert (await slack.until_connected(), gaps) == (1, [])
+
+    await slack.sicken("deaf")
+    await slack.say("D1", "U1", "are you there?")
+    await slack.until_connected(1, opened=2)
+
+    assert gaps[0] is None
+
+
+async def test_slack_that_is_away_is_tried_again(slack: SlackWorld, adapter: SlackAdapter) -> None:
+    """A 500 or a 429 at the door says nothing of the tokens."""
+    await slack.fault("auth.test", "status", times=2)
+    await slack.fault("apps.connections.open", "error", error="internal_error")
+    ear = Ear()
+    listening = asyncio.create_task(adapter.listen(ear.accept))
+    await adapter_down(adapter)
+    assert "Slack cannot be reached" in adapter.link.detail
+    await slack.until_connected()
+    await adapter.close()
+    await listening
+
+
+@pytest.mark.parametrize("how", ["uninstall", "revoke"])
+async def test_an_app_that_was_removed_stops(slack: SlackWorld, make: Make, how: str) -> None:
+    """`tokens_revoked` and `app_uninstalled`, or a token that is refused at the next door: it says so and ends."""
+    adapter, ear = make(patience=replace(QUICK, client_s=0.3)), Ear()
+    listening = asyncio.create_task(adapter.listen(ear.accept))
+    await slack.until_connected()
+    if how == "uninstall":
+        await slack.uninstall()
+    else:
+        await slack.revoke(APP_TOKEN)
+        await slack.drop_sockets()
+    with pytest.raises(AdapterRefused, match="slack: SLACK_"):
+        await asyncio.wait_for(listening, 20)
+    await adapter.close()
+
+    await slack.until_connected(0)
+
+
+async def test_close_leaves_nothing(slack: SlackWorld, adapter: SlackAdapter) -> None:
+    """A30: no task, socket or session; nothing is acknowledged after it."""
+    before = asyncio.all_tasks()
+    ear = Ear()
+    listening = asyncio.create_task(adapter.listen(ear.accept))
+    await slack.until_connected()
+    await slack.say("C1", "U1", "<@U0BOT> hello")
+    (heard,) = await ear.until(1)
+    await adapter.working(heard, on=True)
+    await slack.until_called("assistant.threads.setStatus")
+    await adapter.close()
+    await listening
+    acked = len([one for one in await slack.deliveries() if one.fate == "acked"])
+    await slack.say("D1", "U1", "anybody?")
+    await slack.until_fate("offline")
+    await slack.until_connected(0)
+
+    assert ours(asyncio.all_tasks() - before) == []
+    assert adapter._client is not None
+    assert adapter._client.session is not None
+    assert adapter._client.session.closed
+    assert len([one for one in await slack.deliveries() if one.fate == "acked"]) == acked
+    assert await slack.status("C1", heard.position) == ""
+
+
+def ours(tasks: set[asyncio.Task[object]]) -> list[str]:
+    """Name the tasks that the server did not make."""
+    names = [f"{task.get_name()} {task.get_coro()}" for task in tasks]
+    return [name for name in names if "RequestHandler" not in name and not name.startswith("slack-")]
+
+
+async def test_several_sockets_are_told_to_the_owner(slack: SlackWorld, make: Make, ear: Ear) -> None:
+    """Another Claudius with the same tokens takes a share of the events."""
+    second, other = make(), Ear()
+    listening = asyncio.create_task(second.listen(other.accept))
+    await slack.until_connected(2)
+    async with asyncio.timeout(20):
+        while "share the events" not in second.link.detail:
+            await asyncio.sleep(0.01)
+    await second.close()
+    await listening
+
+
+@pytest.mark.parametrize(
+    ("facts", "verdict"),
+    [
+        ({"is_connected": True, "down_s": 0, "silent_s": 29, "ticket_s": 99}, "well"),
+        ({"is_connected": True, "down_s": 0, "silent_s": 30, "ticket_s": 99}, "silent"),
+        ({"is_connected": False, "down_s": 4, "silent_s": 99, "ticket_s": 99}, "lost"),
+        ({"is_connected": False, "down_s": 5, "silent_s": 0, "ticket_s": 5}, "dead ticket"),
+        ({"is_connected": False, "down_s": 9, "silent_s": 0, "ticket_s": 4}, "lost"),
+        ({"is_connected": False, "down_s": 60, "silent_s": 0, "ticket_s": 4}, "dead client"),
+    ],
+)
+def test_the_watchdog_judges_by_what_was_heard(facts: dict[str, float], verdict: str) -> None:
+    """The limits of the design: 5 s for a ticket, 60 s for a client, 30 s without a pong."""
+    assert judge(Patience(), **facts) == verdict  # type: ignore[arg-type] # a table of cases

@@ -1,0 +1,255 @@
+"""The whole soul on Slack: what people say to it is answered once, in its place, whatever goes wrong on the way."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from claudius.errors import AdapterRefused
+from claudius.home import Home
+from claudius.providers.scripted import Scripted
+from claudius.testing.alive import alive
+from claudius.testing.loopback.slack.state import APP_TOKEN, BOT_TOKEN
+from claudius.testing.loopback.slack.world import SlackWorld
+from slack_side import Make, Wake, echo, said
+
+
+@pytest.mark.parametrize("is_mention_first", [True, False])
+async def test_a_mention_is_answered_once_in_the_thread_that_it_opens(
+    slack: SlackWorld, wake: Wake, *, is_mention_first: bool
+) -> None:
+    """A2, A5: the pair of events is one message, whichever comes first."""
+    await slack.set(is_mention_first=is_mention_first)
+
+    async with wake() as soul:
+        ts = await slack.say("C1", "U1", "<@U0BOT> hello")
+        await slack.until_visible(1)
+        await slack.until_quiet()
+        await soul.idle()
+
+    assert await said(slack) == [("C1", ts, "re hello")]
+
+
+async def test_a_direct_message_is_answered_there(slack: SlackWorld, wake: Wake) -> None:
+    """A1: a DM stays a DM, and a thread in it stays a thread."""
+    async with wake() as soul:
+        await slack.say("D1", "U1", "hello")
+        await slack.until_visible(1)
+        ts = await slack.say("D1", "U1", "aside")
+        await slack.until_visible(2)
+        await slack.say("D1", "U1", "within", thread_ts=ts)
+        await slack.until_visible(3)
+        await soul.idle()
+
+    assert await said(slack) == [("D1", None, "re hello"), ("D1", None, "re aside"), ("D1", ts, "re within")]
+
+
+async def test_a_thread_is_followed_and_the_channel_is_not(slack: SlackWorld, wake: Wake) -> None:
+    """A3: after one mention the soul follows that thread; talk elsewhere is not its own."""
+    voice = Scripted(default=echo)
+
+    async with wake(voice=voice) as soul:
+        ts = await slack.say("C1", "U1", "<@U0BOT> hello")
+        await slack.until_visible(1)
+        await slack.say("C1", "U1", "and then?", thread_ts=ts)
+        await slack.until_visible(2)
+        await slack.say("C1", "U1", "lunch?")
+        await slack.say("C1", "U1", "<@U9> what do you think?", thread_ts=ts)
+        await slack.until_quiet()
+        await soul.idle()
+
+    assert await said(slack) == [("C1", ts, "re hello"), ("C1", ts, "re and then?")]
+    assert len(voice.requests) == 2
+
+
+async def test_what_comes_again_is_answered_once(slack: SlackWorld, wake: Wake) -> None:
+    """R5: each event in two envelopes, and after a restart."""
+    async with wake() as soul:
+        await slack.double_events(4)
+        await slack.say("C1", "U1", "<@U0BOT> hello")
+        await slack.say("D1", "U1", "hi")
+        await slack.until_visible(2)
+        await slack.until_quiet()
+        await soul.idle()
+    async with wake() as soul:
+        await slack.say("D1", "U1", "again")
+        await slack.until_visible(3)
+        await soul.idle()
+
+    assert sorted(text for _, _, text in await said(slack)) == ["re again", "re hello", "re hi"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_applied"),
+    [
+        ("status", True),
+        ("status", False),
+        ("reset", True),
+        ("reset", False),
+        ("cut", True),
+        ("bad_json", True),
+        ("error", True),
+    ],
+)
+async def test_a_post_whose_answer_was_lost_is_visible_once(
+    slack: SlackWorld, wake: Wake, kind: str, *, is_applied: bool
+) -> None:
+    """R10, A16, A17: applied or not, then a 500, a reset, a cut body: looked for, never sent blindly."""
+    await slack.fault("chat.postMessage", kind, is_applied=is_applied)
+
+    async with wake() as soul:
+        ts = await slack.say("C1", "U1", "<@U0BOT> hello")
+        await slack.until_visible(1)
+        await soul.idle()
+
+    assert await said(slack) == [("C1", ts, "re hello")]
+    assert len(await slack.calls("chat.postMessage")) == (1 if is_applied else 2)
+    assert len(await slack.calls("conversations.replies")) >= (1 if is_applied else 2)
+
+
+async def test_a_rate_limit_is_waited_out(slack: SlackWorld, wake: Wake) -> None:
+    """R11, A18: no call before Retry-After; nothing is dropped."""
+    await slack.fault("chat.postMessage", "rate_limit", retry_after_s=1)
+
+    async with wake() as soul:
+        await slack.say("D1", "U1", "hello")
+        await slack.until_visible(1)
+        await soul.idle()
+
+    first, second = await slack.calls("chat.postMessage")
+    assert second.at - first.at >= 1.0
+    assert await said(slack) == [("D1", None, "re hello")]
+
+
+async def test_what_was_said_while_the_soul_slept_is_answered(slack: SlackWorld, wake: Wake) -> None:
+    """R8, A24: in channels, in threads, in DMs, in one that is new; once, and in order."""
+    await slack.add_user("U2", "ben")
+    async with wake() as soul:
+        thread = await slack.say("C1", "U1", "<@U0BOT> hello")
+        old = await slack.say("C1", "U1", "an old thread that nobody called us into")
+        await slack.say("D1", "U1", "hi")
+        await slack.until_visible(2)
+        await soul.idle()
+
+    await slack.say("D1", "U1", "one", deliver=False)
+    await slack.say("D1", "U1", "two", deliver=False)
+    await slack.say("C1", "U1", "in the thread", thread_ts=thread, deliver=False)
+    mention = await slack.say("C1", "U1", "<@U0BOT> new thread", deliver=False)
+    await slack.say("C1", "U1", "<@U0BOT> called in", thread_ts=old, deliver=False)
+    direct = await slack.open_dm("U2")
+    await slack.say(direct, "U2", "first words", deliver=False)
+    async with wake() as soul:
+        await slack.until_visible(8)
+        await soul.idle()
+
+    answers = (await said(slack))[2:]
+    assert [text for channel, _, text in answers if channel == "D1"] == ["re one", "re two"]
+    assert sorted(answers) == sorted(
+        [
+            ("D1", None, "re one"),
+            ("D1", None, "re two"),
+            ("C1", thread, "re in the thread"),
+            ("C1", mention, "re new thread"),
+            ("C1", old, "re called in"),
+            (direct, None, "re first words"),
+        ]
+    )
+
+
+async def test_a_message_that_was_lost_while_the_socket_was_away_is_found(slack: SlackWorld, wake: Wake) -> None:
+    """A23, A24: after a dropped socket there is one new one, and the gap is read."""
+    async with wake() as soul:
+        await slack.say("D1", "U1", "hello")
+        await slack.until_visible(1)
+        await slack.refuse_upgrades(2)
+        await slack.drop_sockets()
+        await slack.say("D1", "U1", "in between", deliver=False)
+        await slack.until_connected(1, opened=2)
+        await slack.until_visible(2)
+        await soul.idle()
+
+        assert len(await slack.sockets()) == 1
+
+    assert [text for _, _, text in await said(slack)] == ["re hello", "re in between"]
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [{"is_restricted": True}, {"is_ultra_restricted": True}, {"is_stranger": True, "team": "T9"}, {"deleted": True}],
+)
+async def test_guests_and_outsiders_are_not_heard(slack: SlackWorld, wake: Wake, facts: dict[str, object]) -> None:
+    """A8: no reply, no model call; acknowledged, so that Slack does not bring it again."""
+    voice = Scripted(default=echo)
+    await slack.add_user("U2", "eve", **facts)
+    await slack.join("C1", "U2")
+
+    async with wake(voice=voice) as soul:
+        await slack.say("C1", "U2", "<@U0BOT> let me in")
+        await slack.say(await slack.open_dm("U2"), "U2", "please")
+        await slack.say("D1", "U1", "hello")
+        await slack.until_visible(1)
+        await slack.until_quiet()
+        await soul.idle()
+
+    assert [text for _, _, text in await said(slack)] == ["re hello"]
+    assert len(voice.requests) == 1
+    assert "timeout" not in {one.fate for one in await slack.deliveries()}
+
+
+@pytest.mark.parametrize(
+    ("changes", "setting", "code"),
+    [
+        ({"bot_token": "xoxb-wrong"}, "SLACK_BOT_TOKEN", "invalid_auth"),
+        ({"app_token": "xapp-wrong"}, "SLACK_APP_TOKEN", "invalid_auth"),
+        ({"app_token": BOT_TOKEN}, "SLACK_APP_TOKEN", "not_allowed_token_type"),
+        ({"bot_token": APP_TOKEN}, "SLACK_BOT_TOKEN", "not_allowed_token_type"),
+    ],
+)
+async def test_a_token_that_will_never_do_ends_the_process(
+    home: Home, slack: SlackWorld, make: Make, changes: dict[str, str], setting: str, code: str
+) -> None:
+    """A27: one call, the setting's name, no hang; 78 where Slack was the last network."""
+    async with alive(home, Scripted(default=echo), adapter=make(**changes)) as soul:
+        with pytest.raises(AdapterRefused, match=f"slack: {setting}: {code}"):
+            await asyncio.wait_for(soul.server.wait(), 20)
+
+    calls = await slack.calls()
+    assert [call.method for call in calls if call.error == code] == [calls[-1].method]
+
+
+async def test_a_long_answer_comes_in_posts(slack: SlackWorld, wake: Wake) -> None:
+    """A20: each within the limit, in order, in the same thread; fences whole."""
+    code = "".join(f"line_{n} = {n}\n" for n in range(600))
+    text = f"Here it is:\n\n```py\n{code}```\nDone."
+    voice = Scripted(
+        default=f"<internal_monologue>hm</internal_monologue><external_dialogue>{text}</external_dialogue>"
+    )
+
+    async with wake(voice=voice) as soul:
+        ts = await slack.say("C1", "U1", "<@U0BOT> show me")
+        await slack.until_visible(3)
+        await soul.idle()
+
+    posts = await said(slack)
+    assert {(channel, thread) for channel, thread, _ in posts} == {("C1", ts)}
+    assert all(len(post) <= 3000 and post.count("```") == 2 for _, _, post in posts)
+    assert [post.metadata["event_payload"]["part"] for post in await slack.visible()] == list(range(len(posts)))
+
+
+async def test_the_sign_is_taken_away_when_the_soul_has_answered(slack: SlackWorld, wake: Wake) -> None:
+    """A22: a status in a thread, eyes in a plain DM; no word of the reply, and nothing left of it."""
+    async with wake() as soul:
+        ts = await slack.say("C1", "U1", "<@U0BOT> hello")
+        await slack.until_visible(1)
+        direct = await slack.say("D1", "U1", "hi")
+        await slack.until_visible(2)
+        await soul.idle()
+
+    signs = [(one.kind, one.ts, one.text) for one in await slack.trace() if one.kind in ("status", "react", "unreact")]
+    assert [sign for sign in signs if sign[1] == ts][-1] == ("status", ts, "")
+    assert [sign for sign in signs if sign[1] == direct] in (
+        [],
+        [("react", direct, "eyes"), ("unreact", direct, "eyes")],
+    )
+    assert {text for _, _, text in signs} <= {"is thinking…", "", "eyes"}
