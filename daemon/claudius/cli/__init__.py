@@ -27,6 +27,7 @@ COMMANDS: dict[str, str] = {
     "replay": "claudius.cli.why:replay",
     "usage": "claudius.cli.usage:usage",
     "backup": "claudius.cli.backup:backup",
+    "slack": "claudius.cli.slack:slack",
     "seed": "claudius.cli.seed:seed",
 }
 
@@ -41,7 +42,6 @@ PLANNED: dict[str, str] = {
     "pairing": "pairing",
     "schedule": "the schedule",
     "stream": "the soul stream",
-    "slack": "Slack",
     "discord": "Discord",
     "ensoul": "/ensoul in Claude Code",
 }
@@ -104,6 +104,7 @@ HELP: dict[str, str] = {
     "replay": "rebuild a turn's prompt, with the same or another soul",
     "usage": "tokens and dollars",
     "backup": "verified copies of the database, and the way back",
+    "slack": "what Slack has to be told to let the soul in",
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
 
 import pytest
 
@@ -82,15 +83,7 @@ async def test_what_comes_again_is_answered_once(slack: SlackWorld, wake: Wake) 
 
 @pytest.mark.parametrize(
     ("kind", "is_applied"),
-    [
-        ("status", True),
-        ("status", False),
-        ("reset", True),
-        ("reset", False),
-        ("cut", True),
-        ("bad_json", True),
-        ("error", True),
-    ],
+    [("status", True), ("reset", True), ("reset", False), ("bad_json", True), ("error", True)],
 )
 async def test_a_post_whose_answer_was_lost_is_visible_once(
     slack: SlackWorld, wake: Wake, kind: str, *, is_applied: bool
@@ -253,3 +246,54 @@ async def test_the_sign_is_taken_away_when_the_soul_has_answered(slack: SlackWor
         [("react", direct, "eyes"), ("unreact", direct, "eyes")],
     )
     assert {text for _, _, text in signs} <= {"is thinking…", "", "eyes"}
+
+
+async def test_bots_are_heard_where_they_are_named_and_within_their_budget(slack: SlackWorld, wake: Wake) -> None:
+    """A7: an unnamed bot is not heard; a named one, until its ten minutes' share is used up."""
+    for user, bot in (("U7", "B7"), ("U8", "B8")):
+        await slack.add_user(user, f"bot {bot}", is_bot=True, bot_id=bot)
+        await slack.join("C1", user)
+
+    async with wake(CLAUDIUS_BOTS_ALLOW="slack:T1:U7", CLAUDIUS_BOTS_TURNS="2") as soul:
+        for n in range(4):
+            await slack.say("C1", "U7", f"<@U0BOT> named {n}")
+            await slack.say("C1", "U8", f"<@U0BOT> unnamed {n}")
+        await slack.say("D1", "U1", "hello")
+        await slack.until_visible(3)
+        await slack.until_quiet()
+        await soul.idle()
+
+    answers = [text for channel, _, text in await said(slack) if channel == "C1"]
+    assert answers
+    assert all(text.startswith("re named") for text in answers)
+
+
+async def test_a_listened_to_channel_is_kept_and_not_answered(slack: SlackWorld, wake: Wake) -> None:
+    """`slack.channels`: all talk there is heard; a reply still needs a mention."""
+    voice = Scripted(default=echo)
+
+    async with wake(voice=voice, CLAUDIUS_SLACK_CHANNELS="C1") as soul:
+        await slack.say("C1", "U1", "lunch?")
+        await slack.say("D1", "U1", "hello")
+        await slack.until_visible(1)
+        await slack.until_quiet()
+        await soul.idle()
+        with closing(soul.records()) as kept:
+            overheard = kept.conversation("slack:T1:C1:")
+
+    assert [one["content"] for one in (overheard or {})["entries"]] == ["lunch?"]
+    assert len(voice.requests) == 1
+
+
+async def test_a_kill_between_commit_and_receipt_posts_once(slack: SlackWorld, wake: Wake) -> None:
+    """R10: the post was applied, nobody heard of it, the process ended: the next one looks, and is content."""
+    await slack.fault("chat.postMessage", "hang", is_applied=True)
+    async with wake(clean=False):
+        await slack.say("D1", "U1", "hello")
+        await slack.until_visible(1)
+    async with wake() as soul:
+        await slack.say("D1", "U1", "still there?")
+        await slack.until_visible(2)
+        await soul.idle()
+
+    assert [text for _, _, text in await said(slack)] == ["re hello", "re still there?"]

@@ -38,7 +38,7 @@ from claudius.adapters.slack.speaking import Voice
 from claudius.adapters.slack.text import named_in
 from claudius.adapters.slack.waiting import surely, unless, until
 from claudius.adapters.slack.watch import Patience, watch
-from claudius.errors import AdapterRefused, DeliveryLater, DeliveryRefused, OverBudget
+from claudius.errors import AdapterRefused, ClaudiusError, DeliveryLater, DeliveryRefused, OverBudget
 from claudius.intent import Utterance
 from claudius.perception import Perception, Place
 from claudius.runtime.adapter import Accept, Gap, Link, Swept
@@ -155,7 +155,8 @@ class SlackAdapter:
         if self.link.connected:
             self.link.down("another socket")
         self.link.up()
-        if sockets > 1:
+        # a socket of our own that just ended may still be counted
+        if sockets > (2 if self.link.reconnects else 1):
             self.link.detail = f"{sockets} sockets share the events: does another Claudius run with these tokens?"
             log.warning("events are shared", extra={"sockets": sockets})
 
@@ -174,7 +175,8 @@ class SlackAdapter:
         except OverBudget:
             log.info("over budget")
         except Exception as error:
-            log.warning("not heard, not acknowledged", extra={"error": repr(error)})
+            is_bug = not isinstance(error, (ClaudiusError, TimeoutError))
+            log.warning("not heard, not acknowledged", extra={"error": repr(error)}, exc_info=is_bug)
             raise
         finally:
             self._hearing.discard(task)

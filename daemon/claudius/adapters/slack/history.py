@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from time import monotonic
 from typing import Any
 
@@ -31,6 +32,7 @@ MOST = 1000
 MOST_LOOKED_AT = 5 * MOST
 NEW_PLACES = 50
 """So many conversations that were never heard are looked into: a first message may have come while we were away."""
+KINDS = "public_channel,private_channel,mpim,im"
 BURST = 30
 EVERY_S = 60 / 50
 """Slack's third tier: fifty calls a minute."""
@@ -43,7 +45,7 @@ class Pace:
     burst: int = BURST
     every_s: float = EVERY_S
     now: Callable[[], float] = monotonic
-    _free_at: float = field(default=0.0)
+    _free_at: float = field(default=-inf)
 
     async def step(self) -> None:
         """Wait for this call's turn."""
@@ -150,19 +152,31 @@ class History:
 
     async def _unmarked(self, gap: Gap) -> list[_Place]:
         """Find conversations that were never heard; they are read from the last message that was, of all."""
-        last = max(gap.marks.values(), default="")
-        if not last:
+        marks = {name.partition(":")[2]: mark for name, mark in gap.marks.items()}
+        if not marks:
             return []
-        kinds = "public_channel,private_channel,mpim,im"
+        trusted = max(self._reached.floor(channel, mark, "") for channel, mark in marks.items())
+        last = trusted or min(marks.values())
         try:
-            page = await self._call("users_conversations", types=kinds, exclude_archived=True, limit=PAGE)
+            found = await self._conversations()
         except DeliveryRefused as error:
             log.info("conversations not listed", extra={"code": error.code})
             return []
-        known = {channel.partition(":")[2] for channel in gap.marks}
-        new = [one for one in page.get("channels") or () if str(one.get("id")) not in known]
+        new = [one for one in found if str(one.get("id")) not in marks]
         new.sort(key=lambda one: float(one.get("created") or 0), reverse=True)
         return [_Place(str(one["id"]), last) for one in new[:NEW_PLACES]]
+
+    async def _conversations(self) -> list[Any]:
+        found: list[Any] = []
+        cursor: dict[str, str] = {}
+        while len(found) < MOST:
+            page = await self._call("users_conversations", types=KINDS, exclude_archived=True, limit=PAGE, **cursor)
+            found += page.get("channels") or ()
+            following = (page.get("response_metadata") or {}).get("next_cursor")
+            if not following:
+                break
+            cursor = {"cursor": str(following)}
+        return found
 
     async def _call(self, method: str, **arguments: Any) -> Any:
         await self._pace.step()

@@ -1,0 +1,151 @@
+"""Catching up: every place that may hold something missed is read, from where it was really heard, and no more."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from claudius.adapters.slack import history
+from claudius.adapters.slack.adapter import SlackAdapter
+from claudius.adapters.slack.reached import Reached
+from claudius.errors import DeliveryLater, DeliveryUnknown
+from claudius.runtime.adapter import Gap, Swept
+from claudius.testing.loopback.slack.state import BOT_TOKEN
+from claudius.testing.loopback.slack.world import SlackWorld
+from slack_side import Ear
+
+
+async def swept(adapter: SlackAdapter, gap: Gap) -> list[Swept]:
+    """Sweep once."""
+    return [one async for one in adapter.catch_up(gap)]
+
+
+def texts(found: list[Swept]) -> list[str]:
+    """Return what was found, in order."""
+    return [perception.text for one in found for perception in one.perceptions]
+
+
+def gap(conversations: tuple[str, ...] = (), *, hours: float = 24.0, **marks: str) -> Gap:
+    """Return what may have been missed: marks by channel."""
+    since = datetime.now(UTC) - timedelta(hours=hours)
+    return Gap(since=since, marks={f"T1:{name}": mark for name, mark in marks.items()}, conversations=conversations)
+
+
+async def test_a_mark_that_was_raised_after_the_gap_is_not_believed(
+    slack: SlackWorld, ear: Ear, adapter: SlackAdapter
+) -> None:
+    """A live message after the gap raises the mark over what was missed; the sweep goes back to where it last was."""
+    before = await slack.say("D1", "U1", "before")
+    await ear.until(1)
+    assert texts(await swept(adapter, gap(D1=before))) == ["before"]
+    await slack.say("D1", "U1", "missed", deliver=False)
+    after = await slack.say("D1", "U1", "after")
+    await ear.until(2)
+
+    found = await swept(adapter, gap(D1=after))
+
+    assert texts(found) == ["missed", "after"]
+    assert [one.position for one in found if one.channel == "T1:D1" and one.position] == [after]
+    assert texts(await swept(adapter, gap(D1=after))) == []
+
+
+async def test_pages_are_read_to_the_end_and_what_is_too_much_is_counted(
+    slack: SlackWorld, ear: Ear, adapter: SlackAdapter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bounded, oldest first; what is left out is told."""
+    monkeypatch.setattr(history, "PAGE", 10)
+    monkeypatch.setattr(history, "MOST", 40)
+    first = await slack.say("D1", "U1", "m0")
+    await ear.until(1)
+    for n in range(1, 50):
+        await slack.say("D1", "U1", f"m{n}", deliver=False)
+    adapter._reached = history.Reached()
+    assert adapter._inside is not None
+    adapter._inside.history._reached = adapter._reached
+
+    found = await swept(adapter, gap(D1=first))
+
+    assert texts(found) == [f"m{n}" for n in range(1, 41)]
+    assert sum(one.left_out for one in found) == 9
+    assert found[0].conversation == "slack:T1:D1:"
+
+
+async def test_nothing_older_than_the_bound_is_looked_at(slack: SlackWorld, ear: Ear, adapter: SlackAdapter) -> None:
+    """After a long absence only the last hours are answered."""
+    await slack.shift_clock(-7200)
+    old = await slack.say("D1", "U1", "old", deliver=False)
+    await slack.say("D1", "U1", "two hours ago", deliver=False)
+    await slack.shift_clock(7200)
+    await slack.say("D1", "U1", "new", deliver=False)
+
+    assert texts(await swept(adapter, gap(hours=1.0, D1=old))) == ["new"]
+
+
+async def test_one_channel_that_cannot_be_read_stops_no_other(
+    slack: SlackWorld, ear: Ear, adapter: SlackAdapter
+) -> None:
+    """Removed from a channel, or without a scope: the rest is swept."""
+    await slack.add_channel("C2", "gone", members=["U1"])
+    mark = await slack.say("C1", "U1", "here", deliver=False)
+    await slack.say("C1", "U1", "<@U0BOT> missed", deliver=False)
+
+    assert texts(await swept(adapter, gap(C2=mark, C1=mark))) == ["missed"]
+
+
+async def test_a_slack_that_does_not_answer_now_is_asked_again_later(
+    slack: SlackWorld, ear: Ear, adapter: SlackAdapter
+) -> None:
+    """The sweep fails as a whole, and nothing is taken for read."""
+    mark = await slack.say("D1", "U1", "one")
+    await slack.say("D1", "U1", "two", deliver=False)
+    await ear.until(1)
+    await slack.fault("conversations.history", "status")
+    with pytest.raises(DeliveryUnknown):
+        await swept(adapter, gap(D1=mark))
+    await slack.fault("conversations.history", "rate_limit", retry_after_s=60)
+    with pytest.raises(DeliveryLater):
+        await swept(adapter, gap(D1=mark))
+
+    assert texts(await swept(adapter, gap(D1=mark))) == ["one", "two"]
+
+
+async def test_new_conversations_are_looked_into_only_by_a_home_that_heard_before(
+    slack: SlackWorld, ear: Ear, adapter: SlackAdapter
+) -> None:
+    """Who starts with an empty home is not sent through a day of other people's messages."""
+    mark = await slack.say("C1", "U1", "<@U0BOT> first")
+    await slack.say("D1", "U1", "hello", deliver=False)
+
+    assert texts(await swept(adapter, gap())) == []
+    assert "hello" in texts(await swept(adapter, gap(C1=mark)))
+    await slack.allow(BOT_TOKEN, [scope for scope in await slack.scopes(BOT_TOKEN) if scope != "im:read"])
+    assert "hello" not in texts(await swept(adapter, gap(C1=mark)))
+
+
+def test_a_sweep_begins_where_the_channel_was_really_heard() -> None:
+    """The mark, unless something live has raised it; then where this process last swept; never before the bound."""
+    reached = Reached()
+    assert reached.floor("C1", "5", "1") == "5"
+    assert reached.floor("C1", "5", "7") == "7"
+    reached.live("C1", "8")
+    assert reached.floor("C1", "5", "1") == "5"
+    assert reached.floor("C1", "8", "1") == "1"
+    reached.swept("C1", "6")
+    assert reached.floor("C1", "8", "1") == "6"
+    reached.swept("C1", "8")
+    assert reached.floor("C1", "9", "1") == "9"
+
+
+async def test_a_sweep_keeps_to_slacks_pace() -> None:
+    """Fifty calls a minute, after a burst; asked with a clock of its own."""
+    now = [0.0]
+    pace = history.Pace(burst=3, every_s=1.2, now=lambda: now[0])
+    for _ in range(3):
+        await pace.step()
+    assert pace._free_at == pytest.approx(0.0)
+    now[0] = 100.0
+    for _ in range(3):
+        await pace.step()
+
+    assert pace._free_at == pytest.approx(100.0)

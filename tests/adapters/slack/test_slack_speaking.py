@@ -1,0 +1,231 @@
+"""Speaking on Slack: what goes over the wire, what a refusal means, and finding what may be visible already."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import UTC, datetime
+
+import aiohttp
+import pytest
+from slack_sdk.errors import SlackApiError
+
+from claudius.adapters.slack.adapter import SlackAdapter
+from claudius.adapters.slack.refusals import classify
+from claudius.cognition.soul_engine.conclusion import utterance_key
+from claudius.errors import DeliveryLater, DeliveryRefused, DeliveryUnknown
+from claudius.intent import Utterance
+from claudius.testing.loopback.slack.state import BOT_TOKEN, BOT_USER
+from claudius.testing.loopback.slack.world import SlackWorld
+from slack_side import Ear
+
+
+def reply(
+    trigger: str, body: str = "hello", *, channel: str = "C1", thread: str | None = None, part: int = 0
+) -> Utterance:
+    """Return one part of a reply to the message `trigger`."""
+    return Utterance(
+        key=utterance_key("turn", part),
+        turn="turn",
+        conversation=f"slack:T1:{channel}:{trigger if thread is None else thread}",
+        body=body,
+        part=part,
+        answers=(f"slack:T1:{channel}:{trigger}",),
+        person="slack:T1:U1",
+    )
+
+
+NOW = datetime(2026, 1, 5, tzinfo=UTC)
+
+
+async def test_a_post_carries_its_key_and_pings_nobody(slack: SlackWorld, ear: Ear, adapter: SlackAdapter) -> None:
+    """A15, A21: exact text, one message, the receipt; no unfurling, no names linked, on the wire."""
+    ts = await slack.say("C1", "U1", "<@U0BOT> hi")
+    body = "**Hello** <world> & `code` 👋"
+
+    receipt = await adapter.speak(reply(ts, body))
+
+    (post,) = await slack.visible()
+    sent = json.loads(post.raw)
+    assert (post.ts, post.channel, post.thread_ts, post.text) == (receipt, "C1", ts, body)
+    assert sent["metadata"] == {
+        "event_type": "claudius_turn",
+        "event_payload": {"key": utterance_key("turn", 0), "turn": "turn", "part": 0},
+    }
+    assert (sent["unfurl_links"], sent["unfurl_media"], sent["link_names"]) == (False, False, False)
+    assert not {"parse", "username", "text"} & set(sent)
+
+
+@pytest.mark.parametrize("where", ["thread", "dm"])
+async def test_what_is_visible_is_found_by_its_key(
+    slack: SlackWorld, ear: Ear, adapter: SlackAdapter, where: str
+) -> None:
+    """A16, A17: our own message with that key; what was never applied is not there."""
+    channel, thread = ("C1", None) if where == "thread" else ("D1", "")
+    ts = await slack.say(channel, "U1", "<@U0BOT> hi")
+    await ear.until(1)
+    first, second = (reply(ts, f"part {n}", channel=channel, thread=thread, part=n) for n in range(2))
+
+    receipt = await adapter.speak(first)
+
+    assert await adapter.find(first, decided_at=NOW) == receipt
+    assert await adapter.find(second, decided_at=NOW) is None
+
+
+async def test_a_history_that_cannot_be_read_proves_nothing(slack: SlackWorld, ear: Ear, adapter: SlackAdapter) -> None:
+    """The row waits, and is given up as unproven after a day: rather a gap than a double."""
+    ts = await slack.say("C1", "U1", "<@U0BOT> hi")
+    await ear.until(1)
+    await slack.allow(BOT_TOKEN, [scope for scope in await slack.scopes(BOT_TOKEN) if scope != "channels:history"])
+
+    with pytest.raises(DeliveryRefused, match="missing_scope"):
+        await adapter.find(reply(ts), decided_at=NOW)
+
+
+async def test_a_server_that_does_not_know_markdown_text_gets_the_older_format(
+    slack: SlackWorld, ear: Ear, adapter: SlackAdapter
+) -> None:
+    """One refused call, then the older way, for good."""
+    ts = await slack.say("C1", "U1", "<@U0BOT> hi")
+    await ear.until(1)
+    await slack.fault("chat.postMessage", "error", error="invalid_arguments", where={"markdown_text": None}, times=9)
+
+    await adapter.speak(reply(ts, "**one** < two"))
+    await adapter.speak(reply(ts, "**three**", part=1))
+
+    assert [post.text for post in await slack.visible()] == ["*one* &lt; two", "*three*"]
+    assert len(await slack.calls("chat.postMessage")) == 3
+
+
+async def test_definite_refusals_carry_slacks_code(slack: SlackWorld, ear: Ear, adapter: SlackAdapter) -> None:
+    """A19: archived, not a member, unknown: nothing to wait for."""
+    ts = await slack.say("C1", "U1", "<@U0BOT> hi")
+    await ear.until(1)
+    await slack.add_channel("C2", "ops", members=["U1"])
+    with pytest.raises(DeliveryRefused, match="not_in_channel"):
+        await adapter.speak(reply(ts, channel="C2"))
+    with pytest.raises(DeliveryRefused, match="channel_not_found"):
+        await adapter.speak(reply(ts, channel="C9"))
+    await slack.archive("C1", "U1")
+    with pytest.raises(DeliveryRefused, match="is_archived"):
+        await adapter.speak(reply(ts))
+
+
+async def test_a_long_rate_limit_is_told_and_a_short_one_waited_out(
+    slack: SlackWorld, ear: Ear, adapter: SlackAdapter
+) -> None:
+    """A18: no call before Retry-After; whoever asked can do something else meanwhile."""
+    ts = await slack.say("C1", "U1", "<@U0BOT> hi")
+    await ear.until(1)
+    await slack.fault("chat.postMessage", "rate_limit", retry_after_s=30)
+
+    with pytest.raises(DeliveryLater) as told:
+        await adapter.speak(reply(ts))
+
+    assert told.value.after_s == 30
+    assert len(await slack.calls("chat.postMessage")) == 1
+
+
+async def test_a_token_that_was_taken_back_costs_no_reply(slack: SlackWorld, ear: Ear, adapter: SlackAdapter) -> None:
+    """What was to be said waits until somebody mends the token."""
+    ts = await slack.say("C1", "U1", "<@U0BOT> hi")
+    await ear.until(1)
+    await slack.revoke(BOT_TOKEN)
+
+    with pytest.raises(DeliveryLater):
+        await adapter.speak(reply(ts))
+
+
+async def test_before_slack_said_who_we_are_nothing_is_said(adapter: SlackAdapter) -> None:
+    """It waits for the connection."""
+    with pytest.raises(DeliveryLater):
+        await adapter.speak(reply("1767225600.000100"))
+
+
+def refused(code: str, status: int = 200, **headers: str) -> SlackApiError:
+    """Return a refusal of Slack's."""
+
+    class Answer:
+        """An answer of the Web API."""
+
+        data = {"ok": False, "error": code} if code else {}
+        status_code = status
+
+    answer = Answer()
+    answer.headers = headers  # type: ignore[attr-defined] # as above
+    return SlackApiError("no", answer)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        *((refused(code), DeliveryRefused) for code in ("channel_not_found", "is_archived", "not_in_channel", "msg_too_long", "restricted_action")),
+        *((refused(code), DeliveryUnknown) for code in ("fatal_error", "internal_error", "service_unavailable", "request_timeout", "duplicate_message_not_found")),
+        *((refused("", status), DeliveryUnknown) for status in (200, 500, 502, 503, 403)),
+        *((refused(code), DeliveryLater) for code in ("ratelimited", "invalid_auth", "account_inactive", "token_revoked")),
+        (refused("ratelimited", 429, **{"Retry-After": "7"}), DeliveryLater),
+        (aiohttp.ServerDisconnectedError(), DeliveryUnknown),
+        (aiohttp.ClientPayloadError(), DeliveryUnknown),
+        (TimeoutError(), DeliveryUnknown),
+        (ConnectionResetError(), DeliveryUnknown),
+    ],
+)  # fmt: skip
+def test_what_a_failure_means(error: Exception, kind: type[Exception]) -> None:
+    """Definite refusals are refusals; what may have been applied is never taken for one."""
+    assert type(classify(error)) is kind
+
+
+async def test_a_server_that_is_not_there_was_told_nothing(unused_tcp_port: int) -> None:
+    """The first byte never left: it is said later, without a look."""
+    async with aiohttp.ClientSession() as session:
+        with pytest.raises(aiohttp.ClientConnectorError) as refusal:
+            await session.post(f"http://127.0.0.1:{unused_tcp_port}/")
+
+    assert isinstance(classify(refusal.value), DeliveryLater)
+
+
+async def test_members_are_told_without_us(slack: SlackWorld, ear: Ear, adapter: SlackAdapter) -> None:
+    """Who can see a channel; None where Slack does not say."""
+    await slack.say("C1", "U1", "hi")
+    await ear.until(1)
+    await slack.add_channel("C3", "all", members=[BOT_USER, *(f"U{n}" for n in range(10, 30))])
+
+    assert await adapter.members("shared:slack:T1:C1") == ["slack:T1:U1"]
+    assert len(await adapter.members("shared:slack:T1:C3") or ()) == 20
+    assert await adapter.members("shared:slack:T1:C9") is None
+    await slack.fault("conversations.members", "status")
+    with pytest.raises(ConnectionError):
+        await adapter.members("shared:slack:T1:C1")
+
+
+async def test_a_status_is_set_again_before_slack_drops_it(slack: SlackWorld, ear: Ear, adapter: SlackAdapter) -> None:
+    """A22: refreshed while the soul thinks, cleared after, also where setting it failed once."""
+    ts = await slack.say("C1", "U1", "<@U0BOT> hi")
+    (heard,) = await ear.until(1)
+    assert adapter._inside is not None
+    adapter._inside.signs._refresh_s = 0.05
+    await slack.fault("assistant.threads.setStatus", "status")
+
+    await adapter.working(heard, on=True)
+    await slack.until_called("assistant.threads.setStatus", 4)
+    assert await slack.status("C1", ts) == "is thinking…"
+    await adapter.working(heard, on=False)
+    async with asyncio.timeout(20):
+        while await slack.status("C1", ts):
+            await asyncio.sleep(0.01)
+
+
+async def test_eyes_are_put_on_a_direct_message_and_taken_away(
+    slack: SlackWorld, ear: Ear, adapter: SlackAdapter
+) -> None:
+    """A22: a plain DM has no thread to show a status."""
+    ts = await slack.say("D1", "U1", "hi")
+    (heard,) = await ear.until(1)
+
+    await adapter.working(heard, on=True)
+    await slack.until_called("reactions.add")
+    await adapter.working(heard, on=False)
+    await slack.until_called("reactions.remove")
+
+    signs = [(one.kind, one.ts, one.text) for one in await slack.trace() if one.by == "app"]
+    assert signs == [("react", ts, "eyes"), ("unreact", ts, "eyes")]
