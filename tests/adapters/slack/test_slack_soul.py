@@ -7,10 +7,12 @@ from contextlib import closing
 
 import pytest
 
+from claudius.compose import compose
 from claudius.errors import AdapterRefused
 from claudius.home import Home
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import alive
+from claudius.testing.loopback.slack.server import SlackServer
 from claudius.testing.loopback.slack.state import APP_TOKEN, BOT_TOKEN
 from claudius.testing.loopback.slack.world import SlackWorld
 from slack_side import Make, Wake, echo, said
@@ -297,3 +299,27 @@ async def test_a_kill_between_commit_and_receipt_posts_once(slack: SlackWorld, w
         await soul.idle()
 
     assert [text for _, _, text in await said(slack)] == ["re hello", "re still there?"]
+    posts = await slack.calls("chat.postMessage")
+    assert [(post.fault, post.status) for post in posts] == [("hang", 0), ("", 200)]
+
+
+async def test_two_tokens_and_nothing_else_wake_it_on_slack(home: Home, server: SlackServer, slack: SlackWorld) -> None:
+    """`adapters = ["auto"]`: with both tokens there, the daemon's own way of being put together hears Slack."""
+    env = {
+        "CLAUDIUS_HOME": str(home.root),
+        "CLAUDIUS_PROVIDERS": "rehearsal",
+        "CLAUDIUS_SLACK_API_URL": server.base_url.rstrip("/"),
+        "SLACK_BOT_TOKEN": BOT_TOKEN,
+        "SLACK_APP_TOKEN": APP_TOKEN,
+    }
+
+    composed = await compose(home, env, networks=True)
+    await composed.server.start()
+    await composed.server.ready()
+    await slack.until_connected()
+    ts = await slack.say("C1", "U1", "<@U0BOT> hello")
+    (reply,) = await slack.until_visible(1)
+    await composed.server.stop()
+
+    assert (reply.channel, reply.thread_ts) == ("C1", ts)
+    await slack.until_connected(0)
