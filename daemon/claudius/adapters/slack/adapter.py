@@ -175,7 +175,7 @@ class SlackAdapter:
         except OverBudget:
             log.info("over budget")
         except Exception as error:
-            is_bug = not isinstance(error, (ClaudiusError, TimeoutError))
+            is_bug = not isinstance(error, (ClaudiusError, OSError))
             log.warning("not heard, not acknowledged", extra={"error": repr(error)}, exc_info=is_bug)
             raise
         finally:
