@@ -38,6 +38,7 @@ def make(server: SlackServer) -> Make:
     """Give what makes an adapter for that Slack."""
 
     def made(**changes: Any) -> SlackAdapter:
+        """Make one."""
         values = {"bot_token": BOT_TOKEN, "app_token": APP_TOKEN, "api_url": server.base_url, "status": "is thinking…"}
         patience = changes.pop("patience", QUICK)
         adapter = SlackAdapter(Options(**(values | changes)), patience)
@@ -70,6 +71,7 @@ def wake(home: Home, make: Make, slack: SlackWorld) -> Wake:
 
     @asynccontextmanager
     async def awake(*, voice: Scripted | None = None, clean: bool = True, **settings: str) -> AsyncIterator[Alive]:
+        """Wake it."""
         async with alive(home, voice or Scripted(default=echo), adapter=make(), settings=settings, clean=clean) as soul:
             await slack.until_connected()
             yield soul
