@@ -39,6 +39,7 @@ async def listen(server: DiscordServer) -> AsyncIterator[Listen]:
     ears: list[Ear] = []
 
     async def start(**options: Any) -> Ear:
+        """Start one more client."""
         ear = Ear(**options)
         ears.append(ear)
         await ear.listen()

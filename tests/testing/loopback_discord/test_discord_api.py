@@ -313,6 +313,7 @@ async def test_what_may_not_be_done_is_refused_by_its_code(listen: Listen, world
     codes = []
 
     async def code(doing: Awaitable[object]) -> None:
+        """Note the code that refuses it."""
         with pytest.raises(discord.HTTPException) as no:
             await doing
         codes.append((no.value.status, no.value.code))

@@ -22,6 +22,7 @@ def teach(ear: Ear, answer: Callable[[discord.Interaction], Awaitable[None]]) ->
 
     @group.command(name="forget", description="Forget somebody")
     async def forget(interaction: discord.Interaction, who: str) -> None:
+        """Be the command."""
         interaction.extras["who"] = who
         await answer(interaction)
 
@@ -33,6 +34,7 @@ async def test_a_deferred_command_is_answered_later(listen: Listen, world: Disco
     ear = await listen()
 
     async def answer(interaction: discord.Interaction) -> None:
+        """Answer the command."""
         await interaction.response.defer(ephemeral=True, thinking=True)
         await interaction.followup.send(f"Forgot {interaction.extras['who']}.")
 
@@ -52,6 +54,7 @@ async def test_a_public_answer_stands_in_the_channel_and_is_our_own(listen: List
     ear = await listen()
 
     async def answer(interaction: discord.Interaction) -> None:
+        """Answer the command."""
         await interaction.response.send_message("One")
         await interaction.edit_original_response(content="One, better")
         await interaction.followup.send("Two")
@@ -72,6 +75,7 @@ async def test_an_answer_that_comes_too_late_fails(listen: Listen, world: Discor
     late: asyncio.Future[discord.HTTPException] = asyncio.get_running_loop().create_future()
 
     async def answer(interaction: discord.Interaction) -> None:
+        """Answer the command."""
         async with asyncio.timeout(10):
             while (await world.trace())[-1].kind != "failed":
                 await asyncio.sleep(0.005)
@@ -94,6 +98,7 @@ async def test_a_token_lives_a_quarter_of_an_hour_and_is_answered_once(listen: L
     codes: asyncio.Future[tuple[int, int]] = asyncio.get_running_loop().create_future()
 
     async def answer(interaction: discord.Interaction) -> None:
+        """Answer the command."""
         await interaction.response.defer()
         again = discord.InteractionResponse(interaction)
         with pytest.raises(discord.HTTPException) as twice:
@@ -115,6 +120,7 @@ async def test_commands_are_registered_everywhere_or_in_a_guild(listen: Listen, 
     ear = await listen()
 
     async def answer(interaction: discord.Interaction) -> None:
+        """Answer the command."""
         await interaction.response.defer()
 
     teach(ear, answer)
@@ -137,8 +143,11 @@ async def test_a_button_is_pressed(listen: Listen, world: DiscordWorld) -> None:
     ear = await listen()
 
     class Choice(discord.ui.View):
+        """One button."""
+
         @discord.ui.button(label="Yes", custom_id="yes")
         async def yes(self, interaction: discord.Interaction, _: discord.ui.Button[discord.ui.View]) -> None:
+            """Be pressed."""
             await interaction.response.edit_message(content="Yes it is", view=None)
 
     channel = ear.get_channel(int(CHANNEL))
