@@ -7,10 +7,12 @@ import os
 import pty
 import select
 import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -75,6 +77,15 @@ class Terminal:
             return False
         self.shown += piece.decode("utf-8", "replace")
         return bool(piece)
+
+
+def until(pid: int, condition: Callable[[], object]) -> None:
+    """Look again and again until `condition()` holds, while the process lives."""
+    give_up_at = time.monotonic() + TIMEOUT_S
+    while not condition():
+        os.kill(pid, 0)
+        assert time.monotonic() < give_up_at, "it did not come"
+        time.sleep(0.02)
 
 
 @dataclass(slots=True)
@@ -175,6 +186,50 @@ class Machine:
         """Run a command before a person to its end; return all that the terminal was sent."""
         with self.terminal(*args, env=env) as terminal:
             return terminal.rest()
+
+    @contextmanager
+    def daemon(self, env: Mapping[str, str] | None = None, *, is_stopped: bool = True) -> Iterator[int]:
+        """Have the daemon awake for a block; give its process id. Where not `is_stopped`, it is killed at the end."""
+        pid = self.ok("daemon", "start", "--json", env=env).json["pid"]
+        try:
+            yield pid
+            if is_stopped:
+                self.ok("daemon", "stop")
+        finally:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    @contextmanager
+    def foreground(self, env: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[bytes]]:
+        """Be the parent of a daemon in the foreground until the block ends; both its streams are its stdout."""
+        process = subprocess.Popen(
+            [str(CLAUDIUS), "daemon", "run"],
+            env=self.environment(env),
+            cwd=self.user,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            umask=self.umask,
+        )
+        try:
+            until(process.pid, (self.home / "run" / "claudius.sock").exists)
+            yield process
+        finally:
+            process.kill()
+            process.communicate()
+
+    def events(self) -> list[dict[str, Any]]:
+        """Return the log, event by event."""
+        return [json.loads(line) for line in self.log.read_text().splitlines()] if self.log.exists() else []
+
+    def until_logged(self, event: str) -> dict[str, Any]:
+        """Wait until the log holds an event; return it."""
+        until = time.monotonic() + TIMEOUT_S
+        while time.monotonic() < until:
+            found = next((one for one in self.events() if one["event"] == event), None)
+            if found:
+                return found
+            time.sleep(0.02)
+        raise AssertionError(f"never logged: {event}\n{self.log.read_text()}")
 
     def shim(self, name: str, lines: str) -> None:
         """Put a shell script before a command of the machine; it runs `lines`, then the real command."""

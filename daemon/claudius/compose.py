@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import random
 import secrets as chance_source
-import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from claudius.cognition.mind import Mind, lately
 from claudius.cognition.steps import STEPS
-from claudius.config import Config, Loaded, load, take_secrets
-from claudius.errors import BadConfiguration, BadHome, ClaudiusError
+from claudius.config import Config, Loaded, load, read_env_file, take_secrets
+from claudius.errors import BadConfiguration, ClaudiusError
 from claudius.home import Home, shipped
 from claudius.memory.archive import Archive
 from claudius.memory.sqlite import SqliteStore
+from claudius.memory.sqlite.backups import quarantine
 from claudius.provider import Provider
 from claudius.providers.chain import Chain
-from claudius.runtime.lock import HomeLock
+from claudius.runtime.body import Body
+from claudius.runtime.clock import Clock, set_wall
+from claudius.runtime.disk import Disk, check_room
+from claudius.runtime.life import Pause
+from claudius.runtime.lock import HomeLock, fingerprints
 from claudius.runtime.logs import start_log
 from claudius.runtime.server import Server
 from claudius.soul import SoulSource
+
+log = logging.getLogger("claudius.compose")
 
 ADAPTERS: dict[str, str] = {
     "terminal": "claudius.adapters.terminal",
@@ -50,28 +56,13 @@ PROVIDERS: dict[str, str] = {
 """Voices by name; each module has `build(loaded, home)`."""
 
 
-def wall_clock(env: Mapping[str, str]) -> Callable[[], datetime]:
-    """Return the wall clock, UTC; `CLAUDIUS_CLOCK` sets where it starts, and it runs on. Raises: BadConfiguration."""
-    started_at = datetime.now(UTC)
-    given = env.get("CLAUDIUS_CLOCK", "")
-    if not given:
-        return lambda: datetime.now(UTC)
-    try:
-        offset = datetime.fromisoformat(given) - started_at
-    except (ValueError, TypeError) as error:
-        raise BadConfiguration(
-            "environment", "CLAUDIUS_CLOCK", f"{given!r} is no instant", "write it as 2026-01-01T00:00:00Z"
-        ) from error
-    return lambda: datetime.now(UTC) + offset
-
-
 class Settings:
     """The configuration in force: read again when its files change; a broken edit keeps the last good one."""
 
     def __init__(self, home: Home, env: Mapping[str, str]) -> None:
         """Read it for the first time. Raises: BadConfiguration."""
         self._home, self._env = home, env
-        self._seen = self._stamp()
+        self._seen: tuple[tuple[int, int, int], ...] = self._stamp()
         self.loaded: Loaded = load(home, env)
         self.problem: BadConfiguration | None = None
 
@@ -85,6 +76,10 @@ class Settings:
             except BadConfiguration as error:
                 self.problem = error
         return self.loaded.config
+
+    def reread(self) -> None:
+        """Read it again at the next look, whatever the files' times say."""
+        self._seen = ()
 
     def _stamp(self) -> tuple[tuple[int, int, int], ...]:
         return tuple(_stat(path) for path in (self._home.config, self._home.env_file))
@@ -106,6 +101,29 @@ class Composed:
     settings: Settings
     soul: SoulSource
 
+    async def start(self) -> None:
+        """Recover, and open the doors. Raises: StoreError."""
+        await self.server.start()
+
+    async def ready(self) -> None:
+        """Return when every network is connected, or is being tried again."""
+        await self.server.ready()
+
+    async def wait(self) -> None:
+        """Wait until something ends it from inside. Raises: StoreError."""
+        await self.server.wait()
+
+    async def stop(self) -> None:
+        """Finish what was begun, and let go."""
+        await self.server.stop()
+
+    def reread(self) -> None:
+        """Read the settings again; a turn that is running keeps those that it began with."""
+        self.settings.reread()
+        level = self.settings.current().log.level
+        log.warning("the settings were read again", extra={"problem": str(self.settings.problem or "")})
+        logging.getLogger("claudius").setLevel(level)
+
 
 def voices(loaded: Loaded, home: Home) -> list[str]:
     """Name the providers that the settings ask for, `auto` resolved to the first that is there."""
@@ -123,38 +141,59 @@ def provider(loaded: Loaded, home: Home) -> Chain:
     return Chain(built, loaded.config.model)
 
 
-async def compose(home: Home, env: Mapping[str, str] | None = None, *, networks: bool = False) -> Composed:
+async def compose(
+    home: Home,
+    env: Mapping[str, str] | None = None,
+    *,
+    networks: bool = False,
+    lock: HomeLock | None = None,
+    pause: Pause | None = None,
+) -> Composed:
     """Put a soul together for a home, whose lock it then holds. Raises: ClaudiusError; then nothing is left open.
 
     It hears the terminal alone, and with `networks` all that the settings name: that is the daemon's way. Without
-    `env` it is this process's own environment, which loses its secrets, so that no child inherits them.
+    `env` it is this process's own environment, which loses its secrets, so that no child inherits them. `lock` is the
+    home's, where the caller holds it; `pause` is awaited once the log is open, before anything else.
     """
     home.create()
     with ExitStack() as undo:
-        lock = HomeLock(home)
+        lock = lock or HomeLock(home)
         undo.callback(lock.release)
-        whole = take_secrets(os.environ) if env is None else dict(env)
+        whole = _own_words(home, take_secrets(os.environ)) if env is None else dict(env)
         settings = Settings(home, whole)
-        _check_room(home, settings.loaded.config.storage.reserve_mb)
         secrets = tuple(secret.reveal() for secret in settings.loaded.secrets.values())
-        start_log(home.logs, settings.loaded.config.log.level, secrets)
-        clock = wall_clock(whole)
+        log_file = start_log(home.logs, settings.loaded.config.log.level, secrets)
+        if pause:
+            await pause()
+        check_room(home, settings.loaded.config.storage.reserve_mb)
+        clock = Clock(set_wall(whole))
         soul = SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS), kept=home.state / "soul")
         adapters = {
-            name: _load(name, ADAPTERS, "adapters").build(settings.loaded, clock)
+            name: _load(name, ADAPTERS, "adapters").build(settings.loaded, clock.now)
             for name in (_networks(settings.loaded) if networks else ("terminal",))
         }
         voice = provider(settings.loaded, home)
+        disk = Disk(home, lambda: settings.loaded.config.storage.reserve_mb)
         store = SqliteStore(home.database)
+        store.relieve = disk.release
         await store.open()
         undo.pop_all()
+    body = Body(
+        clock=clock,
+        disk=disk,
+        quarantine=lambda now: quarantine(home.database, home.backups, now),
+        fingerprints=fingerprints(settings.loaded.secrets),
+        log_dropped=lambda: log_file.dropped,
+    )
     mind = Mind(
         store=store,
         provider=voice,
         soul=lately(soul.current),
         config=lately(settings.current),
-        clock=clock,
+        clock=clock.now,
         nonce=lambda: chance_source.token_hex(16),
+        aged_at=clock.expiry,
+        is_careful=lambda: body.careful.is_on,
         secrets=secrets,
     )
     terminal = adapters["terminal"]
@@ -165,24 +204,19 @@ async def compose(home: Home, env: Mapping[str, str] | None = None, *, networks:
         adapters,
         {"chat": terminal.chat},
         chance=random.SystemRandom().random,
-        archive=Archive(store, home.memory, home.backups, clock=clock),
+        archive=Archive(store, home.memory, home.backups, clock=clock.now),
+        body=body,
     )
     terminal.on_attach(server.wake)
     terminal.on_repeat(store.answered)
-    terminal.on_notice(lambda: _notices(settings, soul, voice, home))
+    terminal.on_notice(lambda: [*body.notices(), *_notices(settings, soul, voice, home)])
     return Composed(server=server, settings=settings, soul=soul)
 
 
-def _check_room(home: Home, reserve_mb: int) -> None:
-    """Refuse to wake a soul that could not keep what it hears. Raises: BadHome."""
-    free_mb = shutil.disk_usage(home.root).free // 2**20
-    if free_mb < reserve_mb:
-        raise BadHome(
-            f"{home.root}: {free_mb} MB free, {reserve_mb} needed: free some space, or lower storage.reserve_mb"
-        )
-    for place in (home.state, home.run, home.memory):
-        if not os.access(place, os.W_OK | os.X_OK):
-            raise BadHome(f"{place} cannot be written (mode {place.stat().st_mode & 0o777:04o}): chmod 700 {place}")
+def _own_words(home: Home, env: Mapping[str, str]) -> dict[str, str]:
+    """Leave out what the environment only repeats from `.env`, as a service unit's does: an edit there is to count."""
+    dotenv = read_env_file(home.env_file)
+    return {name: value for name, value in env.items() if dotenv.get(name) != value}
 
 
 def _notices(settings: Settings, soul: SoulSource, voice: Chain, home: Home) -> list[str]:

@@ -11,6 +11,7 @@ ClaudiusError                      one line for a person: what is wrong, where, 
 │   ├── StoreCorrupt               not a database, damaged, or not ours
 │   ├── StoreTooNew                written by a later version
 │   ├── StoreFull                  exit 75: no space at a write; nothing was accepted
+│   ├── StoreReadOnly              the database, its log or its directory may not be written
 │   └── StaleTurn                  exit 1: the conversation moved since it was recalled; run the turn anew
 ├── ProviderError                  a model call that gave no reply
 │   ├── RateLimited                429 with Retry-After                       retryable
@@ -125,6 +126,10 @@ class StoreFull(StoreError):
     """There is no space left to write to."""
 
     exit_code = EXIT_TRY_AGAIN
+
+
+class StoreReadOnly(StoreError):
+    """The database may not be written."""
 
 
 class StaleTurn(StoreError):

@@ -73,6 +73,11 @@ class Home:
         return self.run / "claudius.sock"
 
     @property
+    def starts(self) -> Path:
+        """When processes started lately, for the brake of a crash loop."""
+        return self.run / "starts"
+
+    @property
     def logs(self) -> Path:
         """JSON lines."""
         return self.root / "logs"

@@ -22,6 +22,16 @@ UPDATE outbox SET state = 'unknown_after_send'
 WHERE seq IN (SELECT seq FROM outbox INDEXED BY outbox_open WHERE state IN ('pending', 'taken', 'unknown_after_send'))
   AND state = 'taken' AND boot IS NOT :boot;
 
+-- name: inbox_void_waits
+UPDATE inbox SET not_before = NULL
+WHERE seq IN (SELECT seq FROM inbox INDEXED BY inbox_unfinished WHERE state IN ('pending', 'taken', 'thought'))
+  AND not_before > :latest;
+
+-- name: outbox_void_waits
+UPDATE outbox SET not_before = NULL
+WHERE seq IN (SELECT seq FROM outbox INDEXED BY outbox_open WHERE state IN ('pending', 'taken', 'unknown_after_send'))
+  AND not_before > :latest;
+
 -- name: waiting
 -- scans: only the unfinished rows, once a start
 SELECT conversation, min(since) AS since FROM (

@@ -313,7 +313,7 @@ def test_lines_from_a_pipe_are_answered_one_by_one(machine: Machine) -> None:
         ("chat", "--json"),
         ("chat", "--once", "x", "--conversation", "a\nb"),
         ("chat", "--once", "x", "--as", "y" * 65),
-        ("daemon", "start"),
+        ("pairing", "list"),
         ("cortex", "beliefs", "--json"),
     ],
 )

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from claudius.errors import EXIT_CONFIG, EXIT_TRY_AGAIN, StoreCorrupt, StoreError, StoreFull
+from claudius.errors import EXIT_CONFIG, EXIT_TRY_AGAIN, StoreCorrupt, StoreError, StoreFull, StoreReadOnly
 from claudius.home import Home
 from claudius.memory.sqlite import SqliteStore
 from claudius.memory.sqlite.queries import Database
@@ -34,8 +34,8 @@ def error_named(name: str) -> sqlite3.Error:
         ("SQLITE_NOTADB", StoreCorrupt, EXIT_CONFIG),
         ("SQLITE_IOERR_READ", StoreCorrupt, EXIT_CONFIG),
         ("SQLITE_IOERR_WRITE", StoreCorrupt, EXIT_CONFIG),
-        ("SQLITE_READONLY", StoreError, EXIT_CONFIG),
-        ("SQLITE_CANTOPEN", StoreError, EXIT_CONFIG),
+        ("SQLITE_READONLY", StoreReadOnly, EXIT_CONFIG),
+        ("SQLITE_CANTOPEN", StoreReadOnly, EXIT_CONFIG),
         ("SQLITE_BUSY", StoreError, EXIT_CONFIG),
         ("SQLITE_CONSTRAINT_UNIQUE", StoreError, EXIT_CONFIG),
     ],

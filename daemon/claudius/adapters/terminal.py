@@ -77,6 +77,7 @@ class TerminalAdapter:
         self._answered: Callable[[str], Awaitable[Sequence[Utterance]]] | None = None
         self._closed = asyncio.Event()
         self._heard = 0
+        self._newest_us = 0
 
     async def listen(self, accept: Accept) -> None:
         """Hear through the control socket until closed."""
@@ -142,6 +143,7 @@ class TerminalAdapter:
     ) -> None:
         now = self._clock()
         self._heard += 1
+        self._newest_us = max(self._newest_us, int(now.timestamp() * 1e6))  # in order, wherever the clock is set to
         said = str(frame.get("id"))
         perception = Perception(
             key=f"{NETWORK}:{said}",
@@ -151,7 +153,7 @@ class TerminalAdapter:
             name=name,
             text=valid(str(frame.get("text", ""))),
             at=now,
-            position=f"{int(now.timestamp() * 1e6):020d}.{self._heard:09d}",
+            position=f"{self._newest_us:020d}.{self._heard:09d}",
             is_owner=owner,
         )
         if self._accept is None:

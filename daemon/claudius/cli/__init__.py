@@ -16,6 +16,7 @@ from claudius.errors import EXIT_FAILED, EXIT_USAGE, ClaudiusError
 
 COMMANDS: dict[str, str] = {
     "chat": "claudius.cli.chat:chat",
+    "daemon": "claudius.cli.daemon:daemon",
     "status": "claudius.cli.status:status",
     "doctor": "claudius.cli.doctor:doctor",
     "config": "claudius.cli.config:config",
@@ -32,7 +33,6 @@ COMMANDS: dict[str, str] = {
 }
 
 PLANNED: dict[str, str] = {
-    "daemon": "the daemon",
     "onboard": "onboarding",
     "process": "mental processes",
     "daimon": "daimons",
@@ -93,6 +93,7 @@ class _Secrets:
 
 HELP: dict[str, str] = {
     "chat": "talk with the soul here in the terminal",
+    "daemon": "the soul as a process of its own: start, stop, run, install",
     "status": "what runs, who speaks, what waits",
     "doctor": "find what is not set up right, and how to mend it",
     "config": "show, check and change the settings",

@@ -14,6 +14,7 @@ from claudius.cli.output import json_option, print_json
 from claudius.errors import EXIT_FAILED, ClaudiusError, UsageProblem
 from claudius.home import FILE_MODE, Home
 from claudius.memory.sqlite.backups import back_up, verify
+from claudius.memory.sqlite.trouble import translate
 from claudius.runtime.lock import HomeLock
 
 
@@ -30,7 +31,12 @@ def create(path: Path | None, *, as_json: bool) -> None:
     home = Home.of(os.environ)
     if not home.database.exists():
         raise ClaudiusError(f"{home.database} does not exist yet: there is nothing to copy")
-    made = back_up(home.database, path or home.backups, datetime.now(UTC))
+    try:
+        made = back_up(home.database, path or home.backups, datetime.now(UTC))
+    except sqlite3.Error as error:
+        raise translate(error, home.database) from error
+    except OSError as error:
+        raise ClaudiusError(f"{path or home.backups} cannot be written: {error.strerror}") from error
     if as_json:
         print_json({"path": str(made.path), "bytes": made.bytes, "verified": made.is_verified})
     else:

@@ -65,13 +65,15 @@ class Line:
 async def attach(connection: Connection, hello: Mapping[str, Any]) -> dict[str, Any] | None:
     """Begin to listen to a conversation; None where the process behind the connection went away.
 
-    Raises: UsageProblem where the soul does not let us.
+    Raises: UsageProblem where the soul does not let us, TryAgain where it is not awake yet.
     """
     try:
         await connection.send(hello)
         answer = await connection.receive()
     except ConnectionError:
         return None
+    if answer is not None and answer.get("event") == "later":
+        raise TryAgain(str(answer.get("message")))
     if answer is not None and answer.get("event") != "attached":
         raise UsageProblem(f"that conversation cannot be joined: {answer.get('message')}")
     return answer

@@ -8,6 +8,7 @@ import stat
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -38,7 +39,7 @@ def doctor(*, live: bool, security: bool, as_json: bool) -> int:
     home = Home.of(os.environ)
     rooms: list[Callable[[Home], Iterator[Check]]] = [_modes, _home]
     if not security:
-        rooms += [_configuration, _soul, _store, _git, _voice]
+        rooms += [_configuration, _soul, _store, _daemon, _git, _voice]
     if live and not security:
         rooms.append(_live)
     secrets = held(os.environ)
@@ -138,6 +139,28 @@ def _store(home: Home) -> Iterator[Check]:
             yield Check("given up", ok=False, detail=detail, fix="see `claudius why`")
         lag = kept.archive_lag()
     yield Check("archive", ok=True, detail=f"{lag} versions wait for git" if lag else "git holds every version")
+
+
+def _daemon(home: Home) -> Iterator[Check]:
+    """Whether a running process hears what it should, and has room for it."""
+    import asyncio
+
+    from claudius.cli.session import ask
+
+    live = asyncio.run(ask(home, "status"))
+    if live is None:
+        return
+    yield Check("brake", ok=not live["brake"], detail=(live["brake"] or {}).get("message", "not held back"), fix=_SEE)
+    disk: Any = live.get("disk")
+    if disk is not None:
+        problem = f"nothing new is accepted: {disk['problem']}"
+        yield Check("room", ok=disk["accepting"], detail=problem if disk["problem"] else "what is heard can be kept")
+    for adapter in live.get("adapters") or ():
+        detail = "connected" if adapter["connected"] else f"deaf: {adapter['detail'] or 'not connected'}"
+        yield Check(adapter["name"], ok=adapter["connected"], detail=detail, fix=_SEE)
+
+
+_SEE = "`claudius daemon logs` tells why"
 
 
 def _git(_: Home) -> Iterator[Check]:

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from claudius.errors import AlreadyRunning, BadHome, TryAgain
 from claudius.home import Home
@@ -54,7 +55,7 @@ async def _awake(home: Home) -> AsyncIterator[Connection]:
         await server.stop()
 
 
-async def ask(home: Home, op: str) -> dict[str, object] | None:
+async def ask(home: Home, op: str) -> dict[str, Any] | None:
     """Ask the running process one thing; None where none runs. Raises: TryAgain where it does not answer."""
     try:
         async with asyncio.timeout(ANSWER_S), connect(home.socket) as connection:

@@ -26,12 +26,15 @@ def status(*, as_json: bool) -> int:
     live = asyncio.run(ask(home, "status"))
     document: dict[str, Any] = {
         "running": live is not None,
-        "pid": holder(home) if live else None,
+        "pid": found.pid if live and (found := holder(home)) else None,
         "version": claudius.__version__,
         "home": str(home.root),
         "uptime_s": None,
-        "provider": _voice(home) if live is None else None,
+        "provider": None if live and "provider" in live else _voice(home),
         "adapters": [],
+        "brake": None,
+        "careful": False,
+        "disk": {"accepting": live is not None, "problem": None},
     }
     document |= live or {}
     with records(home) as kept:
@@ -53,17 +56,32 @@ def _voice(home: Home) -> dict[str, str] | None:
 
 def _tell(document: dict[str, Any]) -> None:
     if document["running"]:
-        click.echo(f"awake: process {document['pid']}, up {document['uptime_s']:.0f} s, home {document['home']}")
+        _tell_life(document)
     else:
-        click.echo(f"asleep: nothing runs for {document['home']} (`claudius chat` wakes it)")
+        click.echo(f"asleep: nothing runs for {document['home']} (`claudius chat` or `claudius daemon start` wakes it)")
     voice = document["provider"] or {}
     click.echo(f"voice: {voice.get('name')} {voice.get('model') or ''}".rstrip())
     for adapter in document["adapters"]:
         heard = adapter["last_inbound_s"]
         last = "never heard" if heard is None else f"last heard {heard:.0f} s ago"
-        click.echo(f"{adapter['name']}: {'connected' if adapter['connected'] else 'not connected'}, {last}")
+        ears = "connected" if adapter["connected"] else "deaf (not connected)"
+        detail = f"; {adapter['detail']}" if adapter.get("detail") else ""
+        click.echo(f"{adapter['name']}: {ears}, {last}{detail}")
     inbox, outbox, turns = document["inbox"], document["outbox"], document["turns"]
     click.echo(f"waiting: {inbox['pending']} to think, {outbox['pending']} to say")
     if inbox["dead"] or outbox["failed"]:
         click.echo(f"given up: {inbox['dead']} heard, {outbox['failed']} said (`claudius doctor` tells why)")
     click.echo(f"turns: {turns['total']}, {turns['today']} today")
+
+
+def _tell_life(document: dict[str, Any]) -> None:
+    """Say that it is awake, or why not quite."""
+    if document["brake"]:
+        click.echo(f"held back: process {document['pid']}, home {document['home']}")
+        click.echo(f"{document['brake']['message']} ({document['brake']['wait_s']:.0f} s left)")
+        return
+    click.echo(f"awake: process {document['pid']}, up {document['uptime_s']:.0f} s, home {document['home']}")
+    if document["careful"]:
+        click.echo("careful: the last process did not end well; one turn at a time until its work is done")
+    if document["disk"]["problem"]:
+        click.echo(f"nothing new is accepted: {document['disk']['problem']}")

@@ -56,5 +56,9 @@ class Mind:
     """Wall time, aware, UTC."""
     nonce: Callable[[], str]
     """128 random bits as 32 hex digits."""
+    aged_at: Callable[[], datetime | None] = lambda: None
+    """The instant that ages are measured from, where the wall clock is in doubt."""
+    is_careful: Callable[[], bool] = lambda: False
+    """Whether each attempt is to be durable before its turn begins."""
     secrets: tuple[str, ...] = ()
     """Values that no reply may hold."""

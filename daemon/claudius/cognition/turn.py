@@ -58,6 +58,8 @@ async def take_turn(pending: Pending, mind: Mind, show: Show | None = None, *, p
     settings = replace(EngineSettings.of(config), post_chars=_shorter(post_chars, config.reply.post_chars))
     now, nonce = _inputs(pending, mind)
     mind.store.take(pending.seq, {"now": now.isoformat(), "nonce": nonce}, mind.clock())
+    if mind.is_careful():
+        await mind.store.flush()
     recollection = await _recall(pending, mind, now, nonce)
     if pending.perception.extra.get("over_budget"):
         raise OverBudget
@@ -154,7 +156,7 @@ def _inputs(pending: Pending, mind: Mind) -> tuple[datetime, str]:
 
 
 async def _recall(pending: Pending, mind: Mind, now: datetime, nonce: str) -> Recollection:
-    limits = RecallLimits(ttl_hours=mind.config().memory.ttl_hours)
+    limits = RecallLimits(ttl_hours=mind.config().memory.ttl_hours, aged_at=mind.aged_at())
     return await mind.store.recall(pending, nonce=nonce, now=now, limits=limits)
 
 

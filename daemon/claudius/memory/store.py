@@ -79,6 +79,8 @@ class RecallLimits:
     ttl_hours: float
     max_past: int = 400
     """Most past turns read; compaction keeps far fewer."""
+    aged_at: datetime | None = None
+    """The instant that ages are measured from, where clocks are in doubt; None = the turn's own."""
 
 
 class Store(Protocol):
@@ -90,6 +92,14 @@ class Store(Protocol):
         Foreign leases are void: `taken` inbox rows become pending, attempts kept; `taken` outbox rows become
         `unknown_after_send`.
         """
+        ...
+
+    async def check(self) -> None:
+        """Look at everything that is kept, beside all else. Raises: StoreCorrupt."""
+        ...
+
+    async def flush(self) -> None:
+        """Return once everything that was handed over so far is durable. Raises: StoreError."""
         ...
 
     async def close(self, *, clean: bool) -> None:

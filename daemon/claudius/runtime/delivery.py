@@ -5,12 +5,13 @@ Source: the reliability design, sections 2 and 6.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from claudius.errors import DeliveryLater, DeliveryRefused, DeliveryUnknown
+from claudius.errors import DeliveryLater, DeliveryRefused, DeliveryUnknown, StoreFull, StoreReadOnly
 from claudius.memory.store import Delivery, Store
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.failures import backoff_s
@@ -18,6 +19,7 @@ from claudius.runtime.failures import backoff_s
 log = logging.getLogger("claudius.delivery")
 
 CAP_S = 300.0
+NOTE_AGAIN_S = 5.0
 ABSENT_ONCE = "absent once"
 """Why a part waits that was looked for and not seen: one more look proves it absent."""
 
@@ -42,7 +44,7 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """What delivery works with: the store, one network, the wall clock, and how long it tries to prove or to send."""
+    """What delivery works with: the store, one network, a clock that only runs on, and for how long it tries."""
 
     store: Store
     adapter: Adapter
@@ -79,7 +81,7 @@ async def _look(part: Delivery, post: Post) -> Delivered.Wait | Delivered.GivenU
         log.info("history not readable", extra={"turn": utterance.turn, "error": str(error)})
         return await _unproven(part, post, "not looked yet", backoff_s(part.attempts + 1, 1.0, cap_s=CAP_S))
     if receipt is not None:
-        await post.store.settle(utterance.key, receipt, post.clock())
+        await _settle(part, post, receipt)
         return None
     if post.adapter.appears_s and part.reason != ABSENT_ONCE:
         return await _wait(part, post, ABSENT_ONCE, post.adapter.appears_s, unknown=True)
@@ -117,8 +119,19 @@ async def _say(part: Delivery, post: Post) -> Delivered.Wait | Delivered.GivenUp
         log.warning("utterance may be visible", extra={"turn": utterance.turn, "error": str(error)})
         wait_s = max(post.adapter.appears_s, backoff_s(part.attempts, 1.0, cap_s=CAP_S))
         return await _wait(part, post, "unknown", wait_s, unknown=True)
-    await post.store.settle(utterance.key, receipt, post.clock())
+    await _settle(part, post, receipt)
     return None
+
+
+async def _settle(part: Delivery, post: Post, receipt: str) -> None:
+    """Keep that a part is visible, however long the disk takes nothing: it must not be said a second time."""
+    key = part.utterance.key
+    while True:
+        try:
+            return await post.store.settle(key, receipt, post.clock())
+        except (StoreFull, StoreReadOnly) as error:
+            log.error("what was said cannot be noted yet", extra={"key": key, "error": error.message})  # noqa: TRY400 - no trace
+        await asyncio.sleep(NOTE_AGAIN_S)
 
 
 async def _wait(part: Delivery, post: Post, reason: str, wait_s: float, *, unknown: bool = False) -> Delivered.Wait:

@@ -9,9 +9,10 @@ from dataclasses import replace
 from datetime import datetime
 
 from claudius.cognition.mind import Mind
-from claudius.errors import OverBudget
-from claudius.perception import Kind, Origin, Perception
+from claudius.errors import OverBudget, StoreError
+from claudius.perception import Kind, Origin, Perception, Place
 from claudius.runtime.access import admit
+from claudius.runtime.body import Body
 from claudius.runtime.rates import Rates, Verdict
 
 log = logging.getLogger("claudius.intake")
@@ -20,12 +21,20 @@ log = logging.getLogger("claudius.intake")
 class Intake:
     """The one door through which perceptions come in."""
 
-    def __init__(self, mind: Mind, wake: Callable[[str], None], forget_members: Callable[[str], None]) -> None:
-        """Keep what is heard in `mind.store`, then `wake` its conversation.
+    def __init__(
+        self,
+        mind: Mind,
+        body: Body,
+        wake: Callable[[str], None],
+        forget_members: Callable[[str], None],
+        failed: Callable[[StoreError], None],
+    ) -> None:
+        """Keep what is heard in `mind.store`, while the `body`'s disk has room for it, then `wake` its conversation.
 
-        `forget_members` is told of each shared audience that someone joined or left.
+        `forget_members` is told of each shared audience that someone joined or left, `failed` when the store fails.
         """
-        self._mind, self._wake, self._forget_members = mind, wake, forget_members
+        self._mind, self._body, self._wake = mind, body, wake
+        self._forget_members, self._failed = forget_members, failed
         self._rates = Rates()
         self.last_at: dict[str, datetime] = {}
         """When each network was last heard."""
@@ -42,14 +51,15 @@ class Intake:
         over a rate is accepted, to be apologised for without a model call.
         """
         self._check_open()
-        now = self._mind.clock()
-        self.last_at[perception.conversation.partition(":")[0]] = now
+        network = Place.of(perception.conversation).network
+        self.last_at[network] = self._body.clock.steady()
+        self._body.clock.heard(network, perception.at)
         admitted = self._admit(perception)
         if admitted is None:
             return False
         if not admitted.is_owner and admitted.origin is Origin.EXTERNAL:
             admitted = self._within_rates(admitted)
-        (new,) = await self._mind.store.accept((admitted,), now)
+        (new,) = await self._keep((admitted,))
         self._wake(admitted.conversation)
         return new
 
@@ -62,13 +72,22 @@ class Intake:
         admitted = [one for heard in missed if (one := self._admit(heard))]
         if not admitted:
             return
-        await self._mind.store.accept(admitted, self._mind.clock())
+        await self._keep(admitted)
         for conversation in dict.fromkeys(one.conversation for one in admitted):
             self._wake(conversation)
 
     def _check_open(self) -> None:
         if self._is_shut:
             raise ConnectionAbortedError("going to sleep: whoever wakes next will hear it")
+
+    async def _keep(self, perceptions: Sequence[Perception]) -> Sequence[bool]:
+        """WRITE 1. Raises: StoreError; then nothing was kept."""
+        self._body.disk.refuse()
+        try:
+            return await self._mind.store.accept(perceptions, self._body.clock.steady())
+        except StoreError as error:
+            self._failed(error)
+            raise
 
     def _admit(self, perception: Perception) -> Perception | None:
         if perception.kind in (Kind.JOIN, Kind.LEAVE):

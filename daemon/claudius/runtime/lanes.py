@@ -14,11 +14,12 @@ from datetime import datetime, timedelta
 from claudius.cognition.mind import Mind
 from claudius.cognition.overhear import overhear
 from claudius.cognition.turn import Turned, afterthought, apologise, take_turn
-from claudius.errors import ClaudiusError, StaleTurn, StoreError, StoreFull
+from claudius.errors import ClaudiusError, StaleTurn, StoreCorrupt, StoreError
 from claudius.intent import ApologyKind
 from claudius.memory.store import Pending
 from claudius.perception import Origin, Perception, Place
 from claudius.runtime.adapter import Adapter
+from claudius.runtime.body import Body
 from claudius.runtime.delivery import Delivered, Post, deliver
 from claudius.runtime.failures import Apologise, decide
 from claudius.runtime.membership import Membership
@@ -61,15 +62,17 @@ class Lanes:
         adapters: Mapping[str, Adapter],
         *,
         chance: Callable[[], float],
-        fatal: Callable[[StoreError], None],
+        failed: Callable[[StoreError], None],
+        body: Body,
         committed: Callable[[Turned], None] = lambda _: None,
     ) -> None:
-        """Think with `mind`, speak through `adapters` (by network).
+        """Think with `mind`, speak through `adapters` (by network), as the process's `body` allows.
 
-        `fatal` is told when the store is beyond use, `committed` of every turn that was committed.
+        `failed` is told when the store fails, `committed` of every turn that was committed.
         """
         self._mind, self._adapters, self._chance = mind, adapters, chance
-        self._fatal, self._committed = fatal, committed
+        self._failed, self._body, self._committed = failed, body, committed
+        self._began = body.clock.steady()
         self._lanes: dict[str, _Lane] = {}
         self._held: dict[str, _Held] = {}
         self._members = Membership(mind.store, mind.clock)
@@ -110,6 +113,11 @@ class Lanes:
         """Ask the network again who can see a shared audience: someone joined or left."""
         self._members.forget(audience)
 
+    def look_again(self) -> None:
+        """Have every lane that waits for an instant look at the clock again."""
+        for lane in self._lanes.values():
+            lane.bell.set()
+
     @property
     def busy(self) -> int:
         """How many lanes have something to do."""
@@ -142,19 +150,21 @@ class Lanes:
                 elif wait_s > 0:
                     await _until(lane.bell, wait_s)
         except StoreError as error:
-            self._fatal(error)
+            self._failed(error)
         finally:
             await self._sign(lane, None)
             del self._lanes[conversation]
+            await self._body.careful.done(conversation)
 
     async def _try(self, conversation: str) -> float | None:
         try:
             return await self._step(conversation)
-        except StoreFull as error:
-            log.error("no space left", extra={"conversation": conversation, "error": error.message})  # noqa: TRY400 - no trace
-            return STUMBLE_S
-        except StoreError:
+        except StoreCorrupt:
             raise
+        except StoreError as error:
+            self._failed(error)
+            log.error("the store failed", extra={"conversation": conversation, "error": error.message})  # noqa: TRY400 - no trace
+            return STUMBLE_S
         except Exception:
             log.exception("a lane stumbled", extra={"conversation": conversation})
             await self._mind.store.doubt(conversation)
@@ -162,7 +172,7 @@ class Lanes:
 
     async def _step(self, conversation: str) -> float | None:
         """Do the next thing; return how long to wait before the one after it, None where nothing is left."""
-        now = self._mind.clock()
+        now = self._body.clock.steady()
         lane = self._lanes[conversation]
         delivered = await self._deliver(conversation)
         await self._sign(lane, None)
@@ -178,7 +188,11 @@ class Lanes:
             return None
         if pending.not_before and pending.not_before > now:
             return (pending.not_before - now).total_seconds()
-        await self._think(pending, now)
+        if self._body.disk.shut:
+            return STUMBLE_S
+        async with self._body.careful.turn():
+            if not self._closing:
+                await self._think(pending, now)
         return 0.0
 
     async def _think(self, pending: Pending, now: datetime) -> None:
@@ -209,7 +223,7 @@ class Lanes:
             fate = decide(
                 error,
                 attempts=attempts,
-                waited_s=(now - pending.heard_at).total_seconds(),
+                waited_s=(now - self._heard_at(pending, now)).total_seconds(),
                 patience_s=self._mind.config().runtime.patience_s,
                 tries=self._mind.config().runtime.attempts,
                 chance=self._chance(),
@@ -222,7 +236,7 @@ class Lanes:
             if isinstance(fate, Apologise):
                 await self._apologise(pending, fate.kind)
             else:
-                until = self._mind.clock() + timedelta(seconds=fate.after_s)
+                until = self._body.clock.steady() + timedelta(seconds=fate.after_s)
                 await self._mind.store.postpone(pending.seq, until, type(error).__name__)
 
     async def _apologise(self, pending: Pending, kind: ApologyKind) -> None:
@@ -237,12 +251,16 @@ class Lanes:
             log.exception("no apology could be made", extra={"turn": pending.turn})
             await self._mind.store.withdraw(pending.seq, f"unreadable: no apology for {kind} could be made")
 
+    def _heard_at(self, pending: Pending, now: datetime) -> datetime:
+        """Return since when a perception waits; one that was dated in our future waits since our start."""
+        return pending.heard_at if pending.heard_at <= now else self._began
+
     async def _deliver(self, conversation: str) -> Delivered.All | Delivered.Wait:
         adapter = self._adapter(conversation)
         if adapter is None:
             return Delivered.All()
         give_up_hours = self._mind.config().runtime.reconcile_hours
-        return await deliver(conversation, Post(self._mind.store, adapter, self._mind.clock, give_up_hours))
+        return await deliver(conversation, Post(self._mind.store, adapter, self._body.clock.steady, give_up_hours))
 
     def _adapter(self, conversation: str) -> Adapter | None:
         return self._adapters.get(Place.of(conversation).network)

@@ -4,29 +4,52 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import json
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Self
+from typing import Literal, Self
 
 import claudius
+from claudius.config import Secret
 from claudius.errors import AlreadyRunning, BadHome
 from claudius.home import FILE_MODE, Home
+
+Role = Literal["daemon", "command"]
+"""What the holder is: the daemon, or a command that woke the soul for as long as it runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """What the lock file says of whoever holds, or held, the home."""
+
+    pid: int
+    role: str = ""
+    unit: str = ""
+    """The supervisor's name for it; empty where there is none."""
 
 
 class HomeLock:
     """An exclusive `flock` on `run/claudius.lock`."""
 
-    def __init__(self, home: Home) -> None:
-        """Take it. Raises: AlreadyRunning if another process holds it, BadHome where files cannot be locked."""
-        self._file = os.open(home.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
+    def __init__(self, home: Home, role: Role = "command", *, unit: str = "") -> None:
+        """Take it and say whose it is. Raises: AlreadyRunning if another process holds it, BadHome where none can."""
+        try:
+            self._file = os.open(home.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
+        except OSError as error:
+            raise BadHome(f"{home.lock} cannot be opened ({error.strerror}): run: chmod u+rwX {home.run}") from error
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(self._file)
             if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-                raise AlreadyRunning(holder(home), str(home.root)) from None
+                found = holder(home)
+                raise AlreadyRunning(found.pid if found else None, str(home.root)) from None
             raise BadHome(f"{home.lock}: {error.strerror}: move CLAUDIUS_HOME to a disk that can lock files") from error
+        self._record = {"pid": os.getpid(), "role": role, "unit": unit, "version": claudius.__version__}
+        self._write(self._record)
 
     def __enter__(self) -> Self:
         """Hold it for a block."""
@@ -36,21 +59,53 @@ class HomeLock:
         """Let it go."""
         self.release()
 
-    def sign(self, boot: str, now: datetime) -> None:
-        """Write who holds it: pid, boot, version and start time."""
-        record = {"pid": os.getpid(), "boot": boot, "version": claudius.__version__, "started_at": now.isoformat()}
-        os.ftruncate(self._file, 0)
-        os.pwrite(self._file, json.dumps(record).encode(), 0)
+    def sign(self, boot: str, now: datetime, fingerprints: Mapping[str, str]) -> None:
+        """Add what is known once the soul wakes: the boot, its instant, and which tokens it holds."""
+        self._write({**self._record, "boot": boot, "started_at": now.isoformat(), "tokens": dict(fingerprints)})
 
     def release(self) -> None:
-        """Let it go."""
+        """Let it go; a second time changes nothing."""
+        if self._file < 0:
+            return
         os.ftruncate(self._file, 0)
         os.close(self._file)
+        self._file = -1
+
+    def _write(self, record: Mapping[str, object]) -> None:
+        content = json.dumps(record).encode()
+        try:
+            os.pwrite(self._file, content, 0)
+            os.ftruncate(self._file, len(content))
+        except OSError as error:
+            os.close(self._file)
+            self._file = -1
+            raise BadHome(f"the lock of this home cannot be written ({error.strerror}): free some space") from error
 
 
-def holder(home: Home) -> int | None:
-    """Return the pid in the lock file; None where there is none."""
+def fingerprints(secrets: Mapping[str, Secret]) -> dict[str, str]:
+    """Return a short hash of each secret, so that two homes with one token can be told. Pure."""
+    return {name: hashlib.sha256(secret.reveal().encode()).hexdigest()[:8] for name, secret in secrets.items()}
+
+
+def holder(home: Home) -> Holder | None:
+    """Return what the lock file says; None where it says nothing. Whether anyone holds it is another question."""
     try:
-        return int(json.loads(home.lock.read_text())["pid"])
-    except (OSError, ValueError, KeyError, TypeError):
+        record = json.loads(home.lock.read_text())
+        return Holder(int(record["pid"]), str(record.get("role", "")), str(record.get("unit", "")))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+def is_held(home: Home) -> bool:
+    """Tell whether some process holds the home now."""
+    try:
+        file = os.open(home.lock, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(file)
+    return False

@@ -11,7 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from claudius.config import blot
+from claudius.errors import BadHome
 
+LOG = "claudius.log"
 MAX_BYTES, KEPT_FILES = 10 * 2**20, 5
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
@@ -42,17 +44,25 @@ class JsonLines(logging.Formatter):
 class PrivateFile(logging.handlers.RotatingFileHandler):
     """A rotating log file that only its owner reads; a full disk costs the line, never the turn."""
 
+    dropped = 0
+    """How many lines found no room."""
+
     def _open(self):  # type: ignore[no-untyped-def]  # noqa: ANN202 - the library's own type differs by version
         os.close(os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
         return super()._open()
 
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the library's name
-        """Drop the line."""
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002, N802 - the library's name
+        """Drop the line, and count it."""
+        self.dropped += 1
 
 
-def start_log(directory: Path, level: str, secrets: Sequence[str]) -> logging.Handler:
-    """Write what Claudius logs to a file in `directory`; return the handler, to be closed."""
-    handler = PrivateFile(directory / "claudius.log", maxBytes=MAX_BYTES, backupCount=KEPT_FILES, encoding="utf-8")
+def start_log(directory: Path, level: str, secrets: Sequence[str]) -> PrivateFile:
+    """Write what Claudius logs to a file in `directory`; return the handler, to be closed. Raises: BadHome."""
+    path = directory / LOG
+    try:
+        handler = PrivateFile(path, maxBytes=MAX_BYTES, backupCount=KEPT_FILES, encoding="utf-8")
+    except OSError as error:
+        raise BadHome(f"{path} cannot be opened ({error.strerror}): run: chmod u+rwX {directory}") from error
     handler.setFormatter(JsonLines(secrets))
     root = logging.getLogger("claudius")
     root.setLevel(level)

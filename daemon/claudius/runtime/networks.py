@@ -30,10 +30,10 @@ class Networks:
         mind: Mind,
         lanes: Lanes,
         intake: Intake,
-        fatal: Callable[[ClaudiusError], None],
+        failed: Callable[[ClaudiusError], None],
     ) -> None:
-        """Listen on `adapters`; `fatal` is told where none of them will ever be heard, or the store is beyond use."""
-        self._adapters, self._mind, self._lanes, self._intake, self._fatal = adapters, mind, lanes, intake, fatal
+        """Listen on `adapters`; `failed` is told where none of them will ever be heard, or the store fails."""
+        self._adapters, self._mind, self._lanes, self._intake, self._failed = adapters, mind, lanes, intake, failed
         self._distant = {name for name, adapter in adapters.items() if not adapter.link.connected}
         """Networks that have to be reached, and whose history may hold what was missed."""
         self._sweepers: dict[str, Sweeper] = {}
@@ -100,10 +100,12 @@ class Networks:
         adapter.link.down(error.message)
         self._lanes.release(adapter.name)
         if self._distant <= set(self.refused):
-            self._fatal(error)
+            self._failed(error)
 
     async def _sweep(self, sweeper: Sweeper) -> None:
-        try:
-            await sweeper.run()
-        except StoreError as error:
-            self._fatal(error)
+        while True:
+            try:
+                await sweeper.run()
+            except StoreError as error:
+                self._failed(error)
+                await asyncio.sleep(FELL_S)

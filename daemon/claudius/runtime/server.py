@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import secrets
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import claudius
 from claudius.cognition.mind import Mind
 from claudius.cognition.turn import Turned
-from claudius.errors import ClaudiusError, StoreError
+from claudius.errors import ClaudiusError, StoreCorrupt, StoreError, StoreTooNew
 from claudius.home import Home
 from claudius.memory.archive import Archive, GitFailed
 from claudius.memory.store import Waiting
 from claudius.runtime.adapter import Adapter
+from claudius.runtime.body import Body
 from claudius.runtime.control import Connection, ControlSocket, Handler
+from claudius.runtime.disk import LOOK_S
 from claudius.runtime.intake import Intake
 from claudius.runtime.lanes import Lanes
 from claudius.runtime.lock import HomeLock
@@ -24,7 +28,8 @@ from claudius.runtime.networks import Networks
 
 log = logging.getLogger("claudius.server")
 
-DRAIN_S = 8.0
+DRAIN_S, AFTER_DRAIN_S, CLOSE_S = 8.0, 2.0, 0.5
+"""For running turns; for everything after them; of that, for the networks and for the voice."""
 ARCHIVE_AFTER_S = 2.0
 """The archive begins when the start is over: it is off every reply's path."""
 
@@ -42,28 +47,34 @@ class Server:
         *,
         chance: Callable[[], float],
         archive: Archive | None = None,
+        body: Body | None = None,
     ) -> None:
         """Wake `home`, whose `lock` is held, with `mind`; listen on `adapters`; `handlers` serve the control socket."""
         self._home, self._mind = home, mind
         self.boot = secrets.token_hex(8)
         self._lock = lock
         self._archive = archive
-        self._lanes = Lanes(mind, adapters, chance=chance, fatal=self._fatal, committed=self._committed)
+        self._body = body = body or Body.of(home, mind)
+        self._lanes = Lanes(mind, adapters, chance=chance, failed=self._failed, body=body, committed=self._committed)
         self._control = ControlSocket(home.socket, {**handlers, "status": self._status})
-        self._intake = Intake(mind, self._lanes.wake, self._lanes.forget_members)
-        self._networks = Networks(adapters, mind, self._lanes, self._intake, self._fatal)
-        self._archiving: asyncio.Task[None] | None = None
-        self._started_at = mind.clock()
+        self._intake = Intake(mind, body, self._lanes.wake, self._lanes.forget_members, self._failed)
+        self._networks = Networks(adapters, mind, self._lanes, self._intake, self._failed)
+        self._beside: list[asyncio.Task[None]] = []
+        self._started_at = body.clock.steady()
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def start(self) -> Waiting:
         """Recover what an earlier process left, open the doors, and take up what waits."""
         now = self._mind.clock()
-        self._lock.sign(self.boot, now)
+        self._lock.sign(self.boot, now, self._body.fingerprints)
         waiting = await self._mind.store.start(self.boot, now)
+        if not waiting.was_clean:
+            log.warning("the last process did not stop in good order", extra={"waiting": len(waiting.conversations)})
+            self._body.careful.begin(waiting.conversations)
         self._networks.open()
+        self._beside.append(asyncio.create_task(self._watch(), name="watch"))
         if self._archive:
-            self._archiving = asyncio.create_task(self._archive_from_now_on(self._archive), name="archive")
+            self._beside.append(asyncio.create_task(self._archive_from_now_on(self._archive), name="archive"))
         await asyncio.sleep(0)
         await self._control.open()
         for conversation in waiting.conversations:
@@ -96,19 +107,53 @@ class Server:
         await self._ended
 
     async def stop(self, *, grace_s: float = DRAIN_S) -> None:
-        """Stop hearing, let running turns end, close the store in good order, let the home go."""
+        """Stop hearing, let running turns end, close the store in good order, let the home go: in 10 s in all.
+
+        A store that is damaged is set aside as it is: no turn ends any more, and nothing is called clean.
+        """
+        is_damaged = self._ended.done() and isinstance(self._ended.exception(), StoreCorrupt)
+        stop_at_s = time.monotonic() + grace_s + AFTER_DRAIN_S
         self._intake.shut()
-        await self._lanes.drain(grace_s)
+        await self._lanes.drain(0.0 if is_damaged else grace_s)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_S):
+                await self._networks.close()
         await self._control.close()
-        await self._networks.close()
-        if self._archiving:
-            self._archiving.cancel()
-            await asyncio.gather(self._archiving, return_exceptions=True)
-        await self._archive_what_is_left()
-        await self._mind.provider.aclose()
-        await self._mind.store.close(clean=True)
+        for task in self._beside:
+            task.cancel()
+        await asyncio.gather(*self._beside, return_exceptions=True)
+        if is_damaged:
+            await self._body.set_aside(self._mind.clock())
+        await self._archive_what_is_left(0.0 if is_damaged else stop_at_s - time.monotonic() - CLOSE_S)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_S):
+                await self._mind.provider.aclose()
+        try:
+            await self._mind.store.close(clean=not is_damaged)
+        except StoreError as error:  # the next start finds no word of a clean stop, and looks at everything
+            log.error("the store could not be closed well", extra={"error": error.message})  # noqa: TRY400 - no trace
         self._lock.release()
         log.info("asleep", extra={"boot": self.boot})
+
+    async def _watch(self) -> None:
+        """Look after the disk, the clock and, once, every page: whatever is found to be beyond use ends the process."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._body.disk.watch(), name="disk")
+                group.create_task(self._check_pages(), name="pages")
+                group.create_task(self._watch_clock(), name="clock")
+        except* StoreError as errors:
+            self._end(next(error for error in errors.exceptions if isinstance(error, StoreError)))
+
+    async def _check_pages(self) -> None:
+        await asyncio.sleep(ARCHIVE_AFTER_S)
+        await self._mind.store.check()
+
+    async def _watch_clock(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            if self._body.clock.look():
+                self._lanes.look_again()
 
     def _committed(self, turned: Turned) -> None:
         if self._archive and (turned.intent.model or turned.intent.state):
@@ -118,26 +163,35 @@ class Server:
         await asyncio.sleep(ARCHIVE_AFTER_S)
         await archive.run()
 
-    async def _archive_what_is_left(self) -> None:
+    async def _archive_what_is_left(self, within_s: float) -> None:
         if self._archive is None:
             return
         try:
-            async with asyncio.timeout(DRAIN_S):
-                if await self._mind.store.unarchived(1):
+            async with asyncio.timeout(max(0.0, within_s)):
+                if within_s > 0 and await self._mind.store.unarchived(1):
                     await self._archive.round()
         except (GitFailed, OSError, StoreError, TimeoutError) as error:
             log.warning("not archived yet", extra={"error": str(error)})
         await self._archive.close()
 
-    def _fatal(self, error: ClaudiusError) -> None:
-        log.critical("cannot go on", extra={"error": error.message})
+    def _failed(self, error: ClaudiusError) -> None:
+        """Take up what failed: a store without room shuts the doors; one that is busy is tried again; else we end."""
+        if isinstance(error, StoreError) and not isinstance(error, (StoreCorrupt, StoreTooNew)):
+            self._body.disk.strike(error)
+        else:
+            self._end(error)
+
+    def _end(self, error: ClaudiusError) -> None:
         if not self._ended.done():
+            log.critical("cannot go on", extra={"error": error.message})
             self._ended.set_exception(error)
+            self._ended.exception()  # whoever only stops us need not ask
 
     async def _status(self, connection: Connection, _: Mapping[str, Any]) -> None:
-        now = self._mind.clock()
+        now = self._body.clock.steady()
         await connection.send(
             {
+                **self._body.told(),
                 "version": claudius.__version__,
                 "uptime_s": round((now - self._started_at).total_seconds(), 1),
                 "provider": {"name": self._mind.provider.name, "model": self._mind.provider.model},

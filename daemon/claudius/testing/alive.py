@@ -16,6 +16,9 @@ from claudius.home import Home, shipped
 from claudius.memory.sqlite import SqliteRecords, SqliteStore
 from claudius.provider import Provider
 from claudius.runtime.adapter import Adapter
+from claudius.runtime.body import Body
+from claudius.runtime.clock import Clock
+from claudius.runtime.disk import Disk
 from claudius.runtime.lock import HomeLock
 from claudius.runtime.server import Server
 from claudius.soul import SoulSource
@@ -37,6 +40,7 @@ class Alive:
     server: Server
     mind: Mind
     network: RehearsalAdapter
+    body: Body
 
     async def idle(self) -> None:
         """Wait until no conversation has anything to do."""
@@ -59,6 +63,8 @@ async def alive(
     network: RehearsalAdapter | None = None,
     adapter: Adapter | None = None,
     clean: bool = True,
+    body: Body | None = None,
+    store: SqliteStore | None = None,
 ) -> AsyncIterator[Alive]:
     """Wake a soul in `home` with `provider`; put it to sleep at the end, or drop it like a crash where not `clean`.
 
@@ -67,18 +73,24 @@ async def alive(
     """
     config = load(home, UNHURRIED | dict(settings or {})).config
     network = network or RehearsalAdapter()
+    body = body or Body(clock=Clock(clock or (lambda: datetime.now(UTC))), disk=Disk(home, lambda: 0))
+    if store is None:
+        store = SqliteStore(home.database)
+        store.relieve = body.disk.release
     mind = Mind(
-        store=SqliteStore(home.database),
+        store=store,
         provider=provider,
         soul=lately(SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS)).current),
         config=lambda: config,
-        clock=clock or (lambda: datetime.now(UTC)),
+        clock=body.clock.now,
         nonce=lambda: secrets.token_hex(16),
+        aged_at=body.clock.expiry,
+        is_careful=lambda: body.careful.is_on,
     )
     heard = adapter or network
-    server = Server(home, HomeLock(home), mind, {heard.name: heard}, {}, chance=lambda: 0.0)
+    server = Server(home, HomeLock(home), mind, {heard.name: heard}, {}, chance=lambda: 0.0, body=body)
     await server.start()
     try:
-        yield Alive(home, server, mind, network)
+        yield Alive(home, server, mind, network, body)
     finally:
         await server.stop(grace_s=5.0 if clean else 0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -11,9 +12,11 @@ from pathlib import Path
 from urllib.parse import quote
 
 from claudius.errors import StoreCorrupt
-from claudius.memory.sqlite.connection import APPLICATION_ID, open_reader, private_files
+from claudius.memory.sqlite.connection import APPLICATION_ID, open_reader, private_files, siblings
 
 PATTERN = "claudius-*.db"
+COPY_S = 120.0
+"""How long setting a damaged database aside may take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +65,20 @@ def back_up(database: Path, directory: Path, now: datetime) -> Backup:
             raise
         aside.rename(directory / name)
     return Backup(path=directory / name, bytes=made.bytes, checks=made.checks)
+
+
+def quarantine(database: Path, directory: Path, now: datetime) -> Path:
+    """Copy a damaged database, its log and its index, as they lie there, into `directory`; return where they are.
+
+    Another process copies: were the files opened and closed in this one, SQLite's locks on them would be gone.
+    Raises: OSError, subprocess.SubprocessError.
+    """
+    aside = directory / f"quarantine-{now.astimezone(UTC):%Y%m%dT%H%M%S.%fZ}"
+    aside.mkdir(mode=0o700, parents=True)
+    found = [str(file) for file in (database, *siblings(database)) if file.exists()]
+    if found:
+        subprocess.run(["cp", "-p", "--", *found, str(aside)], check=True, timeout=COPY_S, capture_output=True)
+    return aside
 
 
 def _refuse_unverified(database: Path, made: Backup) -> None:

@@ -15,6 +15,8 @@ from claudius.prompt import valid
 
 KEYS_KEPT = timedelta(days=30)
 """How long the key of a settled perception is known, so that a late redelivery is still a duplicate."""
+LONGEST_WAIT = timedelta(hours=1)
+"""What waits for a later instant than this at a start was told so by a clock that was wrong."""
 
 
 def open_boot(db: Database, boot: str, now: datetime) -> tuple[tuple[str, ...], bool]:
@@ -23,6 +25,8 @@ def open_boot(db: Database, boot: str, now: datetime) -> tuple[tuple[str, ...], 
     db.run("boot_open", boot=boot, now=stamp(now))
     db.run("inbox_void_leases", boot=boot)
     db.run("outbox_void_leases", boot=boot)
+    for void_waits in ("inbox_void_waits", "outbox_void_waits"):
+        db.run(void_waits, latest=stamp(now + LONGEST_WAIT))
     db.run("inbox_prune", before=stamp(now - KEYS_KEPT))
     return tuple(conversation for conversation, _ in db.all("waiting")), last is None or bool(last[1])
 

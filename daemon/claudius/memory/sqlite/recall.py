@@ -34,7 +34,7 @@ def recall(
     seeing = Seeing(db, perception)
     conversation = perception.conversation
     row = db.one("conversation_recalled", conversation=conversation)
-    before = stamp(now - timedelta(hours=limits.ttl_hours))
+    before = stamp(let_go(limits, now))
     kept = Past(db, shelf, seeing, row, before, limits.max_past) if row else None
     is_spoken_to = bool(perception.person) and perception.origin is Origin.EXTERNAL
     speaker = _person(db, seeing, perception.person, perception.name, conversation, is_bot=perception.is_bot)
@@ -57,6 +57,11 @@ def recall(
         state=_state(db, seeing),
         members=seeing.members(),
     )
+
+
+def let_go(limits: RecallLimits, now: datetime) -> datetime:
+    """Return the instant before which entries are let go. Pure."""
+    return min(now, limits.aged_at or now) - timedelta(hours=limits.ttl_hours)
 
 
 def _process(row: Row | None) -> ProcessState:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import re
@@ -14,7 +15,7 @@ from pathlib import Path
 from claudius.errors import StoreTooNew
 from claudius.memory.sqlite.backups import back_up, backups_of, newest_backup
 from claudius.memory.sqlite.connection import APPLICATION_ID, open_reader, open_writer, private_files, siblings
-from claudius.memory.sqlite.trouble import damaged, forbidden, no_room, translate
+from claudius.memory.sqlite.trouble import damaged, forbidden, no_room, translate, unwritable
 from claudius.memory.sqlite.wal import Log, look
 
 _CHECK_AT_MOST_BYTES = 32 << 20
@@ -38,6 +39,8 @@ def open_database(path: Path, migrations: Mapping[int, str], backups: Path) -> s
     try:
         if not _exists(path):
             create_database(path, migrations)
+        if unwritable(path):  # before SQLite looks: it would take a log away that it could read and not write
+            raise forbidden(path)
         log = look(wal)
         connection = open_writer(path)
     except (sqlite3.Error, UnicodeDecodeError) as error:
@@ -107,11 +110,17 @@ def check_pages(connection: sqlite3.Connection, path: Path) -> None:
         raise damaged(path, f"is damaged ({first.splitlines()[-1]})")
 
 
-def check_database(path: Path) -> None:
-    """Look at every page of a database, on a connection of its own. Raises: StoreCorrupt, StoreError."""
+async def check_database(path: Path) -> None:
+    """Look at every page, in a thread that ends when this is cancelled. Raises: StoreCorrupt, StoreError."""
     try:
-        with closing(open_reader(path)) as connection:
-            check_pages(connection, path)
+        with closing(open_reader(path)) as reader:
+            checking = asyncio.ensure_future(asyncio.to_thread(check_pages, reader, path))
+            try:
+                await asyncio.shield(checking)
+            except asyncio.CancelledError:
+                reader.interrupt()
+                await asyncio.gather(checking, return_exceptions=True)
+                raise
     except (sqlite3.Error, UnicodeDecodeError) as error:
         raise translate(error, path) from error
 

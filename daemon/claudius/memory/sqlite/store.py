@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -21,7 +20,7 @@ from claudius.memory.sqlite.backups import backups_of
 from claudius.memory.sqlite.connection import open_reader
 from claudius.memory.sqlite.past import Shelf
 from claudius.memory.sqlite.queries import Database, Row, load_queries
-from claudius.memory.sqlite.recall import recall
+from claudius.memory.sqlite.recall import let_go, recall
 from claudius.memory.sqlite.rows import call_of, delivery_of, pending_of, stamp
 from claudius.memory.sqlite.schema import check_database, load_migrations, open_database
 from claudius.memory.sqlite.trouble import translate
@@ -32,7 +31,7 @@ from claudius.recollection import Recollection, Summary
 
 T = TypeVar("T")
 
-_DEFAULT_TTL_HOURS = 72.0
+_DEFAULT_LIMITS = RecallLimits(ttl_hours=72.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +55,10 @@ class SqliteStore:
         self._backups = backups or backups_of(path)
         self._memory = memory or shipped("memory")
         self._linger_s = linger_s
+        self.relieve: Callable[[], bool] = lambda: False
+        """Asked, in the writer's thread, to make room where there is none; says whether it did."""
         self._boot = ""
-        self._ttl_hours = _DEFAULT_TTL_HOURS
+        self._limits = _DEFAULT_LIMITS
         self._opened: _Opened | None = None
         self._shelf = Shelf()
 
@@ -77,8 +78,8 @@ class SqliteStore:
         except sqlite3.Error as error:
             connection.close()
             raise translate(error, self._path) from error
-        writer = Writer(Database(connection, queries), partial(translate, path=self._path), self._linger_s)
-        self._opened = _Opened(writer, reader)
+        database, trouble = Database(connection, queries), partial(translate, path=self._path)
+        self._opened = _Opened(Writer(database, trouble, self._linger_s, relieve=self.relieve), reader)
 
     async def start(self, boot: str, now: datetime) -> Waiting:
         """Open a new boot and report what is unfinished."""
@@ -89,7 +90,11 @@ class SqliteStore:
 
     async def check(self) -> None:
         """Look at every page, beside everything else, in a thread of its own. Raises: StoreCorrupt."""
-        await asyncio.to_thread(check_database, self._path)
+        await check_database(self._path)
+
+    async def flush(self) -> None:
+        """Return once everything that was handed over so far is durable."""
+        await self._writer().flush()
 
     async def close(self, *, clean: bool) -> None:
         """Write what is queued; `clean` records a stop in good order; close."""
@@ -155,19 +160,19 @@ class SqliteStore:
 
     async def recall(self, pending: Pending, *, nonce: str, now: datetime, limits: RecallLimits) -> Recollection:
         """Read everything that the turn may know, in one read snapshot, filtered by the audience rule."""
-        self._ttl_hours = limits.ttl_hours
+        self._limits = limits
         with self._snapshot() as db:
             return recall(db, self._shelf, pending, nonce=nonce, now=now, limits=limits)
 
     async def commit(self, intent: Intent) -> None:
         """Apply a turn: WRITE 2. Raises: StaleTurn."""
-        let_go, boot = intent.at - timedelta(hours=self._ttl_hours), self._boot
-        await self._write(lambda db: turns.commit(db, intent, let_go, boot))
+        before, boot = let_go(self._limits, intent.at), self._boot
+        await self._write(lambda db: turns.commit(db, intent, before, boot))
 
     async def fold(self, conversation: str, turn: str, summary: Summary, calls: Sequence[Call], now: datetime) -> None:
         """Replace a conversation's summary while it is idle; turns up to `summary.upto` leave the history."""
-        let_go = now - timedelta(hours=self._ttl_hours)
-        await self._write(lambda db: turns.fold(db, conversation, summary, now, let_go))
+        before = let_go(self._limits, now)
+        await self._write(lambda db: turns.fold(db, conversation, summary, now, before))
         for call in calls:
             self.keep_call(turn, call)
 

@@ -8,8 +8,9 @@ import sqlite3
 import stat
 from pathlib import Path
 
-from claudius.errors import StoreCorrupt, StoreError, StoreFull
+from claudius.errors import StoreCorrupt, StoreError, StoreFull, StoreReadOnly
 from claudius.memory.sqlite.backups import backups_of, newest_backup
+from claudius.memory.sqlite.connection import siblings
 
 _WRITE_FAILED = ("SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_TRUNCATE", "SQLITE_IOERR_FSYNC")
 _FORBIDDEN = ("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")
@@ -24,7 +25,7 @@ def translate(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> StoreErr
     name = getattr(error, "sqlite_errorname", "")
     if name == "SQLITE_FULL" or (name in _WRITE_FAILED and _is_full(path)):
         return no_room(path)
-    if name.startswith(_FORBIDDEN):
+    if name.startswith(_FORBIDDEN) or (name in _WRITE_FAILED and not os.access(path.parent, os.W_OK)):
         return forbidden(path)
     if name.startswith(_DAMAGED):
         return damaged(path, f"is damaged ({error})")
@@ -48,17 +49,21 @@ def no_room(path: Path) -> StoreFull:
     return StoreFull(f"{path}: no space left to write to; free some, nothing was accepted meanwhile")
 
 
+def unwritable(path: Path) -> Path | None:
+    """Return the first of the database's directory and files that may not be written; None where all may."""
+    suspects = (path.parent, path, *(file for file in siblings(path) if file.exists()))
+    return next((one for one in suspects if not os.access(one, os.W_OK)), None)
+
+
 def forbidden(path: Path) -> StoreError:
     """Say whose the unwritable place is, its mode, and the fix."""
-    for place in (path.parent, path):
-        try:
-            found = place.stat()
-        except OSError as error:
-            return StoreError(f"{place}: {error.strerror}; set CLAUDIUS_HOME to a directory of your own")
-        if not os.access(place, os.W_OK):
-            break
+    place = unwritable(path) or path
+    try:
+        found = place.stat()
+    except OSError as error:
+        return StoreReadOnly(f"{place}: {error.strerror}; set CLAUDIUS_HOME to a directory of your own")
     mode = stat.S_IMODE(found.st_mode)
-    return StoreError(
+    return StoreReadOnly(
         f"{place} cannot be written (owner {found.st_uid}, mode {mode:04o}): run: chmod u+rwX {place}, "
         "or mount its file system for writing"
     )

@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from claudius.errors import StoreError
+from claudius.errors import StoreError, StoreFull
 from claudius.memory.sqlite.queries import Database
 
 T = TypeVar("T")
@@ -38,8 +38,18 @@ class Writer:
     a commit only.
     """
 
-    def __init__(self, database: Database, translate: Callable[[sqlite3.Error], StoreError], linger_s: float) -> None:
-        """Own an open database from now on; `translate` makes our errors of SQLite's."""
+    def __init__(
+        self,
+        database: Database,
+        translate: Callable[[sqlite3.Error], StoreError],
+        linger_s: float,
+        *,
+        relieve: Callable[[], bool] | None = None,
+    ) -> None:
+        """Own an open database from now on; `translate` makes our errors of SQLite's.
+
+        Where a transaction finds no room and `relieve` makes some, it is written a second time.
+        """
         self._database = database
         self._translate = translate
         self._linger_s = linger_s
@@ -48,6 +58,7 @@ class Writer:
         self._alone: asyncio.TimerHandle | None = None
         """Commits what is riding, should no awaited job come."""
         self._jobs: queue.SimpleQueue[list[_Job]] = queue.SimpleQueue()
+        self._relieve = relieve or (lambda: False)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._unwritten: Counter[Hashable] = Counter()
@@ -116,6 +127,14 @@ class Writer:
 
     def _commit(self, batch: list[_Job]) -> None:
         """Make a batch durable in one transaction; what fails is undone, and told to the one who waits for it."""
+        self._try(batch)
+        unwritten = [job for job in batch if isinstance(job.error, StoreFull)]
+        if unwritten and self._relieve():
+            for job in unwritten:
+                job.error = None
+            self._try(unwritten)
+
+    def _try(self, batch: list[_Job]) -> None:
         connection = self._database.connection
         try:
             if not self._run_together(batch):

@@ -1,0 +1,147 @@
+"""Starting and ending the daemon's process from a command."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from tempfile import TemporaryFile
+from typing import IO
+
+from claudius.errors import EXIT_FAILED, EXIT_TRY_AGAIN, ClaudiusError, TryAgain
+from claudius.home import Home
+from claudius.runtime.lock import Holder, holder, is_held
+from claudius.runtime.notify import READY_FD
+
+READY_S = 120.0
+"""How long a start may take before `start` no longer waits for it."""
+ENDED_S = 15.0
+"""How long a stop may take: 10 s for what was begun, and some for a slow disk."""
+LOOK_AGAIN_S = 0.02
+
+
+class NotRunning(ClaudiusError):
+    """No daemon runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """What became of a start."""
+
+    pid: int | None
+    code: int
+    """The exit code for whoever asked."""
+    message: str = ""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the daemon listens."""
+        return self.code == 0
+
+
+def launch(home: Home) -> Launched:
+    """Start `claudius daemon run` in a session of its own, and wait until it is ready, waits, or has ended."""
+    home.create()
+    ours, theirs = os.pipe()
+    with TemporaryFile(dir=home.run) as stderr:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "claudius", "daemon", "run"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=stderr,
+            env={**os.environ, READY_FD: str(theirs)},
+            cwd=home.root,
+            pass_fds=(theirs,),
+            start_new_session=True,
+            umask=0o077,
+        )
+        os.close(theirs)
+        with os.fdopen(ours, "rb", buffering=0) as pipe:
+            told = _told(pipe.fileno())
+        match told.get("event"):
+            case "ready":
+                launched = Launched(process.pid, 0)
+            case "waits":
+                launched = Launched(process.pid, EXIT_TRY_AGAIN, f"process {process.pid} waits: {told['message']}")
+            case "late":
+                message = f"process {process.pid} is not ready after {READY_S:.0f} s: see `claudius daemon logs`"
+                launched = Launched(process.pid, EXIT_TRY_AGAIN, message)
+            case _:
+                launched = _failed(process.wait(), stderr)
+    process.returncode = launched.code  # it lives on without us: nobody is to warn that it was never waited for
+    return launched
+
+
+def _failed(code: int, stderr: IO[bytes]) -> Launched:
+    """Repeat the one line that the process ended with, and its exit code."""
+    stderr.seek(0)
+    lines = stderr.read().decode("utf-8", "replace").strip().splitlines() or [f"the daemon ended with {code}"]
+    return Launched(None, code if code > 0 else EXIT_FAILED, lines[-1].removeprefix("claudius: "))
+
+
+def _told(pipe: int) -> dict[str, str]:
+    """Return the one frame that the new process sends; none where it ended without."""
+    ready, _, _ = select.select([pipe], [], [], READY_S)
+    if not ready:
+        return {"event": "late"}
+    line = os.read(pipe, select.PIPE_BUF)
+    frame: dict[str, str] = json.loads(line) if line else {}
+    return frame
+
+
+def running(home: Home) -> Holder:
+    """Return the daemon that holds a home. Raises: NotRunning."""
+    found = holder(home) if is_held(home) else None
+    if found is None:
+        raise NotRunning(f"no daemon runs for {home.root}")
+    if found.role != "daemon":
+        raise NotRunning(f"no daemon runs for {home.root}; process {found.pid}, a command, holds it for now")
+    return found
+
+
+def is_running(home: Home) -> bool:
+    """Tell whether a daemon holds a home."""
+    try:
+        return bool(running(home))
+    except NotRunning:
+        return False
+
+
+def end(home: Home) -> int:
+    """End the daemon of a home and wait until the home is free; return its process id. Raises: NotRunning, TryAgain."""
+    found = running(home)
+    if found.unit:
+        _systemctl("stop", found.unit)
+    else:
+        try:
+            with suppress(ProcessLookupError):
+                os.kill(found.pid, signal.SIGTERM)
+        except PermissionError as error:
+            raise NotRunning(f"process {found.pid} belongs to another user") from error
+    until = time.monotonic() + ENDED_S
+    while is_held(home):
+        if time.monotonic() > until:
+            raise TryAgain(f"process {found.pid} has not ended within {ENDED_S:.0f} s: end it with kill -9 {found.pid}")
+        time.sleep(LOOK_AGAIN_S)
+    return found.pid
+
+
+def restart_unit(home: Home) -> bool:
+    """Have the service manager restart the daemon, where it is the one that keeps it; tell whether it is."""
+    found = running(home) if is_running(home) else None
+    if found is None or not found.unit:
+        return False
+    _systemctl("restart", found.unit)
+    return True
+
+
+def _systemctl(*words: str) -> None:
+    ran = subprocess.run(["systemctl", "--user", *words], capture_output=True, text=True, check=False)
+    if ran.returncode:
+        raise ClaudiusError(f"systemctl --user {' '.join(words)}: {ran.stderr.strip() or ran.returncode}")

@@ -1,0 +1,183 @@
+"""Room to keep what is heard: 16 MiB set aside for replies that are already decided, and what happens without room.
+
+Source: the reliability design, section 9.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from claudius.errors import BadHome, StoreError, StoreFull, StoreReadOnly
+from claudius.home import FILE_MODE, Home
+
+log = logging.getLogger("claudius.disk")
+
+RESERVE_MB = 16
+LOOK_S = 2.0
+READ_ONLY_S = 300.0
+"""How long a home may be read-only before the process stops."""
+RELAPSE_S = 60.0
+"""Trouble that is back so soon never went."""
+_MB = 2**20
+
+
+def check_room(home: Home, reserve_mb: int) -> None:
+    """Refuse to wake a soul that could not keep what it hears. Raises: BadHome."""
+    for place in (home.state, home.run, home.memory):
+        try:
+            probe(place)
+        except OSError as error:
+            owner, mode = place.stat().st_uid, place.stat().st_mode & 0o777
+            raise BadHome(
+                f"{place} cannot be written ({error.strerror}; owner {owner}, mode {mode:04o}): "
+                f"run: chmod u+rwX {place}, or free some space"
+            ) from error
+    free_mb = shutil.disk_usage(home.root).free // _MB
+    if free_mb < reserve_mb:
+        raise BadHome(
+            f"{home.root}: {free_mb} MB free, {reserve_mb} needed: free some space, or lower storage.reserve_mb"
+        )
+
+
+def probe(directory: Path) -> None:
+    """Write a file and take it away again. Raises: OSError."""
+    path = directory / f".probe-{os.getpid()}"
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+        try:
+            os.write(file, b"can this be written?")
+        finally:
+            os.close(file)
+    finally:
+        path.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Shut:
+    """Why nothing is accepted, and since when."""
+
+    error: StoreError
+    since_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """When it seemed mended last, and what had been wrong."""
+
+    at_s: float
+    before: Shut
+
+
+class Disk:
+    """The disk below one home, as the process that writes to it knows it."""
+
+    def __init__(
+        self,
+        home: Home,
+        reserve_mb: Callable[[], int],
+        *,
+        running: Callable[[], float] = time.monotonic,
+        free_mb: Callable[[], int] | None = None,
+    ) -> None:
+        """Accept while there is room: `reserve_mb` MB; `free_mb` tells what there is."""
+        self._home, self._reserve_mb, self._running = home, reserve_mb, running
+        self._path = home.state / "reserve"
+        self._free_mb = free_mb or (lambda: shutil.disk_usage(home.state).free // _MB)
+        self._shut: Shut | None = None
+        self._opened: _Opened | None = None
+
+    @property
+    def shut(self) -> Shut | None:
+        """Why nothing is accepted now; None while all is well."""
+        return self._shut
+
+    def refuse(self) -> None:
+        """Let a new perception in, or not. Raises: StoreError where there is no room for it."""
+        if self._shut:
+            raise type(self._shut.error)(self._shut.error.message)
+
+    def strike(self, error: StoreError) -> None:
+        """A write failed for want of room, or of the right to write: nothing more is accepted until it is mended."""
+        if not isinstance(error, (StoreFull, StoreReadOnly)) or self._shut:
+            return
+        now_s = self._running()
+        if self._opened and now_s - self._opened.at_s < RELAPSE_S:  # it only seemed mended: still the same trouble
+            self._shut = Shut(error, self._opened.before.since_s)
+            return
+        self._shut = Shut(error, now_s)
+        log.error("nothing is accepted", extra={"error": error.message})
+
+    def release(self) -> bool:
+        """Give the reserve away, so that what is decided can be written; tell whether there was one.
+
+        Called by whoever writes, in any thread, when a write found no room.
+        """
+        try:
+            self._path.unlink()
+        except OSError:
+            return False
+        log.warning("the reserve is given away", extra={"path": str(self._path)})
+        return True
+
+    def look(self) -> None:
+        """Shut, or open again, by what the disk says now. Raises: StoreReadOnly after 300 s of it."""
+        error, now_s = self._found(), self._running()
+        if error:
+            self.strike(error)
+        shut = self._shut
+        if shut and isinstance(shut.error, StoreReadOnly) and now_s - shut.since_s >= READ_ONLY_S:
+            raise shut.error
+        if shut and error is None:
+            log.warning("there is room again")
+            self._shut, self._opened = None, _Opened(now_s, shut)
+
+    async def watch(self) -> None:
+        """Look every few seconds. Raises: StoreReadOnly where the home stays read-only."""
+        while True:
+            await asyncio.to_thread(self.look)
+            await asyncio.sleep(LOOK_S)
+
+    def _found(self) -> StoreError | None:
+        """Tell what keeps us from writing; make the reserve anew where nothing does."""
+        free_mb, needed_mb = self._free_mb(), self._reserve_mb()
+        kept_mb = min(RESERVE_MB, needed_mb)
+        has_reserve = not kept_mb or self._path.exists()
+        if free_mb + (kept_mb if has_reserve else 0) < needed_mb:
+            return StoreFull(f"{self._home.state}: {free_mb} MB free, {needed_mb} needed: free some space")
+        try:
+            if self._shut or not has_reserve:
+                probe(self._home.state)
+            if not has_reserve:
+                _set_aside(self._path, kept_mb * _MB)
+        except PermissionError as error:
+            return StoreReadOnly(f"{self._home.state} cannot be written ({error.strerror}): chmod u+rwX it")
+        except OSError as error:
+            if os.access(self._home.state, os.W_OK):
+                return StoreFull(f"{self._home.state}: {error.strerror}: free some space")
+            return StoreReadOnly(f"{self._home.state}: {error.strerror}: mount its file system for writing")
+        return None
+
+
+def _set_aside(path: Path, size: int) -> None:
+    """Make a file that really holds its bytes. Raises: OSError; then there is none."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
+    try:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file, 0, size)
+        else:  # pragma: no cover - macOS
+            for _ in range(size // _MB):
+                os.write(file, bytes(_MB))
+    except OSError:
+        with suppress(OSError):
+            path.unlink()
+        raise
+    finally:
+        os.close(file)

@@ -1,0 +1,126 @@
+"""R9: a process that dies as soon as it has logged in does not wear out the network's logins."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from claudius.runtime.brake import LONGEST_S, STARTS, WITHIN_S, Brake, Start, hold_s
+from driven import Machine
+
+HOUR_S = 3600.0
+
+
+class VirtualTime:
+    """A clock that moves when somebody waits."""
+
+    def __init__(self) -> None:
+        """Begin somewhere."""
+        self.now_s = 1_700_000_000.0
+
+    def __call__(self) -> float:
+        """Return the instant."""
+        return self.now_s
+
+
+def crash(path: Path, clock: VirtualTime, *, lives_s: float = 0.0, restarts_after_s: float = 0.0) -> tuple[float, str]:
+    """Live one process's life: held back, logged in, dead. Return when it logged in, and what the brake said."""
+    brake = Brake(path, clock)
+    clock.now_s += brake.start()
+    at_s, message = clock.now_s, brake.message
+    clock.now_s += lives_s + restarts_after_s
+    return at_s, message
+
+
+def most_within(logins: list[float], window_s: float) -> int:
+    """Return how many logins the busiest window holds."""
+    return max(sum(first <= login < first + window_s for login in logins) for first in logins)
+
+
+def test_r09_fifty_instant_crashes_are_fewer_than_twenty_logins_an_hour(tmp_path: Path) -> None:
+    """50 instant crashes, restarted at once: under 20 logins in any hour, and the message names the brake."""
+    clock = VirtualTime()
+
+    lives = [crash(tmp_path / "starts", clock) for _ in range(50)]
+
+    logins = [at_s for at_s, _ in lives]
+    assert most_within(logins, HOUR_S) < 20
+    assert most_within(logins, 24 * HOUR_S) < 200
+    assert [later - earlier for earlier, later in itertools.pairwise(logins)][3:7] == [2, 4, 8, 16]
+    assert "crash-loop brake" in lives[-1][1]
+    assert f"{LONGEST_S:.0f} s" in lives[-1][1]
+
+
+def test_r09_a_supervisor_that_waits_five_seconds_changes_nothing(tmp_path: Path) -> None:
+    """With `RestartSec=5` and a second of life each: under 20 logins in any hour."""
+    clock = VirtualTime()
+
+    logins = [crash(tmp_path / "starts", clock, lives_s=1, restarts_after_s=5)[0] for _ in range(50)]
+
+    assert most_within(logins, HOUR_S) < 20
+
+
+def test_r09_starts_that_end_well_are_not_counted(tmp_path: Path) -> None:
+    """Whoever stops and starts the daemon all day is never held back."""
+    clock = VirtualTime()
+    held = []
+    for _ in range(50):
+        brake = Brake(tmp_path / "starts", clock)
+        held.append(brake.start())
+        brake.forgive()
+        clock.now_s += 1
+
+    assert set(held) == {0.0}
+
+
+def test_r09_the_brake_lets_go_of_a_process_that_lives(tmp_path: Path) -> None:
+    """Once a process has lived for longer than 300 s, the next crash is a first one again."""
+    clock = VirtualTime()
+    for _ in range(9):
+        crash(tmp_path / "starts", clock)
+    crash(tmp_path / "starts", clock, lives_s=WITHIN_S + 1)
+
+    assert Brake(tmp_path / "starts", clock).start() == 0
+
+
+@given(st.lists(st.tuples(st.floats(-1e9, 1e9), st.floats(0, 900)), max_size=30), st.floats(-1e9, 1e9))
+def test_r09_whatever_the_file_holds_the_wait_is_bounded(starts: list[tuple[float, float]], now_s: float) -> None:
+    """Clocks that jump and files from elsewhere: never below zero, never past 900 s, never before the fifth start."""
+    kept = [Start(*start) for start in starts]
+
+    assert 0 <= hold_s(kept, now_s) <= LONGEST_S
+    assert hold_s(kept[: STARTS - 2], now_s) == 0
+
+
+def test_r09_a_file_that_is_none_holds_nobody_back(tmp_path: Path) -> None:
+    """A torn or foreign `run/starts` is as good as none."""
+    path = tmp_path / "starts"
+    path.write_bytes(b"[1, 2]\n\xff{")
+
+    assert Brake(path, VirtualTime()).start() == 0
+
+
+def test_r09_the_real_daemon_says_that_it_is_held_back_and_can_be_stopped(tmp_path: Path) -> None:
+    """`start` exits 75 and names the brake; `status` and the log say so; a chat is told; `stop` ends the wait."""
+    machine = Machine(tmp_path)
+    machine.ok("seed")
+    starts = machine.home / "run" / "starts"
+    starts.write_text("".join(json.dumps([time.time() - n, 0]) + "\n" for n in range(12, 0, -1)))
+
+    started = machine.run("daemon", "start")
+    status = machine.run("status", "--json")
+    told = machine.run("chat", "--once", "hello")
+    machine.ok("daemon", "stop")
+
+    assert started.code == 75
+    assert "crash-loop brake" in started.stderr
+    assert "crash-loop brake" in status.json["brake"]["message"]
+    assert status.json["brake"]["wait_s"] > 100
+    assert (told.code, "crash-loop brake" in told.stderr) == (75, True)
+    assert any("crash-loop brake" in event["event"] for event in machine.events())
+    assert len(starts.read_text().splitlines()) == 12

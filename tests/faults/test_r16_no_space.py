@@ -1,0 +1,262 @@
+"""R16: no space. Nothing is acknowledged that is not kept, what is decided gets out, and it goes on by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from claudius.errors import StoreFull
+from claudius.home import Home
+from claudius.memory.sqlite import SqliteStore
+from claudius.memory.store import Pending
+from claudius.providers.scripted import Line, Scripted
+from claudius.runtime.body import Body
+from claudius.runtime.clock import Clock
+from claudius.runtime.disk import RESERVE_MB, Disk
+from claudius.testing.alive import alive
+from claudius.testing.sample import NOW
+from driven import Machine, reply
+
+MB = 2**20
+
+
+class Shelf:
+    """A disk of a size that a test sets: what is free, and a store that finds no room below zero."""
+
+    def __init__(self, free_mb: int = 1000) -> None:
+        """Have so much."""
+        self.free_mb = free_mb
+
+
+def body_of(home: Home, shelf: Shelf, reserve_mb: int = 64) -> Body:
+    """Return a body whose disk is `shelf`."""
+    disk = Disk(home, lambda: reserve_mb, free_mb=lambda: shelf.free_mb)
+    return Body(clock=Clock(lambda: NOW), disk=disk)
+
+
+class Watched(SqliteStore):
+    """A store that counts how often a lane has looked what is next."""
+
+    looks = 0
+
+    async def oldest(self, conversation: str) -> Pending | None:
+        """Count."""
+        self.looks += 1
+        return await super().oldest(conversation)
+
+    async def looked(self, times: int) -> None:
+        """Wait for so many looks."""
+        while self.looks < times:
+            await asyncio.sleep(0.001)
+
+
+@contextmanager
+def limited(pid: int, size: int) -> Iterator[None]:
+    """Let a process write no file past `size` bytes for a block: every write beyond it fails as on a full disk."""
+    before = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
+
+
+def test_r16_a_full_disk_accepts_nothing_says_so_and_resumes_by_itself(tmp_path: Path) -> None:
+    """The running daemon finds no room at a write: refused, exit code, status, doctor and log say so; then it goes on."""
+    machine = Machine(tmp_path)
+    machine.scripted(*[reply("heard")] * 4)
+    with machine.daemon() as pid:
+        machine.ok("chat", "--once", "one")
+        reserve = machine.home / "state" / "reserve"
+        size = reserve.stat().st_size
+        with limited(pid, 4096):
+            refused = machine.run("chat", "--once", "two")
+            status = machine.ok("status", "--json").json
+            shown = machine.ok("status").stdout
+            doctor = {check["name"]: check for check in machine.run("doctor", "--json").json["checks"]}
+            again = machine.run("chat", "--once", "three")
+            had_reserve = reserve.exists()
+        while not machine.ok("status", "--json").json["disk"]["accepting"]:
+            os.kill(pid, 0)
+        answered = machine.ok("chat", "--once", "four")
+        entries = machine.ok("conversations", "show", "terminal:local:main:main", "--json").json["entries"]
+        logged = [event["event"] for event in machine.events()]
+
+    assert size == RESERVE_MB * MB
+    assert (refused.code, again.code) == (1, 1)
+    assert "no space left" in refused.stderr
+    assert not status["disk"]["accepting"]
+    assert "nothing new is accepted" in shown
+    assert not doctor["room"]["ok"]
+    assert not had_reserve
+    assert answered.stdout == "heard\n"
+    assert [entry["content"] for entry in entries if entry["entry_type"] == "userMessage"] == ["one", "four"]
+    assert reserve.stat().st_size == size
+    assert logged.count("there is room again") == 1
+
+
+async def test_r16_what_is_decided_is_said_and_settled_with_the_reserve(home: Home) -> None:
+    """The disk fills while the model thinks: the turn is committed and settled with the reserve, nothing new is heard."""
+    shelf, store, given_away = Shelf(), SqliteStore(home.database), []
+    body = body_of(home, shelf)
+    body.disk.look()
+
+    def fill(_: object) -> str:
+        """Fill the disk the first time: the database may not grow by a page."""
+        if not given_away:
+            shelf.free_mb = 0
+            store._writer()._database.connection.execute("PRAGMA max_page_count = 1")
+        return reply("said", internal_monologue="Hm. " * 25_000)
+
+    def relieve() -> bool:
+        """Give the reserve away: the database may grow again."""
+        given_away.append(body.disk.release())
+        store._writer()._database.connection.execute("PRAGMA max_page_count = 1000000")
+        return given_away[-1]
+
+    store.relieve = relieve
+    async with alive(home, Scripted(default=fill), body=body, store=store) as soul:
+        await soul.network.hear("one")
+        await soul.network.until_visible(1)
+        await soul.idle()
+        body.disk.look()
+        with pytest.raises(StoreFull):
+            await soul.network.hear("two")
+        counts = soul.records().counts(NOW)
+        shelf.free_mb = 1000
+        body.disk.look()
+        await soul.network.hear("three")
+        seen = await soul.network.until_visible(2)
+
+    assert given_away[0]
+    assert [one.text for one in seen] == ["said", "said"]
+    assert (counts["inbox"]["pending"], counts["outbox"]["pending"]) == (0, 0)
+
+
+async def test_r16_no_model_is_asked_while_its_reply_could_not_be_kept(home: Home) -> None:
+    """Without room what was accepted before waits, and costs nothing; with room it is answered."""
+    async with alive(home, Scripted(default=Line(hang=True)), clean=False) as soul:
+        await soul.network.hear("one")
+        conversation = "rehearsal:t:dm-ana:"
+    shelf = Shelf(0)
+    body = body_of(home, shelf)
+    body.disk.look()
+    voice, store = Scripted(default=reply("Yes.")), Watched(home.database)
+
+    async with alive(home, voice, body=body, store=store) as soul:
+        await store.looked(1)
+        soul.server.wake(conversation)
+        await store.looked(2)
+        asked = len(voice.requests)
+        shelf.free_mb = 1000
+        body.disk.look()
+        soul.server.wake(conversation)
+        seen = await soul.network.until_visible(1)
+
+    assert asked == 0
+    assert [one.text for one in seen] == ["Yes."]
+
+
+def test_r16_the_reserve_is_made_anew_only_where_there_is_room(home: Home) -> None:
+    """Given away, it comes back when `storage.reserve_mb` is free, not before; without a reserve set, there is none."""
+    shelf = Shelf(64)
+    disk = body_of(home, shelf).disk
+    disk.look()
+    has_it = (home.state / "reserve").stat().st_size
+    assert disk.release()
+    assert not disk.release()
+    shelf.free_mb = 63
+    disk.look()
+    is_shut, lacks_it = disk.shut, (home.state / "reserve").exists()
+    shelf.free_mb = 64
+    disk.look()
+    none = Home(home.root.parent / "none")
+    none.create()
+    body_of(none, Shelf(0), reserve_mb=0).disk.look()
+
+    assert has_it == RESERVE_MB * MB
+    assert (bool(is_shut), lacks_it) == (True, False)
+    assert disk.shut is None
+    assert (home.state / "reserve").exists()
+    assert not (none.state / "reserve").exists()
+
+
+def test_r16_a_log_without_room_costs_its_lines_and_no_turn(tmp_path: Path) -> None:
+    """A log that takes nothing more: the line is dropped and counted, the writer of it goes on."""
+    script = """
+import logging, resource, sys
+from pathlib import Path
+from claudius.runtime.logs import start_log
+handler = start_log(Path(sys.argv[1]), "INFO", ())
+logging.getLogger("claudius.x").info("one")
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+logging.getLogger("claudius.x").info("two")
+print(handler.dropped)
+"""
+    ran = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, check=True)
+
+    assert ran.stdout == "1\n"
+    assert ran.stderr == ""
+
+
+def test_r16_a_backup_without_room_leaves_nothing_half_made(tmp_path: Path) -> None:
+    """`backup create` where the copy does not fit: an error in one line, and no file that could be taken for one."""
+    machine = Machine(tmp_path)
+    machine.ok("chat", "--once", "one")
+    limits = "ulimit -f 8; exec claudius backup create"
+
+    ran = machine.run("-c", limits, command="bash")
+
+    assert ran.code not in (0, None)
+    assert len(ran.stderr.splitlines()) == 1
+    assert list((machine.home / "backups").iterdir()) == []
+
+
+def test_r16_a_start_without_room_is_refused(tmp_path: Path) -> None:
+    """Less than `storage.reserve_mb` free at the start: 78, and what to do."""
+    machine = Machine(tmp_path)
+
+    ran = machine.run("daemon", "start", env={"CLAUDIUS_STORAGE_RESERVE_MB": "1000000000"})
+
+    assert ran.code == 78
+    assert "free some space" in ran.stderr
+    assert len(ran.stderr.splitlines()) == 1
+
+
+@pytest.mark.nightly
+def test_r16_a_file_system_of_two_megabytes_fills_and_empties(tmp_path: Path) -> None:
+    """A real, tiny file system (needs root): talk until it is full; nothing accepted is lost; emptied, it goes on."""
+    machine = Machine(tmp_path, env={"CLAUDIUS_STORAGE_RESERVE_MB": "0"})
+    machine.home.mkdir(mode=0o700)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m,mode=0700", "none", str(machine.home)], check=True)
+    try:
+        ballast = machine.home / "ballast"
+        with machine.daemon():
+            machine.ok("chat", "--once", "before")
+            with contextlib.suppress(OSError), ballast.open("wb") as file:
+                while True:
+                    file.write(bytes(4096))
+                    file.flush()
+            answers = [machine.run("chat", "--once", f"line {n} " * 200, "--timeout", "30") for n in range(20)]
+            ballast.unlink()
+            while not machine.ok("status", "--json").json["disk"]["accepting"]:
+                pass
+            after = machine.ok("chat", "--once", "after")
+        entries = machine.ok("conversations", "show", "terminal:local:main:main", "--json").json["entries"]
+    finally:
+        subprocess.run(["umount", "-l", str(machine.home)], check=True)
+
+    assert any(ran.code for ran in answers)
+    assert after.stdout
+    heard = [entry["content"] for entry in entries if entry["entry_type"] == "userMessage"]
+    assert [ran.code for ran in answers].count(0) <= len(heard) - 2
+    assert len([entry for entry in entries if entry["entry_type"] == "externalDialog"]) == len(heard)

@@ -1,0 +1,182 @@
+"""R17: what may not be written. Nothing is acknowledged; the process ends with 78 and one line, and not again and again."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from claudius.errors import EXIT_CONFIG, StoreReadOnly
+from claudius.home import Home
+from claudius.memory.sqlite import SqliteStore
+from claudius.memory.sqlite.trouble import translate
+from claudius.providers.scripted import Scripted
+from claudius.runtime.body import Body
+from claudius.runtime.clock import Clock
+from claudius.runtime.disk import READ_ONLY_S, Disk
+from claudius.testing.alive import alive
+from claudius.testing.sample import NOW
+from driven import CLAUDIUS, TIMEOUT_S, Machine, reply
+
+PR_CAPBSET_DROP, CAP_DAC_OVERRIDE = 24, 1
+
+
+def obey_modes() -> None:
+    """Have the file modes hold for this process even where it is root's: for the child of a test."""
+    if os.geteuid() == 0:
+        ctypes.CDLL(None, use_errno=True).prctl(PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, 0, 0, 0)
+
+
+def run_daemon(machine: Machine) -> tuple[int, list[str]]:
+    """Run the daemon in the foreground until it gives up; return its exit code and what it said."""
+    ran = subprocess.run(
+        [CLAUDIUS, "daemon", "run"],
+        env=machine.environment(),
+        cwd=machine.user,
+        capture_output=True,
+        timeout=TIMEOUT_S,
+        preexec_fn=obey_modes,
+        check=False,
+    )
+    return ran.returncode, ran.stderr.decode().splitlines()
+
+
+@contextmanager
+def mode(path: Path, bits: int) -> Iterator[None]:
+    """Give a path a mode for a block."""
+    before = path.stat().st_mode & 0o777
+    path.chmod(bits)
+    try:
+        yield
+    finally:
+        path.chmod(before)
+
+
+@pytest.mark.skipif(os.uname().sysname != "Linux", reason="root obeys modes on Linux only, where asked to")
+@pytest.mark.parametrize("place", ["state", "run", "memory", "logs"])
+def test_r17_a_directory_that_may_not_be_written_is_named(tmp_path: Path, place: str) -> None:
+    """0500 at the start: 78, one line with the path and what to run; the database is as it was."""
+    machine = Machine(tmp_path)
+    machine.ok("chat", "--once", "before")
+    database = machine.home / "state" / "claudius.db"
+    before = database.read_bytes()
+
+    with mode(machine.home / place, 0o500):
+        (machine.log).unlink() if place == "logs" and machine.log.exists() else None
+        code, said = run_daemon(machine)
+
+    assert code == EXIT_CONFIG
+    assert len(said) == 1
+    assert str(machine.home / place) in said[0]
+    assert "chmod" in said[0]
+    assert database.read_bytes() == before
+
+
+@pytest.mark.skipif(os.uname().sysname != "Linux", reason="root obeys modes on Linux only, where asked to")
+@pytest.mark.parametrize("name", ["claudius.db", "claudius.db-wal"])
+def test_r17_a_file_that_may_not_be_written_is_named(tmp_path: Path, name: str) -> None:
+    """The database or its log read-only at the start: 78, the file is named with its mode, and nothing changes."""
+    machine = Machine(tmp_path)
+    machine.ok("chat", "--once", "before")
+    state = machine.home / "state"
+    with sqlite3.connect(state / "claudius.db") as living:
+        living.execute("UPDATE boot SET clean = 1")
+        living.commit()
+        shutil.copytree(state, tmp_path / "crashed")
+    living.close()
+    shutil.rmtree(state)
+    (tmp_path / "crashed").rename(state)
+
+    with mode(state / name, 0o400):
+        code, said = run_daemon(machine)
+
+    assert code == EXIT_CONFIG
+    assert len(said) == 1
+    assert str(state / name) in said[0]
+    assert "0400" in said[0]
+
+
+def test_r17_what_cannot_start_is_no_crash_loop(tmp_path: Path) -> None:
+    """Failing starts in a row are never held back: each ended before any login, and says what is wrong."""
+    machine = Machine(tmp_path, env={"CLAUDIUS_STORAGE_RESERVE_MB": "1000000000"})
+
+    said = [machine.run("daemon", "run") for _ in range(5)]
+
+    assert {ran.code for ran in said} == {EXIT_CONFIG}
+    assert all("free some space" in ran.stderr for ran in said)
+    assert (machine.home / "run" / "starts").read_text() == ""
+
+
+async def test_r17_a_home_that_turns_read_only_accepts_nothing_and_gives_up_in_time(home: Home) -> None:
+    """Mid-run: no ack; after 300 s of it, on the running clock, the process is told to end with 78."""
+    running_s = [0.0]
+    body = Body(clock=Clock(lambda: NOW), disk=Disk(home, lambda: 0, running=lambda: running_s[0]))
+    store = SqliteStore(home.database)
+
+    async with alive(home, Scripted(default=reply("Yes.")), body=body, store=store) as soul:
+        await soul.network.hear("one")
+        await soul.network.until_visible(1)
+        await soul.idle()
+        store._writer()._database.connection.execute("PRAGMA query_only = 1")
+        for running_s[0] in range(0, int(READ_ONLY_S) + 1, 50):
+            with pytest.raises(StoreReadOnly):
+                await soul.network.hear("two")
+        with pytest.raises(StoreReadOnly) as ended:
+            await soul.server.wait()
+        store._writer()._database.connection.execute("PRAGMA query_only = 0")
+        counts = soul.records().counts(NOW)
+
+    assert ended.value.exit_code == EXIT_CONFIG
+    assert (counts["turns"]["total"], counts["inbox"]["pending"]) == (1, 0)
+
+
+async def test_r17_a_home_that_can_be_written_again_goes_on(home: Home) -> None:
+    """Read-only for a while, then not: it accepts again by itself."""
+    disk = Disk(home, lambda: 0)
+    disk.strike(StoreReadOnly("state: Read-only file system"))
+    is_shut = disk.shut
+
+    disk.look()
+
+    assert is_shut
+    assert disk.shut is None
+
+
+def test_r17_a_failed_write_where_nothing_may_be_written_is_no_damage(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite calls a write to a file system that turned read-only an I/O error: the directory's rights tell."""
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorname = "SQLITE_IOERR_WRITE"
+    home.database.touch()
+    monkeypatch.setattr(os, "access", lambda *_: False)
+
+    assert isinstance(translate(error, home.database), StoreReadOnly)
+
+
+@pytest.mark.nightly
+def test_r17_a_file_system_mounted_read_only_mid_run(tmp_path: Path) -> None:
+    """A real one (needs root): writes fail with EROFS; nothing is accepted; mounted for writing, it goes on."""
+    machine = Machine(tmp_path, env={"CLAUDIUS_STORAGE_RESERVE_MB": "0"})
+    machine.home.mkdir(mode=0o700)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m,mode=0700", "none", str(machine.home)], check=True)
+    try:
+        machine.ok("chat", "--once", "before")
+        subprocess.run(["mount", "-o", "remount,ro", str(machine.home)], check=True)
+        code, said = run_daemon(machine)
+        subprocess.run(["mount", "-o", "remount,rw", str(machine.home)], check=True)
+        with machine.daemon():
+            machine.ok("chat", "--once", "after")
+    finally:
+        subprocess.run(["umount", "-l", str(machine.home)], check=True)
+
+    assert code == EXIT_CONFIG
+    assert len(said) == 1
+    assert "Read-only file system" in said[0]

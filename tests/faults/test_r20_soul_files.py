@@ -1,0 +1,79 @@
+"""R20: whatever becomes of soul.md while the soul is awake, it goes on as the last good one, and says so."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from claudius.home import Home
+from claudius.providers.scripted import Scripted
+from claudius.testing.alive import alive
+from driven import Machine, reply
+
+GOOD = "# Claudius\n\n## Persona\nThe good one, word for word.\n"
+BROKEN = {"empty": b"", "no text": b"\xff" * 64, "ten megabytes": b"# x\n" * 2_500_000}
+KEPT = {"byte order mark": b"\xef\xbb\xbf" + GOOD.encode(), "carriage returns": GOOD.replace("\n", "\r\n").encode()}
+
+
+def test_r20_a_broken_soul_file_leaves_the_last_good_one_in_force(tmp_path: Path) -> None:
+    """Broken while the daemon runs: the next turn is thought with the last good soul, and whoever talks is told."""
+    machine = Machine(tmp_path)
+    machine.scripted(*[reply("Yes.")] * 5)
+    machine.ok("seed")
+    soul = machine.home / "soul" / "soul.md"
+    soul.write_text(GOOD)
+    with machine.daemon():
+        machine.ok("chat", "--once", "before")
+        told, checked = [], []
+        for broken in BROKEN.values():
+            soul.write_bytes(broken)
+            checked.append(machine.run("soul", "check").code)
+            told.append(machine.ok("chat", "--once", "again").stderr)
+        soul.unlink()  # taken away, the last good one stays too
+        checked.append(machine.run("soul", "check").code)
+        machine.ok("chat", "--once", "after")
+    prompts = [json.loads(line)["system"] for line in machine.requests.read_text().splitlines()]
+
+    assert checked == [1, 1, 1, 0]
+    assert all("the last good one is in force" in said for said in told)
+    assert len(prompts) == 5
+    assert len(set(prompts)) == 1
+    assert "The good one, word for word." in prompts[0]
+
+
+@pytest.mark.parametrize("name", KEPT)
+async def test_r20_marks_of_other_editors_change_nothing(home: Home, name: str) -> None:
+    """A byte order mark or carriage returns are no part of the soul."""
+    (home.soul / "soul.md").write_bytes(KEPT[name])
+    voice = Scripted(default=reply("Yes."))
+
+    async with alive(home, voice) as soul:
+        await soul.network.hear("m")
+        await soul.network.until_visible(1)
+
+    assert "The good one, word for word.\n" in voice.requests[0].system
+    assert "\r" not in voice.requests[0].system
+    assert "\ufeff" not in voice.requests[0].system
+
+
+async def test_r20_an_edit_within_a_turn_is_the_next_turn_s(home: Home) -> None:
+    """One turn has one soul: what is edited while the model thinks is in force from the next turn on."""
+    path = home.soul / "soul.md"
+    path.write_text(GOOD)
+
+    def edit(_: object) -> str:
+        """Write half of another soul while this turn is thought; a reply that needs a second call."""
+        path.write_text(GOOD.replace("good", "other"))
+        return "<internal_monologue>It never ends"
+
+    voice = Scripted([edit, reply("Yes.")], default=reply("Yes."))
+    async with alive(home, voice) as soul:
+        await soul.network.hear("m")
+        await soul.network.until_visible(1)
+
+    systems = {request.system for request in voice.requests}
+    assert len(voice.requests) == 2
+    assert len(systems) == 1
+    assert "The good one" in systems.pop()

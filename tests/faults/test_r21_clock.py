@@ -1,0 +1,214 @@
+"""R21: the wall clock is set while the soul is awake. Nothing expires by it, nothing waits for it, order stands."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from claudius.errors import Overloaded
+from claudius.home import Home
+from claudius.memory.sqlite import SqliteStore
+from claudius.providers.scripted import Scripted
+from claudius.runtime.clock import Clock
+from claudius.testing.alive import alive
+from claudius.testing.sample import NOW, perception
+from driven import reply
+
+START = datetime(2026, 3, 1, 12, tzinfo=UTC)
+YEAR, HOUR = timedelta(days=365), timedelta(hours=1)
+
+
+class Hands:
+    """A wall clock and a running clock that a test turns."""
+
+    def __init__(self) -> None:
+        """Begin at START."""
+        self.wall, self.running_s = START, 1000.0
+        self.clock = Clock(lambda: self.wall, lambda: self.running_s)
+
+    def runs(self, by: timedelta) -> None:
+        """Let time pass."""
+        self.wall += by
+        self.running_s += by.total_seconds()
+
+    def is_set(self, by: timedelta) -> None:
+        """Set the wall clock, with no time passing."""
+        self.wall += by
+
+
+@pytest.mark.parametrize("by", [YEAR, -HOUR, timedelta(seconds=61), -YEAR], ids=str)
+def test_r21_waits_do_not_follow_a_clock_that_is_set(by: timedelta) -> None:
+    """Durations within a process are those of the running clock, whatever the wall says; a step is said in the log."""
+    hands = Hands()
+    hands.runs(HOUR)
+    hands.is_set(by)
+    hands.runs(timedelta(minutes=1))
+
+    assert hands.clock.steady() == START + HOUR + timedelta(minutes=1)
+    assert hands.clock.now() == START + HOUR + by + timedelta(minutes=1)
+    assert hands.clock.look()
+    assert not hands.clock.look()
+
+
+def test_r21_small_corrections_are_not_steps(caplog: pytest.LogCaptureFixture) -> None:
+    """What a time server corrects, and both changes of summer time (UTC knows none), are nothing to speak of."""
+    hands = Hands()
+    for _ in range(24 * 365):
+        hands.runs(HOUR)
+        hands.is_set(timedelta(milliseconds=5))
+
+    assert not hands.clock.look()
+    assert caplog.records == []
+
+
+def test_r21_a_jump_of_a_year_expires_nothing_before_the_next_start(caplog: pytest.LogCaptureFixture) -> None:
+    """After a step of more than a day ages are measured from the instant before it; a new process trusts the wall."""
+    hands = Hands()
+    hands.runs(HOUR)
+    hands.is_set(YEAR)
+    with caplog.at_level(logging.WARNING):
+        aged_at = hands.clock.expiry()
+    hands.runs(timedelta(days=30))
+
+    assert aged_at == START + HOUR
+    assert hands.clock.expiry() == START + HOUR
+    assert "nothing expires" in caplog.text
+    assert Clock(lambda: hands.wall, lambda: hands.running_s).expiry() == hands.wall
+
+
+def test_r21_a_step_back_makes_nothing_older() -> None:
+    """A wall clock that goes back makes everything younger, never older."""
+    hands = Hands()
+    hands.runs(HOUR)
+    hands.is_set(-HOUR)
+
+    assert hands.clock.expiry() == START
+
+
+def test_r21_a_platform_knows_better_than_a_clock_that_was_always_wrong() -> None:
+    """The wall is a year ahead from the start: what a network stamps is believed, and runs on."""
+    hands = Hands()
+    hands.clock.heard("slack", START - YEAR)
+    hands.runs(HOUR)
+    hands.clock.heard("terminal", START + YEAR)
+
+    assert hands.clock.expiry() == START - YEAR + HOUR
+
+
+def test_r21_eight_hours_of_sleep_are_eight_hours() -> None:
+    """A machine that was suspended has no step: both clocks went on."""
+    hands = Hands()
+    hands.runs(timedelta(hours=8))
+
+    assert not hands.clock.look()
+    assert hands.clock.expiry() == hands.wall
+
+
+async def test_r21_a_live_conversation_survives_a_jump_of_a_year(home: Home) -> None:
+    """The clock jumps between two lines of one talk, and within a turn: the second prompt still holds the first."""
+    hands = Hands()
+
+    def jump_in_the_turn(_: object) -> str:
+        """Set the clock while the model thinks."""
+        hands.is_set(YEAR)
+        return reply("Yes.")
+
+    voice = Scripted(default=jump_in_the_turn)
+    async with alive(home, voice, clock=lambda: hands.wall) as soul:
+        for number in range(3):
+            await soul.network.hear(f"line {number}")
+            await soul.network.until_visible(number + 1)
+
+    last = voice.requests[-1]
+    assert [message.content.count("line 0") for message in last.history if "line 0" in message.content]
+    assert not any(request.purpose == "summary" for request in voice.requests)
+
+
+async def test_r21_a_retry_does_not_wait_for_a_clock_that_went_back(home: Home) -> None:
+    """A message that is tried again in a second is, though the wall clock is an hour behind by then."""
+    hands = Hands()
+
+    def busy_once(_: object) -> str:
+        """Fail the first time, and set the clock back."""
+        if hands.wall == START:
+            hands.is_set(-HOUR)
+            raise Overloaded
+        return reply("Yes.")
+
+    async with alive(home, Scripted(default=busy_once), clock=lambda: hands.wall) as soul:
+        await soul.network.hear("m")
+        seen = await soul.network.until_visible(1)
+
+    assert [one.text for one in seen] == ["Yes."]
+
+
+async def test_r21_patience_is_not_ended_by_a_jump(home: Home) -> None:
+    """A jump forward within a failing turn is no apology: it has waited for a moment only."""
+    hands = Hands()
+
+    def busy_once(_: object) -> str:
+        """Fail the first time, and set the clock far ahead."""
+        if hands.wall == START:
+            hands.is_set(YEAR)
+            raise Overloaded
+        return reply("Yes.")
+
+    async with alive(home, Scripted(default=busy_once), clock=lambda: hands.wall) as soul:
+        await soul.network.hear("m")
+        seen = await soul.network.until_visible(1)
+
+    assert [one.text for one in seen] == ["Yes."]
+
+
+async def test_r21_a_wait_that_a_wrong_clock_gave_ends_at_the_next_start(home: Home) -> None:
+    """Postponed by a process whose clock was a year ahead: the next process does not wait for that year."""
+    store = SqliteStore(home.database)
+    await store.start("ahead", NOW + YEAR)
+    await store.accept((perception("m", n=1),), NOW + YEAR)
+    pending = await store.oldest(perception("m", n=1).conversation)
+    assert pending
+    await store.postpone(pending.seq, NOW + YEAR, "Overloaded")
+    await store.close(clean=True)
+
+    store = SqliteStore(home.database)
+    await store.start("right", NOW)
+    found = await store.oldest(perception("m", n=1).conversation)
+    await store.close(clean=True)
+
+    assert found
+    assert found.not_before is None
+
+
+async def test_r21_lines_keep_their_order_when_the_clock_goes_back(home: Home) -> None:
+    """Two lines of one terminal, the clock set back between them: heard in the order of speaking."""
+    from claudius.adapters.terminal import TerminalAdapter  # noqa: PLC0415 - only here
+    from claudius.runtime.control import ControlSocket, connect  # noqa: PLC0415 - only here
+
+    hands, heard = Hands(), []
+
+    async def accept(one: object) -> bool:
+        """Keep what is heard, and set the clock back."""
+        heard.append(one)
+        hands.is_set(-HOUR)
+        return True
+
+    adapter = TerminalAdapter(lambda: hands.wall)
+    listening = asyncio.create_task(adapter.listen(accept))
+    control = ControlSocket(home.socket, {"chat": adapter.chat})
+    await control.open()
+    async with connect(home.socket) as connection:
+        await connection.send({"op": "chat"})
+        for number in range(3):
+            await connection.send({"op": "say", "id": str(number), "text": f"line {number}"})
+        while len(heard) < 3:
+            assert await connection.receive()
+    await adapter.close()
+    await listening
+    await control.close()
+
+    positions = [one.position for one in heard]
+    assert positions == sorted(positions)
+    assert [one.text for one in heard] == ["line 0", "line 1", "line 2"]

@@ -1,0 +1,185 @@
+"""R22: of all who want to hold a home exactly one does, whatever lies in its lock file."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from claudius.config import Secret
+from claudius.errors import AlreadyRunning, BadHome
+from claudius.home import Home
+from claudius.runtime.lock import HomeLock, fingerprints, holder, is_held
+from claudius.testing.sample import NOW
+from driven import CLAUDIUS, Machine
+
+PUSH, NIGHTLY = 20, 100
+RACER = """
+import os, sys
+from pathlib import Path
+from claudius.errors import AlreadyRunning
+from claudius.home import Home
+from claudius.runtime.lock import HomeLock
+home = Home(Path(sys.argv[1]))
+sys.stdout.write("there\\n"); sys.stdout.flush()
+sys.stdin.readline()
+try:
+    lock = HomeLock(home, "daemon")
+except AlreadyRunning as error:
+    print("75", error.pid, flush=True)
+else:
+    print("held", os.getpid(), flush=True)
+sys.stdin.read()
+"""
+
+
+def race(home: Home, starters: int, rounds: int) -> None:
+    """Have `starters` processes want the home at the same instant, again and again; look that one has it."""
+    for _ in range(rounds):
+        racers = [
+            subprocess.Popen(
+                [CLAUDIUS.with_name("python"), "-c", RACER, str(home.root)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for _ in range(starters)
+        ]
+        for one in racers:
+            assert one.stdout
+            assert one.stdout.readline() == "there\n"
+        for one in racers:
+            assert one.stdin
+            one.stdin.write("go\n")
+            one.stdin.flush()
+        said = [one.stdout.readline().split() for one in racers if one.stdout]
+        holders = [pid for word, pid in said if word == "held"]
+        assert len(holders) == 1, said
+        assert is_held(home)
+        for one in racers:
+            one.communicate()
+
+
+def test_r22_of_twenty_starts_at_once_one_holds_the_home(home: Home) -> None:
+    """A race of twenty: one holder; all others learn so."""
+    race(home, PUSH, 1)
+
+
+@pytest.mark.nightly
+def test_r22_of_a_hundred_races_each_has_one_winner(home: Home) -> None:
+    """A hundred races of five: one holder each time, over what the last one left."""
+    race(home, 5, NIGHTLY)
+
+
+def test_r22_a_second_daemon_exits_75_and_names_the_first(tmp_path: Path) -> None:
+    """`start` and `run` beside a running daemon: 75, its pid, and the running one is left alone."""
+    machine = Machine(tmp_path)
+    with machine.daemon() as pid:
+        second = machine.run("daemon", "start")
+        third = machine.run("daemon", "run")
+        as_json = machine.run("daemon", "start", "--json")
+        status = machine.ok("status", "--json").json
+
+    assert (second.code, third.code, as_json.code) == (75, 75, 75)
+    assert f"process {pid}" in second.stderr
+    assert f"process {pid}" in third.stderr
+    assert str(pid) in as_json.json["message"]
+    assert len(second.stderr.splitlines()) == 1
+    assert (status["pid"], status["running"]) == (pid, True)
+
+
+def test_r22_a_chat_that_holds_the_home_is_named_and_no_daemon_to_be_stopped(tmp_path: Path) -> None:
+    """While a `chat` holds the home, `start` exits 75 and names it, and `stop` does not end it."""
+    machine = Machine(tmp_path)
+    with machine.terminal("chat") as terminal:
+        terminal.until("Ctrl-D")
+        terminal.until("you › ")
+        started = machine.run("daemon", "start")
+        stopped = machine.run("daemon", "stop")
+        terminal.type("still there?")
+        terminal.until("you › ")
+
+    assert started.code == 75
+    assert f"process {terminal.process.pid}" in started.stderr
+    assert stopped.code == 1
+    assert "no daemon runs" in stopped.stdout
+
+
+def test_r22_a_chat_joins_the_daemon(tmp_path: Path) -> None:
+    """While a daemon runs, `chat` talks through it, and it outlives the chat."""
+    machine = Machine(tmp_path)
+    with machine.daemon() as pid:
+        said = machine.ok("chat", "--once", "My name is Ada.", "--json").json
+        status = machine.ok("status", "--json").json
+
+    assert said["provider"] == "rehearsal"
+    assert (status["pid"], status["turns"]["total"]) == (pid, 1)
+
+
+def test_r22_a_stale_lock_file_with_a_living_pid_is_no_obstacle(tmp_path: Path) -> None:
+    """The flock decides: a file that names a process which lives, and is another, keeps nobody out."""
+    machine = Machine(tmp_path)
+    machine.ok("seed")
+    run = machine.home / "run"
+    (run / "claudius.lock").write_text(json.dumps({"pid": os.getpid(), "role": "daemon", "boot": "gone"}))
+
+    stopped = machine.run("daemon", "stop")
+    with machine.daemon() as pid:
+        assert pid != os.getpid()
+
+    assert stopped.code == 1
+
+
+def test_r22_the_home_of_a_killed_daemon_is_free_at_once(tmp_path: Path) -> None:
+    """Kill -9 of the holder leaves file and socket; the next start takes both over, and says that it was unclean."""
+    machine = Machine(tmp_path)
+    with machine.daemon(is_stopped=False) as first:
+        os.kill(first, signal.SIGKILL)
+    with machine.daemon() as second:
+        assert machine.ok("chat", "--once", "hello").stdout
+
+    assert first != second
+    assert machine.until_logged("the last process did not stop in good order")
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace: apt-get install strace")
+def test_r22_a_disk_that_cannot_lock_is_said_and_nothing_runs(tmp_path: Path) -> None:
+    """A file system without locks: exit 78 and one line."""
+    machine = Machine(tmp_path)
+    tracer = ["-f", "-qq", "-o", str(tmp_path / "trace"), "-e", "trace=flock", "-e", "inject=flock:error=ENOLCK"]
+
+    ran = machine.run(*tracer, str(CLAUDIUS), "daemon", "run", command=str(shutil.which("strace")))
+
+    assert ran.code == 78
+    assert "lock files" in ran.stderr
+    assert len(ran.stderr.splitlines()) == 1
+
+
+def test_r22_the_lock_says_who_holds_it_and_no_secret(home: Home) -> None:
+    """Pid, role, boot, version, start, and of each token eight digits of its hash."""
+    with HomeLock(home, "daemon") as lock:
+        lock.sign("boot-1", NOW, fingerprints({"DISCORD_TOKEN": Secret("canary-token")}))
+        record = json.loads(home.lock.read_text())
+        found = holder(home)
+        with pytest.raises(AlreadyRunning, match=str(os.getpid())):
+            HomeLock(home)
+
+    assert record["tokens"] == {"DISCORD_TOKEN": "4b598de5"}
+    assert set(record) == {"pid", "role", "unit", "version", "boot", "started_at", "tokens"}
+    assert "canary" not in json.dumps(record)
+    assert found
+    assert (found.pid, found.role) == (os.getpid(), "daemon")
+    assert not is_held(home)
+
+
+def test_r22_a_lock_that_is_a_link_is_refused(home: Home) -> None:
+    """A symbolic link in the lock's place could make us write anywhere: exit 78."""
+    home.lock.symlink_to(home.root / "elsewhere")
+
+    with pytest.raises(BadHome):
+        HomeLock(home)

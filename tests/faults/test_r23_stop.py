@@ -1,0 +1,144 @@
+"""R23: stopping. What runs gets a few seconds, what is decided is said, and nothing is lost by what is not."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from claudius.home import Home
+from claudius.provider import Request
+from claudius.providers.scripted import Line, Scripted
+from claudius.runtime.control import connect
+from claudius.runtime.life import Signals
+from claudius.testing.alive import alive
+from driven import TIMEOUT_S, Machine, reply, until
+
+IN_FLIGHT = 50
+
+
+def asked(machine: Machine) -> int:
+    """Count what the scripted voice was asked."""
+    return len(machine.requests.read_text().splitlines()) if machine.requests.exists() else 0
+
+
+async def say(machine: Machine, count: int, *, person: str = "") -> None:
+    """Say one line in each of `count` conversations, through the daemon's socket; return once each is accepted."""
+    for number in range(count):
+        async with connect(machine.home / "run" / "claudius.sock") as connection:
+            await connection.send({"op": "chat", "conversation": f"c{number}", "as": ""})
+            await connection.send({"op": "say", "id": f"{person}{number}", "text": f"line {number}"})
+            while (frame := await connection.receive()) is not None and frame["event"] != "heard":
+                assert frame["event"] in ("attached", "working", "speech")
+            assert frame
+
+
+def test_r23_sigterm_with_fifty_in_flight_loses_nothing(tmp_path: Path) -> None:
+    """50 turns hang in the model: the daemon ends by itself, in good order, and the next one answers all 50 once."""
+    machine = Machine(tmp_path)
+    machine.scripted(*[{"deltas": [reply("late")], "delay_s": 60}] * IN_FLIGHT)
+    with machine.daemon(is_stopped=False) as pid:
+        asyncio.run(say(machine, IN_FLIGHT))
+        until(pid, lambda: asked(machine) == IN_FLIGHT)
+        waiting = machine.ok("status", "--json").json["inbox"]["pending"]
+        stopped = machine.ok("daemon", "stop", "--json").json
+    machine.scripted(*[reply("now")] * IN_FLIGHT)
+    with machine.daemon() as pid:
+        until(pid, lambda: machine.ok("status", "--json").json["turns"]["total"] == IN_FLIGHT)
+        shown = [machine.ok("conversations", "show", f"terminal:local:main:c{n}", "--json").json for n in (0, 49)]
+
+    assert (waiting, stopped["stopped"]) == (IN_FLIGHT, True)
+    assert asked(machine) == 2 * IN_FLIGHT
+    for one in shown:
+        assert [entry["content"] for entry in one["entries"] if entry["entry_type"] == "externalDialog"] == ["now"]
+    assert not any(event["event"].startswith("the last process") for event in machine.events())
+
+
+def test_r23_a_second_sigterm_ends_it_at_once_and_loses_nothing(tmp_path: Path) -> None:
+    """While it waits for a turn, a second SIGTERM ends it; the line is answered after the next start, once."""
+    machine = Machine(tmp_path)
+    machine.scripted({"deltas": [reply("late")], "delay_s": 60})
+    with machine.foreground() as process:
+        asyncio.run(say(machine, 1))
+        until(process.pid, lambda: asked(machine))
+        process.send_signal(signal.SIGTERM)
+        machine.until_logged("asked to end")
+        process.send_signal(signal.SIGTERM)
+        said, _ = process.communicate(timeout=TIMEOUT_S)
+        ended = [event["event"] for event in machine.events()]
+    machine.scripted(reply("now"), reply("then"))
+    ran = machine.ok("chat", "--once", "again", "--conversation", "c0")
+
+    assert (process.returncode, said) == (128 + signal.SIGTERM, b"")
+    assert "asleep" not in ended
+    assert (ran.stdout, ran.stderr) == ("then\n", "(earlier) now\n")
+
+
+def test_r23_ctrl_c_ends_it_in_good_order(tmp_path: Path) -> None:
+    """In the foreground, SIGINT is as good as SIGTERM: exit 0, no traceback, `clean` in the book."""
+    machine = Machine(tmp_path)
+    with machine.foreground() as process:
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=TIMEOUT_S)
+
+    assert (process.returncode, said) == (0, b"")
+    assert [event["event"] for event in machine.events()][-1] == "asleep"
+
+
+def test_r23_sighup_reads_the_settings_again(tmp_path: Path) -> None:
+    """SIGHUP takes an edit over, keeps the last good settings where it is broken, and ends nothing."""
+    machine = Machine(tmp_path)
+    with machine.daemon() as pid:
+        (machine.home / "config.toml").write_text("[log]\nlevel = 7\n")
+        os.kill(pid, signal.SIGHUP)
+        broken = machine.until_logged("the settings were read again")
+        answered = machine.ok("chat", "--once", "still there?")
+        (machine.home / "config.toml").write_text('[log]\nlevel = "ERROR"\n')
+        os.kill(pid, signal.SIGHUP)
+        until(pid, lambda: machine.events()[-1].get("problem") == "")
+
+    assert "log.level" in broken["problem"]
+    assert "the last good one is in force" in answered.stderr
+    assert machine.events()[-1]["event"] == "the settings were read again"
+
+
+async def test_r23_what_is_decided_is_said_while_stopping(home: Home) -> None:
+    """A turn that ends within its grace is spoken and settled before the process goes."""
+    asked_now = asyncio.Event()
+
+    def slowly(_: Request) -> Line:
+        """Answer after the stop has begun."""
+        asked_now.set()
+        return Line(deltas=(reply("said in time"),), delay_s=0.2)
+
+    async with alive(home, Scripted(default=slowly)) as soul:
+        await soul.network.hear("m")
+        async with asyncio.timeout(TIMEOUT_S):
+            await asked_now.wait()
+    counts = soul.records().counts(soul.mind.clock())
+
+    assert [one.text for one in soul.network.visible] == ["said in time"]
+    assert (counts["inbox"]["pending"], counts["outbox"]["pending"]) == (0, 0)
+
+
+async def test_r23_nothing_is_accepted_once_it_stops(home: Home) -> None:
+    """What arrives while stopping is not acknowledged: the network delivers it again to whoever wakes next."""
+    async with alive(home, Scripted(default=reply("never"))) as soul:
+        pass
+
+    with pytest.raises((ConnectionError, AssertionError)):
+        await soul.network.hear("too late")
+
+
+async def test_r23_signals_are_given_back() -> None:
+    """After its life the process hears signals as it did before."""
+    kinds = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    before = [signal.getsignal(kind) for kind in kinds]
+
+    with Signals().heard():
+        pass
+
+    assert [signal.getsignal(kind) for kind in kinds] == before

@@ -1,0 +1,112 @@
+"""After an unclean stop: one turn at a time, each counted before it begins."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+from claudius.home import Home
+from claudius.providers.scripted import Line, Scripted
+from claudius.runtime.body import Body
+from claudius.runtime.careful import CAREFUL_S, Careful
+from claudius.runtime.clock import Clock
+from claudius.runtime.disk import Disk
+from claudius.testing.alive import alive
+from claudius.testing.sample import NOW
+from driven import Machine, reply, until
+
+
+async def crashed(home: Home, people: int) -> None:
+    """Leave a home as a crash does: one line of each person accepted, and no word of a clean stop."""
+    async with alive(home, Scripted(default=Line(hang=True)), clean=False) as soul:
+        for number in range(people):
+            await soul.network.hear("m", person=f"p{number}")
+        await soul.mind.store._write(lambda db: db.run("boot_clean", boot="nobody"))  # type: ignore[attr-defined] - the real store
+        await soul.mind.store.close(clean=False)
+
+
+async def test_what_a_crash_left_is_thought_one_turn_at_a_time(home: Home) -> None:
+    """Never two turns at once until the backlog is done; then the mode is off."""
+    await crashed(home, 5)
+    body = Body(clock=Clock(lambda: NOW), disk=Disk(home, lambda: 0))
+    at_once, most = 0, 0
+
+    class Counting(Scripted):
+        """Count how many calls run at once."""
+
+        async def complete(self, request):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - the door's own type
+            nonlocal at_once, most
+            at_once += 1
+            most = max(most, at_once)
+            try:
+                async for event in super().complete(request):
+                    await asyncio.sleep(0)
+                    yield event
+            finally:
+                at_once -= 1
+
+    async with alive(home, Counting(default=reply("Yes.")), body=body) as soul:
+        was_on = body.careful.is_on
+        await soul.network.until_visible(5)
+        await soul.idle()
+        is_on = body.careful.is_on
+
+    assert (was_on, is_on) == (True, False)
+    assert most == 1
+
+
+async def test_the_mode_ends_after_a_minute_and_frees_who_waits() -> None:
+    """A turn that hangs keeps the others waiting for 60 s at most."""
+    now_s = 0.0
+    careful = Careful(lambda: now_s)
+    careful.begin(["a", "b"])
+    order = []
+
+    async def think(name: str, *, until_told: asyncio.Event | None = None) -> None:
+        async with careful.turn():
+            order.append(name)
+            if until_told:
+                await until_told.wait()
+
+    told = asyncio.Event()
+    hanging = asyncio.create_task(think("a", until_told=told))
+    while not order:
+        await asyncio.sleep(0)
+    waiting = asyncio.create_task(think("b"))
+    await asyncio.sleep(0)
+    before = list(order)
+    now_s = CAREFUL_S
+    await careful.done("a")
+    await waiting
+    told.set()
+    await hanging
+
+    assert (before, order) == (["a"], ["a", "b"])
+    assert not careful.is_on
+
+
+def test_a_message_that_kills_the_process_at_once_is_apologised_for(tmp_path: Path) -> None:
+    """Poison, for real: the model's call kills the process as soon as it begins; after two deaths it is given up."""
+    machine = Machine(tmp_path)
+    machine.scripted(*[{"deltas": [reply("never")], "delay_s": 60}] * 3)
+    for death in (1, 2):
+        with machine.daemon(is_stopped=False) as pid:
+            if death == 1:
+                machine.run("chat", "--once", "poison", "--timeout", "0.5")
+            until(pid, lambda death=death: asked(machine) == death)
+            os.kill(pid, signal.SIGKILL)
+    with machine.daemon():
+        machine.until_logged("turn given up")
+    machine.scripted(reply("fine"))
+    ran = machine.ok("chat", "--once", "hello")
+
+    assert asked(machine) == 3
+    assert ran.stdout == "fine\n"
+    assert ran.stderr.startswith("(earlier) ")
+
+
+def asked(machine: Machine) -> int:
+    """Count what the scripted voice was asked."""
+    return len(machine.requests.read_text().splitlines()) if machine.requests.exists() else 0
