@@ -97,7 +97,6 @@ def test_r22_a_chat_that_holds_the_home_is_named_and_no_daemon_to_be_stopped(tmp
     """While a `chat` holds the home, `start` exits 75 and names it, and `stop` does not end it."""
     machine = Machine(tmp_path)
     with machine.terminal("chat") as terminal:
-        terminal.until("Ctrl-D")
         terminal.until("you › ")
         started = machine.run("daemon", "start")
         stopped = machine.run("daemon", "stop")

@@ -37,6 +37,7 @@ async def test_what_a_crash_left_is_thought_one_turn_at_a_time(home: Home) -> No
         """Count how many calls run at once."""
 
         async def complete(self, request):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - the door's own type
+            """Answer, and count."""
             nonlocal at_once, most
             at_once += 1
             most = max(most, at_once)
@@ -65,6 +66,7 @@ async def test_the_mode_ends_after_a_minute_and_frees_who_waits() -> None:
     order = []
 
     async def think(name: str, *, until_told: asyncio.Event | None = None) -> None:
+        """Take a turn that ends when told."""
         async with careful.turn():
             order.append(name)
             if until_told:

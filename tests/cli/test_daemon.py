@@ -1,0 +1,200 @@
+"""`claudius daemon`: its words, its order to the system, and what it tells whoever started it."""
+
+from __future__ import annotations
+
+import json
+import os
+import plistlib
+import re
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from claudius.cli.daemon_logs import follow_log, last_lines
+from claudius.cli.daemon_unit import unit_of
+from claudius.errors import ClaudiusError
+from claudius.home import Home
+from claudius.runtime.notify import READY_FD, Starter
+from driven import Machine
+
+
+def test_start_prints_the_pid_of_a_process_in_a_session_of_its_own(tmp_path: Path) -> None:
+    """`start` returns with the pid of a daemon that listens, keeps no terminal, and makes nothing that others read."""
+    machine = Machine(tmp_path)
+    started = machine.ok("daemon", "start")
+    pid = int(started.stdout)
+    try:
+        status = machine.ok("daemon", "status", "--json").json
+        session = os.getsid(pid)
+        streams = (
+            {str(Path(f"/proc/{pid}/fd/{number}").readlink()) for number in (0, 1)}
+            if Path("/proc/self/fd").exists()
+            else {os.devnull}
+        )
+        stopped = machine.ok("daemon", "stop")
+    finally:
+        machine.run("daemon", "stop")
+    again = machine.run("daemon", "stop", "--json")
+
+    assert (status["running"], status["pid"], session) == (True, pid, pid)
+    assert streams == {os.devnull}
+    assert stopped.stdout == f"process {pid} has ended\n"
+    assert (again.code, again.json["stopped"]) == (1, False)
+    assert [path for path in machine.files() if path.stat().st_mode & 0o077 and path.is_relative_to(machine.home)] == []
+
+
+def test_restart_is_another_process_of_the_same_home(tmp_path: Path) -> None:
+    """`restart` ends the one and starts the other; without a running one it starts."""
+    machine = Machine(tmp_path)
+    first = int(machine.ok("daemon", "restart").stdout)
+    second = int(machine.ok("daemon", "restart").stdout)
+    machine.ok("daemon", "stop")
+
+    assert first != second
+
+
+@pytest.mark.parametrize(
+    ("broken", "code"),
+    [("[nonsense]\n", 78), ('providers = ["anthropic_api"]\n', 78), ('adapters = ["carrier_pigeon"]\n', 78)],
+    ids=["setting", "voice", "network"],
+)
+def test_a_start_that_fails_says_the_daemon_s_own_line(tmp_path: Path, broken: str, code: int) -> None:
+    """One line, the daemon's own, and its exit code; with `--json` also as a document."""
+    machine = Machine(tmp_path, env={"CLAUDIUS_PROVIDERS": ""})
+    machine.home.mkdir(mode=0o700)
+    (machine.home / "config.toml").write_text(broken)
+
+    started = machine.run("daemon", "start", "--json")
+    ran = machine.run("daemon", "run")
+
+    assert (started.code, ran.code) == (code, code)
+    assert len(started.stderr.splitlines()) == 1
+    assert started.stderr == ran.stderr
+    assert started.json == {"pid": None, "ready": False, "message": started.stderr.removeprefix("claudius: ").strip()}
+
+
+def test_the_unit_leaves_a_daemon_down_that_no_restart_would_mend(tmp_path: Path) -> None:
+    """`install --dry-run` prints the systemd unit and writes nothing, not even a home."""
+    machine = Machine(tmp_path)
+
+    ran = machine.ok("daemon", "install", "--dry-run")
+
+    unit = dict(line.split("=", 1) for line in ran.stdout.splitlines() if "=" in line and not line.startswith("#"))
+    assert unit["Restart"] == "always"
+    assert unit["RestartPreventExitStatus"] == "78"
+    assert unit["Type"] == "notify"
+    assert unit["EnvironmentFile"] == f"-{machine.home}/.env"
+    assert unit["UMask"] == "0077"
+    assert unit["ExecStart"].endswith('"claudius" "daemon" "run"')
+    assert "claudius.service" in ran.stderr
+    assert not machine.home.exists()
+    assert machine.run("daemon", "uninstall").code == 1
+
+
+def test_a_unit_takes_any_path_as_it_is(tmp_path: Path) -> None:
+    """Spaces, quotes, `%` and `$` in a home are quoted for systemd; another home has another name."""
+    home = Home(tmp_path / 'a "b" 50% $HOME')
+
+    unit = unit_of(home, {"HOME": str(tmp_path), "PATH": "/bin"}, "linux")
+
+    assert '"CLAUDIUS_HOME=' + str(home.root).replace('"', '\\"').replace("%", "%%") + '"' in unit.text
+    assert re.fullmatch(r"claudius-[0-9a-f]{8}\.service", unit.name)
+    assert unit_of(Home(tmp_path / ".claudius"), {"HOME": str(tmp_path)}, "linux").name == "claudius.service"
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd")
+def test_systemd_understands_the_unit(tmp_path: Path) -> None:
+    """Systemd's own reader finds nothing to say about it."""
+    home = Home(tmp_path / "home with 50%")
+    home.create()
+    unit = unit_of(home, {"HOME": str(tmp_path)}, "linux")
+    path = tmp_path / unit.name
+    path.write_text(unit.text)
+
+    ran = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", str(path)], capture_output=True, text=True, check=False
+    )
+
+    assert unit.name not in ran.stderr
+
+
+def test_launchd_gets_an_agent(tmp_path: Path) -> None:
+    """On macOS it is a property list that says the same; elsewhere it says that nothing is known."""
+    home = Home(tmp_path / ".claudius")
+
+    unit = unit_of(home, {"HOME": str(tmp_path), "PATH": "/bin"}, "darwin")
+    agent = plistlib.loads(unit.text.encode())
+
+    assert unit.path == tmp_path / "Library" / "LaunchAgents" / "local.claudius.plist"
+    assert agent["ProgramArguments"][-2:] == ["daemon", "run"]
+    assert agent["EnvironmentVariables"]["CLAUDIUS_HOME"] == str(home.root)
+    assert agent["KeepAlive"] == {"SuccessfulExit": False}
+    with pytest.raises(ClaudiusError, match="daemon run"):
+        unit_of(home, {}, "win32")
+
+
+def test_the_service_manager_is_told(tmp_path: Path) -> None:
+    """READY=1 and STOPPING=1 as sd_notify(3) has them, and no child inherits the address."""
+    path = tmp_path / "notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(path))
+        environ = {"NOTIFY_SOCKET": str(path), "CLAUDIUS_UNIT": "claudius.service", "PATH": "/bin"}
+        starter = Starter(environ)
+        starter.waits("crash-loop brake", 2.0)
+        starter.ready()
+        starter.stopping()
+        heard = [manager.recv(4096).decode() for _ in range(3)]
+
+    assert environ == {"PATH": "/bin"}
+    assert starter.unit == "claudius.service"
+    assert heard[0] == "STATUS=crash-loop brake"
+    assert "READY=1" in heard[1].splitlines()
+    assert "STOPPING=1" in heard[2].splitlines()
+
+
+def test_whoever_waits_is_told_one_thing() -> None:
+    """The pipe gets one frame and is closed; nobody at its other end is no error."""
+    ours, theirs = os.pipe()
+    starter = Starter({READY_FD: str(theirs)})
+    starter.ready()
+    starter.ready()
+    with os.fdopen(ours, "rb") as pipe:
+        told = pipe.read()
+
+    assert json.loads(told) == {"event": "ready"}
+    Starter({}).ready()
+
+
+def test_the_log_is_followed_across_its_rotation(tmp_path: Path) -> None:
+    """The last lines, then each new one, also where the file was moved aside; a half line waits for its end."""
+    log = tmp_path / "claudius.log"
+    log.write_text("one\ntwo\nthree\nhal")
+    lines, read_to = last_lines(log, 2)
+    follow = follow_log(log, read_to)
+
+    with log.open("a") as file:
+        file.write("f\nfive\n")
+    before = [next(follow), next(follow)]
+    log.rename(tmp_path / "claudius.log.1")
+    log.write_text("six\n")
+    after = next(follow)
+
+    assert list(lines) == ["two", "three"]
+    assert (before, after) == (["half", "five"], "six")
+    assert last_lines(tmp_path / "none", None)[0] == ()
+
+
+def test_the_log_holds_no_words_of_anybody(tmp_path: Path) -> None:
+    """`daemon logs` prints JSON lines, and below no level but DEBUG is a word of what was said in them."""
+    machine = Machine(tmp_path)
+    with machine.daemon():
+        machine.ok("chat", "--once", "the word is xylophone")
+    printed = machine.ok("daemon", "logs").stdout
+
+    assert all(json.loads(line)["at"] for line in printed.splitlines())
+    assert "xylophone" not in printed
+    assert len(machine.ok("daemon", "logs", "-n", "1").stdout.splitlines()) == 1
+    assert machine.run("daemon", "logs", env={"CLAUDIUS_HOME": str(tmp_path / "other")}).code == 1
