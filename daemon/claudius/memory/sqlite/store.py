@@ -171,8 +171,7 @@ class SqliteStore:
 
     async def fold(self, conversation: str, turn: str, summary: Summary, calls: Sequence[Call], now: datetime) -> None:
         """Replace a conversation's summary while it is idle; turns up to `summary.upto` leave the history."""
-        before = let_go(self._limits, now)
-        await self._write(lambda db: turns.fold(db, conversation, summary, now, before))
+        await self._write(lambda db: turns.fold(db, conversation, summary, now, let_go(self._limits, now)))
         for call in calls:
             self.keep_call(turn, call)
 
