@@ -90,23 +90,35 @@ async def test_the_mode_ends_after_a_minute_and_frees_who_waits() -> None:
 
 
 def test_a_message_that_kills_the_process_at_once_is_apologised_for(tmp_path: Path) -> None:
-    """Poison, for real: the model's call kills the process as soon as it begins; after two deaths it is given up."""
+    """Poison, for real: the process dies as soon as the model is asked. Two counted deaths, and it is given up.
+
+    The very first death may go uncounted: that process had no reason to be careful.
+    """
     machine = Machine(tmp_path)
-    machine.scripted(*[{"deltas": [reply("never")], "delay_s": 60}] * 3)
-    for death in (1, 2):
+    machine.scripted(*[{"deltas": [reply("never")], "delay_s": 60}] * 4)
+    with machine.daemon(is_stopped=False) as pid:
+        machine.run("chat", "--once", "poison", "--timeout", "0.5")
+        until(pid, lambda: asked(machine))
+        os.kill(pid, signal.SIGKILL)
+    for death in (2, 3, 4):
         with machine.daemon(is_stopped=False) as pid:
-            if death == 1:
-                machine.run("chat", "--once", "poison", "--timeout", "0.5")
-            until(pid, lambda death=death: asked(machine) == death)
+            until(pid, lambda death=death: asked(machine) == death or is_given_up(machine))
+            if is_given_up(machine):
+                machine.ok("daemon", "stop")
+                break
             os.kill(pid, signal.SIGKILL)
-    with machine.daemon():
-        machine.until_logged("turn given up")
     machine.scripted(reply("fine"))
     ran = machine.ok("chat", "--once", "hello")
 
-    assert asked(machine) == 3
+    assert is_given_up(machine)
+    assert asked(machine) - 1 in (2, 3)
     assert ran.stdout == "fine\n"
     assert ran.stderr.startswith("(earlier) ")
+
+
+def is_given_up(machine: Machine) -> bool:
+    """Tell whether a perception was given up."""
+    return any(event["event"] == "turn given up" for event in machine.events())
 
 
 def asked(machine: Machine) -> int:
