@@ -190,14 +190,17 @@ class Machine:
     @contextmanager
     def daemon(self, env: Mapping[str, str] | None = None, *, is_stopped: bool = True) -> Iterator[int]:
         """Have the daemon awake for a block; give its process id. Where not `is_stopped`, it is killed at the end."""
-        pid = self.ok("daemon", "start", "--json", env=env).json["pid"]
+        started = self.run("daemon", "start", "--json", env=env)
+        pid = started.json["pid"]
         try:
+            assert started.code == 0, started.shown
             yield pid
             if is_stopped:
                 self.ok("daemon", "stop")
         finally:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+            if pid is not None:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
     @contextmanager
     def foreground(self, env: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[bytes]]:

@@ -94,7 +94,7 @@ class SqliteStore:
 
     async def flush(self) -> None:
         """Return once everything that was handed over so far is durable."""
-        await self._writer().flush()
+        await self._write(lambda _: None)
 
     async def close(self, *, clean: bool) -> None:
         """Write what is queued; `clean` records a stop in good order; close."""
