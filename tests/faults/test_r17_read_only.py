@@ -162,8 +162,8 @@ def test_r17_a_failed_write_where_nothing_may_be_written_is_no_damage(
 
 
 @pytest.mark.nightly
-def test_r17_a_file_system_mounted_read_only_mid_run(tmp_path: Path) -> None:
-    """A real one (needs root): writes fail with EROFS; nothing is accepted; mounted for writing, it goes on."""
+def test_r17_a_file_system_mounted_read_only(tmp_path: Path) -> None:
+    """A real one (needs root): no start, 78 and the reason; mounted for writing again, it wakes with all it had."""
     machine = Machine(tmp_path, env={"CLAUDIUS_STORAGE_RESERVE_MB": "0"})
     machine.home.mkdir(mode=0o700)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m,mode=0700", "none", str(machine.home)], check=True)
