@@ -27,7 +27,9 @@ def said(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]
     """Give what the clock says in the log, wherever the log goes."""
     logger = logging.getLogger("claudius.clock")
     logger.addHandler(caplog.handler)
+    logger.setLevel(logging.INFO)
     yield caplog
+    logger.setLevel(logging.NOTSET)
     logger.removeHandler(caplog.handler)
 
 

@@ -54,7 +54,7 @@ class Alive:
 
 
 @asynccontextmanager
-async def alive(
+async def alive(  # noqa: PLR0913 - all but two have a default, and a test names the one that it means
     home: Home,
     provider: Provider,
     *,
