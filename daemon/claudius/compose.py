@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import logging
 import os
 import random
 import secrets as chance_source
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -132,10 +133,10 @@ def voices(loaded: Loaded, home: Home) -> list[str]:
     return choose(loaded, home)
 
 
-def provider(loaded: Loaded, home: Home) -> Chain:
-    """Build the chain of voices. Raises: ClaudiusError where the first of them cannot be used."""
+def provider(loaded: Loaded, home: Home, names: Sequence[str] | None = None) -> Chain:
+    """Build the chain of voices, `names` where they are known. Raises: ClaudiusError where one cannot be used."""
     built: list[Provider] = []
-    for name in voices(loaded, home):
+    for name in voices(loaded, home) if names is None else names:
         module = _load(name, PROVIDERS, "providers")
         built.append(module.build(loaded, home))
     return Chain(built, loaded.config.model)
@@ -167,12 +168,14 @@ async def compose(
             await pause()
         check_room(home, settings.loaded.config.storage.reserve_mb)
         clock = Clock(set_wall(whole))
+        naming = asyncio.create_task(asyncio.to_thread(voices, settings.loaded, home), name="who speaks")
+        await asyncio.sleep(0)  # whoever is asked there, a login or a local server, answers while we load the networks
         soul = SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS), kept=home.state / "soul")
         adapters = {
             name: _load(name, ADAPTERS, "adapters").build(settings.loaded, clock.now)
             for name in (_networks(settings.loaded) if networks else ("terminal",))
         }
-        voice = provider(settings.loaded, home)
+        voice = provider(settings.loaded, home, await naming)
         disk = Disk(home, lambda: settings.loaded.config.storage.reserve_mb)
         store = SqliteStore(home.database)
         store.relieve = disk.release

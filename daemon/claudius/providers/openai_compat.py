@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import logging
+import socket
 import time
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from claudius.config import Loaded, Model
 from claudius.errors import BadRequest, Cut, ProviderError, TimedOut, Unavailable, Unreachable
@@ -215,7 +217,12 @@ async def _status_error(response: httpx.Response) -> ProviderError:
 
 def has_ollama(timeout_s: float, url: str = OLLAMA) -> bool:
     """Ask whether a local Ollama with a model answers within `timeout_s` seconds."""
-    import httpx  # noqa: PLC0415 - only where such a server is asked
+    place = urlsplit(url)
+    try:
+        socket.create_connection((place.hostname or "", place.port or 80), timeout_s).close()
+    except OSError:
+        return False
+    import httpx  # noqa: PLC0415 - only where something listens there: it takes long to load
 
     try:
         answer = httpx.get(url.removesuffix("/v1") + "/api/tags", timeout=timeout_s, trust_env=False)
