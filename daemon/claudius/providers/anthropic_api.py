@@ -7,9 +7,13 @@ retries: the chain does. Source: the chat design, section 9.2, the performance d
 
 from __future__ import annotations
 
+import asyncio
+import importlib.util
 import logging
+import threading
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
 NAME = "anthropic_api"
 BASE_URL = "https://api.anthropic.com"
 CONNECT_S = 10.0
+LOAD_AFTER_S = 0.5
 OPENING = "(the conversation so far)"
 """Stands first where history begins with the soul's own words: a user message must come first."""
 
@@ -57,21 +62,23 @@ class AnthropicApi:
 
     name = NAME
 
-    def __init__(self, client: AsyncAnthropic, model: str, *, cache_ttl: str) -> None:
-        """`cache_ttl` is the system part's: `5m` or `1h`."""
+    def __init__(self, make: Callable[[], AsyncAnthropic], model: str, *, cache_ttl: str) -> None:
+        """`make` gives the client, once, in a thread of its own; `cache_ttl` is the system part's: `5m` or `1h`."""
         self.model = model
-        self._client, self._ttl = client, cache_ttl
+        self._make, self._ttl = make, cache_ttl
+        self._client: asyncio.Future[AsyncAnthropic] | None = None
         self._rung: dict[str, int] = {}
 
     async def complete(self, request: Request) -> AsyncIterator[Event]:
         """Stream the reply. Raises: ProviderError."""
-        import anthropic  # noqa: PLC0415 - over a second of import, paid once, in the daemon
+        client = await self._connected()
+        import anthropic  # noqa: PLC0415 - over a second of import, paid once, in the daemon, beside all else
         import httpx2  # noqa: PLC0415 - what that library stands on
 
         said = _Said(request.model or self.model)
         began = False
         try:
-            stream = await self._open(request)
+            stream = await self._open(client, request)
             began = True
             async with stream:
                 async for event in stream:
@@ -91,9 +98,15 @@ class AnthropicApi:
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._client.close()
+        if self._client is not None:
+            await (await self._client).close()
 
-    async def _open(self, request: Request) -> AsyncStream[RawMessageStreamEvent]:
+    async def _connected(self) -> AsyncAnthropic:
+        if self._client is None:
+            self._client = asyncio.ensure_future(asyncio.to_thread(self._make))
+        return await asyncio.shield(self._client)
+
+    async def _open(self, client: AsyncAnthropic, request: Request) -> AsyncStream[RawMessageStreamEvent]:
         """Ask with as little thinking as the model allows; which that is, only asking tells."""
         import anthropic  # noqa: PLC0415 - as above
 
@@ -101,7 +114,7 @@ class AnthropicApi:
         while True:
             rung = self._rung.get(model, 0)
             try:
-                stream: AsyncStream[RawMessageStreamEvent] = await self._client.messages.create(
+                stream: AsyncStream[RawMessageStreamEvent] = await client.messages.create(
                     stream=True, **self._body(request, model), **THINKING[rung]
                 )
             except anthropic.BadRequestError as error:
@@ -229,14 +242,19 @@ def build(loaded: Loaded, home: Home) -> AnthropicApi:
     key = loaded.secret("ANTHROPIC_API_KEY")
     if not key:
         raise Unavailable("no Anthropic API key: set ANTHROPIC_API_KEY in the environment or .env", provider=NAME)
-    try:
-        client = _client(key, settings.base_url or BASE_URL, loaded.config.model)
-    except ImportError as error:
-        raise Unavailable(
-            "the anthropic library is not installed: pip install 'claudius-daemon[api]'", provider=NAME
-        ) from error
+    if importlib.util.find_spec("anthropic") is None:
+        raise Unavailable("the anthropic library is not installed: pip install 'claudius-daemon[api]'", provider=NAME)
+    (loading := threading.Timer(LOAD_AFTER_S, _load)).daemon = True
+    loading.start()
+    make = partial(_client, key, settings.base_url or BASE_URL, loaded.config.model)
+    return AnthropicApi(make, settings.model, cache_ttl=settings.cache_ttl)
+
+
+def _load() -> None:
+    """Load the library before the first message needs it, and after the start that would wait for it."""
+    import anthropic  # noqa: F401, PLC0415 - for its effect
+
     pricing.warm()
-    return AnthropicApi(client, settings.model, cache_ttl=settings.cache_ttl)
 
 
 def _client(key: str, base_url: str, model: Model) -> AsyncAnthropic:
