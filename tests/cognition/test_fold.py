@@ -29,6 +29,10 @@ class Clock:
         """Tell the time."""
         return self.now
 
+    def running(self) -> float:
+        """Tell that all of it has passed."""
+        return self.now.timestamp()
+
 
 def voice(request: Request) -> str:
     """Answer turns, and summarise where it is asked."""
@@ -51,7 +55,7 @@ def kinds(request: Request) -> list[str]:
 async def test_what_expired_is_summarised_when_the_talk_is_taken_up_again(home: Home) -> None:
     """After 72 hours the entries become a summary, first in the history, and are let go."""
     clock, model = Clock(), Scripted(default=voice)
-    async with alive(home, model, clock=clock) as soul:
+    async with alive(home, model, clock=clock, running=clock.running) as soul:
         await say(soul, "The bridge rusts.")
         await say(soul, "I will paint it.")
         clock.now += timedelta(hours=73)
@@ -80,7 +84,7 @@ async def test_without_a_model_nothing_expired_is_lost(home: Home) -> None:
             Overloaded() if request.purpose == "summary" and clock.now < START + timedelta(hours=80) else voice(request)
         )
 
-    async with alive(home, Scripted(default=failing), clock=clock) as soul:
+    async with alive(home, Scripted(default=failing), clock=clock, running=clock.running) as soul:
         await say(soul, "The bridge rusts.")
         clock.now += timedelta(hours=73)
         await say(soul, "I am back.")
@@ -124,7 +128,7 @@ async def test_a_summary_in_tags_is_read_as_words(home: Home) -> None:
         return tagged if request.purpose == "summary" else GOOD
 
     model = Scripted(default=reply)
-    async with alive(home, model, clock=clock) as soul:
+    async with alive(home, model, clock=clock, running=clock.running) as soul:
         await say(soul, "one")
         clock.now += timedelta(hours=73)
         await say(soul, "two")

@@ -17,7 +17,7 @@ from claudius.memory.sqlite import SqliteRecords, SqliteStore
 from claudius.provider import Provider
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.body import Body
-from claudius.runtime.clock import Clock
+from claudius.runtime.clock import Clock, running_s
 from claudius.runtime.disk import Disk
 from claudius.runtime.lock import HomeLock
 from claudius.runtime.server import Server
@@ -60,6 +60,7 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
     *,
     settings: Mapping[str, str] | None = None,
     clock: Callable[[], datetime] | None = None,
+    running: Callable[[], float] = running_s,
     network: RehearsalAdapter | None = None,
     adapter: Adapter | None = None,
     clean: bool = True,
@@ -69,11 +70,12 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
     """Wake a soul in `home` with `provider`; put it to sleep at the end, or drop it like a crash where not `clean`.
 
     It hears `network`, a network in memory, or a real `adapter` in its stead.
-    `settings`: as environment names, e.g. `{"CLAUDIUS_RUNTIME_PATIENCE_S": "1"}`.
+    `settings`: as environment names, e.g. `{"CLAUDIUS_RUNTIME_PATIENCE_S": "1"}`. `running`, in seconds, says how much
+    of what the wall `clock` tells has really passed; without it a clock that leaps was set by someone.
     """
     config = load(home, UNHURRIED | dict(settings or {})).config
     network = network or RehearsalAdapter()
-    body = body or Body(clock=Clock(clock or (lambda: datetime.now(UTC))), disk=Disk(home, lambda: 0))
+    body = body or Body(clock=Clock(clock or (lambda: datetime.now(UTC)), running), disk=Disk(home, lambda: 0))
     if store is None:
         store = SqliteStore(home.database)
         store.relieve = body.disk.release
