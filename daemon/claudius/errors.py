@@ -28,6 +28,13 @@ ClaudiusError                      one line for a person: what is wrong, where, 
 │   ├── RefusedReply               the provider refused to answer             ladder: fixed line
 │   └── Unavailable                exit 78: not installed, no key, too old    never
 ├── OverBudget                     a cap was reached before the call
+├── Unreadable                     a step's value could not be read, not even when it was asked for again
+├── ProcessError                   a mental process returned what it may not, or went round in circles
+├── ToolError                      a tool that was used gave nothing
+│   ├── ToolUnknown                there is none of that name here
+│   ├── ToolFailed                 it raised
+│   ├── ToolTimedOut               it took too long
+│   └── ToolAborted                the turn that used it was stopped
 ├── AdapterRefused                 exit 78: a network will not let us in: a bad token, a missing intent
 └── DeliveryError                  an utterance that was not (provably) delivered
     ├── DeliveryRefused            definite and permanent, with the network's code
@@ -219,6 +226,49 @@ class Unavailable(ProviderError):
 
 class OverBudget(ClaudiusError):
     """The spending cap is reached."""
+
+
+class Unreadable(ClaudiusError):
+    """What was thought could not be read."""
+
+    def __init__(self, step: str, reason: str) -> None:
+        """Name the cognitive step, and say what was wrong with its value."""
+        super().__init__(f"{step}: {reason}")
+        self.step, self.reason = step, reason
+
+
+class ProcessError(ClaudiusError):
+    """A mental process did what it may not."""
+
+    def __init__(self, process: str, detail: str) -> None:
+        """Name the process, and say what it did."""
+        super().__init__(f"process {process}: {detail}")
+        self.process, self.detail = process, detail
+
+
+class ToolError(ClaudiusError):
+    """A tool gave nothing."""
+
+    def __init__(self, tool: str, detail: str) -> None:
+        """Name the tool, and say what came of it."""
+        super().__init__(f"tool {tool}: {detail}")
+        self.tool, self.detail = tool, detail
+
+
+class ToolUnknown(ToolError):
+    """There is no such tool here."""
+
+
+class ToolFailed(ToolError):
+    """The tool raised."""
+
+
+class ToolTimedOut(ToolError):
+    """The tool took too long."""
+
+
+class ToolAborted(ToolError):
+    """The turn that used the tool was stopped."""
 
 
 class AdapterRefused(ClaudiusError):

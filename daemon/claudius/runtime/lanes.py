@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from claudius.cognition.hearing import Hearing, Superseded
 from claudius.cognition.mind import Mind
 from claudius.cognition.overhear import overhear
 from claudius.cognition.turn import Turned, afterthought, apologise, take_turn
@@ -20,6 +21,7 @@ from claudius.memory.store import Pending
 from claudius.perception import Origin, Perception, Place
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.body import Body
+from claudius.runtime.bursts import hearing_of, together
 from claudius.runtime.delivery import Delivered, Post, deliver
 from claudius.runtime.failures import Apologise, decide
 from claudius.runtime.membership import Membership
@@ -42,6 +44,8 @@ class _Lane:
     signed: Perception | None = None
     """What the soul is seen to think about."""
     bell: asyncio.Event = field(default_factory=asyncio.Event)
+    hearing: Hearing | None = None
+    """The ear of the turn that runs."""
 
 
 @dataclass(slots=True)
@@ -84,6 +88,8 @@ class Lanes:
         held = self._held.get(Place.of(conversation).network) if self._held else None
         if lane:
             lane.bell.set()
+            if lane.hearing:
+                lane.hearing.ring()
         elif held and conversation not in held.complete:
             held.waiting.add(conversation)
         elif not self._closing:
@@ -188,6 +194,8 @@ class Lanes:
             return None
         if pending.not_before and pending.not_before > now:
             return (pending.not_before - now).total_seconds()
+        if pending.held or self._mind.config().runtime.merge_while_busy:
+            pending = await together(pending, self._mind)
         if self._body.disk.shut:
             return STUMBLE_S
         async with self._body.careful.turn():
@@ -212,9 +220,13 @@ class Lanes:
             await self._sign(lane, pending.perception)
             post_chars = adapter.post_chars if adapter else None
             stream = Stream.of(pending, adapter, self._mind)
-            turned = await take_turn(pending, self._mind, stream, post_chars=post_chars)
+            lane.hearing = hearing_of(pending, self._mind)
+            turned = await take_turn(pending, self._mind, stream, lane.hearing, post_chars=post_chars)
             lane.last = turned
             self._committed(turned)
+        except Superseded:
+            log.info("turn gave way to a new perception", extra={"turn": pending.turn})
+            await self._mind.store.hold(pending)
         except StaleTurn:
             log.info("turn run anew", extra={"turn": pending.turn})
         except StoreError:
@@ -238,6 +250,9 @@ class Lanes:
             else:
                 until = self._body.clock.steady() + timedelta(seconds=fate.after_s)
                 await self._mind.store.postpone(pending.seq, until, type(error).__name__)
+
+        finally:
+            lane.hearing = None
 
     async def _apologise(self, pending: Pending, kind: ApologyKind) -> None:
         """Apologise; where even that cannot be concluded, give the perception up, so that the lane goes on."""

@@ -21,6 +21,7 @@ from claudius.runtime.adapter import Adapter
 from claudius.runtime.body import Body
 from claudius.runtime.control import Connection, ControlSocket, Handler
 from claudius.runtime.disk import LOOK_S
+from claudius.runtime.due import keep_time
 from claudius.runtime.intake import Intake
 from claudius.runtime.lanes import Lanes
 from claudius.runtime.lock import HomeLock
@@ -61,6 +62,7 @@ class Server:
         self._networks = Networks(adapters, mind, self._lanes, self._intake, self._failed)
         self._beside: list[asyncio.Task[None]] = []
         self._started_at = body.clock.steady()
+        self._planned = asyncio.Event()
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def start(self) -> Waiting:
@@ -79,6 +81,8 @@ class Server:
         await self._control.open()
         for conversation in waiting.conversations:
             self._lanes.wake(conversation)
+        keeping = keep_time(self._mind, self._lanes.wake, self._planned)
+        self._beside.append(asyncio.create_task(keeping, name="plans"))
         log.info("awake", extra={"boot": self.boot, "waiting": len(waiting.conversations)})
         return waiting
 
@@ -158,6 +162,8 @@ class Server:
     def _committed(self, turned: Turned) -> None:
         if self._archive and (turned.intent.model or turned.intent.state):
             self._archive.wake()
+        if turned.intent.planned:
+            self._planned.set()
 
     async def _archive_from_now_on(self, archive: Archive) -> None:
         await asyncio.sleep(ARCHIVE_AFTER_S)
