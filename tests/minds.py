@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -16,6 +17,7 @@ from claudius.home import Home
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import Alive, alive
+from claudius.testing.rehearsal_adapter import RehearsalAdapter
 
 DM = "rehearsal:t:dm-ana:"
 START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -112,11 +114,12 @@ async def minds(
     clock: Callable[[], datetime] | None = None,
     settings: Mapping[str, str] | None = None,
     clean: bool = True,
+    network: RehearsalAdapter | None = None,
     **made: Process | ModuleType,
 ) -> AsyncIterator[Alive]:
     """Wake a soul whose processes are those that ship and those of the test."""
     with registered(**made):
-        async with alive(home, voice, clock=clock, settings=settings, clean=clean) as soul:
+        async with alive(home, voice, clock=clock, settings=settings, clean=clean, network=network) as soul:
             yield soul
 
 
@@ -128,6 +131,13 @@ async def say(soul: Alive, *lines: str, person: str = "ana") -> list[str]:
         await soul.network.until_visible(answered + 1)
     await soul.idle()
     return [one.text for one in soul.network.visible]
+
+
+async def until(holds: Callable[[], object]) -> None:
+    """Look again and again until something holds. Raises: TimeoutError."""
+    async with asyncio.timeout(20):
+        while not holds():
+            await asyncio.sleep(0.002)
 
 
 def standing(soul: Alive, conversation: str = DM) -> dict[str, Any]:

@@ -183,7 +183,10 @@ class Thinker:
         """Do what comes before each thought."""
 
     def _person(self) -> str:
-        return self.recollection.perception.person
+        known = self.recollection
+        if known.perceptions:
+            return known.perception.person
+        return known.speaker.person if known.speaker else ""
 
     def _remembered(self, memory: WorkingMemory, asks: tuple[Ask[Any], ...], found: list[Any]) -> WorkingMemory:
         for ask, value in zip(asks, found, strict=True):

@@ -25,11 +25,14 @@ class Hearing:
     def __init__(self, look: Look = nothing) -> None:
         """`look` returns what waits in the conversation, oldest first, without what this turn answers."""
         self._look = look
-        self._rung = asyncio.Event()
+        self._rung, self.arrived = asyncio.Event(), asyncio.Event()
         self.pending: tuple[Perception, ...] = ()
         """What waited when it was last looked."""
-        self.has_arrived = False
+
+    @property
+    def has_arrived(self) -> bool:
         """Something was heard since the turn began."""
+        return self.arrived.is_set()
 
     def ring(self) -> None:
         """Tell that something may have been heard."""
@@ -46,10 +49,12 @@ class Hearing:
             self._rung.clear()
             known = {one.key for one in self.pending}
             self.pending = tuple(await self._look())
-            self.has_arrived = self.has_arrived or any(one.key not in known for one in self.pending)
+            if any(one.key not in known for one in self.pending):
+                self.arrived.set()
         return self.has_arrived
 
-    async def arrival(self) -> None:
-        """Return once something new is heard."""
-        while not await self.look():
+    async def listen(self) -> None:
+        """Keep `pending` as it is, for as long as the turn runs."""
+        while True:
             await self._rung.wait()
+            await self.look()

@@ -60,23 +60,17 @@ def _begun(opening: Opening, process: Process) -> Chain:
 async def _unless_replaced(work: Coroutine[Any, Any, Intent], chain: Chain) -> Intent:
     """Run a turn; cancel it where something is heard that it gives way to, before a character of it is visible."""
     hearing = chain.opening.hearing
-    doing = asyncio.ensure_future(work)
+    doing, arrived = asyncio.ensure_future(work), asyncio.ensure_future(hearing.arrived.wait())
+    beside = [arrived, asyncio.ensure_future(hearing.listen())]
     try:
-        while not doing.done():
-            arriving = asyncio.ensure_future(hearing.arrival())
-            try:
-                await asyncio.wait((doing, arriving), return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                arriving.cancel()
-            gives_way = chain.process.interruption is Interruption.REPLACE and not chain.staged.streamed
-            if doing.done() or not gives_way:
-                break
+        await asyncio.wait((doing, arrived), return_when=asyncio.FIRST_COMPLETED)
+        if not doing.done() and chain.process.interruption is Interruption.REPLACE and not chain.staged.streamed:
             raise Superseded
         return await doing
     finally:
-        if not doing.done():
-            doing.cancel()
-            await asyncio.gather(doing, return_exceptions=True)
+        for task in (doing, *beside):
+            task.cancel()
+        await asyncio.gather(doing, *beside, return_exceptions=True)
 
 
 async def _run(chain: Chain) -> Intent:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any
@@ -182,7 +182,17 @@ async def _think(one: Subprocess, idle: Idle, mind: Mind) -> None:
     outcome = await one.think(reflection, scene.base)
     intent = _ended(one, scene, reflection, staged, outcome)
     if intent is not None:
-        await mind.store.commit(intent)
+        await _whole(mind.store.commit(intent))
+
+
+async def _whole(committing: Coroutine[Any, Any, None]) -> None:
+    """Let a commit end that has begun, whoever speaks: the next turn is not to find it half under way."""
+    doing = asyncio.ensure_future(committing)
+    try:
+        await asyncio.shield(doing)
+    except asyncio.CancelledError:
+        await asyncio.gather(doing, return_exceptions=True)
+        raise
 
 
 async def _recall(one: Subprocess, idle: Idle, mind: Mind) -> Recollection:

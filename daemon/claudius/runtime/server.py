@@ -101,6 +101,10 @@ class Server:
         """Have a conversation look at what waits: someone listens again."""
         self._lanes.wake(conversation)
 
+    def tick(self) -> None:
+        """Look at the clock now: it was set, or something was planned."""
+        self._planned.set()
+
     @property
     def busy(self) -> int:
         """How many conversations have something to do."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -22,8 +22,10 @@ from claudius.cognition.craft import (
 from claudius.cognition.soul_engine.asks import read, readable, without_prefix
 from claudius.errors import Unreadable
 from claudius.home import Home
+from claudius.intent import Utterance
 from claudius.provider import Request
 from claudius.providers.scripted import Line, Scripted
+from claudius.testing.rehearsal_adapter import RehearsalAdapter
 from minds import by_tag, minds, say, standing, wanted
 
 
@@ -40,6 +42,18 @@ class Weather:
 
     sky: str
     wind_kmh: int
+
+
+@dataclass(slots=True)
+class Watched(RehearsalAdapter):
+    """A network that keeps each piece that it is shown."""
+
+    pieces: list[str] = field(default_factory=list)
+
+    async def show(self, utterance: Utterance, text: str) -> None:
+        """Keep a piece."""
+        self.pieces.append(text)
+        await RehearsalAdapter.show(self, utterance, text)
 
 
 @cognitive_step("mental_query")
@@ -170,20 +184,14 @@ async def test_c14_c15_a_streamed_reply_equals_its_value_and_flows(home: Home) -
         values.append(str(line))
         return memory
 
-    shown: list[str] = []
+    network = Watched()
     pieces = ["<external_dialogue>", *(words[at : at + 7] for at in range(0, len(words), 7)), "</external_dialogue>"]
     settings = {"CLAUDIUS_PIPELINE_STREAM": "rehearsal"}
-    async with minds(home, Scripted([Line(deltas=tuple(pieces))]), settings=settings, **home_process(talk)) as soul:
-        show = soul.network.show
-
-        async def watched(utterance: Any, text: str) -> None:
-            """Keep each piece."""
-            shown.append(text)
-            await show(utterance, text)
-
-        soul.network.show = watched  # type: ignore[method-assign]  # a window on the network
+    voice = Scripted([Line(deltas=tuple(pieces))])
+    async with minds(home, voice, settings=settings, network=network, **home_process(talk)) as soul:
         said = await say(soul, "How many?")
 
+    shown = network.pieces
     assert "".join(shown) == values[0] == said[0] == words
     assert len(shown) > 3
     held = [len("".join(pieces[1 : n + 2])) - len("".join(shown[: n + 1])) for n in range(len(shown) - 1)]

@@ -114,7 +114,7 @@ def _found(name: str, key: _Key) -> Process | None:
             return None
         found = process(name)
     except (BadSoul, ImportError, AttributeError, ValueError) as error:
-        log.warning("a process cannot be used", extra={"process": name, "error": str(error)})
+        log.warning("a process cannot be used", extra={"mental_process": name, "error": str(error)})
         return None
     worded = sections(key.soul.files.get(_file(found.wording))) if found.wording else {}
     words = {step: " ".join(body.split()) for step, body in worded.items() if step in STEPS}
@@ -148,12 +148,12 @@ def route(recollection: Recollection, soul: SoulText, *, autonomous: bool = Fals
     if recollection.perception.extra and (name := borrowed(recollection)):
         if found := find(resolved(name, autonomous=autonomous), soul):
             return found
-        log.warning("an unknown process was asked for", extra={"process": name, "turn": recollection.turn})
+        log.warning("an unknown process was asked for", extra={"mental_process": name, "turn": recollection.turn})
     saved = recollection.process.process
     if saved:
         found = find(resolved(saved, autonomous=autonomous), soul)
         if found is None:
-            log.warning("the saved process is gone", extra={"process": saved, "turn": recollection.turn})
+            log.warning("the saved process is gone", extra={"mental_process": saved, "turn": recollection.turn})
         elif not _has_lapsed(found, recollection.process, recollection.last_at, recollection.now):
             return found
     found = find(_entry(recollection), soul) or find(ENTRY, soul)

@@ -95,7 +95,7 @@ def allowed(process: Process, transition: Transition, soul: SoulText, *, autonom
     if listed and find(to, soul) is not None:
         return replace(transition, to=to)
     reason = "no such process" if listed else "not in its NEXT"
-    log.warning("transition refused", extra={"process": process.name, "to": transition.to, "reason": reason})
+    log.warning("transition refused", extra={"mental_process": process.name, "to": transition.to, "reason": reason})
     return None
 
 
