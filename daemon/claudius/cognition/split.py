@@ -27,9 +27,11 @@ def groups(plan: Plan, voices: Mapping[str, Voice], *, split: bool) -> tuple[Gro
     """Part the asked steps into calls: one each, or one for all that have no voice of their own. Pure."""
     if split:
         return tuple((name,) for name in plan.asked)
-    together = tuple(name for name in plan.asked if name not in voices)
-    apart = tuple((name,) for name in plan.asked if name in voices)
-    return tuple(sorted(filter(None, (together, *apart)), key=lambda group: plan.asked.index(group[0])))
+    found: dict[str, list[str]] = {}
+    for name in plan.asked:
+        check = plan.conditional.get(name, "")
+        found.setdefault(name if name in voices else f"if {check}" if check in voices else "", []).append(name)
+    return tuple(tuple(group) for group in found.values())
 
 
 def first_asked(plan: Plan, scene: Scene, group: Group) -> Asked:
@@ -55,7 +57,7 @@ async def think_apart(
         reply = await _ask(thinking, scene, memory, wanted, group)
         replies.append((group, reply))
         earlier += _given(reply.parsed, group)
-    return await concluded(thinking, _joined(replies))
+    return await concluded(thinking, _joined(thinking.plan, replies))
 
 
 def _narrowed(plan: Plan, group: Group) -> Plan:
@@ -111,10 +113,15 @@ def _given(parsed: Parsed, group: Group) -> Iterator[str]:
             yield from (section(name, one.text, one.verb) for one in parsed.sections if one.name == name)
 
 
-def _joined(replies: list[tuple[Group, Reply]]) -> Reply:
-    """Join replies as if one had given them all: of each, what it was asked for."""
+def _joined(plan: Plan, replies: list[tuple[Group, Reply]]) -> Reply:
+    """Join replies as if one had given them all: of each what it was asked for, of the first what nobody asked for, too."""
     spoken = [reply for group, reply in replies if SPEECH in group]
-    sections = tuple(one for group, reply in replies for one in reply.parsed.sections if one.name in group)
+    sections = tuple(
+        one
+        for place, (group, reply) in enumerate(replies)
+        for one in reply.parsed.sections
+        if one.name in group or (place == 0 and one.name not in plan.asked)
+    )
     raw = spoken[0].parsed.raw if spoken else ""
     parsed = Parsed(
         raw=raw,

@@ -225,11 +225,12 @@ async def test_c38_what_is_kept_survives_transitions_and_plans(home: Home) -> No
             await soul.network.hear("plan")
             await soul.network.until_visible(3)
             await soul.idle()
-            await say(soul, "b", "leave", "c")
+            for line in ("b", "leave", "c"):
+                await say(soul, line)
             kept = await soul.mind.store.kept("rehearsal:t:dm-ana:", "counts")
 
     assert seen == [{"turns": 1}, {"turns": 2}, {"turns": 3}, {"turns": 4}, {"turns": 1}]
-    assert kept["runs"] >= 4
+    assert kept["runs"] in (5, 6)
 
 
 async def test_it_changes_state_and_plans_in_one_commit(home: Home) -> None:
