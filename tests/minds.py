@@ -50,7 +50,7 @@ def heard(request: Request) -> list[str]:
     text = "\n".join([*(one.content for one in request.history[-2:]), request.tail])
     block = text.rpartition("## Current Message\n")[2]
     lines = [line for line in block.splitlines() if line.startswith('{"kind"')]
-    return [json.loads(line)["text"] for line in lines if json.loads(line)["kind"] not in ("draft",)]
+    return [json.loads(line)["text"] for line in lines if json.loads(line)["kind"] != "draft"]
 
 
 def by_tag(**sections: str | Callable[[Request], str]) -> Callable[[Request], str]:

@@ -30,11 +30,7 @@ ClaudiusError                      one line for a person: what is wrong, where, 
 ├── OverBudget                     a cap was reached before the call
 ├── Unreadable                     a step's value could not be read, not even when it was asked for again
 ├── ProcessError                   a mental process returned what it may not, or went round in circles
-├── ToolError                      a tool that was used gave nothing
-│   ├── ToolUnknown                there is none of that name here
-│   ├── ToolFailed                 it raised
-│   ├── ToolTimedOut               it took too long
-│   └── ToolAborted                the turn that used it was stopped
+├── ToolError                      ToolUnknown, ToolFailed, ToolTimedOut, ToolAborted: a tool that was used gave nothing
 ├── AdapterRefused                 exit 78: a network will not let us in: a bad token, a missing intent
 └── DeliveryError                  an utterance that was not (provably) delivered
     ├── DeliveryRefused            definite and permanent, with the network's code

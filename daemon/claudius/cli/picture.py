@@ -25,13 +25,19 @@ def svg(rows: Sequence[Mapping[str, Any]], positions: Sequence[Mapping[str, Any]
     """Draw the graph on a circle, an arrow for each way, below each process the conversations that stand there."""
     places = _places([row["name"] for row in rows])
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="14">',
-        '<defs><marker id="to" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
-        '<path d="M0 0 8 4 0 8z" fill="#667"/></marker></defs>',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" '
+        'font-size="14">',
+        (
+            '<defs><marker id="to" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
+            '<path d="M0 0 8 4 0 8z" fill="#667"/></marker></defs>'
+        ),
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>',
     ]
     parts += [
-        _arrow(places[row["name"]], places[to]) for row in rows for to in row["next"] if to in places and to != row["name"]
+        _arrow(places[row["name"]], places[to])
+        for row in rows
+        for to in row["next"]
+        if to in places and to != row["name"]
     ]
     for name, (x, y) in places.items():
         here = [str(row["conversation"]) for row in positions if row["process"] == name]
@@ -72,8 +78,10 @@ def _box(name: str, x: float, y: float, here: Sequence[str]) -> list[str]:
     fill = "#e8f0fe" if here else "#f6f6f8"
     lines = [*here[:SHOWN], *([f"and {len(here) - SHOWN} more"] if len(here) > SHOWN else [])]
     return [
-        f'<rect x="{x - BOX_W / 2:.0f}" y="{y - BOX_H / 2:.0f}" width="{BOX_W}" height="{BOX_H}" rx="8" '
-        f'fill="{fill}" stroke="#445"/>',
+        (
+            f'<rect x="{x - BOX_W / 2:.0f}" y="{y - BOX_H / 2:.0f}" width="{BOX_W}" height="{BOX_H}" rx="8" '
+            f'fill="{fill}" stroke="#445"/>'
+        ),
         f'<text x="{x:.0f}" y="{y + 5:.0f}" text-anchor="middle">{escape(name)}</text>',
         *(
             f'<text x="{x:.0f}" y="{y + BOX_H / 2 + 16 + 15 * n:.0f}" text-anchor="middle" font-size="12" fill="#345">'

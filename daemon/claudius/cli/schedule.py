@@ -29,7 +29,9 @@ def list_(*, as_json: bool) -> None:
         return
     for row in found:
         late = "  lapsed: it came too late" if row["lapsed_at"] else ""
-        click.echo(f"{row['id']}  {row['due_at']}  {row['conversation']}  {row['process'] or '-'}  {safe(row['text'])}{late}")
+        click.echo(
+            f"{row['id']}  {row['due_at']}  {row['conversation']}  {row['process'] or '-'}  {safe(row['text'])}{late}"
+        )
     if not found:
         click.echo("nothing is planned")
 

@@ -11,7 +11,18 @@ from typing import Any
 
 from claudius.cognition.mind import Mind, Show
 from claudius.cognition.pipeline import Reading, call
-from claudius.cognition.soul_engine import Echo, NeedsRepair, Parsed, Parser, StreamGate, climb, ground, private_texts, prompt_sha256, zones
+from claudius.cognition.soul_engine import (
+    Echo,
+    NeedsRepair,
+    Parsed,
+    Parser,
+    StreamGate,
+    climb,
+    ground,
+    private_texts,
+    prompt_sha256,
+    zones,
+)
 from claudius.cognition.soul_engine.asks import SPEECH, THOUGHT, Ask, read, without_prefix
 from claudius.cognition.soul_engine.heads import is_structured
 from claudius.cognition.soul_engine.in_mind import (

@@ -194,8 +194,10 @@ def _record(chain: Chain) -> Kept:
     opening, first = chain.opening, chain.staged.first
     sketch = chain.drawn or (first.drawn if first else None)
     scene = Scene.of(chain.recollection, chain.first_plan, opening.soul, opening.settings)
-    prompt = redraw(scene, sketch) if sketch else build_prompt(
-        chain.first_plan, chain.recollection, opening.soul, opening.settings
+    prompt = (
+        redraw(scene, sketch)
+        if sketch
+        else build_prompt(chain.first_plan, chain.recollection, opening.soul, opening.settings)
     )
     snapshot, blobs = freeze(chain.recollection, chain.first_plan, opening.settings, opening.soul, sketch)
     return Kept(

@@ -30,7 +30,7 @@ V = TypeVar("V")
 _TYPES = {THOUGHT: EntryType.INTERNAL_MONOLOGUE, SPEECH: EntryType.EXTERNAL_DIALOG}
 
 
-class Yielded(Exception):  # noqa: N818 - a word of the design, and no error
+class Yielded(Exception):
     """The turn stops here for a new perception; what it thought is kept."""
 
     def __init__(self, memory: WorkingMemory) -> None:
@@ -282,4 +282,3 @@ class Turn(Thinker):
         await self._hearing.look()
         if self.must_stop:
             raise Yielded(memory)
-

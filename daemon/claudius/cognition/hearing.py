@@ -10,7 +10,7 @@ from claudius.perception import Perception
 Look = Callable[[], Awaitable[Sequence[Perception]]]
 
 
-class Superseded(Exception):  # noqa: N818 - a word of the design, and no error
+class Superseded(Exception):
     """A turn was stopped for a new perception: nothing of it is kept, its messages go into the next."""
 
 

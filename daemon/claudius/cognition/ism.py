@@ -1,4 +1,4 @@
-"""The implicit semantic machine: a goal, a playbook, a few actions, and a soul that chooses among them until it is done.
+"""The implicit semantic machine: a goal, a playbook, a few actions, and a soul that chooses until it is done.
 
 Source: seed 003; the process design, section 9. Off by default: a loop costs two calls or more where a turn costs one.
 """
@@ -99,7 +99,7 @@ class Budget:
 def action_choice(actions: Sequence[Action]) -> Ask[Choice]:
     """Choose what to do next, from a closed list."""
     names = [one.name for one in actions]
-    told = "; ".join(f"{one.name}: {one.description}" for one in actions)
+    told = "; ".join(f"{one.name}: {one.description.rstrip('.')}" for one in actions)
 
     def check(choice: Choice) -> str | None:
         strange = [name for name in choice.actions if name not in (*names, DONE)]
@@ -110,7 +110,7 @@ def action_choice(actions: Sequence[Action]) -> Ask[Choice]:
     return Ask(slots={"actions": told}, schema=Choice, remember=None, check=check)
 
 
-async def run_ism(
+async def run_ism(  # noqa: PLR0911 - one return for each way to end
     turn: Turn,
     memory: WorkingMemory,
     goal: str,
@@ -138,7 +138,9 @@ async def run_ism(
         for name in choice.actions:
             outcome = await machine.take(name, memory)
             if isinstance(outcome, Transition):
-                return Ended(outcome.memory or memory, End.TRANSITION, replace(outcome, memory=outcome.memory or memory))
+                return Ended(
+                    outcome.memory or memory, End.TRANSITION, replace(outcome, memory=outcome.memory or memory)
+                )
             if isinstance(outcome, WorkingMemory):
                 return Ended(outcome, End.ENDED)
             trail = (*trail, _told(loop, name, choice, memory, outcome.memory))
@@ -167,7 +169,7 @@ class _Machine:
     async def choose(self, memory: WorkingMemory, trail: Sequence[str]) -> Choice:
         """Ask what to do next; the memory that it was asked with is dropped."""
         lines = [("goal", self.goal), ("playbook", self.playbook)]
-        notes = [Entry(id=f"ism/{name}", role="user", content=text) for name, text in lines if text]
+        notes = [Entry(id=f"ism/{name}", role="system", content=text) for name, text in lines if text]
         walked = [Entry(id=f"ism/trail/{n}", role="user", content=line) for n, line in enumerate(trail)]
         asked = memory.with_region("playbook", *notes)
         asked = asked.with_region("trail", *walked) if walked else asked

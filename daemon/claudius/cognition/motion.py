@@ -31,7 +31,8 @@ from claudius.recollection import ProcessState
 async def move(opening: Opening, process: Process) -> Intent:
     """Take a turn through every process that runs in it; return everything that it changes.
 
-    Raises: Superseded where it gave way to a new perception and nothing is kept; ProcessError, Unreadable, ProviderError.
+    Raises: Superseded where it gave way to a new perception, and nothing is kept; ProcessError, Unreadable,
+    ProviderError.
     """
     await opening.hearing.begin()
     chain = _begun(opening, process)
@@ -156,8 +157,6 @@ async def _declared(chain: Chain) -> Transition | None:
     chain.entries += lines_of(part, chain)
     if not (transition and transition.execute_now) and thoughts.speech:
         chain.staged.lines.append(
-            Words.of(
-                thoughts.speech, thoughts.verb, thoughts.rung, truncated=thoughts.truncated, flags=thoughts.flags
-            )
+            Words.of(thoughts.speech, thoughts.verb, thoughts.rung, truncated=thoughts.truncated, flags=thoughts.flags)
         )
     return transition

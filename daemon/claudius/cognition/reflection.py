@@ -204,9 +204,7 @@ async def _recall(one: Subprocess, idle: Idle, mind: Mind) -> Recollection:
     return replace(known, perceptions=())
 
 
-def _ended(
-    one: Subprocess, scene: Scene, reflection: Reflection, staged: Staged, outcome: object
-) -> Intent | None:
+def _ended(one: Subprocess, scene: Scene, reflection: Reflection, staged: Staged, outcome: object) -> Intent | None:
     """Return what a subprocess changes; None where it changes nothing. Raises: ProcessError."""
     transition = outcome if isinstance(outcome, Transition) else None
     if transition and transition.execute_now:

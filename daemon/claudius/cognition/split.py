@@ -44,10 +44,8 @@ def drawn(plan: Plan, scene: Scene, memory: WorkingMemory, group: Group) -> Draw
     return draw(scene, memory, first_asked(plan, scene, group))
 
 
-async def think_apart(
-    thinking: Thinking, scene: Scene, memory: WorkingMemory, calls: tuple[Group, ...]
-) -> Thoughts:
-    """Ask group by group, each with what the former gave; join the replies and climb the ladder. Raises: ProviderError."""
+async def think_apart(thinking: Thinking, scene: Scene, memory: WorkingMemory, calls: tuple[Group, ...]) -> Thoughts:
+    """Ask group by group, each with what the former gave; join the replies, climb the ladder. Raises: ProviderError."""
     replies: list[tuple[Group, Reply]] = []
     earlier: list[str] = []
     for group in calls:
@@ -114,7 +112,7 @@ def _given(parsed: Parsed, group: Group) -> Iterator[str]:
 
 
 def _joined(plan: Plan, replies: list[tuple[Group, Reply]]) -> Reply:
-    """Join replies as if one had given them all: of each what it was asked for, of the first what nobody asked for, too."""
+    """Join replies as if one had given all: of each what it was asked for, of the first what nobody asked for, too."""
     spoken = [reply for group, reply in replies if SPEECH in group]
     sections = tuple(
         one

@@ -26,7 +26,13 @@ class Words(str):
 
     @classmethod
     def of(
-        cls, text: str, verb: str = "said", rung: Rung = "complete", *, truncated: bool = False, flags: tuple[str, ...] = ()
+        cls,
+        text: str,
+        verb: str = "said",
+        rung: Rung = "complete",
+        *,
+        truncated: bool = False,
+        flags: tuple[str, ...] = (),
     ) -> Words:
         """Make a line."""
         made = cls(text)
@@ -72,20 +78,16 @@ class Staged:
         """Return what of it is a plan; None where nothing is."""
         if not (self.schedules or self.cancels or self.closes or changes):
             return None
-        return Planned(
-            schedules=tuple(self.schedules), cancels=tuple(self.cancels), closes=self.closes, **changes
-        )
+        return Planned(schedules=tuple(self.schedules), cancels=tuple(self.cancels), closes=self.closes, **changes)
 
 
 def schedule_id(turn: str, conversation: str, place: int, key: str | None) -> int:
-    """Return the id of a plan: the same for the same key here, and for the same place in a turn that is run again. Pure."""
+    """Return the id of a plan: the same for the same key here, and for the same place in a turn run again. Pure."""
     named = f"{conversation}\0{key}" if key else f"{turn}\0{place}"
     return int.from_bytes(sha256(named.encode()).digest()[:5], "big") + 1
 
 
-def schedule(
-    staged: Staged, text: str, *, at: datetime, conversation: str, key: str | None, **rest: Any
-) -> Schedule:
+def schedule(staged: Staged, text: str, *, at: datetime, conversation: str, key: str | None, **rest: Any) -> Schedule:
     """Make a plan and stage it."""
     made = Schedule(
         id=schedule_id(staged.turn, conversation, len(staged.schedules), key),

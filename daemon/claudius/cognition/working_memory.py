@@ -22,6 +22,7 @@ CORE, SUMMARY = "core", "summary"
 ORDER = (CORE, SUMMARY)
 """The order that a memory begins with; regions of other names follow as they came, `default` is last."""
 
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """One line in mind. Frozen, its metadata too; equal `id`s are one and the same line."""

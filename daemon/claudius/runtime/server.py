@@ -136,6 +136,9 @@ class Server:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_S):
                 await self._mind.provider.aclose()
+                for voice in {id(one.provider): one.provider for one in self._mind.voices.values()}.values():
+                    if voice is not self._mind.provider:
+                        await voice.aclose()
         try:
             await self._mind.store.close(clean=not is_damaged)
         except StoreError as error:  # the next start finds no word of a clean stop, and looks at everything

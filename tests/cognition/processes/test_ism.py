@@ -225,7 +225,7 @@ async def test_a_budget_ends_it(home: Home, key: str) -> None:
 
 
 async def test_problem_solving_is_entered_by_a_task_and_left_when_done(home: Home) -> None:
-    """focused with a new task: the machine with its four actions; hand_over answers as main_process at once."""
+    """Focused with a new task: the machine with its four actions; hand_over answers as main_process at once."""
     moods = iter(["emotionalState: focused\ncurrentTask: find the rust"])
     choices = iter([["think", "recall"], ["hand_over"]])
 

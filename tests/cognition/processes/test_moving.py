@@ -200,9 +200,7 @@ async def test_c24_c25_a_process_that_always_raises_is_given_up(home: Home) -> N
     assert len(voice.requests) == 2
 
 
-def test_c26_a_saved_process_that_is_gone_gives_way_to_the_entry(
-    home: Home, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_c26_a_saved_process_that_is_gone_gives_way_to_the_entry(home: Home, caplog: pytest.LogCaptureFixture) -> None:
     """26: a name that nobody knows any more: the entry process, and a warning."""
     known = recollection(process=ProcessState(process="forgotten"))
 
@@ -305,7 +303,9 @@ async def test_an_owed_turn_without_a_line_asks_one_last_time(home: Home) -> Non
     assert [wanted(one) for one in voice.requests] == [["internal_monologue"], ["external_dialogue"]]
 
 
-@pytest.mark.parametrize("name", ["main_process", "greeting", "deep_work", "frustrated", "proactive", "problem_solving"])
+@pytest.mark.parametrize(
+    "name", ["main_process", "greeting", "deep_work", "frustrated", "proactive", "problem_solving"]
+)
 def test_every_shipped_transition_is_in_its_next(name: str, home: Home) -> None:
     """House: a shipped process names registered processes only, and its judgement leads to these alone."""
     found = process(name)

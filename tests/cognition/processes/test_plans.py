@@ -73,7 +73,12 @@ async def _plan(machine: Machine, plans: list[tuple[int, str]]) -> None:
     for hours, name in plans:
         at = START.replace(year=2090) + timedelta(hours=hours)
         made = Schedule(
-            id=hours, conversation="terminal:local:main:main", at=at, text=name, process="proactive", params={"name": name}
+            id=hours,
+            conversation="terminal:local:main:main",
+            at=at,
+            text=name,
+            process="proactive",
+            params={"name": name},
         )
         await store.plan(made)
     await store.close(clean=True)

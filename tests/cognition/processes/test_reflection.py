@@ -61,7 +61,7 @@ async def test_c33_they_run_in_order_each_on_what_the_former_left(home: Home) ->
     """33: declared order, the second sees the first's memory; none runs while something waits."""
     log: list[str] = []
     thoughts = iter(["of the first line", "of the second line", "A", "B"])
-    voice = Scripted(default=lambda request: by_tag(internal_monologue=lambda _: next(thoughts))(request))
+    voice = Scripted(default=by_tag(internal_monologue=lambda _: next(thoughts)))
 
     with beside(noting("second", 2, log), noting("first", 1, log)):
         async with minds(home, voice) as soul:
@@ -190,7 +190,11 @@ async def test_c37_a_transition_of_a_subprocess(home: Home, caplog: pytest.LogCa
             await say(soul, "one")
             state = standing(soul)
 
-    assert (state["process"], state["previous_process"], state["params"]) == ("deep_work", "main_process", {"why": "quiet"})
+    assert (state["process"], state["previous_process"], state["params"]) == (
+        "deep_work",
+        "main_process",
+        {"why": "quiet"},
+    )
     errors = [str(record.exc_info[1]) for record in caplog.records if record.exc_info]
     assert errors == ["process now: a subprocess cannot execute_now: nothing was heard"]
 

@@ -19,7 +19,7 @@ from claudius.cognition.processes.process import (
     mental_process,
     wording,
 )
-from claudius.cognition.processes.text_form import described, is_process, sections, written
+from claudius.cognition.process_text import described, is_process, sections, written
 from claudius.cognition.steps import STEPS
 from claudius.errors import BadSoul
 from claudius.perception import Origin
@@ -180,4 +180,3 @@ def _entry(recollection: Recollection) -> str:
         and all(model.version == 0 for model in speaker.models)
     )
     return GREETING if is_stranger else ENTRY
-

@@ -14,7 +14,9 @@ from claudius.cognition.working_memory import WorkingMemory
 @action("Think about what is really being asked, and what would settle it.")
 async def think(turn: Turn, memory: WorkingMemory) -> Continue:
     """Think in private."""
-    memory, _ = await turn.think(memory, internal_monologue("What is the question behind it, and what would settle it?"))
+    memory, _ = await turn.think(
+        memory, internal_monologue("What is the question behind it, and what would settle it?")
+    )
     return Continue(memory)
 
 

@@ -26,7 +26,7 @@ _BULLET = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+")
 _EDGES = " \t\n\"'`*.“”‘’"
 
 
-def readable(value: Any) -> str:
+def readable(value: Any) -> str:  # noqa: PLR0911 - one return for each kind of value
     """Say a value in words, never as Python would write it. Pure."""
     match value:
         case bool():
@@ -100,7 +100,7 @@ def mental_query(statement: str) -> Ask[bool]:
 def read(ask: Ask[T], text: str) -> T:
     """Read a section's text as the step's value. Pure. Raises: Unreadable with the reason."""
     try:
-        value = _read(ask.schema, text)
+        value: T = _read(ask.schema, text)
     except (ValueError, msgspec.MsgspecError) as error:
         raise Unreadable(ask.step, str(error)) from error
     wrong = ask.check(value) if ask.check else None

@@ -1,4 +1,4 @@
-"""A turn's working memory, composed from what was recalled, and the prompt that a memory makes. Equal values, equal bytes.
+"""A turn's working memory, composed from what was recalled, and the prompt that it makes. Equal values, equal bytes.
 
 Source: the process design, section 1: only rows persist, the rest is composed at each recall.
 """
@@ -14,7 +14,7 @@ from typing import Any
 from claudius.cognition.soul_engine.asks import QUERY, SPEECH, Ask
 from claudius.cognition.soul_engine.assembly import history, surroundings, system_text
 from claudius.cognition.soul_engine.planning import EngineSettings, Plan
-from claudius.cognition.soul_engine.render import merged, render_left_out, render_summary, render_turn, section
+from claudius.cognition.soul_engine.render import merged, section
 from claudius.cognition.steps import STEPS
 from claudius.cognition.working_memory import CORE, DEFAULT, ORDER, SUMMARY, Entry, WorkingMemory
 from claudius.errors import BadSoul
@@ -146,9 +146,7 @@ def _history(scene: Scene, memory: WorkingMemory) -> tuple[tuple[Message, ...], 
     for turn, group in groupby(lines, key=lambda entry: str(entry.metadata["turn"])):
         kept.append(_part(turns[turn], list(group)))
     has_summary = bool(memory.region(SUMMARY))
-    known = replace(
-        scene.recollection, past=tuple(kept), summary=scene.recollection.summary if has_summary else None
-    )
+    known = replace(scene.recollection, past=tuple(kept), summary=scene.recollection.summary if has_summary else None)
     if [past.turn for past in kept] == [turn.turn for turn in scene.recollection.past if _stands(turn, scene.plan)]:
         dropped = tuple(turn for turn in scene.recollection.past if not _stands(turn, scene.plan))
         known = replace(known, past=(*dropped, *kept))
@@ -175,7 +173,7 @@ def _part(past: PastTurn, lines: Sequence[Entry]) -> PastTurn:
 
 
 def _opening(scene: Scene, memory: WorkingMemory) -> list[str]:
-    """Return the blocks of this turn, in the order in which they were composed; further regions come before the message."""
+    """Return the blocks of this turn as they were composed; further regions stand before the message."""
     base = {entry.id: entry for entry in scene.base.entries}
     known = {entry.id: entry for entry in memory.entries}
     blocks = [
@@ -195,8 +193,14 @@ def _opening(scene: Scene, memory: WorkingMemory) -> list[str]:
 
 def _block(region: str, entries: Sequence[Entry], nonce: str) -> str:
     heading = "Notes" if region == DEFAULT else region.replace("_", " ").title()
-    lines = (data_line({"kind": region, "text": entry.content}) for entry in entries)
-    return "\n".join([f"## {heading}", *(fence(line, nonce) for line in lines)])
+    return "\n".join([f"## {heading}", *(_noted(entry, region, nonce) for entry in entries)])
+
+
+def _noted(entry: Entry, region: str, nonce: str) -> str:
+    """Write one line of a region: the asker's own words as they are, all else as data."""
+    if entry.role == "system":
+        return " ".join(entry.content.split())
+    return fence(data_line({"kind": region, "text": entry.content}), nonce)
 
 
 def _own(entries: Sequence[Entry]) -> str:

@@ -65,7 +65,7 @@ def moved(before: ProcessState, ran: str, transition: Transition, now: datetime)
 
 
 def parse_result(intent: Intent) -> dict[str, Any]:
-    """Return what a declarative process judges by: its steps' values by name, and what of the state this turn moved. Pure."""
+    """Return what a declarative process judges by: values by step, and what of the state this turn moved. Pure."""
     found: dict[str, Any] = {thought.step: thought.content for thought in intent.thoughts}
     for check in _CHECKS:
         if check in found:
@@ -75,7 +75,7 @@ def parse_result(intent: Intent) -> dict[str, Any]:
 
 
 def judge(process: Process, intent: Intent) -> Transition | None:
-    """Ask a declarative process where it goes next. Pure. Raises: ProcessError for anything but a name or a transition."""
+    """Ask a declarative process where it goes next. Pure. Raises: ProcessError for neither name nor transition."""
     if process.should_transition is None:
         return None
     said: object = process.should_transition(parse_result(intent))

@@ -13,7 +13,17 @@ from claudius.cognition.soul_engine.parsed import Section
 from claudius.cognition.soul_engine.portrait import Merged, merge_update
 from claudius.recollection import MOODS, StateKey
 
-__all__ = ["Merged", "clean_note", "clean_text", "drop_unasked", "merge_update", "read_bool", "read_state", "read_verb", "truth"]
+__all__ = [
+    "Merged",
+    "clean_note",
+    "clean_text",
+    "drop_unasked",
+    "merge_update",
+    "read_bool",
+    "read_state",
+    "read_verb",
+    "truth",
+]
 
 NOTE_CHARS = 200
 STATE_CHARS = {StateKey.CONVERSATION_SUMMARY: 600}

@@ -78,9 +78,7 @@ def thaw(snapshot: bytes, blob: Callable[[str], bytes | None]) -> tuple[Recollec
     return _thawed(msgspec.json.decode(snapshot, type=Snapshot), blob)
 
 
-def _thawed(
-    kept: Snapshot, blob: Callable[[str], bytes | None]
-) -> tuple[Recollection, Plan, EngineSettings, SoulText]:
+def _thawed(kept: Snapshot, blob: Callable[[str], bytes | None]) -> tuple[Recollection, Plan, EngineSettings, SoulText]:
 
     def text(key: str) -> bytes:
         found = blob(key)

@@ -1,4 +1,4 @@
-"""summarise: fold old turns into the summary before the history outgrows its budget, so that the next turn is quicker."""
+"""summarise: fold old turns into the summary ahead of need, so that the next turn is quicker."""
 
 from __future__ import annotations
 

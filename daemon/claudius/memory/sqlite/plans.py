@@ -1,4 +1,4 @@
-"""Plans, messages that are left to the next turn, and what subprocesses keep: each inside a transaction of the writer."""
+"""Plans, messages left to the next turn, what subprocesses keep: each inside a transaction of the writer."""
 
 from __future__ import annotations
 
