@@ -40,6 +40,7 @@ __all__ = [
     "known_names",
     "mental_process",
     "process",
+    "process_problems",
     "route",
     "sections",
     "wording",
@@ -129,6 +130,20 @@ def known_names(soul: SoulText) -> Iterator[str]:
         stem = name.removeprefix("processes/").removesuffix(".md")
         if name.startswith("processes/") and stem not in PROCESSES and is_process(file):
             yield stem
+
+
+def process_problems(soul: SoulText) -> list[BadSoul]:
+    """List the owner's process texts that cannot be used."""
+    found: list[BadSoul] = []
+    for name, file in soul.files.items():
+        if not (name.startswith("processes/") and is_process(file)):
+            continue
+        stem = name.removeprefix("processes/").removesuffix(".md")
+        try:
+            written(stem, file, process, frozenset(STEPS))
+        except BadSoul as problem:
+            found.append(problem)
+    return found
 
 
 def borrowed(recollection: Recollection) -> str:

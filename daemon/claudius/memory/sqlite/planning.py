@@ -41,9 +41,9 @@ class SqlitePlans(ABC):
     @abstractmethod
     def _snapshot(self) -> AbstractContextManager[Database]: ...
 
-    @abstractmethod
     async def flush(self) -> None:
         """Return once everything that was handed over so far is durable."""
+        await self._write(lambda _: None)
 
     async def fire_due(self, now: datetime, grace_hours: float) -> tuple[str, ...]:
         """Make a perception of each plan whose time has come; return the conversations that hear one."""
