@@ -17,7 +17,8 @@ def commands() -> list[tuple[str, str]]:
     """Return each typed command with what it shows."""
     (block,) = SHELL.findall(TEXT)
     return [
-        (part.partition("\n")[0], part.partition("\n")[2].strip()) for part in re.split(r"^\$ ", block, flags=re.M)[1:]
+        (part.partition("\n")[0], part.partition("\n")[2].strip())
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]
     ]
 
 

@@ -224,31 +224,31 @@ class OverBudget(ClaudiusError):
     """The spending cap is reached."""
 
 
-class Unreadable(ClaudiusError):
+class NamedError(ClaudiusError):
+    """Something that has a name went wrong."""
+
+    what = ""
+
+    def __init__(self, name: str, detail: str) -> None:
+        """Name it, and say what was wrong."""
+        super().__init__(f"{self.what}{name}: {detail}")
+        self.name, self.detail = name, detail
+
+
+class Unreadable(NamedError):
     """What was thought could not be read."""
 
-    def __init__(self, step: str, reason: str) -> None:
-        """Name the cognitive step, and say what was wrong with its value."""
-        super().__init__(f"{step}: {reason}")
-        self.step, self.reason = step, reason
 
-
-class ProcessError(ClaudiusError):
+class ProcessError(NamedError):
     """A mental process did what it may not."""
 
-    def __init__(self, process: str, detail: str) -> None:
-        """Name the process, and say what it did."""
-        super().__init__(f"process {process}: {detail}")
-        self.process, self.detail = process, detail
+    what = "process "
 
 
-class ToolError(ClaudiusError):
+class ToolError(NamedError):
     """A tool gave nothing."""
 
-    def __init__(self, tool: str, detail: str) -> None:
-        """Name the tool, and say what came of it."""
-        super().__init__(f"tool {tool}: {detail}")
-        self.tool, self.detail = tool, detail
+    what = "tool "
 
 
 class ToolUnknown(ToolError):

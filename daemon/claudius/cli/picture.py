@@ -25,8 +25,10 @@ def svg(rows: Sequence[Mapping[str, Any]], positions: Sequence[Mapping[str, Any]
     """Draw the graph on a circle, an arrow for each way, below each process the conversations that stand there."""
     places = _places([row["name"] for row in rows])
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" '
-        'font-size="14">',
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" '
+            'font-size="14">'
+        ),
         (
             '<defs><marker id="to" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
             '<path d="M0 0 8 4 0 8z" fill="#667"/></marker></defs>'

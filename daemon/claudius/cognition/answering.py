@@ -159,7 +159,7 @@ def _again(
     """Ask again for the sections that failed, with the reason and the words that were."""
     draft = fence(data_line({"kind": "draft", "text": parsed.raw[:DRAFT_CHARS]}), scene.recollection.nonce)
     words = scene.soul.files["reask.md"]
-    told = [words.fill(step=asks[place].step, reason=quoted(failed[place].reason)) for place in sorted(failed)]
+    told = [words.fill(step=asks[place].step, reason=quoted(failed[place].detail)) for place in sorted(failed)]
     return Asked(
         tags=tuple(wanted.tags[place] for place in sorted(failed)),
         lines=tuple(wanted.lines[place] for place in sorted(failed)),

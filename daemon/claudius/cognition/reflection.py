@@ -199,7 +199,7 @@ async def _recall(one: Subprocess, idle: Idle, mind: Mind) -> Recollection:
     """Recall the conversation as it stands now, its last turn included."""
     turn = turn_of(f"{idle.intent.turn}/{one.name}")
     pending = replace(idle.pending, turn=turn)
-    limits = RecallLimits(ttl_hours=mind.config().memory.ttl_hours)
+    limits = RecallLimits(ttl_hours=mind.config().memory.ttl_hours, aged_at=mind.aged_at())
     known = await mind.store.recall(pending, nonce=mind.nonce(), now=mind.clock(), limits=limits)
     return replace(known, perceptions=())
 

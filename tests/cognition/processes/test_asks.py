@@ -100,7 +100,7 @@ async def test_c11_an_unreadable_value_is_asked_again_once_with_the_reason(home:
             memory, value = await turn.think(memory, weather())
             turn.say(f"{value.sky} {value.wind_kmh}")
         except Unreadable as error:
-            caught.append(error.reason)
+            caught.append(error.detail)
             turn.say("unreadable")
         return memory
 

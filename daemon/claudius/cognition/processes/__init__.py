@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import cache, lru_cache
 
+from claudius.cognition.process_text import described, is_process, sections, written
 from claudius.cognition.processes.process import (
     Interruption,
     Outcome,
@@ -19,7 +20,6 @@ from claudius.cognition.processes.process import (
     mental_process,
     wording,
 )
-from claudius.cognition.process_text import described, is_process, sections, written
 from claudius.cognition.steps import STEPS
 from claudius.errors import BadSoul
 from claudius.perception import Origin

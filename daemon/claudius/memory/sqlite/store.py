@@ -93,10 +93,6 @@ class SqliteStore(SqlitePlans):
         """Look at every page, beside everything else, in a thread of its own. Raises: StoreCorrupt."""
         await check_database(self._path)
 
-    async def flush(self) -> None:
-        """Return once everything that was handed over so far is durable."""
-        await self._write(lambda _: None)
-
     async def close(self, *, clean: bool) -> None:
         """Write what is queued; `clean` records a stop in good order; close."""
         if self._opened is None:

@@ -28,7 +28,13 @@ HOUR = timedelta(hours=1)
 
 def plan(n: int = 1, **changes: Any) -> Schedule:
     """Return the n-th plan, due in n hours."""
-    values = {"id": n, "conversation": DM, "at": NOW + n * HOUR, "text": f"plan {n}", "audience": private(ANA)}
+    values: dict[str, Any] = {
+        "id": n,
+        "conversation": DM,
+        "at": NOW + n * HOUR,
+        "text": f"plan {n}",
+        "audience": private(ANA),
+    }
     return Schedule(**(values | changes))
 
 
