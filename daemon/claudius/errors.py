@@ -227,11 +227,9 @@ class OverBudget(ClaudiusError):
 class NamedError(ClaudiusError):
     """Something that has a name went wrong."""
 
-    what = ""
-
     def __init__(self, name: str, detail: str) -> None:
         """Name it, and say what was wrong."""
-        super().__init__(f"{self.what}{name}: {detail}")
+        super().__init__(f"{name}: {detail}")
         self.name, self.detail = name, detail
 
 
@@ -242,13 +240,9 @@ class Unreadable(NamedError):
 class ProcessError(NamedError):
     """A mental process did what it may not."""
 
-    what = "process "
-
 
 class ToolError(NamedError):
     """A tool gave nothing."""
-
-    what = "tool "
 
 
 class ToolUnknown(ToolError):

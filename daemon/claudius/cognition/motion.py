@@ -95,7 +95,9 @@ async def _run(chain: Chain) -> Intent:
             break
         hops += 1
         if hops > limit:
-            raise ProcessError(chain.process.name, f"more than {limit} processes one after the other in one turn")
+            raise ProcessError(
+                f"process {chain.process.name}", f"more than {limit} processes one after the other in one turn"
+            )
         chain.process = find(transition.to, opening.soul) or chain.process
         chain.plan = plan(chain.process, chain.recollection, opening.settings)
     return ended(chain)
@@ -117,7 +119,7 @@ async def _hop(chain: Chain) -> object:
         left = memory
     if not isinstance(left, WorkingMemory):
         kind = type(outcome).__name__
-        raise ProcessError(chain.process.name, f"returned a {kind}: return the memory, or a Transition")
+        raise ProcessError(f"process {chain.process.name}", f"returned a {kind}: return the memory, or a Transition")
     known = {entry.id for entry in chain.entries}
     chain.entries += [entry for entry in fresh(left, scene.base) if entry.id not in known]
     is_last = not (isinstance(outcome, Transition) and outcome.execute_now)

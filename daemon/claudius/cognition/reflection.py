@@ -208,10 +208,12 @@ def _ended(one: Subprocess, scene: Scene, reflection: Reflection, staged: Staged
     """Return what a subprocess changes; None where it changes nothing. Raises: ProcessError."""
     transition = outcome if isinstance(outcome, Transition) else None
     if transition and transition.execute_now:
-        raise ProcessError(one.name, "a subprocess cannot execute_now: nothing was heard")
+        raise ProcessError(f"subprocess {one.name}", "a subprocess cannot execute_now: nothing was heard")
     left = transition.memory or scene.base if transition else outcome
     if left is not None and not isinstance(left, WorkingMemory):
-        raise ProcessError(one.name, f"returned a {type(outcome).__name__}: return the memory, or a Transition")
+        raise ProcessError(
+            f"subprocess {one.name}", f"returned a {type(outcome).__name__}: return the memory, or a Transition"
+        )
     entries = tuple(
         Entry(
             entry_type=line.entry_type,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -26,6 +26,7 @@ from claudius.runtime.delivery import Delivered, Post, deliver
 from claudius.runtime.failures import Apologise, decide
 from claudius.runtime.membership import Membership
 from claudius.runtime.streaming import Stream
+from claudius.runtime.waiting import unless, until
 
 log = logging.getLogger("claudius.lanes")
 
@@ -154,7 +155,7 @@ class Lanes:
                     if not lane.bell.is_set():
                         break
                 elif wait_s > 0:
-                    await _until(lane.bell, wait_s)
+                    await until(lane.bell, wait_s)
         except StoreError as error:
             self._failed(error)
         finally:
@@ -190,7 +191,7 @@ class Lanes:
         if pending is None:
             last, lane.last = lane.last, None
             if last:
-                await _unless(lane.bell, afterthought(last, self._mind))
+                await unless(lane.bell, afterthought(last, self._mind))
             return None
         if pending.not_before and pending.not_before > now:
             return (pending.not_before - now).total_seconds()
@@ -290,24 +291,3 @@ class Lanes:
 
 def _is_overheard(perception: Perception) -> bool:
     return not perception.owes and perception.origin is Origin.EXTERNAL
-
-
-async def _unless(bell: asyncio.Event, work: Coroutine[None, None, None]) -> None:
-    """Do idle work, and drop it as soon as someone speaks."""
-    doing, ringing = asyncio.ensure_future(work), asyncio.ensure_future(bell.wait())
-    try:
-        await asyncio.wait((doing, ringing), return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in (doing, ringing):
-            task.cancel()
-        await asyncio.gather(doing, ringing, return_exceptions=True)
-    if not doing.cancelled() and (error := doing.exception()):
-        raise error
-
-
-async def _until(bell: asyncio.Event, seconds: float) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await bell.wait()
-    except TimeoutError:
-        return

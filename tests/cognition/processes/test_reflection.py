@@ -196,7 +196,7 @@ async def test_c37_a_transition_of_a_subprocess(home: Home, caplog: pytest.LogCa
         {"why": "quiet"},
     )
     errors = [str(record.exc_info[1]) for record in caplog.records if record.exc_info]
-    assert errors == ["process now: a subprocess cannot execute_now: nothing was heard"]
+    assert errors == ["subprocess now: a subprocess cannot execute_now: nothing was heard"]
 
 
 async def test_c38_what_is_kept_survives_transitions_and_plans(home: Home) -> None:

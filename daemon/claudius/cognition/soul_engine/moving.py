@@ -85,7 +85,7 @@ def judge(process: Process, intent: Intent) -> Transition | None:
         return Transition(to=said)
     if isinstance(said, Transition):
         return said
-    raise ProcessError(process.name, f"should_transition returned a {type(said).__name__}")
+    raise ProcessError(f"process {process.name}", f"should_transition returned a {type(said).__name__}")
 
 
 def allowed(process: Process, transition: Transition, soul: SoulText, *, autonomous: bool) -> Transition | None:
