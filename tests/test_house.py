@@ -29,6 +29,7 @@ MOUTH = "cognition/soul_engine/"
 READS_BACK = "memory/sqlite/rows.py"
 """Gives back, from the outbox, what the soul engine made and the store kept."""
 SWALLOWERS = {
+    "cognition/reflection.py": "a bug in one subprocess stops no other, and no turn; it is logged",
     "runtime/lanes.py": "a bug in one turn ends that turn, never the lane; it is logged",
     "runtime/networks.py": "a bug in one adapter takes that network down for a while, never the soul; it is logged",
     "memory/sqlite/writer.py": "the error is handed to whoever waits for that write",

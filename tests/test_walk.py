@@ -164,16 +164,18 @@ async def test_s16_one_person_s_topic_is_not_another_s(home: Home) -> None:
     voice = Scripted(default=THIRD)
     settings = {"CLAUDIUS_SOUL_STATE_INTERVAL": "1"}
     async with alive(home, voice, settings=settings) as soul:
-        await soul.network.hear("secret rust", person="ana")
+        await soul.network.hear("good day", person="ana")
         await soul.network.until_visible(1)
-        await soul.network.hear("hello", person="ben")
+        await soul.network.hear("secret rust", person="ana")
         await soul.network.until_visible(2)
-        await soul.network.hear("again", person="ana")
+        await soul.network.hear("hello", person="ben")
         await soul.network.until_visible(3)
+        await soul.network.hear("again", person="ana")
+        await soul.network.until_visible(4)
 
-    assert '"emotionalState":"engaged"' in voice.requests[1].tail
-    assert "rust" not in voice.requests[1].tail
-    assert '"currentTopic":"rust"' in voice.requests[2].tail
+    assert '"emotionalState":"engaged"' in voice.requests[2].tail
+    assert "rust" not in voice.requests[2].tail
+    assert '"currentTopic":"rust"' in voice.requests[3].tail
 
 
 async def test_s16_a_mood_that_is_none_is_ignored(home: Home) -> None:

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from claudius.cognition.mind import Mind, lately
+from claudius.cognition.mind import Mind, Voice, lately
 from claudius.cognition.steps import STEPS
 from claudius.config import Config, Loaded, load, read_env_file, take_secrets
 from claudius.errors import BadConfiguration, ClaudiusError
@@ -142,6 +142,22 @@ def provider(loaded: Loaded, home: Home, names: Sequence[str] | None = None) -> 
     return Chain(built, loaded.config.model)
 
 
+def step_voices(loaded: Loaded, home: Home, known: Chain) -> dict[str, Voice]:
+    """Build the voices that single steps have of their own. Raises: BadConfiguration, ClaudiusError."""
+    found: dict[str, Voice] = {}
+    built: dict[str, Provider] = {known.name: known}
+    for line in loaded.config.pipeline.steps:
+        step, _, voice = line.partition("=")
+        name, _, model = voice.partition("/")
+        if step not in STEPS or not name:
+            detail, fix = f"{line!r} names no step", f"write STEP=PROVIDER/MODEL; the steps are {', '.join(STEPS)}"
+            raise BadConfiguration("config.toml", "pipeline.steps", detail, fix)
+        if name not in built:
+            built[name] = Chain([_load(name, PROVIDERS, "pipeline.steps").build(loaded, home)], loaded.config.model)
+        found[step] = Voice(built[name], model or None)
+    return found
+
+
 async def compose(
     home: Home,
     env: Mapping[str, str] | None = None,
@@ -197,6 +213,7 @@ async def compose(
         nonce=lambda: chance_source.token_hex(16),
         aged_at=clock.expiry,
         is_careful=lambda: body.careful.is_on,
+        voices=step_voices(settings.loaded, home, voice),
         secrets=secrets,
     )
     terminal = adapters["terminal"]

@@ -103,6 +103,42 @@ class StateChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """A perception that the soul will have later, of itself."""
+
+    id: int
+    conversation: str
+    at: datetime
+    """When, UTC."""
+    text: str
+    """What it will notice then."""
+    process: str = ""
+    """The process that it borrows; empty = the one that is at home there."""
+    params: Mapping[str, Any] = field(default_factory=dict)
+    key: str | None = None
+    """The maker's own name for it: a second one of the same name changes nothing while the first waits."""
+    audience: str = ""
+    person: str = ""
+    """Who hears what is said then, where hearers are told apart."""
+    asked_by: str = ""
+    """Who asked for it; empty = the soul's own plan, which lapses when it comes too late."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """What a turn changes of the soul's plans, and of what it keeps beside them."""
+
+    schedules: tuple[Schedule, ...] = ()
+    cancels: tuple[int, ...] = ()
+    closes: bool = False
+    """Nothing that is planned or waits here is to happen, until someone addresses the soul here again."""
+    participation: str | None = None
+    """How the conversation is heard from now on; empty = as its place says; None = as before."""
+    kept: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Subprocess → what it keeps here from now on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Intent:
     """Everything one turn changes, applied in one transaction or not at all."""
 
@@ -145,3 +181,7 @@ class Intent:
     """Content by sha256 that the snapshot refers to."""
     name: str = ""
     """The speaker's display name, kept current."""
+    held: tuple[str, ...] = ()
+    """The inbox keys that the turn heard and leaves to the next one, because it was interrupted."""
+    planned: Planned | None = None
+    """None = nothing of that kind."""

@@ -184,6 +184,8 @@ class Recollection:
     left_out: LeftOut | None = None
     state: tuple[StateValue, ...] = ()
     """Per key the newest value that may be shown here, defaults included in none."""
+    last_at: datetime | None = None
+    """When the last turn of this conversation was thought; None = there was none."""
 
     @property
     def perception(self) -> Perception:

@@ -44,7 +44,10 @@ SELECT conversation, min(since) AS since FROM (
 
 -- name: accept
 INSERT INTO inbox (key, conversation, position, kind, owes, person, payload, heard_at, turn)
-VALUES (:key, :conversation, :position, :kind, :owes, :person, :payload, :now, :turn)
+VALUES (:key, :conversation, :position, :kind,
+    CASE (SELECT participation FROM conversation WHERE conversation = :conversation)
+        WHEN 'consume' THEN 0 WHEN 'always' THEN :owes OR :said ELSE :owes END,
+    :person, :payload, :now, :turn)
 ON CONFLICT (key) DO NOTHING;
 
 -- name: thread_called
@@ -83,7 +86,7 @@ ON CONFLICT (person) DO UPDATE SET name = excluded.name, is_bot = excluded.is_bo
 WHERE name IS NOT excluded.name OR is_bot IS NOT excluded.is_bot;
 
 -- name: oldest
-SELECT seq, payload, state, attempts, boots, not_before, heard_at, inputs FROM inbox
+SELECT seq, payload, state, attempts, boots, not_before, heard_at, inputs, owes, held, turn FROM inbox
 WHERE conversation = :conversation AND state IN ('pending', 'taken', 'thought')
 ORDER BY position, seq LIMIT 1;
 

@@ -2,7 +2,7 @@
 
 -- name: conversation_recalled
 SELECT c.version, c.turns, c.process, c.previous_process, c.params, c.process_memory, c.invocation_count, c.entered_at,
-    c.history_from, s.text, s.sources, coalesce(s.upto, 0) AS upto, s.nonce, c.conversation
+    c.history_from, s.text, s.sources, coalesce(s.upto, 0) AS upto, s.nonce, c.conversation, c.last_at
 FROM conversation c LEFT JOIN summary s ON s.conversation = c.conversation WHERE c.conversation = :conversation;
 
 -- name: turns_recalled

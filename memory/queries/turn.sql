@@ -15,7 +15,7 @@ ON CONFLICT DO NOTHING RETURNING turns;
 UPDATE conversation SET audience = :audience, version = version + 1, turns = turns + 1, entries = entries + :entries,
     process = :process, previous_process = :previous_process, params = :params, process_memory = :process_memory,
     invocation_count = :invocation_count, entered_at = :entered_at, history_from = max(history_from, :history_from),
-    last_at = :at
+    closed_at = CASE WHEN :answers THEN NULL ELSE closed_at END, last_at = :at
 WHERE conversation = :conversation AND version = :version AND NOT EXISTS (SELECT 1 FROM turn WHERE turn = :turn)
 RETURNING turns;
 

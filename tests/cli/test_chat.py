@@ -186,8 +186,11 @@ def test_a_home_that_is_a_file_is_one_line(machine: Machine) -> None:
 def test_the_owner_alone_at_his_terminal_sees_everything(machine: Machine) -> None:
     """The home's owner, in a conversation that is his alone, is shown what others taught the soul."""
     machine.env["CLAUDIUS_SOUL_STATE_INTERVAL"] = "1"
-    machine.scripted(reply("first", soul_state_check="true", soul_state_update="currentTopic: CANARY"))
+    moved = reply("second", soul_state_check="true", soul_state_update="currentTopic: CANARY")
+    machine.scripted(reply("first"))
     machine.ok("chat", "--once", "hi", "--as", "ana", "--conversation", "hers")
+    machine.scripted(moved)
+    machine.ok("chat", "--once", "so", "--as", "ana", "--conversation", "hers")
     machine.scripted()
     machine.ok("chat", "--once", "hello")
 
@@ -371,10 +374,13 @@ def test_an_edit_of_the_settings_takes_effect_at_the_next_turn(machine: Machine)
     """A setting changed while the process lives is in force at the next turn; a broken file keeps the last good one."""
     with machine.terminal("chat") as terminal:
         terminal.until("you › ")
+        terminal.type("good day")
+        terminal.until("first")
+        terminal.until("you › ")
         machine.ok("config", "set", "soul_state.interval", "1")
         in_force(machine)
         terminal.type("one")
-        terminal.until("first")
+        terminal.until("second")
         terminal.until("you › ")
         (machine.home / "config.toml").write_text("[soul_state]\ninterval = -1\n")
         in_force(machine)
@@ -382,4 +388,4 @@ def test_an_edit_of_the_settings_takes_effect_at_the_next_turn(machine: Machine)
         terminal.until("the last good one is in force")
         assert "config.toml: soul_state.interval" in terminal.shown
 
-    assert ["soul_state_check" in request["tail"] for request in requests(machine)] == [True, True]
+    assert ["soul_state_check" in request["tail"] for request in requests(machine)] == [False, True, True]

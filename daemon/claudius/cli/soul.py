@@ -9,6 +9,7 @@ from hashlib import sha256
 import click
 
 from claudius.cli.output import json_option, print_json
+from claudius.cognition.processes import process_problems
 from claudius.cognition.steps import STEPS
 from claudius.config import load
 from claudius.errors import EXIT_FAILED, UsageProblem
@@ -53,6 +54,7 @@ def check(*, as_json: bool) -> int:
     home = Home.of(os.environ)
     tokens = load(home, os.environ).config.soul.dossier_tokens
     problems = check_soul(home.soul, shipped("soul"), tokens, tuple(STEPS))
+    problems += process_problems(SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS)).current())
     if as_json:
         print_json(
             {

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from time import monotonic
 from typing import Protocol, TypeVar
@@ -42,6 +42,15 @@ class Show(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """Who answers one cognitive step."""
+
+    provider: Provider
+    model: str | None = None
+    """None = the provider's own."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mind:
     """The soul at work. Built once, in `compose`; tests build their own."""
@@ -60,5 +69,7 @@ class Mind:
     """The instant that ages are measured from, where the wall clock is in doubt."""
     is_careful: Callable[[], bool] = lambda: False
     """Whether each attempt is to be durable before its turn begins."""
+    voices: Mapping[str, Voice] = field(default_factory=dict)
+    """Cognitive step → a voice of its own; such a step is asked apart."""
     secrets: tuple[str, ...] = ()
     """Values that no reply may hold."""

@@ -13,5 +13,5 @@ async def overhear(pending: Pending, mind: Mind) -> None:
     config, now = mind.config(), mind.clock()
     limits = RecallLimits(ttl_hours=config.memory.ttl_hours)
     recollection = await mind.store.recall(pending, nonce=mind.nonce(), now=now, limits=limits)
-    intent = conclude_heard(recollection, route(recollection), EngineSettings.of(config))
+    intent = conclude_heard(recollection, route(recollection, mind.soul()), EngineSettings.of(config))
     await mind.store.commit(intent)

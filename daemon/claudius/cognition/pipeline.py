@@ -52,15 +52,23 @@ class Thinking:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reply:
+class Reply:
+    """One reply, read."""
+
     parsed: Parsed
     refused: bool
     streamed: str
+    """What was shown of it."""
 
 
 async def think(thinking: Thinking) -> Thoughts:
     """Ask the model, read its reply, repair it once where nothing can be spoken. Raises: ProviderError."""
     first = await _ask(thinking, thinking.prompt, thinking.prompt_sha256, "turn", thinking.show)
+    return await concluded(thinking, first)
+
+
+async def concluded(thinking: Thinking, first: Reply) -> Thoughts:
+    """Climb the ladder with a reply, by one repair call where nothing in it can be spoken."""
     spoken = climb(first.parsed, thinking.ground, refused=first.refused, streamed=first.streamed)
     if isinstance(spoken, NeedsRepair):
         tail = repair_tail(thinking.recollection, thinking.soul, spoken.broken)
@@ -85,7 +93,7 @@ async def think(thinking: Thinking) -> Thoughts:
     )
 
 
-async def _ask(thinking: Thinking, prompt: Prompt, sha: str, purpose: str, show: Show | None) -> _Reply:
+async def _ask(thinking: Thinking, prompt: Prompt, sha: str, purpose: str, show: Show | None) -> Reply:
     """Make one call of the turn, or take it from an earlier run; read it as it comes."""
     has_intuition = "## Daimonic Intuition" in prompt.tail
     request = Request(
@@ -110,7 +118,7 @@ async def _ask(thinking: Thinking, prompt: Prompt, sha: str, purpose: str, show:
     )
     thinking.calls = (*thinking.calls, made)
     parsed = reading.parser.finish(truncated=made.stop_reason == "max_tokens")
-    return _Reply(parsed, made.stop_reason == "refusal", reading.shown)
+    return Reply(parsed, made.stop_reason == "refusal", reading.shown)
 
 
 @dataclass(slots=True)

@@ -7,10 +7,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from claudius.cognition.budget import Stage, day_start, stage
-from claudius.cognition.fold import fold_expired, fold_for_room
+from claudius.cognition.chain import Opening
+from claudius.cognition.fold import fold_expired
+from claudius.cognition.hearing import Hearing
 from claudius.cognition.mind import Mind, Show
+from claudius.cognition.motion import move
 from claudius.cognition.pipeline import Thinking, think
 from claudius.cognition.processes import Process, route
+from claudius.cognition.reflection import Idle, reflect
 from claudius.cognition.soul_engine import (
     TOO_LONG,
     Echo,
@@ -27,6 +31,7 @@ from claudius.cognition.soul_engine import (
     prompt_sha256,
     zones,
 )
+from claudius.cognition.soul_engine.moving import transit
 from claudius.errors import OverBudget, TooLong
 from claudius.intent import ApologyKind, Intent
 from claudius.memory.store import Pending, RecallLimits
@@ -44,15 +49,24 @@ class Turned:
 
     intent: Intent
     recollection: Recollection
+    pending: Pending
 
 
-async def take_turn(pending: Pending, mind: Mind, show: Show | None = None, *, post_chars: int | None = None) -> Turned:
+async def take_turn(
+    pending: Pending,
+    mind: Mind,
+    show: Show | None = None,
+    hearing: Hearing | None = None,
+    *,
+    post_chars: int | None = None,
+) -> Turned:
     """Think one perception through and commit what comes of it.
 
     `post_chars`: the longest post of the network that is answered, in UTF-16 units; None = any.
 
-    Raises: ProviderError where the model gave nothing, OverBudget, StaleTurn, StoreError. Nothing is kept then but
-    the finished model calls, which a re-run does not pay for again.
+    Raises: ProviderError where the model gave nothing, OverBudget, Unreadable, ProcessError, Superseded where something
+    was heard that it gave way to, StaleTurn, StoreError. Nothing is kept then but the finished model calls, which a
+    re-run does not pay for again.
     """
     config, soul = mind.config(), mind.soul()
     settings = replace(EngineSettings.of(config), post_chars=_shorter(post_chars, config.reply.post_chars))
@@ -67,9 +81,24 @@ async def take_turn(pending: Pending, mind: Mind, show: Show | None = None, *, p
     paid = {call.request_sha256: call for call in pending.calls}
     before = recollection.summary
     recollection, folding = await fold_expired(recollection, mind, soul, settings, paid)
-    process = route(recollection)
+    process = route(recollection, soul, autonomous=settings.autonomous)
     if frugal:
         process = replace(process, steps=tuple(name for name in process.steps if name not in UPDATES))
+    if not process.is_simple or config.pipeline.mode == "split" or mind.voices:
+        opening = Opening(
+            mind=mind,
+            soul=soul,
+            settings=settings,
+            recollection=recollection,
+            paid=paid,
+            show=show,
+            hearing=hearing or Hearing(),
+            folding=folding,
+        )
+        intent = await _move(opening, process)
+        intent = replace(intent, summary=recollection.summary) if recollection.summary is not before else intent
+        await mind.store.commit(intent)
+        return Turned(intent, recollection, pending)
     thinking = _prepare(recollection, process, soul, settings, mind)
     thinking.paid, thinking.show, thinking.calls = paid, show, folding
     try:
@@ -88,12 +117,23 @@ async def take_turn(pending: Pending, mind: Mind, show: Show | None = None, *, p
         attention={"outcome": "think", "reason": "owed" if planned.owes else "asked by the soul itself"},
     )
     intent = conclude(planned, recollection, thoughts, soul, thinking.settings, thinking.zones, kept)
+    intent = transit(intent, process, recollection, soul, autonomous=settings.autonomous)
     if recollection.summary is not before:
         intent = replace(intent, summary=recollection.summary)
     if TOO_LONG in intent.flags:
         log.warning("a reply was cut short", extra={"turn": intent.turn})
     await mind.store.commit(intent)
-    return Turned(intent, recollection)
+    return Turned(intent, recollection, pending)
+
+
+async def _move(opening: Opening, process: Process) -> Intent:
+    """Take a turn through its processes; once more with half the history where the prompt is too long."""
+    try:
+        return await move(opening, process)
+    except TooLong:
+        settings = opening.settings
+        half = replace(settings, budget_tokens=max(1, settings.budget_tokens // 2), window=2)
+        return await move(replace(opening, settings=half), process)
 
 
 def _shorter(network: int | None, own: int) -> int | None:
@@ -130,7 +170,7 @@ async def apologise(pending: Pending, mind: Mind, kind: ApologyKind) -> Intent:
     """End a perception that cannot be thought by one typed apology, and commit that."""
     soul, settings = mind.soul(), EngineSettings.of(mind.config())
     recollection = await _recall(pending, mind, *_inputs(pending, mind))
-    prepared = _prepare(recollection, route(recollection), soul, settings, mind)
+    prepared = _prepare(recollection, route(recollection, soul), soul, settings, mind)
     snapshot, blobs = freeze(prepared.recollection, prepared.plan, settings, soul)
     kept = Kept(
         prompt_sha256=prepared.prompt_sha256,
@@ -144,8 +184,8 @@ async def apologise(pending: Pending, mind: Mind, kind: ApologyKind) -> Intent:
 
 
 async def afterthought(turned: Turned, mind: Mind) -> None:
-    """Do, while a conversation is idle, what makes its next turn quicker: fold old turns into the summary."""
-    await fold_for_room(turned.recollection, mind)
+    """Do, while a conversation is idle, what its subprocesses do."""
+    await reflect(Idle(intent=turned.intent, recollection=turned.recollection, pending=turned.pending), mind)
 
 
 def _inputs(pending: Pending, mind: Mind) -> tuple[datetime, str]:

@@ -95,7 +95,13 @@ class Soul(Section, frozen=True):
 class Pipeline(Section, frozen=True):
     """One turn of thought."""
 
-    mode: Annotated[Literal["fused"], Meta(description="fused = all steps in one model call")] = "fused"
+    mode: Annotated[
+        Literal["fused", "split"], Meta(description="fused = all steps in one model call; split = one call a step")
+    ] = "fused"
+    steps: Annotated[
+        tuple[str, ...],
+        Meta(description="steps with a voice of their own, each `STEP=PROVIDER` or `STEP=PROVIDER/MODEL`; asked apart"),
+    ] = ()
     repairs: Annotated[int, Meta(ge=0, le=1, description="repair calls for a reply that cannot be spoken")] = 1
     stream: Annotated[tuple[str, ...], Meta(description="adapters that stream")] = ("terminal",)
     max_tokens: Annotated[Positive, Meta(description="longest reply asked of a provider")] = 4096
@@ -112,6 +118,9 @@ class Runtime(Section, frozen=True):
 
     patience_s: Annotated[Seconds, Meta(description="seconds a message waits for a model before the apology")] = 600.0
     attempts: Annotated[Positive, Meta(description="tries of a turn that raises before the apology")] = 3
+    merge_while_busy: Annotated[
+        bool, Meta(description="answer what one person said while the soul was busy in one reply, ten messages at most")
+    ] = False
     follow: Annotated[
         Literal["thread", "mention", "listen"],
         Meta(
@@ -120,6 +129,36 @@ class Runtime(Section, frozen=True):
     ] = "thread"
     catch_up_hours: Annotated[Positive, Meta(description="hours of history that are read after a gap")] = 24
     reconcile_hours: Annotated[Positive, Meta(description="hours until an unproven or refused post is given up")] = 24
+
+
+class Turn(Section, frozen=True):
+    """One turn of a mental process."""
+
+    max_hops: Annotated[Positive, Meta(description="processes that may run one after the other in one turn")] = 10
+
+
+class Ism(Section, frozen=True):
+    """The implicit semantic machine: the soul chooses its own steps, for more model calls."""
+
+    enabled: Annotated[bool, Meta(description="let problem_solving choose its own way; off = deep_work runs")] = False
+    max_loops: Annotated[Positive, Meta(description="choices in one turn")] = 5
+    max_calls: Annotated[Positive, Meta(description="model calls in one turn")] = 12
+    max_tokens: Annotated[Positive, Meta(description="tokens of all calls of one turn")] = 20_000
+    max_seconds: Annotated[Seconds, Meta(description="seconds of one turn")] = 120.0
+
+
+class Schedule(Section, frozen=True):
+    """What the soul plans for later."""
+
+    grace_hours: Annotated[
+        float, Meta(gt=0, le=876_000, description="hours after which a plan of the soul's own lapses")
+    ] = 24.0
+
+
+class Subprocess(Section, frozen=True):
+    """What is done while a conversation is idle."""
+
+    max_seconds: Annotated[Seconds, Meta(description="seconds of one subprocess")] = 300.0
 
 
 class Slack(Section, frozen=True):
@@ -194,6 +233,10 @@ class Config(Section, frozen=True):
     pipeline: Pipeline = Pipeline()
     reply: Reply = Reply()
     runtime: Runtime = Runtime()
+    turn: Turn = Turn()
+    ism: Ism = Ism()
+    schedule: Schedule = Schedule()
+    subprocess: Subprocess = Subprocess()
     slack: Slack = Slack()
     bots: Bots = Bots()
     storage: Storage = Storage()

@@ -22,6 +22,14 @@ class Records(Protocol):
         """Return one conversation with its entries, oldest first."""
         ...
 
+    def positions(self) -> Sequence[Mapping[str, Any]]:
+        """Return where each conversation stands: `{"conversation", "process", "previous_process", …}`, by process."""
+        ...
+
+    def plans(self) -> Sequence[Mapping[str, Any]]:
+        """Return the soul's plans that were not heard yet, soonest first, and those that came too late."""
+        ...
+
     def turn(self, turn: str) -> Mapping[str, Any] | None:
         """Return one turn's record: the row, its perceptions, entries, calls, thoughts, deliveries."""
         ...

@@ -15,6 +15,7 @@ from typing import Literal, Protocol
 
 from claudius.intent import Call, Intent, Utterance
 from claudius.memory.documents import Document, KeptFile, Unarchived
+from claudius.memory.plans import Plans
 from claudius.perception import Perception
 from claudius.recollection import Recollection, Summary
 
@@ -45,6 +46,15 @@ class Pending:
     """`now` and `nonce` of an earlier, unfinished run; a re-run uses them again."""
     calls: tuple[Call, ...] = ()
     """Finished model calls of an earlier, unfinished run; a re-run does not pay for them again."""
+    held: int = 0
+    """How often its turn gave way to a newer perception; it is answered with the next."""
+    further: tuple[Pending, ...] = ()
+    """What is answered in the same turn, oldest first."""
+
+    @property
+    def perceptions(self) -> tuple[Perception, ...]:
+        """Everything that the turn answers, oldest first."""
+        return (self.perception, *(one.perception for one in self.further))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +93,7 @@ class RecallLimits:
     """The instant that ages are measured from, where clocks are in doubt; None = the turn's own."""
 
 
-class Store(Protocol):
+class Store(Plans, Protocol):
     """What the process that takes turns keeps and recalls."""
 
     async def start(self, boot: str, now: datetime) -> Waiting:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from claudius.cognition.hearing import Hearing, Superseded
 from claudius.cognition.mind import Mind
 from claudius.cognition.overhear import overhear
 from claudius.cognition.turn import Turned, afterthought, apologise, take_turn
@@ -20,10 +21,12 @@ from claudius.memory.store import Pending
 from claudius.perception import Origin, Perception, Place
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.body import Body
+from claudius.runtime.bursts import hearing_of, together
 from claudius.runtime.delivery import Delivered, Post, deliver
 from claudius.runtime.failures import Apologise, decide
 from claudius.runtime.membership import Membership
 from claudius.runtime.streaming import Stream
+from claudius.runtime.waiting import unless, until
 
 log = logging.getLogger("claudius.lanes")
 
@@ -42,6 +45,8 @@ class _Lane:
     signed: Perception | None = None
     """What the soul is seen to think about."""
     bell: asyncio.Event = field(default_factory=asyncio.Event)
+    hearing: Hearing | None = None
+    """The ear of the turn that runs."""
 
 
 @dataclass(slots=True)
@@ -84,6 +89,8 @@ class Lanes:
         held = self._held.get(Place.of(conversation).network) if self._held else None
         if lane:
             lane.bell.set()
+            if lane.hearing:
+                lane.hearing.ring()
         elif held and conversation not in held.complete:
             held.waiting.add(conversation)
         elif not self._closing:
@@ -148,7 +155,7 @@ class Lanes:
                     if not lane.bell.is_set():
                         break
                 elif wait_s > 0:
-                    await _until(lane.bell, wait_s)
+                    await until(lane.bell, wait_s)
         except StoreError as error:
             self._failed(error)
         finally:
@@ -184,10 +191,12 @@ class Lanes:
         if pending is None:
             last, lane.last = lane.last, None
             if last:
-                await _unless(lane.bell, afterthought(last, self._mind))
+                await unless(lane.bell, afterthought(last, self._mind))
             return None
         if pending.not_before and pending.not_before > now:
             return (pending.not_before - now).total_seconds()
+        if pending.held or self._mind.config().runtime.merge_while_busy:
+            pending = await together(pending, self._mind)
         if self._body.disk.shut:
             return STUMBLE_S
         async with self._body.careful.turn():
@@ -212,9 +221,13 @@ class Lanes:
             await self._sign(lane, pending.perception)
             post_chars = adapter.post_chars if adapter else None
             stream = Stream.of(pending, adapter, self._mind)
-            turned = await take_turn(pending, self._mind, stream, post_chars=post_chars)
+            lane.hearing = hearing_of(pending, self._mind)
+            turned = await take_turn(pending, self._mind, stream, lane.hearing, post_chars=post_chars)
             lane.last = turned
             self._committed(turned)
+        except Superseded:
+            log.info("turn gave way to a new perception", extra={"turn": pending.turn})
+            await self._mind.store.hold(pending)
         except StaleTurn:
             log.info("turn run anew", extra={"turn": pending.turn})
         except StoreError:
@@ -238,6 +251,9 @@ class Lanes:
             else:
                 until = self._body.clock.steady() + timedelta(seconds=fate.after_s)
                 await self._mind.store.postpone(pending.seq, until, type(error).__name__)
+
+        finally:
+            lane.hearing = None
 
     async def _apologise(self, pending: Pending, kind: ApologyKind) -> None:
         """Apologise; where even that cannot be concluded, give the perception up, so that the lane goes on."""
@@ -275,24 +291,3 @@ class Lanes:
 
 def _is_overheard(perception: Perception) -> bool:
     return not perception.owes and perception.origin is Origin.EXTERNAL
-
-
-async def _unless(bell: asyncio.Event, work: Coroutine[None, None, None]) -> None:
-    """Do idle work, and drop it as soon as someone speaks."""
-    doing, ringing = asyncio.ensure_future(work), asyncio.ensure_future(bell.wait())
-    try:
-        await asyncio.wait((doing, ringing), return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in (doing, ringing):
-            task.cancel()
-        await asyncio.gather(doing, ringing, return_exceptions=True)
-    if not doing.cancelled() and (error := doing.exception()):
-        raise error
-
-
-async def _until(bell: asyncio.Event, seconds: float) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await bell.wait()
-    except TimeoutError:
-        return

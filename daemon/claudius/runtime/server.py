@@ -21,6 +21,7 @@ from claudius.runtime.adapter import Adapter
 from claudius.runtime.body import Body
 from claudius.runtime.control import Connection, ControlSocket, Handler
 from claudius.runtime.disk import LOOK_S
+from claudius.runtime.due import keep_time
 from claudius.runtime.intake import Intake
 from claudius.runtime.lanes import Lanes
 from claudius.runtime.lock import HomeLock
@@ -61,6 +62,7 @@ class Server:
         self._networks = Networks(adapters, mind, self._lanes, self._intake, self._failed)
         self._beside: list[asyncio.Task[None]] = []
         self._started_at = body.clock.steady()
+        self._planned = asyncio.Event()
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def start(self) -> Waiting:
@@ -79,6 +81,8 @@ class Server:
         await self._control.open()
         for conversation in waiting.conversations:
             self._lanes.wake(conversation)
+        keeping = keep_time(self._mind, self._lanes.wake, self._planned)
+        self._beside.append(asyncio.create_task(keeping, name="plans"))
         log.info("awake", extra={"boot": self.boot, "waiting": len(waiting.conversations)})
         return waiting
 
@@ -96,6 +100,10 @@ class Server:
     def wake(self, conversation: str) -> None:
         """Have a conversation look at what waits: someone listens again."""
         self._lanes.wake(conversation)
+
+    def tick(self) -> None:
+        """Look at the clock now: it was set, or something was planned."""
+        self._planned.set()
 
     @property
     def busy(self) -> int:
@@ -128,6 +136,9 @@ class Server:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_S):
                 await self._mind.provider.aclose()
+                for voice in {id(one.provider): one.provider for one in self._mind.voices.values()}.values():
+                    if voice is not self._mind.provider:
+                        await voice.aclose()
         try:
             await self._mind.store.close(clean=not is_damaged)
         except StoreError as error:  # the next start finds no word of a clean stop, and looks at everything
@@ -158,6 +169,8 @@ class Server:
     def _committed(self, turned: Turned) -> None:
         if self._archive and (turned.intent.model or turned.intent.state):
             self._archive.wake()
+        if turned.intent.planned:
+            self._planned.set()
 
     async def _archive_from_now_on(self, archive: Archive) -> None:
         await asyncio.sleep(ARCHIVE_AFTER_S)

@@ -18,7 +18,7 @@ from claudius.errors import BadSoul
 from claudius.soul.texts import SoulFile, StepText, StepValue, fill
 
 MAX_BYTES = 1_000_000
-PLACEHOLDERS: Mapping[str, tuple[str, ...]] = {"summary.md": ("chars",)}
+PLACEHOLDERS: Mapping[str, tuple[str, ...]] = {"summary.md": ("chars",), "reask.md": ("step", "reason")}
 """What must stand after a `$` in a file. Steps may hold `$verbs`, apologies `$turn`; elsewhere a `$` is a `$`."""
 
 Stamp = tuple[int, int, int]
@@ -42,6 +42,8 @@ class _Head(msgspec.Struct, forbid_unknown_fields=True):
     value: StepValue = "text"
     verbs: tuple[str, ...] = ()
     default_verb: str = ""
+    slots: tuple[str, ...] = ()
+    """What a process fills in when it asks: such a step stands only in the prompts that ask it."""
 
 
 class _SpeechHead(_Head, forbid_unknown_fields=True, kw_only=True):
@@ -145,10 +147,11 @@ def step_text(file: SoulFile) -> StepText:
     step = StepText(
         name=name,
         tag=name,
-        instruction=file.fill(verbs=", ".join(verbs)),
+        instruction=file.fill(verbs=", ".join(verbs), **{slot: f"${slot}" for slot in head.slots}),
         value=head.value,
         verbs=verbs,
         default_verb=default_verb,
+        on_demand=bool(head.slots),
     )
     if not isinstance(head, _SpeechHead):
         return step

@@ -15,8 +15,8 @@ from claudius.soul.files import Stamp, bytes_of, parse, step_text
 from claudius.soul.texts import SoulFile, SoulText, dossiers, tokens
 
 PERSONALITY_TOKENS = 900
-FOLDERS = ("steps", "processes", "daimons", "dossiers")
-NEEDED = ("soul.md", "reading.md", "tail.md")
+FOLDERS = ("steps", "processes", "subprocesses", "daimons", "dossiers")
+NEEDED = ("soul.md", "reading.md", "tail.md", "reask.md", "more.md")
 """Besides the steps: what no prompt can do without."""
 
 _FRESH_NS = 100_000_000

@@ -49,6 +49,8 @@ class StepText:
     """external_dialogue: one line per kind of apology; `$turn` stands for the turn's reference."""
     acknowledge: tuple[str, ...] = ()
     """external_dialogue: short lines that answer what needs no thought."""
+    on_demand: bool = False
+    """It stands in the prompts of turns that ask it, with its slots filled; in no system part."""
     hold: str = ""
     """external_dialogue: the line shown while the soul thinks twice."""
 

@@ -1,46 +1,197 @@
-"""Mental processes: which steps a conversation's mode asks, and where it may go next."""
+"""Mental processes by name: what ships, what the owner wrote, and which of them a turn runs."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cache
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+from functools import cache, lru_cache
 
-from claudius.recollection import Recollection
+from claudius.cognition.process_text import described, is_process, sections, written
+from claudius.cognition.processes.process import (
+    Interruption,
+    Outcome,
+    Participation,
+    Process,
+    Transition,
+    declared,
+    mental_process,
+    wording,
+)
+from claudius.cognition.steps import STEPS
+from claudius.errors import BadSoul
+from claudius.perception import Origin
+from claudius.recollection import ProcessState, Recollection
+from claudius.soul import SoulText
 
-ENTRY = "main_process"
+__all__ = [
+    "ENTRY",
+    "GREETING",
+    "PROCESSES",
+    "Interruption",
+    "Outcome",
+    "Participation",
+    "Process",
+    "Transition",
+    "borrowed",
+    "find",
+    "known_names",
+    "mental_process",
+    "process",
+    "process_problems",
+    "route",
+    "sections",
+    "wording",
+]
+
+log = logging.getLogger("claudius.processes")
+
+ENTRY, GREETING = "main_process", "greeting"
+AUTONOMOUS, INSTEAD = "problem_solving", "deep_work"
+"""Without the implicit semantic machine, the second runs wherever the first is named."""
 
 PROCESSES: dict[str, str] = {
     "main_process": "claudius.cognition.processes.main_process",
+    "greeting": "claudius.cognition.processes.greeting",
+    "deep_work": "claudius.cognition.processes.deep_work",
+    "frustrated": "claudius.cognition.processes.frustrated",
+    "proactive": "claudius.cognition.processes.proactive",
+    "problem_solving": "claudius.cognition.processes.problem_solving:problem_solving",
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Process:
-    """One behaviour mode of a conversation, as its module declares it."""
-
-    name: str
-    steps: tuple[str, ...]
-    verbs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Further verbs per step, over those of the step's own file."""
-    intervals: Mapping[str, int] = field(default_factory=dict)
-    """How often a periodic step is asked, in turns; over the settings."""
 
 
 @cache
 def process(name: str) -> Process:
-    """Load a process by its name or import string. Raises: ModuleNotFoundError, AttributeError."""
-    module = importlib.import_module(PROCESSES.get(name, name))
-    return Process(
-        name=name,
-        steps=tuple(module.COGNITIVE_STEPS),
-        verbs=dict(getattr(module, "VERBS", {})),
-        intervals=dict(getattr(module, "INTERVALS", {})),
-    )
+    """Load a process by its name or import string.
+
+    Raises: ModuleNotFoundError, AttributeError, ValueError where that is none.
+    """
+    target, _, attribute = PROCESSES.get(name, name).partition(":")
+    module = importlib.import_module(target)
+    if not attribute:
+        return declared(name, module)
+    found = getattr(module, attribute)
+    if not isinstance(found, Process):
+        raise ValueError(f"{name} is no mental process: decorate it with @mental_process()")
+    return replace(found, name=name, wording=found.wording or (name if name in PROCESSES else ""))
 
 
-def route(recollection: Recollection) -> Process:
-    """Choose the process of this turn: the conversation's saved one if it is registered, else the entry. Pure."""
+def _file(name: str) -> str:
+    return f"processes/{name}.md"
+
+
+def find(name: str, soul: SoulText) -> Process | None:
+    """Return a process by its name, the owner's texts first, or by its import string; None where there is none.
+
+    What it overrides is read off the soul as it stands now.
+    """
+    return _found(name, _Key(soul))
+
+
+class _Key:
+    """One consistent reading of the soul, as a cache key."""
+
+    __slots__ = ("soul",)
+
+    def __init__(self, soul: SoulText) -> None:
+        self.soul = soul
+
+    def __hash__(self) -> int:
+        return hash(self.soul.sha256)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Key) and self.soul.sha256 == other.soul.sha256
+
+
+@lru_cache(maxsize=256)
+def _found(name: str, key: _Key) -> Process | None:
+    file = key.soul.files.get(_file(name))
+    try:
+        if file and is_process(file):
+            return written(name, file, process, frozenset(STEPS))
+        if name not in PROCESSES and ":" not in name:
+            return None
+        found = process(name)
+    except (BadSoul, ImportError, AttributeError, ValueError) as error:
+        log.warning("a process cannot be used", extra={"mental_process": name, "error": str(error)})
+        return None
+    worded = sections(key.soul.files.get(_file(found.wording))) if found.wording else {}
+    words = {step: " ".join(body.split()) for step, body in worded.items() if step in STEPS}
+    said = described(file) if file else found.description
+    return replace(found, overrides={**found.overrides, **words}, description=said)
+
+
+def known_names(soul: SoulText) -> Iterator[str]:
+    """Name every process: those that ship, then the owner's own. Pure."""
+    yield from PROCESSES
+    for name, file in soul.files.items():
+        stem = name.removeprefix("processes/").removesuffix(".md")
+        if name.startswith("processes/") and stem not in PROCESSES and is_process(file):
+            yield stem
+
+
+def process_problems(soul: SoulText) -> list[BadSoul]:
+    """List the owner's process texts that cannot be used."""
+    found: list[BadSoul] = []
+    for name, file in soul.files.items():
+        if not (name.startswith("processes/") and is_process(file)):
+            continue
+        stem = name.removeprefix("processes/").removesuffix(".md")
+        try:
+            written(stem, file, process, frozenset(STEPS))
+        except BadSoul as problem:
+            found.append(problem)
+    return found
+
+
+def borrowed(recollection: Recollection) -> str:
+    """Return the process that the perception names for this one turn; empty where it names none. Pure."""
+    perception = recollection.perception
+    if perception.origin is not Origin.INTERNAL:
+        return ""
+    return str(perception.extra.get("process") or "")
+
+
+def route(recollection: Recollection, soul: SoulText, *, autonomous: bool = False) -> Process:
+    """Choose the process of this turn. Pure, but for a warning.
+
+    First that applies: the one that the perception names; the saved one, if it is known and was not idle for longer
+    than it lingers; the entry. `autonomous`: the implicit semantic machine may be used.
+    """
+    if recollection.perception.extra and (name := borrowed(recollection)):
+        if found := find(resolved(name, autonomous=autonomous), soul):
+            return found
+        log.warning("an unknown process was asked for", extra={"mental_process": name, "turn": recollection.turn})
     saved = recollection.process.process
-    return process(saved if saved in PROCESSES else ENTRY)
+    if saved:
+        found = find(resolved(saved, autonomous=autonomous), soul)
+        if found is None:
+            log.warning("the saved process is gone", extra={"mental_process": saved, "turn": recollection.turn})
+        elif not _has_lapsed(found, recollection.process, recollection.last_at, recollection.now):
+            return found
+    found = find(_entry(recollection), soul) or find(ENTRY, soul)
+    return found or process(ENTRY)
+
+
+def resolved(name: str, *, autonomous: bool) -> str:
+    """Return the process that runs where this one is named. Pure."""
+    return INSTEAD if name == AUTONOMOUS and not autonomous else name
+
+
+def _has_lapsed(found: Process, state: ProcessState, last_at: datetime | None, now: datetime) -> bool:
+    since = last_at or state.entered_at
+    return found.linger is not None and since is not None and now - since > found.linger
+
+
+def _entry(recollection: Recollection) -> str:
+    speaker = recollection.speaker
+    is_stranger = (
+        recollection.turns == 0
+        and speaker is not None
+        and not speaker.is_bot
+        and speaker.turns_here == 0
+        and all(model.version == 0 for model in speaker.models)
+    )
+    return GREETING if is_stranger else ENTRY

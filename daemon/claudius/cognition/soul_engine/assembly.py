@@ -45,7 +45,7 @@ def system_text(soul: SoulText, settings: EngineSettings) -> str:
         *(dossier.text for dossier in included),
         soul.text("reading.md"),
         "## Response Format",
-        *(step.instruction for step in soul.steps.values()),
+        *(step.instruction for step in soul.steps.values() if not step.on_demand),
     ]
     text = "\n\n".join(part.strip() for part in parts if part.strip())
     soul.derived["system", settings.dossier_tokens] = text
@@ -80,8 +80,19 @@ def build_prompt(plan: Plan, recollection: Recollection, soul: SoulText, setting
 
 def tail(plan: Plan, recollection: Recollection, soul: SoulText) -> str:
     """Assemble this turn's part: the steps wanted, what is known now, the message, and one line on data. Pure."""
-    words = soul.files["tail.md"].head
-    blocks = [f"## This Turn\n{_wanted(plan, words)}"]
+    return "\n".join([this_turn(plan, soul), *surroundings(plan, recollection), soul.text("tail.md").strip()])
+
+
+def this_turn(plan: Plan, soul: SoulText) -> str:
+    """Say which steps are wanted now, and what the process says of each. Pure."""
+    wanted = f"## This Turn\n{_wanted(plan, soul.files['tail.md'].head)}"
+    said = [f"{name}: {words}" for name, words in plan.overrides.items() if name in plan.asked]
+    return "\n".join([wanted, *said])
+
+
+def surroundings(plan: Plan, recollection: Recollection) -> list[str]:
+    """Assemble what is known now, block by block, the message last. Pure. Raises: NonceClash."""
+    blocks: list[str] = []
     state = {value.key: value.value for value in recollection.state if value.value}
     if state:
         record: Mapping[str, Scalar] = {"kind": "soul_state", **state}
@@ -89,9 +100,9 @@ def tail(plan: Plan, recollection: Recollection, soul: SoulText) -> str:
     if plan.shown:
         blocks.append(_block("User Model", [shown_record(shown) for shown in plan.shown], recollection.nonce))
     heard = [_capped(perception_record(perception)) for perception in recollection.perceptions]
-    blocks.append(_block("Current Message", heard, recollection.nonce))
-    blocks.append(soul.text("tail.md").strip())
-    return "\n".join(blocks)
+    if heard:
+        blocks.append(_block("Current Message", heard, recollection.nonce))
+    return blocks
 
 
 def repair_tail(recollection: Recollection, soul: SoulText, broken: str) -> str:

@@ -7,16 +7,17 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID, uuid5
 
-from claudius.cognition.processes import Process
+from claudius.cognition.processes.process import Process
 from claudius.cognition.soul_engine.gate import Gated, Zones, gate, has_secret
 from claudius.cognition.soul_engine.ladder import SAID
+from claudius.cognition.soul_engine.moving import rested
 from claudius.cognition.soul_engine.planning import EngineSettings, Plan, compact
 from claudius.cognition.soul_engine.splitting import in_posts
 from claudius.cognition.steps import step
 from claudius.cognition.steps.step import Limits, Reading
 from claudius.intent import ApologyKind, Call, Intent, Rung, Thought, Thoughts, Utterance, UtteranceKind
 from claudius.perception import Origin, Perception
-from claudius.recollection import Entry, EntryType, ProcessState, Recollection
+from claudius.recollection import Entry, EntryType, Recollection
 from claudius.soul import SoulText
 
 UTTERANCES = UUID("6d0f1c52-7f1f-4d3b-9a36-5a0b8f2e41c7")
@@ -59,7 +60,7 @@ def heard(recollection: Recollection) -> tuple[Entry, ...]:
             entry_type=EntryType.USER_MESSAGE if one.origin is Origin.EXTERNAL else EntryType.PERCEPTION,
             content=one.text,
             at=one.at,
-            person=one.person or None,
+            person=(one.person or None) if one.origin is Origin.EXTERNAL else None,
             name=one.name or None,
             metadata=({"bot": True} if one.is_bot else {})
             | ({"kind": one.kind.value} if one.kind != "message" else {}),
@@ -126,7 +127,7 @@ def conclude(
         rung,
         flags,
         verb=thoughts.verb,
-        next_process=_stayed(recollection, plan),
+        next_process=rested(recollection, plan.process),
         attention=kept.attention,
         changes=changes,
         entries=tuple(entries),
@@ -190,6 +191,29 @@ def conclude_heard(recollection: Recollection, process: Process, settings: Engin
     )
 
 
+def conclude_reflection(recollection: Recollection, plan: Plan, entries: tuple[Entry, ...], kept: Kept) -> Intent:
+    """Conclude what was thought while nobody spoke: nothing was heard, nothing is said. Pure."""
+    return Intent(
+        turn=recollection.turn,
+        conversation=recollection.conversation,
+        audience=recollection.audience,
+        person="",
+        at=recollection.now,
+        nonce=recollection.nonce,
+        answers=(),
+        version=recollection.version,
+        process=plan.process,
+        next_process=recollection.process,
+        rung="silent",
+        entries=entries,
+        attention=kept.attention,
+        history_from=plan.history_from,
+        prompt_sha256=kept.prompt_sha256,
+        snapshot=kept.snapshot,
+        blobs=kept.blobs,
+    )
+
+
 def _intent(recollection: Recollection, plan: Plan, rung: Rung, flags: tuple[str, ...], **more: Any) -> Intent:
     """Conclude with what every turn has, whatever came of it, and `more`."""
     speaker = recollection.speaker
@@ -197,7 +221,7 @@ def _intent(recollection: Recollection, plan: Plan, rung: Rung, flags: tuple[str
         turn=recollection.turn,
         conversation=recollection.conversation,
         audience=recollection.audience,
-        person=speaker.person if speaker else recollection.perception.person,
+        person=speaker.person if speaker else "",
         name=speaker.name if speaker else "",
         at=recollection.now,
         nonce=recollection.nonce,
@@ -209,20 +233,6 @@ def _intent(recollection: Recollection, plan: Plan, rung: Rung, flags: tuple[str
         steps=plan.asked,
         history_from=plan.history_from,
         **({"next_process": recollection.process} | more),
-    )
-
-
-def _stayed(recollection: Recollection, plan: Plan) -> ProcessState:
-    before = recollection.process
-    if before.process != plan.process:
-        return ProcessState(process=plan.process, entered_at=recollection.now, invocation_count=1)
-    return ProcessState(
-        process=before.process,
-        previous_process=before.previous_process,
-        params=before.params,
-        process_memory=before.process_memory,
-        invocation_count=before.invocation_count + 1,
-        entered_at=before.entered_at or recollection.now,
     )
 
 
@@ -243,6 +253,8 @@ def _utter(
     kind: UtteranceKind = "reply",
     apology: ApologyKind | None = None,
 ) -> tuple[Utterance, ...]:
+    if kind == "reply" and all(one.origin is Origin.INTERNAL for one in recollection.perceptions):
+        kind = "proactive"
     bodies = [post for post in posts if post]
     return tuple(
         Utterance(

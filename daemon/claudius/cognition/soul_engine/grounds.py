@@ -42,7 +42,7 @@ def zones(stands: Ground, recollection: Recollection, soul: SoulText, secrets: t
         fallback=stands.fallback,
         private=stands.private,
         nonces=stands.nonces,
-        instructions=Echo(step.instruction for step in soul.steps.values()),
+        instructions=Echo(step.instruction for step in soul.steps.values() if not step.on_demand),
         secrets=secrets,
         guarded=Echo((*(model.markdown for model in models), *(value.value for value in recollection.state))),
         company=Company(answered=recollection.perception.person, members=_present(recollection)),

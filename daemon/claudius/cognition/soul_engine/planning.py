@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from claudius.cognition.processes import Process
+from claudius.cognition.processes.process import Process
 from claudius.cognition.soul_engine.render import fixed
 from claudius.cognition.soul_engine.showing import Showing, show
 from claudius.cognition.steps import STEPS, step
 from claudius.cognition.steps.step import Situation
 from claudius.config import Config
-from claudius.perception import Origin
+from claudius.perception import Kind, Origin
 from claudius.recollection import PastTurn, Person, Recollection, Shown
 
 
@@ -31,6 +31,8 @@ class EngineSettings:
     repairs: int = 1
     post_chars: int | None = None
     """Longest post of the place that is answered, in UTF-16 units; None = any."""
+    autonomous: bool = False
+    """The implicit semantic machine may be used."""
 
     @classmethod
     def of(cls, config: Config) -> EngineSettings:
@@ -46,6 +48,7 @@ class EngineSettings:
             dossier_tokens=config.soul.dossier_tokens,
             max_tokens=config.pipeline.max_tokens,
             repairs=config.pipeline.repairs,
+            autonomous=config.ism.enabled,
         )
 
 
@@ -66,6 +69,8 @@ class Plan:
     history_from: int = 1
     """Number of the first past turn that the history renders."""
     verbs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    """Step → words of the process, beside the step's name in the tail."""
 
 
 def plan(process: Process, recollection: Recollection, settings: EngineSettings) -> Plan:
@@ -81,7 +86,7 @@ def plan(process: Process, recollection: Recollection, settings: EngineSettings)
     situation = Situation(
         recollection=recollection,
         person=person,
-        speaks=owes,
+        speaks=owes or process.silence_ok or _is_due(recollection),
         seen=showing.seen,
         number=recollection.turns + 1,
         intervals={"soul_state_check": settings.soul_state_interval} | dict(process.intervals),
@@ -97,7 +102,13 @@ def plan(process: Process, recollection: Recollection, settings: EngineSettings)
         owes=owes,
         history_from=history_from,
         verbs=process.verbs,
+        overrides=process.overrides,
     )
+
+
+def _is_due(recollection: Recollection) -> bool:
+    """Tell whether the soul itself planned to speak now."""
+    return any(perception.kind is Kind.SCHEDULED for perception in recollection.perceptions)
 
 
 def _human(recollection: Recollection) -> Person | None:

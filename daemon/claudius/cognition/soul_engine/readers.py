@@ -13,7 +13,17 @@ from claudius.cognition.soul_engine.parsed import Section
 from claudius.cognition.soul_engine.portrait import Merged, merge_update
 from claudius.recollection import MOODS, StateKey
 
-__all__ = ["Merged", "clean_note", "clean_text", "drop_unasked", "merge_update", "read_bool", "read_state", "read_verb"]
+__all__ = [
+    "Merged",
+    "clean_note",
+    "clean_text",
+    "drop_unasked",
+    "merge_update",
+    "read_bool",
+    "read_state",
+    "read_verb",
+    "truth",
+]
 
 NOTE_CHARS = 200
 STATE_CHARS = {StateKey.CONVERSATION_SUMMARY: 600}
@@ -27,7 +37,8 @@ _BULLET = re.compile(r"^\s*(?:[-*+•–]\s+|\d{1,2}[.)]\s+)?")
 _KEYS = {key.value.casefold(): key for key in StateKey}
 
 
-def _truth(value: str) -> bool | None:
+def truth(value: str) -> bool | None:
+    """Read a yes or a no; None where it is neither. Pure."""
     whole = value.strip().casefold().strip(_QUOTES).removesuffix(".").strip(_QUOTES).strip()
     first = _WORD.match(whole)
     for word in (whole, first[0] if first else ""):
@@ -43,7 +54,7 @@ def read_bool(values: Iterable[str]) -> bool:
 
     Unreadable values count for nothing; none that is readable, or two that disagree, is false.
     """
-    readable = {truth for value in values if (truth := _truth(value)) is not None}
+    readable = {said for value in values if (said := truth(value)) is not None}
     return readable == {True}
 
 

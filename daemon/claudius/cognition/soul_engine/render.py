@@ -82,6 +82,8 @@ def _own(entry: Entry) -> tuple[int, str] | None:
         query = str(entry.metadata.get("query", ""))
         if query not in _ORDER:
             return None
+        if query == "mental_query":
+            return _ORDER[query], section(query, entry.content)
         return _ORDER[query], section(query, str(bool(entry.metadata.get("result"))).lower())
     step = _STEP_OF.get(entry.entry_type)
     return (_ORDER[step], section(step, entry.content, entry.verb)) if step else None

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from claudius.cognition.soul_engine.assembly import build_prompt
+from claudius.cognition.soul_engine.in_mind import Drawn, Scene, redraw
 from claudius.cognition.soul_engine.planning import EngineSettings, Plan
 from claudius.cognition.soul_engine.render import fixed
 from claudius.prompt import Prompt
@@ -27,6 +28,8 @@ class Snapshot:
     settings: EngineSettings
     past: tuple[str, ...]
     soul: str
+    drawn: Drawn | None = None
+    """The memory that the first call was asked with, where a process made it; None = as it was recalled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +57,7 @@ def _soul_blob(soul: SoulText) -> tuple[str, bytes]:
 
 
 def freeze(
-    recollection: Recollection, plan: Plan, settings: EngineSettings, soul: SoulText
+    recollection: Recollection, plan: Plan, settings: EngineSettings, soul: SoulText, drawn: Drawn | None = None
 ) -> tuple[bytes, dict[str, bytes]]:
     """Return the snapshot of a turn and the texts that it refers to. Pure."""
     past = {one.sha256: one.body for one in map(fixed, recollection.past)}
@@ -65,13 +68,17 @@ def freeze(
         settings=settings,
         past=tuple(past),
         soul=soul_key,
+        drawn=drawn,
     )
-    return msgspec.json.encode(snapshot), past | {soul_key: soul_body}
+    return msgspec.json.encode(snapshot, enc_hook=dict), past | {soul_key: soul_body}
 
 
 def thaw(snapshot: bytes, blob: Callable[[str], bytes | None]) -> tuple[Recollection, Plan, EngineSettings, SoulText]:
     """Rebuild what a turn knew. Raises: Erased where a text is gone, msgspec.DecodeError where it is not a snapshot."""
-    kept = msgspec.json.decode(snapshot, type=Snapshot)
+    return _thawed(msgspec.json.decode(snapshot, type=Snapshot), blob)
+
+
+def _thawed(kept: Snapshot, blob: Callable[[str], bytes | None]) -> tuple[Recollection, Plan, EngineSettings, SoulText]:
 
     def text(key: str) -> bytes:
         found = blob(key)
@@ -95,7 +102,10 @@ def thaw(snapshot: bytes, blob: Callable[[str], bytes | None]) -> tuple[Recollec
 
 def rebuild(snapshot: bytes, blob: Callable[[str], bytes | None], soul: SoulText | None = None) -> Prompt:
     """Rebuild a turn's prompt from its snapshot, with another soul where one is given. Raises: Erased."""
-    recollection, plan, settings, own = thaw(snapshot, blob)
+    kept = msgspec.json.decode(snapshot, type=Snapshot)
+    recollection, plan, settings, own = _thawed(kept, blob)
+    if kept.drawn:
+        return redraw(Scene.of(recollection, plan, soul or own, settings), kept.drawn)
     return build_prompt(plan, recollection, soul or own, settings)
 
 

@@ -15,6 +15,8 @@ STEPS: dict[str, str] = {
     "model_change_note": "claudius.cognition.steps.model_change_note:STEP",
     "soul_state_check": "claudius.cognition.steps.soul_state_check:STEP",
     "soul_state_update": "claudius.cognition.steps.soul_state_update:STEP",
+    "mental_query": "claudius.cognition.steps.mental_query:STEP",
+    "action_choice": "claudius.cognition.steps.action_choice:STEP",
 }
 
 

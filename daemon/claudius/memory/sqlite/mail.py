@@ -48,6 +48,7 @@ def _accept_one(db: Database, heard: Perception, at: str) -> bool:
         position=perception.position,
         kind=perception.kind,
         owes=perception.owes,
+        said=perception.origin is Origin.EXTERNAL and not perception.is_bot,
         person=perception.person,
         payload=perception_json(perception),
         now=at,

@@ -83,7 +83,7 @@ class Past:
             lines = self._db.all(
                 "entries_recalled", conversation=self._conversation, first=missing[0][0], last=missing[-1][0]
             )
-            entries = {number: tuple(map(_entry, group)) for number, group in groupby(lines, itemgetter(0))}
+            entries = {number: tuple(map(entry_of, group)) for number, group in groupby(lines, itemgetter(0))}
             for number, turn, nonce, _, _, shown, edits in missing:
                 past = PastTurn(
                     turn=turn,
@@ -143,7 +143,8 @@ def _only(past: PastTurn, seen: Collection[str]) -> PastTurn:
     return past if len(shown) == len(past.shown) else replace(past, shown=shown)
 
 
-def _entry(row: Row) -> Entry:
+def entry_of(row: Row) -> Entry:
+    """Read a row of working memory. Pure."""
     _, kind, content, at, verb, person, name, metadata, position = row
     return Entry(
         entry_type=_ENTRY_TYPES[kind],

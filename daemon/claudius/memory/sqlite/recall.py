@@ -30,7 +30,7 @@ def recall(
     db: Database, shelf: Shelf, pending: Pending, *, nonce: str, now: datetime, limits: RecallLimits
 ) -> Recollection:
     """Read everything that a turn may know. The caller holds the snapshot."""
-    perception = pending.perception
+    perception = pending.perceptions[-1]
     seeing = Seeing(db, perception)
     conversation = perception.conversation
     row = db.one("conversation_recalled", conversation=conversation)
@@ -44,7 +44,7 @@ def recall(
         now=now,
         conversation=conversation,
         audience=seeing.audience,
-        perceptions=(perception,),
+        perceptions=pending.perceptions,
         speaker=speaker if is_spoken_to else None,
         others=_others(db, seeing, conversation, kept.heard if kept else ()),
         process=_process(row),
@@ -55,6 +55,7 @@ def recall(
         summary=_summary(seeing, row),
         left_out=kept.left_out if kept else None,
         state=_state(db, seeing),
+        last_at=instant(row[14]) if row else None,
         members=seeing.members(),
     )
 

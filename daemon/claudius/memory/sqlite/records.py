@@ -68,6 +68,17 @@ class SqliteRecords:
             entry["unsaid"] = bool(entry["unsaid"])
         return {**found[0], "params": parse(found[0]["params"]), "entries": entries}
 
+    def positions(self) -> Sequence[Mapping[str, Any]]:
+        """Return where each conversation stands in its mental processes, by process."""
+        with self._snapshot() as db:
+            return db.dicts("positions")
+
+    def plans(self) -> Sequence[Mapping[str, Any]]:
+        """Return the soul's plans that were not heard yet, soonest first, and those that came too late."""
+        with self._snapshot() as db:
+            rows = db.dicts("plans_shown")
+        return [row | {"params": parse(row["params"])} for row in rows]
+
     def turn(self, turn: str) -> Mapping[str, Any] | None:
         """Return one turn's record: the row, its perceptions, entries, calls, thoughts, deliveries."""
         with self._snapshot() as db:

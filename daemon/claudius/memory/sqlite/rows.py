@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,7 +11,7 @@ import msgspec
 
 from claudius.intent import Call, Utterance
 from claudius.memory.sqlite.queries import Row
-from claudius.memory.store import Delivery, Pending, turn_of
+from claudius.memory.store import Delivery, Pending
 from claudius.perception import Perception
 from claudius.prompt import valid
 from claudius.provider import Usage
@@ -113,18 +114,21 @@ def call_of(row: Row) -> Call:
 
 def pending_of(row: Row) -> Pending:
     """Read a row of the query `oldest`, without its calls. Pure."""
-    seq, payload, state, attempts, boots, not_before, heard_at, inputs = row
+    seq, payload, state, attempts, boots, not_before, heard_at, inputs, owes, held, turn = row
     perception = perception_of(payload)
+    if perception.owes != bool(owes):
+        perception = replace(perception, owes=bool(owes))
     return Pending(
         seq=seq,
         perception=perception,
-        turn=turn_of(perception.key),
+        turn=turn,
         state=state,
         attempts=attempts,
         boots=boots,
         not_before=maybe_instant(not_before),
         heard_at=instant(heard_at),
         inputs=parse(inputs),
+        held=held,
     )
 
 

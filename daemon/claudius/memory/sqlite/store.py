@@ -19,6 +19,7 @@ from claudius.memory.sqlite import archiving, mail, owner, turns
 from claudius.memory.sqlite.backups import backups_of
 from claudius.memory.sqlite.connection import open_reader
 from claudius.memory.sqlite.past import Shelf
+from claudius.memory.sqlite.planning import SqlitePlans
 from claudius.memory.sqlite.queries import Database, Row, load_queries
 from claudius.memory.sqlite.recall import let_go, recall
 from claudius.memory.sqlite.rows import call_of, delivery_of, pending_of, stamp
@@ -40,7 +41,7 @@ class _Opened:
     reader: Database
 
 
-class SqliteStore:
+class SqliteStore(SqlitePlans):
     """The store of one process that takes turns, or of an owner's edit beside it. `open` or `start` it, `close` it."""
 
     def __init__(
@@ -91,10 +92,6 @@ class SqliteStore:
     async def check(self) -> None:
         """Look at every page, beside everything else, in a thread of its own. Raises: StoreCorrupt."""
         await check_database(self._path)
-
-    async def flush(self) -> None:
-        """Return once everything that was handed over so far is durable."""
-        await self._write(lambda _: None)
 
     async def close(self, *, clean: bool) -> None:
         """Write what is queued; `clean` records a stop in good order; close."""

@@ -9,6 +9,7 @@ from claudius.errors import StaleTurn
 from claudius.intent import Intent, ModelVersion, StateChange
 from claudius.memory.audience import is_terminal, joint
 from claudius.memory.sqlite.mail import say
+from claudius.memory.sqlite.plans import keep_plans
 from claudius.memory.sqlite.queries import Database
 from claudius.memory.sqlite.rows import call_row, dump, stamp
 from claudius.prompt import valid
@@ -27,6 +28,8 @@ def commit(db: Database, intent: Intent, let_go: datetime, boot: str) -> None:
     _answer(db, intent, at)
     _keep_turn(db, intent, number, at)
     _learn(db, intent, at)
+    if intent.planned is not None or intent.held:
+        keep_plans(db, intent, at)
     if intent.summary is not None:
         fold(db, intent.conversation, intent.summary, intent.at, let_go)
     for utterance in intent.utterances:
@@ -50,6 +53,7 @@ def _move_conversation(db: Database, intent: Intent, at: str) -> int | None:
         invocation_count=process.invocation_count,
         entered_at=stamp(process.entered_at) if process.entered_at else None,
         history_from=intent.history_from,
+        answers=bool(intent.utterances),
         at=at,
     ).fetchone()
     if moved is None:

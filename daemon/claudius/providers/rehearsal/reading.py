@@ -78,10 +78,11 @@ class Seen:
 
 def read(request: Request) -> Seen:
     """Read a request of one turn. Pure."""
-    tail = list(records(request.tail))
+    opening, history = _opening(request)
+    tail = list(records(f"{opening}\n{request.tail}"))
     heard = [record for record in tail if _kind(record) not in _SHOWN]
     who = heard[-1].get("who") if heard else None
-    before = [record for message in request.history if message.role == "user" for record in records(message.content)]
+    before = [record for message in history if message.role == "user" for record in records(message.content)]
     shown = [*before, *tail]
     headings = re.findall(r"^## +(.+?) *$", request.system, re.MULTILINE)
     return Seen(
@@ -90,13 +91,21 @@ def read(request: Request) -> Seen:
         is_inner=bool(heard) and _kind(heard[-1]) != "message",
         name=str(heard[-1].get("from", "")) if heard else "",
         said=tuple(_text(record) for record in before if _kind(record) == "message" and record.get("who") == who),
-        spoken=spoken(request.history),
+        spoken=spoken(history),
         models=_models(shown, who),
         state=next(({key: str(value) for key, value in r.items()} for r in tail if _kind(r) == "soul_state"), {}),
         summary=next((_text(record) for record in reversed(shown) if _kind(record) == "summary"), ""),
         title=next(iter(re.findall(r"^# +(.+?) *$", request.system, re.MULTILINE)), ""),
         headings=tuple(headings[:4]),
     )
+
+
+def _opening(request: Request) -> tuple[str, Sequence[Message]]:
+    """Part what this turn began with from what was before it, where some of the turn was asked already. Pure."""
+    if "## Current Message" in request.tail or len(request.history) < 2:
+        return "", request.history
+    *before, opening, _ = request.history
+    return (opening.content, before) if "## Current Message" in opening.content else ("", request.history)
 
 
 def records(text: str) -> Iterator[Mapping[str, Any]]:

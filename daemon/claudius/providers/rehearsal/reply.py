@@ -196,6 +196,8 @@ def _sections(mind: Mind) -> Iterator[tuple[str, str, str]]:
             yield "user_model_update", _body(_writable(mind.seen), section, facts), f' section="{section}"'
         kept = " ".join(fact.kept for fact in mind.learned)
         yield "model_change_note", quoted(say(mind.lines.words.note, {"kept": kept}) or kept, 200), ""
+    yield "mental_query", "false", ""
+    yield "action_choice", '{"actions": ["respond"], "reasoning": "This voice only rehearses."}', ""
     state = _state(mind)
     yield "soul_state_check", str(bool(state)).lower(), ""
     if state:

@@ -1,0 +1,56 @@
+"""Everything that an owner's own processes, subprocesses, steps and actions are written with, in one place."""
+
+from __future__ import annotations
+
+from claudius.cognition.facade import Turn, internal
+from claudius.cognition.ism import Action, Continue, End, Ended, action, run_ism
+from claudius.cognition.processes.process import (
+    Interruption,
+    Outcome,
+    Participation,
+    Process,
+    Transition,
+    mental_process,
+    wording,
+)
+from claudius.cognition.reflection import Reflection, Subprocess, subprocess
+from claudius.cognition.soul_engine.asks import (
+    Ask,
+    cognitive_step,
+    external_dialogue,
+    internal_monologue,
+    mental_query,
+)
+from claudius.cognition.working_memory import Entry, WorkingMemory
+from claudius.errors import ProcessError, ToolError, Unreadable
+
+__all__ = [
+    "Action",
+    "Ask",
+    "Continue",
+    "End",
+    "Ended",
+    "Entry",
+    "Interruption",
+    "Outcome",
+    "Participation",
+    "Process",
+    "ProcessError",
+    "Reflection",
+    "Subprocess",
+    "ToolError",
+    "Transition",
+    "Turn",
+    "Unreadable",
+    "WorkingMemory",
+    "action",
+    "cognitive_step",
+    "external_dialogue",
+    "internal",
+    "internal_monologue",
+    "mental_process",
+    "mental_query",
+    "run_ism",
+    "subprocess",
+    "wording",
+]

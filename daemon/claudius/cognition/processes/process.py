@@ -1,0 +1,152 @@
+"""What a mental process is: a behaviour mode of one conversation, declared by a module, by a text, or by a function.
+
+Source: seed 001; the process design, sections 3 and 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from types import ModuleType
+from typing import Any
+
+from claudius.cognition.working_memory import WorkingMemory
+
+
+class Interruption(StrEnum):
+    """What a turn does when something new is heard in its conversation before a character of it is visible."""
+
+    QUEUE = "queue"
+    """It goes on; the new perception waits."""
+    YIELD = "yield"
+    """It stops at its next `think` or loop head: its thoughts are kept, its messages go into the next turn."""
+    REPLACE = "replace"
+    """The model call is cancelled, nothing is kept, its messages go into the next turn."""
+
+
+class Participation(StrEnum):
+    """What becomes of a message that is owed no reply by its place alone."""
+
+    ALWAYS = "always"
+    """There is none: each is owed one."""
+    ADDRESSED = "addressed"
+    """It is kept; no model is asked."""
+    GROUP = "group"
+    """Attention decides, in code."""
+    CONSUME = "consume"
+    """Kept, and nothing else: here nothing is owed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """Where a conversation goes next. `to` is a registered name; `memory` is what the turn leaves in mind."""
+
+    memory: WorkingMemory | None = None
+    to: str = ""
+    params: Mapping[str, Any] = field(default_factory=dict)
+    execute_now: bool = False
+    """Run it at once, in this turn, on the same perception."""
+
+
+Outcome = WorkingMemory | Transition
+Run = Callable[..., Awaitable[Any]]
+Judge = Callable[[Mapping[str, Any]], str | Transition | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """The sections of a process's text, by step: read when a turn begins, so that an edit is in force at once."""
+
+    name: str
+
+
+def wording(name: str) -> Wording:
+    """Name the text of a process, `soul/processes/NAME.md`, as its instruction overrides."""
+    return Wording(name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """One behaviour mode of a conversation."""
+
+    name: str
+    steps: tuple[str, ...] = ()
+    verbs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Further verbs per step, over those of the step's own file."""
+    intervals: Mapping[str, int] = field(default_factory=dict)
+    """How often a periodic step is asked, in turns; over the settings."""
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    """Step → words of this process, sent beside the step's name."""
+    wording: str = ""
+    """The process whose text the overrides are read from; empty = they stand here."""
+    interruption: Interruption = Interruption.QUEUE
+    participation: Participation | None = None
+    """None = that of the place."""
+    linger: timedelta | None = None
+    """After so much silence the conversation begins anew; None = it stays."""
+    silence_ok: bool = False
+    """A turn that owes no reply may end without a word."""
+    may_execute_now: bool = False
+    next: tuple[str, ...] | None = None
+    """Where it may go; None = anywhere."""
+    should_transition: Judge | None = None
+    run: Run | None = None
+    """The function of a programmatic process; None = a declarative one."""
+    description: str = ""
+
+    @property
+    def is_simple(self) -> bool:
+        """One fused call decides the whole turn: no chain, no function, nothing that stops it."""
+        return self.run is None and not self.may_execute_now and self.interruption is Interruption.QUEUE
+
+
+def declared(name: str, module: ModuleType) -> Process:
+    """Read a declarative process off its module. Raises: AttributeError where it lists no steps."""
+    overrides = getattr(module, "INSTRUCTION_OVERRIDES", {})
+    participation = getattr(module, "PARTICIPATION", None)
+    follows = getattr(module, "NEXT", None)
+    return Process(
+        name=name,
+        steps=tuple(module.COGNITIVE_STEPS),
+        verbs=dict(getattr(module, "VERBS", {})),
+        intervals=dict(getattr(module, "INTERVALS", {})),
+        overrides={} if isinstance(overrides, Wording) else dict(overrides),
+        wording=overrides.name if isinstance(overrides, Wording) else "",
+        interruption=Interruption(getattr(module, "INTERRUPTION", Interruption.QUEUE)),
+        participation=Participation(participation) if participation else None,
+        linger=getattr(module, "LINGER", None),
+        silence_ok=bool(getattr(module, "SILENCE_OK", False)),
+        may_execute_now=bool(getattr(module, "MAY_EXECUTE_NOW", False)),
+        next=None if follows is None else tuple(follows),
+        should_transition=getattr(module, "should_transition", None),
+        description=(module.__doc__ or "").strip().partition("\n")[0],
+    )
+
+
+def mental_process(
+    *,
+    interruption: Interruption = Interruption.QUEUE,
+    participation: Participation | None = None,
+    linger: timedelta | None = None,
+    silence_ok: bool = False,
+    may_execute_now: bool = False,
+    next: tuple[str, ...] | None = None,  # noqa: A002 - the word of the design
+) -> Callable[[Run], Process]:
+    """Make a programmatic process of `async def name(turn, memory, **params)`; its name is the function's."""
+
+    def made(run: Run) -> Process:
+        return Process(
+            name=getattr(run, "__name__", "process"),
+            interruption=interruption,
+            participation=participation,
+            linger=linger,
+            silence_ok=silence_ok,
+            may_execute_now=may_execute_now,
+            next=next,
+            run=run,
+            description=(run.__doc__ or "").strip().partition("\n")[0],
+        )
+
+    return made

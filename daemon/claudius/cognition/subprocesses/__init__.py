@@ -1,0 +1,1 @@
+"""The subprocesses that ship: what the soul does while a conversation is idle."""

@@ -1,0 +1,138 @@
+"""Working memory as a value: what one conversation holds in mind, in regions and in order; nothing changes in place.
+
+Source: the process design, section 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import count
+from types import MappingProxyType
+from typing import Any, Literal, overload
+
+from claudius.recollection import EntryType
+
+Role = Literal["system", "user", "assistant"]
+
+DEFAULT = "default"
+"""The region of what names no other: it stands after every named one."""
+CORE, SUMMARY = "core", "summary"
+ORDER = (CORE, SUMMARY)
+"""The order that a memory begins with; regions of other names follow as they came, `default` is last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One line in mind. Frozen, its metadata too; equal `id`s are one and the same line."""
+
+    id: str
+    role: Role
+    content: str
+    entry_type: EntryType | None = None
+    """Its kind in the store; None = it lives for this turn only."""
+    verb: str | None = None
+    region: str = DEFAULT
+    name: str | None = None
+    """The display name that the words came under."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    at: datetime | None = None
+
+    def __post_init__(self) -> None:
+        """Freeze the metadata."""
+        object.__setattr__(self, "metadata", MappingProxyType(dict(self.metadata)))
+
+
+@dataclass(frozen=True, slots=True)
+class WorkingMemory:
+    """What is in mind, oldest first within each region. Every method returns a new value."""
+
+    soul: str = ""
+    """Whose memory: the soul's name."""
+    entries: tuple[Entry, ...] = ()
+    order: tuple[str, ...] = ORDER
+    _regions: tuple[str, ...] = field(default=(), repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Put the entries in the order of their regions; a line that is here already stays where it is."""
+        lines = {entry.id: entry for entry in self.entries}
+        seen = tuple(dict.fromkeys(entry.region for entry in lines.values()))
+        known = (*(name for name in self._regions if name in seen), *seen)
+        places = {name: place for place, name in enumerate(dict.fromkeys((*self._named(), *known)))}
+        places[DEFAULT] = len(places) + 1 if DEFAULT not in self._named() else places[DEFAULT]
+        ordered = sorted(lines.values(), key=lambda entry: places[entry.region])
+        object.__setattr__(self, "entries", tuple(ordered))
+        object.__setattr__(self, "_regions", tuple(dict.fromkeys(known)))
+
+    def __add__(self, other: Entry | Iterable[Entry]) -> WorkingMemory:
+        """Append an entry, or a whole memory's, each inside its own region."""
+        more = (other,) if isinstance(other, Entry) else tuple(other)
+        lines = {entry.id: entry for entry in self.entries}
+        for entry in more:
+            if lines.get(entry.id) != entry:
+                fresh = _free(entry.id, lines)
+                lines[fresh] = replace(entry, id=fresh)
+        return replace(self, entries=tuple(lines.values()))
+
+    def with_region(self, name: str, *entries: Entry) -> WorkingMemory:
+        """Replace a whole region where it stands; a new one takes its place by the order."""
+        new = tuple(replace(entry, region=name) for entry in entries)
+        rest = tuple(entry for entry in self.entries if entry.region != name)
+        return replace(self, entries=(*rest, *new))
+
+    def with_order(self, *names: str) -> WorkingMemory:
+        """Return the memory in another order, which every later value keeps."""
+        return replace(self, order=_names(names), entries=self.entries)
+
+    def without(self, *names: str) -> WorkingMemory:
+        """Leave regions out; `default` names what names no region. Raises: TypeError for a list."""
+        gone = set(_names(names))
+        return replace(self, entries=tuple(entry for entry in self.entries if entry.region not in gone))
+
+    def only(self, *names: str) -> WorkingMemory:
+        """Keep these regions alone. Raises: TypeError for a list."""
+        kept = set(_names(names))
+        return replace(self, entries=tuple(entry for entry in self.entries if entry.region in kept))
+
+    def region(self, name: str) -> tuple[Entry, ...]:
+        """Return the entries of one region, oldest first."""
+        return tuple(entry for entry in self.entries if entry.region == name)
+
+    def note(self, content: str, *, region: str = DEFAULT, role: Role = "assistant", **changes: Any) -> WorkingMemory:
+        """Append a line of the process's own; it is kept for this turn only, unless it names an `entry_type`."""
+        free = _free("note", {entry.id for entry in self.entries})
+        return self + Entry(id=free, role=role, content=content, region=region, **changes)
+
+    def __len__(self) -> int:
+        """Count the entries."""
+        return len(self.entries)
+
+    def __iter__(self) -> Iterator[Entry]:
+        """Walk the entries in order."""
+        return iter(self.entries)
+
+    @overload
+    def __getitem__(self, place: int) -> Entry: ...
+    @overload
+    def __getitem__(self, place: slice) -> WorkingMemory: ...
+    def __getitem__(self, place: int | slice) -> Entry | WorkingMemory:
+        """Return one entry, or a memory of several; negative places count from the end."""
+        if isinstance(place, slice):
+            return replace(self, entries=self.entries[place])
+        return self.entries[place]
+
+    def _named(self) -> tuple[str, ...]:
+        return self.order
+
+
+def _free(name: str, taken: Container[str]) -> str:
+    ids = (name if number == 0 else f"{name}~{number}" for number in count())
+    return next(one for one in ids if one not in taken)
+
+
+def _names(names: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"name regions one by one, not as a {type(name).__name__}")
+    return names

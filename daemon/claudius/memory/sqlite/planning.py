@@ -1,0 +1,113 @@
+"""The part of `SqliteStore` that minds in motion use."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+from claudius.intent import Schedule
+from claudius.memory.sqlite import plans
+from claudius.memory.sqlite.past import entry_of
+from claudius.memory.sqlite.queries import Database
+from claudius.memory.sqlite.rows import call_of, instant, parse, pending_of
+from claudius.memory.sqlite.seeing import Seeing
+from claudius.memory.store import Pending
+from claudius.perception import Perception
+from claudius.recollection import Entry
+
+T = TypeVar("T")
+
+SEARCHED = 400
+"""The newest turns that a search looks through."""
+_WORD = re.compile(r"\w{3,}")
+
+
+def _words(text: str) -> list[str]:
+    return [word.casefold() for word in _WORD.findall(text)]
+
+
+class SqlitePlans(ABC):
+    """What mental processes keep and recall, beside their turns."""
+
+    @abstractmethod
+    async def _write(self, run: Callable[[Database], T]) -> T: ...
+
+    @abstractmethod
+    def _snapshot(self) -> AbstractContextManager[Database]: ...
+
+    async def flush(self) -> None:
+        """Return once everything that was handed over so far is durable."""
+        await self._write(lambda _: None)
+
+    async def fire_due(self, now: datetime, grace_hours: float) -> tuple[str, ...]:
+        """Make a perception of each plan whose time has come; return the conversations that hear one."""
+        return await self._write(lambda db: plans.fire_due(db, now, timedelta(hours=grace_hours)))
+
+    async def next_due(self) -> datetime | None:
+        """Return when the next plan is due; None where there is none."""
+        with self._snapshot() as db:
+            row = db.one("plan_next")
+        return instant(row[0]) if row else None
+
+    async def plan(self, schedule: Schedule) -> None:
+        """Keep a plan apart from any turn."""
+        await self._write(lambda db: plans.plan(db, schedule))
+
+    async def cancel(self, schedule_id: int) -> bool:
+        """Take a plan back that was not heard yet; False where there is none."""
+        return bool(await self._write(lambda db: db.change("plan_cancel", id=schedule_id)))
+
+    async def unfinished(self, conversation: str, most: int = 32) -> Sequence[Pending]:
+        """Return what no turn has committed yet, oldest first, without its calls."""
+        await self.flush()
+        with self._snapshot() as db:
+            return [pending_of(row) for row in db.all("unfinished", conversation=conversation, most=most)]
+
+    async def join(self, pendings: Sequence[Pending]) -> Pending:
+        """Bring perceptions of one conversation into one turn, the last one's, and return them so."""
+        first, turn = pendings[0], pendings[-1].turn
+
+        def write(db: Database) -> None:
+            for one in pendings:
+                db.run("join_turn", seq=one.seq, turn=turn)
+
+        await self._write(write)
+        with self._snapshot() as db:
+            calls = tuple(call_of(call) for call in db.all("calls", turn=turn))
+        return replace(first, turn=turn, calls=calls, further=tuple(pendings[1:]))
+
+    async def hold(self, pending: Pending) -> None:
+        """Leave what a turn was to answer to the next one."""
+
+        def write(db: Database) -> None:
+            for one in pending.perceptions:
+                plans.hold(db, one.key)
+
+        await self._write(write)
+
+    async def kept(self, conversation: str, subprocess: str) -> Mapping[str, Any]:
+        """Return what a subprocess keeps of a conversation."""
+        with self._snapshot() as db:
+            row = db.one("kept", conversation=conversation, name=subprocess)
+        found: dict[str, Any] = parse(row[0]) if row else {}
+        return found
+
+    async def search(self, perception: Perception, words: str, limit: int) -> Sequence[Entry]:
+        """Return what was said lately and holds most of these words, best first, as far as it may be shown here."""
+        wanted = Counter(_words(words))
+        found: list[tuple[float, Entry]] = []
+        with self._snapshot() as db:
+            seeing = Seeing(db, perception)
+            for conversation, number, audience in db.all("newest_turns", most=SEARCHED):
+                if not seeing.may((audience,)):
+                    continue
+                for row in db.all("lines_of_turn", conversation=conversation, number=number):
+                    line = entry_of(row)
+                    found.append((plans.closeness(line.content, wanted, _words), line))
+        return plans.ranked(found, limit)

@@ -1,0 +1,138 @@
+"""Plans, messages left to the next turn, what subprocesses keep: each inside a transaction of the writer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime, timedelta
+from typing import Any
+
+from claudius.intent import Intent, Schedule
+from claudius.memory.sqlite.queries import Database, Row
+from claudius.memory.sqlite.rows import dump, instant, parse, perception_json, stamp
+from claudius.memory.store import turn_of
+from claudius.perception import Kind, Origin, Perception
+from claudius.prompt import valid
+
+AT_ONCE = 100
+"""Plans that one look makes perceptions of; the rest come with the next."""
+
+
+def keep_plans(db: Database, intent: Intent, at: str) -> None:
+    """Write what a turn plans, leaves to the next one, and keeps beside itself."""
+    for key in intent.held:
+        hold(db, key)
+    planned = intent.planned
+    if planned is None:
+        return
+    for schedule_id in planned.cancels:
+        db.run("plan_cancel", id=schedule_id)
+    for schedule in planned.schedules:
+        plan(db, schedule)
+    for name, value in planned.kept.items():
+        db.run("keep_kept", conversation=intent.conversation, name=name, value=dump(dict(value)))
+    if planned.participation is not None:
+        db.run("participate", conversation=intent.conversation, participation=planned.participation)
+    if planned.closes:
+        answered = intent.answers[-1] if intent.answers else ""
+        db.run("close_conversation", conversation=intent.conversation, at=at)
+        db.run("plans_close", conversation=intent.conversation)
+        db.run("heard_out", conversation=intent.conversation, key=answered, now=at)
+
+
+def plan(db: Database, schedule: Schedule) -> None:
+    """Keep one plan; a waiting one of the same key stays as it is."""
+    db.run(
+        "plan_new",
+        id=schedule.id,
+        kind=f"schedule/{schedule.id}",
+        at=stamp(schedule.at),
+        conversation=schedule.conversation,
+        key=schedule.key,
+        process=schedule.process or None,
+        params=dump(dict(schedule.params)),
+        text=valid(schedule.text),
+        audience=schedule.audience,
+        person=schedule.person,
+        asked_by=schedule.asked_by,
+    )
+
+
+def hold(db: Database, key: str) -> None:
+    """Leave a perception to the next turn, under a turn id that no commit has used."""
+    row = db.one("held_how_often", key=key)
+    if row is not None:
+        db.run("hold", key=key, turn=turn_of(f"{key}+{row[0] + 1}"))
+
+
+def fire_due(db: Database, now: datetime, grace: timedelta) -> tuple[str, ...]:
+    """Make a perception of each plan whose time has come; return the conversations that hear one."""
+    fired: dict[str, None] = {}
+    for row in db.all("plans_due", now=stamp(now), most=AT_ONCE):
+        schedule_id, at, conversation, asked_by, closed_at = row[0], instant(row[2]), row[3], row[9], row[10]
+        if closed_at or (not asked_by and now - at > grace):
+            db.run("plan_fired", id=schedule_id, turn="", lapsed_at=stamp(now))
+            continue
+        perception = _perception(db, row, at, now)
+        turn = turn_of(perception.key)
+        db.run("plan_fired", id=schedule_id, turn=turn, lapsed_at=None)
+        db.run(
+            "accept",
+            key=perception.key,
+            conversation=conversation,
+            position=perception.position,
+            kind=perception.kind,
+            owes=False,
+            said=False,
+            person=perception.person,
+            payload=perception_json(perception),
+            now=stamp(now),
+            turn=turn,
+        )
+        fired[conversation] = None
+    return tuple(fired)
+
+
+def _perception(db: Database, row: Row, at: datetime, now: datetime) -> Perception:
+    schedule_id, kind, _, conversation, process, params, text, audience, person, asked_by, _ = row
+    extra: dict[str, Any] = {"schedule": schedule_id, "due_at": stamp(at)}
+    if process:
+        extra |= {"process": process, "params": parse(params)}
+    if asked_by:
+        extra["asked_by"] = asked_by
+    is_late = now - at > LATE
+    return Perception(
+        key=f"due:{kind}:{stamp(at)}",
+        conversation=conversation,
+        audience=audience,
+        person=person,
+        name="",
+        text=f"{text} (this was due at {at:%Y-%m-%d %H:%M} UTC)" if is_late else text,
+        at=now,
+        position=_position(db, conversation, schedule_id),
+        kind=Kind.SCHEDULED,
+        origin=Origin.INTERNAL,
+        owes=False,
+        extra=extra,
+    )
+
+
+LATE = timedelta(minutes=5)
+"""What is heard later than this says when it was due."""
+
+
+def _position(db: Database, conversation: str, schedule_id: int) -> str:
+    """Return a place behind everything that waits there now."""
+    last = db.one("last_position", conversation=conversation)
+    return f"{last[0]}~{schedule_id:020d}" if last else f"{schedule_id:020d}"
+
+
+def ranked(lines: list[tuple[float, Any]], limit: int) -> list[Any]:
+    """Return the best lines, those that came first among equals. Pure."""
+    best = sorted((line for line in lines if line[0] > 0), key=lambda line: -line[0])
+    return [line for _, line in best[:limit]]
+
+
+def closeness(text: str, wanted: Counter[str], words: Any) -> float:
+    """Return how many of the wanted words a text holds, as a share of them. Pure."""
+    held = Counter(words(text))
+    return sum(1 for word in wanted if held[word]) / max(1, len(wanted))

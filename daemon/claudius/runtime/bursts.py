@@ -1,0 +1,48 @@
+"""What is answered together, and what a turn hears of the messages that wait behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import takewhile
+
+from claudius.cognition.hearing import Hearing
+from claudius.cognition.mind import Mind
+from claudius.memory.store import Pending
+from claudius.perception import Perception
+
+TOGETHER = 10
+"""Most messages that one reply answers."""
+
+
+async def together(first: Pending, mind: Mind) -> Pending:
+    """Return what is to be answered with the oldest perception of its conversation, as one turn."""
+    waiting = await mind.store.unfinished(first.perception.conversation)
+    group = gathered(waiting, merges=mind.config().runtime.merge_while_busy)
+    return await mind.store.join(group) if len(group) > 1 else first
+
+
+def gathered(waiting: Sequence[Pending], *, merges: bool) -> list[Pending]:
+    """Choose what is answered together, oldest first. Pure.
+
+    What gave way to a newer perception goes with the one after it; where `merges`, messages of one person that wait
+    already go together.
+    """
+    held = list(takewhile(lambda one: bool(one.held), waiting))
+    rest = waiting[len(held) :]
+    group = [*held, *rest[:1]]
+    if merges and group:
+        person = group[-1].perception.person
+        group += takewhile(lambda one: one.perception.owes and one.perception.person == person, rest[1:])
+    return [one for one in group[:TOGETHER] if one.perception.owes or one is group[0]]
+
+
+def hearing_of(pending: Pending, mind: Mind) -> Hearing:
+    """Return the ear of a turn: all that waits in its conversation but what it answers."""
+    own = {one.key for one in pending.perceptions}
+    conversation = pending.perception.conversation
+
+    async def look() -> Sequence[Perception]:
+        found = await mind.store.unfinished(conversation)
+        return [one.perception for one in found if one.perception.key not in own]
+
+    return Hearing(look)

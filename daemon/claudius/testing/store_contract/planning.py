@@ -1,0 +1,188 @@
+"""Cases on plans, on messages that are taken together or left to the next turn, and on what is kept beside turns."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from claudius.intent import Planned, Schedule
+from claudius.perception import Kind, Origin, private
+from claudius.testing.store_contract.ground import (
+    ANA,
+    BEN,
+    DM,
+    LIMITS,
+    NOW,
+    Ground,
+    awake,
+    case,
+    exchange,
+    heard,
+    recalled,
+    thought,
+    turn,
+)
+
+HOUR = timedelta(hours=1)
+
+
+def plan(n: int = 1, **changes: Any) -> Schedule:
+    """Return the n-th plan, due in n hours."""
+    values: dict[str, Any] = {
+        "id": n,
+        "conversation": DM,
+        "at": NOW + n * HOUR,
+        "text": f"plan {n}",
+        "audience": private(ANA),
+    }
+    return Schedule(**(values | changes))
+
+
+@case("P1", "a plan is heard once, at its time, as a perception of the soul's own, with its process and params")
+async def p1(ground: Ground) -> None:
+    """Fire before, at, and after the instant."""
+    params = {"a": [1, {"b": None}]}
+    async with awake(ground) as store:
+        await turn(store, heard(), "Hi.", planned=Planned(schedules=(plan(process="guest", params=params),)))
+        before = await store.fire_due(NOW + HOUR - timedelta(seconds=1), 24)
+        due = await store.next_due()
+        at_time = await store.fire_due(NOW + HOUR, 24)
+        after = await store.fire_due(NOW + 2 * HOUR, 24)
+        (found,) = await store.unfinished(DM)
+    assert (before, at_time, after, due) == ((), (DM,), (), NOW + HOUR)
+    assert (found.perception.kind, found.perception.origin) == (Kind.SCHEDULED, Origin.INTERNAL)
+    assert found.perception.key.startswith("due:schedule/1:2026-01-05T13:00:00")
+    assert found.perception.extra["process"] == "guest"
+    assert found.perception.extra["params"] == params
+    assert not found.perception.owes
+
+
+@case("P2", "one key of a conversation is one plan while it waits, and may be planned anew once it was heard")
+async def p2(ground: Ground) -> None:
+    """Plan twice, fire, plan again."""
+    async with awake(ground) as store:
+        await store.plan(plan(1, key="k"))
+        await store.plan(plan(1, key="k", at=NOW + 5 * HOUR))
+        first = await store.next_due()
+        await store.fire_due(NOW + HOUR, 24)
+        await store.plan(plan(1, key="k", at=NOW + 9 * HOUR))
+        again = await store.next_due()
+    assert (first, again) == (NOW + HOUR, NOW + 9 * HOUR)
+
+
+@case("P3", "a plan can be taken back until it is heard; what there is not cannot")
+async def p3(ground: Ground) -> None:
+    """Cancel one, cancel it again, cancel what was heard."""
+    async with awake(ground) as store:
+        await store.plan(plan(1))
+        await store.plan(plan(2))
+        taken_back, again = await store.cancel(1), await store.cancel(1)
+        await store.fire_due(NOW + 2 * HOUR, 24)
+        heard_already = await store.cancel(2)
+    assert (taken_back, again, heard_already) == (True, False, False)
+
+
+@case("P4", "past the grace a plan of the soul's own lapses; one that was asked for is heard, and says when it was due")
+async def p4(ground: Ground) -> None:
+    """Look three days late, after a restart."""
+    async with awake(ground) as store:
+        await store.plan(plan(1))
+        await store.plan(plan(2, asked_by=ANA))
+    async with awake(ground, "boot-2") as store:
+        fired = await store.fire_due(NOW + timedelta(days=3), 24)
+        found = await store.unfinished(DM)
+    assert fired == (DM,)
+    assert [one.perception.text for one in found] == ["plan 2 (this was due at 2026-01-05 14:00 UTC)"]
+
+
+@case("P5", "what is due stands behind everything that waits in its conversation")
+async def p5(ground: Ground) -> None:
+    """Let two messages wait, and fire."""
+    async with awake(ground) as store:
+        await store.accept((heard("a", n=1), heard("b", n=2)), NOW)
+        await store.plan(plan(1))
+        await store.fire_due(NOW + HOUR, 24)
+        found = await store.unfinished(DM)
+    assert [one.perception.text for one in found] == ["a", "b", "plan 1"]
+
+
+@case("P6", "messages that are joined are one turn, the last one's; its commit answers each")
+async def p6(ground: Ground) -> None:
+    """Join two of three, and answer them."""
+    async with awake(ground) as store:
+        await store.accept(tuple(heard(text, n=n) for n, text in enumerate("abc", 1)), NOW)
+        waiting = await store.unfinished(DM)
+        joined = await store.join(waiting[:2])
+        found = await store.recall(joined, nonce="nonce", now=NOW, limits=LIMITS)
+        await store.commit(thought(found, "Both."))
+        left = await store.unfinished(DM)
+    assert joined.turn == waiting[1].turn
+    assert [one.text for one in found.perceptions] == ["a", "b"]
+    assert [one.perception.text for one in left] == ["c"]
+
+
+@case("P7", "what a turn holds is left to the next one under another turn id; what it thought is kept")
+async def p7(ground: Ground) -> None:
+    """Give way once with a thought, once without."""
+    async with awake(ground) as store:
+        found = await recalled(store, heard())
+        kept = thought(found)
+        await store.commit(thought(found, answers=(), held=kept.answers, entries=kept.entries[1:]))
+        (first,) = await store.unfinished(DM)
+        await store.hold(first)
+        (second,) = await store.unfinished(DM)
+        again = await store.recall(second, nonce="nonce", now=NOW, limits=LIMITS)
+    assert (first.held, second.held) == (1, 2)
+    assert len({found.turn, first.turn, second.turn}) == 3
+    assert [entry.entry_type for past in again.past for entry in past.entries] == ["internalMonologue"]
+
+
+@case("P8", "what a subprocess keeps is kept with its turn, by its name, and survives a restart")
+async def p8(ground: Ground) -> None:
+    """Keep for one of two."""
+    async with awake(ground) as store:
+        await exchange(store, heard(), planned=Planned(kept={"muse": {"n": [1]}}))
+    async with awake(ground, "boot-2") as store:
+        kept, other = await store.kept(DM, "muse"), await store.kept(DM, "other")
+    assert (kept, other) == ({"n": [1]}, {})
+
+
+@case("P9", "a closed conversation has no plans, and hears none until the soul has answered there again")
+async def p9(ground: Ground) -> None:
+    """Close, plan, look; answer, plan, look."""
+    async with awake(ground) as store:
+        await store.plan(plan(1))
+        await exchange(store, heard(n=1), planned=Planned(closes=True))
+        taken_back = await store.next_due()
+        await store.plan(plan(2))
+        closed = await store.fire_due(NOW + 3 * HOUR, 24)
+        await exchange(store, heard(n=2))
+        await store.plan(plan(3))
+        opened = await store.fire_due(NOW + 4 * HOUR, 24)
+    assert (taken_back, closed, opened) == (None, (), (DM,))
+
+
+@case("P10", "a process's participation decides what a message there is owed, from its acceptance on")
+async def p10(ground: Ground) -> None:
+    """Consume, then always, then as the place says."""
+    async with awake(ground) as store:
+        owed = []
+        for n, wanted in enumerate(("consume", "always", ""), 1):
+            await exchange(store, heard(n=2 * n), planned=Planned(participation=wanted))
+            await store.accept((heard("m", n=2 * n + 1, owes=n == 1),), NOW)
+            found = await store.oldest(DM)
+            assert found is not None
+            owed.append(found.perception.owes)
+            await store.withdraw(found.seq, "seen")
+    assert owed == [False, True, False]
+
+
+@case("P11", "a search finds what was said, most fitting first, and nothing that may not be shown to whoever asks")
+async def p11(ground: Ground) -> None:
+    """Say something in two private talks; search in one."""
+    async with awake(ground) as store:
+        await exchange(store, heard("the bridge rusts in Porto", n=1), "Paint it.")
+        await exchange(store, heard("a boat", n=2), "A boat.")
+        await exchange(store, heard("the bridge of Ben", person=BEN, at="slack:T1:D-ben:"), "Yes.")
+        found = await store.search(heard("?", n=3), "bridge in Porto", 5)
+    assert [one.content for one in found] == ["the bridge rusts in Porto"]

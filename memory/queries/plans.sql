@@ -1,0 +1,84 @@
+-- Plans of the soul, messages taken together, what subprocesses keep, and the search of its own memory.
+
+-- name: plan_new
+-- One of the same key changes nothing while it waits; once it was heard, or came too late, it is armed anew.
+INSERT INTO due (id, kind, scheduled_for, conversation, key, process, params, text, audience, person, asked_by)
+VALUES (:id, :kind, :at, :conversation, :key, :process, :params, :text, :audience, :person, :asked_by)
+ON CONFLICT (conversation, key) DO UPDATE SET kind = excluded.kind, scheduled_for = excluded.scheduled_for,
+    process = excluded.process, params = excluded.params, text = excluded.text, audience = excluded.audience,
+    person = excluded.person, asked_by = excluded.asked_by, fired_turn = NULL, lapsed_at = NULL
+WHERE fired_turn IS NOT NULL
+ON CONFLICT DO NOTHING;
+
+-- name: plan_cancel
+DELETE FROM due WHERE id = :id AND (fired_turn IS NULL OR lapsed_at IS NOT NULL);
+
+-- name: plans_close
+DELETE FROM due WHERE conversation = :conversation AND fired_turn IS NULL;
+
+-- name: plans_due
+SELECT d.id, d.kind, d.scheduled_for, d.conversation, d.process, d.params, d.text, d.audience, d.person, d.asked_by, c.closed_at
+FROM due d LEFT JOIN conversation c ON c.conversation = d.conversation
+WHERE d.fired_turn IS NULL AND d.scheduled_for <= :now ORDER BY d.scheduled_for LIMIT :most;
+
+-- name: plan_next
+SELECT scheduled_for FROM due WHERE fired_turn IS NULL ORDER BY scheduled_for LIMIT 1;
+
+-- name: plan_fired
+UPDATE due SET fired_turn = :turn, lapsed_at = :lapsed_at WHERE id = :id AND fired_turn IS NULL;
+
+-- name: plans_shown
+-- scans: it lists every plan that waits, and those that came too late
+SELECT id, kind, scheduled_for AS due_at, conversation, process, params, text, lapsed_at FROM due
+WHERE fired_turn IS NULL OR lapsed_at IS NOT NULL ORDER BY scheduled_for, id;
+
+-- name: last_position
+SELECT position FROM inbox WHERE conversation = :conversation AND state IN ('pending', 'taken', 'thought')
+ORDER BY position DESC, seq DESC LIMIT 1;
+
+-- name: unfinished
+SELECT seq, payload, state, attempts, boots, not_before, heard_at, inputs, owes, held, turn FROM inbox
+WHERE conversation = :conversation AND state IN ('pending', 'taken', 'thought')
+ORDER BY position, seq LIMIT :most;
+
+-- name: join_turn
+UPDATE inbox SET turn = :turn WHERE seq = :seq AND state IN ('pending', 'taken', 'thought');
+
+-- name: hold
+UPDATE inbox SET state = 'pending', not_before = NULL, held = held + 1, turn = :turn, reason = 'interrupted', inputs = '{}'
+WHERE key = :key AND state IN ('pending', 'taken', 'thought');
+
+-- name: held_how_often
+SELECT held FROM inbox WHERE key = :key;
+
+-- name: heard_out
+-- What waits in a conversation that the soul ends, and is owed nothing.
+UPDATE inbox SET state = 'settled', reason = 'heard', settled_at = :now,
+    payload = json_set(payload, '$.text', '', '$.extra', json('{}'))
+WHERE conversation = :conversation AND owes = 0 AND state IN ('pending', 'taken', 'thought') AND key <> :key;
+
+-- name: participate
+UPDATE conversation SET participation = nullif(:participation, '') WHERE conversation = :conversation;
+
+-- name: close_conversation
+UPDATE conversation SET closed_at = :at WHERE conversation = :conversation;
+
+-- name: keep_kept
+INSERT INTO kept (conversation, name, value) VALUES (:conversation, :name, :value)
+ON CONFLICT (conversation, name) DO UPDATE SET value = excluded.value;
+
+-- name: kept
+SELECT value FROM kept WHERE conversation = :conversation AND name = :name;
+
+-- name: newest_turns
+-- scans: the index of times, from its end, :most rows of it
+SELECT conversation, number, audience FROM turn ORDER BY at DESC LIMIT :most;
+
+-- name: lines_of_turn
+SELECT number, entry_type, content, at, verb, person, name, metadata, position FROM entry
+WHERE conversation = :conversation AND number = :number AND unsaid = 0
+    AND entry_type IN ('userMessage', 'externalDialog') ORDER BY n;
+
+-- name: positions
+-- scans: one row a conversation
+SELECT conversation, process, previous_process, invocation_count, last_at FROM conversation ORDER BY process, conversation;

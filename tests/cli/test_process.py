@@ -1,0 +1,105 @@
+"""`claudius process` and `claudius schedule`: the shapes that people script against, and an owner's own processes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from claudius.cli.picture import svg
+from driven import Machine, reply
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    """Give a machine whose soul has answered once."""
+    machine = Machine(tmp_path)
+    machine.scripted(reply("hello"))
+    machine.ok("chat", "--once", "hi")
+    return machine
+
+
+def own(machine: Machine, name: str, text: str) -> None:
+    """Write one of the owner's processes."""
+    folder = machine.home / "soul" / "processes"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.md").write_text(text)
+
+
+def test_the_processes_are_listed_shown_and_drawn(machine: Machine) -> None:
+    """`list`, `show` and `graph`: every key of the interface, and each conversation at its place."""
+    listed = machine.ok("process", "list", "--json").json
+    shown = machine.ok("process", "show", "main_process", "--json").json
+    graph = machine.ok("process", "graph").stdout
+    drawn = machine.user / "p.svg"
+    machine.ok("process", "graph", "--out", str(drawn))
+
+    assert [one["name"] for one in listed][:2] == ["main_process", "greeting"]
+    assert all({"name", "steps", "next"} <= set(one) for one in listed)
+    assert {"overrides", "participation", "interruption", "linger_s", "conversations"} <= set(shown)
+    assert shown["conversations"] == ["terminal:local:main:main"]
+    assert graph.startswith("stateDiagram-v2\n")
+    assert "  main_process --> frustrated\n" in graph
+    assert "terminal:local:main:main" in drawn.read_text()
+
+
+def test_an_unknown_process_is_one_line_and_exit_1(machine: Machine) -> None:
+    """What is not there is said so, with the remedy."""
+    ran = machine.run("process", "show", "nothing")
+
+    assert ran.code == 1
+    assert ran.stderr == "claudius: no process 'nothing': `claudius process list` names them\n"
+
+
+def test_an_owners_text_is_a_process(machine: Machine) -> None:
+    """Steps, overrides and transitions as front matter: listed, shown, and walked through."""
+    text = (
+        '+++\nsteps = ["internal_monologue", "external_dialogue"]\ninterruption = "replace"\nlinger_hours = 2.0\n'
+        'after = "main_process"\n[transitions.user_model_check]\ntrue = "deep_work"\n+++\nSulk.\n\n## external_dialogue\nOne word.\n'
+    )
+    own(machine, "sulk", text)
+    own(machine, "main_process", text.replace("main_process", "sulk"))
+
+    shown = machine.ok("process", "show", "sulk", "--json").json
+    machine.scripted(reply("no"))
+    document = machine.ok("chat", "--once", "again", "--json").json
+
+    assert shown["overrides"] == {"external_dialogue": "One word."}
+    assert (shown["interruption"], shown["linger_s"]) == ("replace", 7200.0)
+    assert shown["next"] == ["deep_work", "main_process"]
+    assert document["process"] == "main_process"
+    assert machine.ok("conversations", "list", "--json").json[0]["process"] == "sulk"
+
+
+@pytest.mark.parametrize(
+    ("head", "detail"),
+    [
+        ('steps = ["internal_monologue", "sing"]', "there is no step 'sing'"),
+        ('steps = ["internal_monologue"]\ncolour = "red"', "colour"),
+        ('python = "nowhere:nothing"', "nowhere"),
+        ('python = "os:path"', "no mental process"),
+    ],
+)
+def test_a_broken_process_is_named_and_the_soul_goes_on(machine: Machine, head: str, detail: str) -> None:
+    """`soul check` names file and remedy; a turn runs the process of the entry instead."""
+    own(machine, "main_process", f"+++\n{head}\n+++\nBroken.\n")
+    machine.scripted(reply("still here"))
+
+    checked = machine.run("soul", "check")
+    ran = machine.ok("chat", "--once", "hello")
+
+    assert checked.code == 1
+    assert detail in checked.stdout
+    assert ran.stdout == "still here\n"
+
+
+def test_a_crowd_is_counted_in_the_picture() -> None:
+    """Past four conversations a process names the rest by their number."""
+    rows = [{"name": "main_process", "next": ["other"]}, {"name": "other", "next": []}]
+    positions = [{"conversation": f"c<{n}>", "process": "main_process"} for n in range(7)]
+
+    picture = svg(rows, positions)
+
+    assert "and 3 more" in picture
+    assert "c&lt;0&gt;" in picture
+    assert picture.count('marker-end="url(#to)"') == 1

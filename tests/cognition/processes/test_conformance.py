@@ -1,0 +1,34 @@
+"""The conformance cases are complete: 55 numbers, each borne by a test, and those that others fail by a line of the docs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tree import REPOSITORY
+
+CASES = set(range(1, 56))
+
+
+def borne() -> dict[int, list[str]]:
+    """Return the tests that bear each number."""
+    found: dict[int, list[str]] = {}
+    for file in Path(__file__).parent.glob("test_*.py"):
+        for name, numbers in re.findall(r"def (test_((?:c\d\d_)+)\w+)", file.read_text("utf-8")):
+            for number in re.findall(r"c(\d\d)_", numbers):
+                found.setdefault(int(number), []).append(name)
+    return found
+
+
+def test_every_case_has_its_test() -> None:
+    """Each of the 55 cases is a test with its number, and no test bears a number that there is not."""
+    assert set(borne()) == CASES
+
+
+def test_the_docs_name_cases_that_there_are() -> None:
+    """docs/processes.md lists cases of this suite only."""
+    text = (REPOSITORY / "docs" / "processes.md").read_text("utf-8").partition("## Where this differs")[2]
+    listed = {int(number) for row in re.findall(r"^\| ([\d, ]+) \|", text, re.MULTILINE) for number in row.split(",")}
+
+    assert listed
+    assert listed <= set(borne())

@@ -1,0 +1,145 @@
+"""Shared ground of the tests on mental processes: a soul with processes of the test's own, and a voice that answers by tag."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from datetime import UTC, datetime, timedelta
+from types import ModuleType
+from typing import Any
+
+from claudius.cognition import processes
+from claudius.cognition.processes import Process
+from claudius.home import Home
+from claudius.provider import Request
+from claudius.providers.scripted import Scripted
+from claudius.testing.alive import Alive, alive
+from claudius.testing.rehearsal_adapter import RehearsalAdapter
+
+DM = "rehearsal:t:dm-ana:"
+START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+
+
+class Clock:
+    """A wall clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> datetime:
+        """Tell the time."""
+        return self.now
+
+    def forward(self, **by: float) -> None:
+        """Let time pass."""
+        self.now += timedelta(**by)
+
+
+def wanted(request: Request) -> list[str]:
+    """Return the tags that a request asks for, in order."""
+    line = request.tail.rpartition("## This Turn\n")[2].partition("\n")[0]
+    tags = line.removeprefix("Write in this order: ").rstrip(".")
+    return [tag for part in tags.split(";") for tag in part.replace("if true:", "").replace(",", " ").split()]
+
+
+def heard(request: Request) -> list[str]:
+    """Return the texts of the messages that a request is about."""
+    text = "\n".join([*(one.content for one in request.history[-2:]), request.tail])
+    block = text.rpartition("## Current Message\n")[2]
+    lines = [line for line in block.splitlines() if line.startswith('{"kind"')]
+    return [json.loads(line)["text"] for line in lines if json.loads(line)["kind"] != "draft"]
+
+
+def by_tag(**sections: str | Callable[[Request], str]) -> Callable[[Request], str]:
+    """Answer each asked tag with its text, as a plain voice would; a callable is asked anew each time."""
+
+    def reply(request: Request) -> str:
+        given = {"internal_monologue": "It was asked.", "external_dialogue": "So it is.", **sections}
+        parts = []
+        for tag in wanted(request):
+            text = given.get(tag, "false")
+            parts.append(f"<{tag}>{text(request) if callable(text) else text}</{tag}>")
+        return "\n".join(parts)
+
+    return reply
+
+
+@contextmanager
+def registered(**made: Process | ModuleType) -> Iterator[None]:
+    """Let processes of the test's own stand in PROCESSES, in place of those of the same name."""
+    module = ModuleType("minds_of_a_test")
+    before = dict(processes.PROCESSES)
+    sys.modules[module.__name__] = module
+    for name, one in made.items():
+        if isinstance(one, ModuleType):
+            sys.modules[f"{module.__name__}.{name}"] = one
+            processes.PROCESSES[name] = f"{module.__name__}.{name}"
+        else:
+            setattr(module, name, one)
+            processes.PROCESSES[name] = f"{module.__name__}:{name}"
+    _forget()
+    try:
+        yield
+    finally:
+        processes.PROCESSES.clear()
+        processes.PROCESSES.update(before)
+        for name in [name for name in sys.modules if name.partition(".")[0] == module.__name__]:
+            del sys.modules[name]
+        _forget()
+
+
+def _forget() -> None:
+    processes.process.cache_clear()
+    processes._found.cache_clear()
+
+
+def declarative(**options: Any) -> ModuleType:
+    """Return a module as a declarative process is written."""
+    module = ModuleType("declarative")
+    module.__doc__ = "a process of a test."
+    values: dict[str, Any] = {"COGNITIVE_STEPS": ("internal_monologue", "external_dialogue")}
+    for name, value in (values | options).items():
+        setattr(module, name, value)
+    return module
+
+
+@asynccontextmanager
+async def minds(
+    home: Home,
+    voice: Scripted,
+    *,
+    clock: Callable[[], datetime] | None = None,
+    settings: Mapping[str, str] | None = None,
+    clean: bool = True,
+    network: RehearsalAdapter | None = None,
+    **made: Process | ModuleType,
+) -> AsyncIterator[Alive]:
+    """Wake a soul whose processes are those that ship and those of the test."""
+    with registered(**made):
+        async with alive(home, voice, clock=clock, settings=settings, clean=clean, network=network) as soul:
+            yield soul
+
+
+async def say(soul: Alive, *lines: str, person: str = "ana") -> list[str]:
+    """Say lines one after the other, each once the last is answered; return every reply so far."""
+    for line in lines:
+        answered = sum(one.is_complete for one in soul.network.visible)
+        await soul.network.hear(line, person=person)
+        await soul.network.until_visible(answered + 1)
+    await soul.idle()
+    return [one.text for one in soul.network.visible]
+
+
+async def until(holds: Callable[[], object]) -> None:
+    """Look again and again until something holds. Raises: TimeoutError."""
+    async with asyncio.timeout(20):
+        while not holds():
+            await asyncio.sleep(0.002)
+
+
+def standing(soul: Alive, conversation: str = DM) -> dict[str, Any]:
+    """Return where a conversation stands, its entries too."""
+    return dict(soul.records().conversation(conversation) or {})
