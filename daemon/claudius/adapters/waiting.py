@@ -1,0 +1,39 @@
+"""Waiting that ends early."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+
+
+async def until(event: asyncio.Event, seconds: float) -> None:
+    """Return when the event is set, or after so many seconds."""
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        return
+
+
+async def unless(event: asyncio.Event, work: Coroutine[None, None, None], name: str) -> None:
+    """Do some work to its end, or until the event is set: then it is cancelled. Raises what the work raises."""
+    doing = asyncio.create_task(work, name=name)
+    waiting = asyncio.create_task(event.wait(), name=f"{name}: over")
+    try:
+        await asyncio.wait((doing, waiting), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (doing, waiting):
+            task.cancel()
+        await asyncio.gather(doing, waiting, return_exceptions=True)
+    if not doing.cancelled() and (error := doing.exception()):
+        raise error
+
+
+async def surely(work: Coroutine[None, None, None], name: str) -> None:
+    """Do some work to its end, even where whoever waits for it is cancelled meanwhile."""
+    doing = asyncio.create_task(work, name=name)
+    try:
+        await asyncio.shield(doing)
+    except asyncio.CancelledError:
+        await asyncio.gather(doing, return_exceptions=True)
+        raise
