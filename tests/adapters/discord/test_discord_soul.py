@@ -7,12 +7,14 @@ import json
 
 import pytest
 
+from claudius.compose import compose
 from claudius.errors import AdapterRefused
 from claudius.home import Home
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import alive
 from claudius.testing.loopback.discord.faults import FaultKind
-from claudius.testing.loopback.discord.state import ANA, BOT_USER, CHANNEL, DM, GUILD, SUPPRESS_EMBEDS
+from claudius.testing.loopback.discord.server import DiscordServer
+from claudius.testing.loopback.discord.state import ANA, BOT_TOKEN, BOT_USER, CHANNEL, DM, GUILD, SUPPRESS_EMBEDS
 from claudius.testing.loopback.discord.world import DiscordWorld
 from discord_side import BOB, Make, Wake, echo, said
 
@@ -78,21 +80,16 @@ async def test_a_mention_in_a_thread_of_others_is_answered_there(world: DiscordW
 
 async def test_a_thread_that_is_there_already_is_used(world: DiscordWorld, wake: Wake) -> None:
     """Somebody was quicker: the answer goes into that thread."""
-    message = await world.say(CHANNEL, ANA, f"{US} hello", deliver=False)
-    await world.create_thread(CHANNEL, ANA, "hello", message=message, deliver=False)
-    await world.say(CHANNEL, ANA, "something older that was heard")
-
-    async with wake(CLAUDIUS_DISCORD_CHANNELS="*") as soul:
-        await world.say(CHANNEL, ANA, "a first word")
-        await world.until_heard()
-        await soul.idle()
-    later = await world.say(CHANNEL, ANA, f"{US} hi", deliver=False)
-    await world.create_thread(CHANNEL, ANA, "hi", message=later, deliver=False)
     async with wake() as soul:
+        await world.hold_events()
+        message = await world.say(CHANNEL, ANA, f"{US} hello")
+        await world.create_thread(CHANNEL, ANA, "hello", message=message, deliver=False)
+        await world.release_events()
         await world.until_visible(1)
         await soul.idle()
 
-    assert await said(world) == [(later, "re hi")]
+    assert await said(world) == [(message, "re hello")]
+    assert [call.code for call in await world.calls("start_thread_from_message")] == [160004]
 
 
 @pytest.mark.parametrize("why", ["permission", "kind"])
@@ -132,10 +129,15 @@ async def test_what_comes_again_is_answered_once(world: DiscordWorld, wake: Wake
     assert sorted(text for _, text in await said(world)) == ["re again", "re hello", "re hi"]
 
 
-@pytest.mark.parametrize("where", [CHANNEL, DM])
 @pytest.mark.parametrize(
-    ("kind", "is_applied"),
-    [("status", True), ("reset", True), ("reset", False), ("cut", True), ("bad_json", True)],
+    ("where", "kind", "is_applied"),
+    [
+        (CHANNEL, "reset", True),
+        (CHANNEL, "status", True),
+        (DM, "reset", False),
+        (DM, "cut", True),
+        (DM, "bad_json", True),
+    ],
 )
 async def test_a_post_whose_answer_was_lost_is_visible_once(
     world: DiscordWorld, wake: Wake, where: str, kind: FaultKind, *, is_applied: bool
@@ -150,7 +152,7 @@ async def test_a_post_whose_answer_was_lost_is_visible_once(
 
     (shown,) = await world.visible()
     assert shown.text == "re hello"
-    assert len({call.body["nonce"] for call in await world.calls("create_message")}) == 1
+    assert len({json.loads(call.raw)["nonce"] for call in await world.calls("create_message")}) == 1
 
 
 async def test_a_lost_answer_is_found_without_the_nonce(world: DiscordWorld, wake: Wake) -> None:
@@ -277,6 +279,80 @@ async def test_a_post_that_a_crash_cut_off_is_visible_once(world: DiscordWorld, 
     assert await said(world) == [(message, "re hello"), (DM, "re still there?")]
 
 
+async def test_a_thread_that_was_put_away_is_woken(world: DiscordWorld, wake: Wake) -> None:
+    """Archived is no refusal: posting wakes it."""
+    async with wake() as soul:
+        thread = await world.say(CHANNEL, ANA, f"{US} hello")
+        await world.until_visible(1)
+        await soul.idle()
+        await world.archive(thread, ANA)
+        await world.say(thread, ANA, f"{US} one more thing")
+        await world.until_visible(2)
+        await soul.idle()
+
+    assert await said(world) == [(thread, "re hello"), (thread, "re one more thing")]
+
+
+async def test_a_reply_that_may_not_be_posted_is_given_up(world: DiscordWorld, wake: Wake) -> None:
+    """A19: refused for good, with Discord's code; others are answered."""
+    async with wake() as soul:
+        await world.hold_events()
+        await world.say(CHANNEL, ANA, f"{US} hello")
+        await world.overwrite(CHANNEL, deny=["send_messages_in_threads"])
+        await world.release_events()
+        await world.say(DM, ANA, "hi")
+        await world.until_visible(1)
+        await soul.idle()
+        kept = soul.records()
+        dead = kept.dead()
+        kept.close()
+
+    assert await said(world) == [(DM, "re hi")]
+    assert {one["reason"] for one in dead} == {"50013"}
+
+
+async def test_it_is_seen_to_write_where_the_message_stands(world: DiscordWorld, wake: Wake) -> None:
+    """A22: in the channel as long as there is no thread, then in the thread; never where it is switched off."""
+    async with wake() as soul:
+        thread = await world.say(CHANNEL, ANA, f"{US} hello")
+        await world.until_visible(1)
+        await soul.idle()
+        await world.say(thread, ANA, "and?")
+        await world.until_visible(2)
+        await soul.idle()
+    shown = [one.channel for one in await world.trace() if one.kind == "typing"]
+    async with wake(options={"is_typing_shown": False}) as soul:
+        await world.say(DM, ANA, "hi")
+        await world.until_visible(3)
+        await soul.idle()
+
+    assert shown == [CHANNEL, thread]
+    assert [one.channel for one in await world.trace() if one.kind == "typing"] == shown
+
+
+async def test_the_whole_daemon_hears_discord(home: Home, server: DiscordServer, world: DiscordWorld) -> None:
+    """Composed as the daemon composes it, from the environment alone: the token is enough to name the network."""
+    env = {
+        "DISCORD_TOKEN": BOT_TOKEN,
+        "CLAUDIUS_DISCORD_API_URL": server.base_url,
+        "CLAUDIUS_DISCORD_GATEWAY_URL": server.gateway_url,
+        "CLAUDIUS_DISCORD_GUILDS": GUILD,
+        "CLAUDIUS_PROVIDERS": "rehearsal",
+    }
+
+    composed = await compose(home, env, networks=True)
+    await composed.server.start()
+    try:
+        await composed.server.ready()
+        message = await world.say(CHANNEL, ANA, f"{US} hello")
+        (shown,) = await world.until_visible(1)
+    finally:
+        await composed.server.stop()
+
+    assert shown.channel == message
+    assert shown.text
+
+
 async def test_a_guild_that_is_not_allowed_is_not_heard(world: DiscordWorld, wake: Wake) -> None:
     """A8, S23: by mention or by DM, its people cost no row and no model call."""
     voice = Scripted(default=echo)
@@ -291,8 +367,9 @@ async def test_a_guild_that_is_not_allowed_is_not_heard(world: DiscordWorld, wak
         await world.until_visible(1)
         await world.until_called("get_guild_member", 2)
         await soul.idle()
-        with soul.records() as kept:
-            conversations = [one["conversation"] for one in kept.conversations()]
+        kept = soul.records()
+        conversations = [one["conversation"] for one in kept.conversations()]
+        kept.close()
 
     assert await said(world) == [(DM, "re hello")]
     assert len(voice.requests) == 1

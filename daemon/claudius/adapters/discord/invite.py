@@ -6,7 +6,6 @@ Source: docs.discord.com/developers/topics/oauth2, "Bot Authorization Flow"; …
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode
-from binascii import Error as NotBase64
 from urllib.parse import urlencode
 
 PERMISSIONS = {
@@ -31,6 +30,6 @@ def application_in(token: str) -> str:
     first = token.partition(".")[0]
     try:
         found = urlsafe_b64decode(first + "=" * (-len(first) % 4)).decode("ascii")
-    except (NotBase64, UnicodeDecodeError):
+    except ValueError:
         return ""
     return found if found.isdigit() and 17 <= len(found) <= 20 else ""
