@@ -24,6 +24,7 @@ QUICK = Patience(
     spoke_s=60.0,
     arrives_s=0.1,
     again_s=0.1,
+    close_s=0.5,
     send_s=20.0,
 )
 """Discord's minutes in tenths of seconds."""

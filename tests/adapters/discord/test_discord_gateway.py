@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 
 import pytest
 
@@ -277,9 +278,21 @@ async def test_without_a_token_nothing_is_tried(make: Make, world: DiscordWorld)
     assert await world.calls() == []
 
 
+async def test_a_half_open_socket_does_not_hold_up_the_end(world: DiscordWorld, make: Make) -> None:
+    """A25, A30: the other side never answers the close; the end does not wait for it."""
+    adapter = make()
+    listening = asyncio.create_task(adapter.listen(Listening().accept))
+    await adapter.link.tried()
+
+    await world.sicken("half_open")
+    await asyncio.wait_for(adapter.close(), 20)  # the library would wait for half a minute
+
+    await asyncio.wait_for(listening, 20)
+
+
 async def test_nothing_is_left_after_the_end(world: DiscordWorld, make: Make, caplog: pytest.LogCaptureFixture) -> None:
     """A30: no task and no socket, and nothing is heard any more."""
-    before = asyncio.all_tasks()
+    before, threads = asyncio.all_tasks(), set(threading.enumerate())
     adapter, ear = make(), Listening()
     with caplog.at_level(logging.INFO, "claudius"):
         listening = asyncio.create_task(adapter.listen(ear.accept))
@@ -292,7 +305,7 @@ async def test_nothing_is_left_after_the_end(world: DiscordWorld, make: Make, ca
         await world.say(DM, ANA, "too late")
 
     async with asyncio.timeout(20):
-        while await world.sockets():
+        while await world.sockets() or set(threading.enumerate()) - threads:
             await asyncio.sleep(0.01)
     left = {task.get_name() for task in asyncio.all_tasks() - before}
     assert {name for name in left if not name.startswith("discord-")} <= {"Task-1"}  # those of the loopback itself

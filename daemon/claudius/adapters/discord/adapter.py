@@ -15,7 +15,7 @@ import discord
 
 from claudius.adapters.discord.deafness import Probe
 from claudius.adapters.discord.entrance import enter
-from claudius.adapters.discord.gateway import Gateway, NotNow, connect, point_at
+from claudius.adapters.discord.gateway import Gateway, NotNow, connect, hang_up, point_at
 from claudius.adapters.discord.hearing import DIRECT, NETWORK, Nothing, Said, Us, interpret, perceive, position
 from claudius.adapters.discord.history import History
 from claudius.adapters.discord.people import People
@@ -122,7 +122,7 @@ class DiscordAdapter:
             before, self._inside = self._inside, None
             if before:
                 await surely(before.signs.close(), "discord signs end")
-            await surely(gateway.close(), "discord closes")
+            await surely(hang_up(gateway, self._patience), "discord closes")
 
     def _settle_in(self, gateway: Gateway, us: Us) -> _Inside:
         return _Inside(

@@ -117,6 +117,16 @@ class Gateway(discord.Client):
         log.error("an event was not understood", extra={"kind": event_method}, exc_info=True)  # noqa: LOG014 - the library calls it while it handles one
 
 
+async def hang_up(gateway: Gateway, patience: Patience) -> None:
+    """Leave no socket and no session; bounded, whatever the other side does."""
+    try:
+        async with asyncio.timeout(patience.close_s):
+            await gateway.close()
+    except TimeoutError:
+        log.info("a socket did not close in time")
+        await gateway.http.close()
+
+
 async def connect(gateway: Gateway) -> None:
     """Keep a client connected until it is closed. Raises: NotNow, and what the library gives up with."""
     try:

@@ -36,8 +36,6 @@ class Places:
     async def whereabouts(self, message: discord.Message, client: discord.Client) -> Where:
         """Return where a message stands; Discord is asked for a thread that is not known. Raises as a call does."""
         channel = message.channel
-        if isinstance(channel, discord.DMChannel | discord.GroupChannel):
-            return Where(DIRECT, str(channel.id))
         if isinstance(channel, discord.PartialMessageable):
             number = str(channel.id)
             found = self._found.get(number) or _where(await client.fetch_channel(channel.id))
@@ -56,7 +54,9 @@ def _where(channel: object) -> Where:
         return Where(str(channel.guild.id), str(channel.parent_id), str(channel.id))
     if isinstance(channel, discord.abc.GuildChannel):
         return Where(str(channel.guild.id), str(channel.id))
-    return Where(DIRECT, str(getattr(channel, "id", "")))
+    if isinstance(channel, discord.abc.PrivateChannel):
+        return Where(DIRECT, str(channel.id))
+    raise TypeError(f"a channel of an unknown kind: {channel!r}")  # never taken for a private place
 
 
 def keep(known: dict[str, V], key: str, value: V) -> None:

@@ -34,6 +34,8 @@ class Patience:
     """How much later than into the history a message may come to us."""
     again_s: float = 5.0
     """After Discord could not be reached, or a message not be kept, it is tried again after so long."""
+    close_s: float = 5.0
+    """The other side may take so long to end a socket."""
     send_s: float = 60.0
     """A post may take so long, waiting for rates included."""
 

@@ -1,4 +1,4 @@
-"""`claudius discord invite`: the real command, with a Discord on loopback."""
+"""`claudius discord invite`, and what doctor says of who is heard: the real commands."""
 
 from __future__ import annotations
 
@@ -52,3 +52,21 @@ def test_without_a_network_the_token_itself_says_it(machine: Machine) -> None:
     assert "client_id=100000000000000001&" in ran.stdout
     assert machine.run("discord", "invite", env=env | {"DISCORD_TOKEN": "MTAw.x.y"}).code == 75
     assert machine.run("discord", "invite", env=env).code == 78
+
+
+def test_doctor_names_a_list_that_lets_in_everybody_or_nobody(machine: Machine) -> None:
+    """An empty `discord.guilds` beside a token, and a `*`, are each a finding with its remedy; a named server is none."""
+    machine.ok("config", "show")
+    token = {"DISCORD_TOKEN": "x.y.z"}
+
+    nobody = machine.run("doctor", "--security", "--json", env=token)
+    everybody = machine.run("doctor", "--security", "--json", env=token | {"CLAUDIUS_DISCORD_GUILDS": "*"})
+    named = machine.run("doctor", "--security", "--json", env=token | {"CLAUDIUS_DISCORD_GUILDS": "200000000000000001"})
+
+    assert [one["detail"] for one in nobody.json["checks"] if not one["ok"] and one["name"] == "access"] == [
+        "discord.guilds is empty: nobody is heard on Discord"
+    ]
+    assert [one["detail"] for one in everybody.json["checks"] if one["name"] == "access"] == [
+        "discord.guilds lets everybody in"
+    ]
+    assert not [one for one in named.json["checks"] if one["name"] == "access"]
