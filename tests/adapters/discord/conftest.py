@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -30,6 +31,9 @@ async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[DiscordServer
     async with DiscordServer() as running:
         await running.world.set(identify_every_s=0.0)
         yield running
+    async with asyncio.timeout(5):  # each client has ended, its heartbeat too
+        while any(thread.name.startswith("keep-alive") for thread in threading.enumerate()):
+            await asyncio.sleep(0.01)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 
 import pytest
 
@@ -135,7 +136,6 @@ async def test_what_comes_again_is_answered_once(world: DiscordWorld, wake: Wake
         (CHANNEL, "reset", True),
         (CHANNEL, "status", True),
         (DM, "reset", False),
-        (DM, "cut", True),
         (DM, "bad_json", True),
     ],
 )
@@ -193,6 +193,27 @@ async def test_a_rate_limit_is_waited_out(world: DiscordWorld, wake: Wake) -> No
     first, second = await world.calls("create_message")
     assert second.at - first.at >= 0.5
     assert await said(world) == [(DM, "re hello")]
+
+
+async def test_a_long_reply_comes_in_posts_that_discord_takes(world: DiscordWorld, wake: Wake) -> None:
+    """A20: none longer than 2,000, in order, code whole, all in the thread; also where the answer to one is lost."""
+    code = "\n".join(f"line {n} of the code" for n in range(200))
+    reply = f"Here it is.\n\n```python\n{code}\n```\n\nThat is all."
+    voice = Scripted(
+        default=f"<internal_monologue>hm</internal_monologue><external_dialogue>{reply}</external_dialogue>"
+    )
+    await world.fault("create_message", "reset", is_applied=True, skip=1)
+
+    async with wake(voice=voice) as soul:
+        thread = await world.say(CHANNEL, ANA, f"{US} show me the code")
+        await world.until_visible(3)
+        await soul.idle()
+
+    shown = await world.visible()
+    assert {one.channel for one in shown} == {thread}
+    assert len(shown) == 3
+    assert all(len(one.text) <= 2000 and one.text.count("```") == 2 for one in shown)
+    assert [int(found) for one in shown for found in re.findall(r"line (\d+) of", one.text)] == list(range(200))
 
 
 async def test_nobody_is_pinged_and_nothing_unfurled(world: DiscordWorld, wake: Wake) -> None:

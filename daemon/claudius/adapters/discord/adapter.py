@@ -103,26 +103,30 @@ class DiscordAdapter:
 
     async def _listen_once(self) -> None:
         """Live through one client of the library."""
-        self._pulse = Pulse()
+        self._pulse, rest_s = Pulse(), 0.0
         gateway = Gateway(self, self._patience)
         try:
             self._inside = inside = self._settle_in(gateway, await enter(gateway, self._options.token))
             await self._live(inside)
         except NotNow as error:
             self.link.down(f"Discord cannot be reached ({error}); it is tried again")
-            await until(self._over, max(error.after_s, self._patience.again_s))
+            rest_s = max(error.after_s, self._patience.again_s)
         except discord.PrivilegedIntentsRequired as error:
             raise refusal(4014) or error from error
         except discord.ConnectionClosed as error:
             if refused := refusal(error.code):
                 raise refused from error
             self.link.down(f"Discord closed the connection ({error.code}); it is tried again")
-            await until(self._over, self._patience.again_s)
+            rest_s = self._patience.again_s
         finally:
-            before, self._inside = self._inside, None
-            if before:
-                await surely(before.signs.close(), "discord signs end")
-            await surely(hang_up(gateway, self._patience), "discord closes")
+            await surely(self._leave(gateway), "discord closes")
+        await until(self._over, rest_s)
+
+    async def _leave(self, gateway: Gateway) -> None:
+        before, self._inside = self._inside, None
+        if before:
+            await before.signs.close()
+        await hang_up(gateway, self._patience)
 
     def _settle_in(self, gateway: Gateway, us: Us) -> _Inside:
         return _Inside(

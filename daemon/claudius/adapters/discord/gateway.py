@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from typing import Any, Protocol
 
 import discord
@@ -118,13 +119,27 @@ class Gateway(discord.Client):
 
 
 async def hang_up(gateway: Gateway, patience: Patience) -> None:
-    """Leave no socket and no session; bounded, whatever the other side does."""
+    """Leave no socket, session or thread; bounded, whatever the other side does."""
+    beats = _beats(gateway)
     try:
         async with asyncio.timeout(patience.close_s):
+            for beat in beats:
+                await beat.ws.close()
             await gateway.close()
     except TimeoutError:
         log.info("a socket did not close in time")
         await gateway.http.close()
+    for beat in beats:
+        beat.stop()
+
+
+def _beats(gateway: Gateway) -> list[discord.gateway.KeepAliveHandler]:
+    """Return the threads that keep a client's sockets alive, also one that was given up before it identified."""
+    return [
+        thread
+        for thread in threading.enumerate()
+        if isinstance(thread, discord.gateway.KeepAliveHandler) and thread.ws._dispatch == gateway.dispatch  # noqa: SLF001 - nothing else tells whose it is
+    ]
 
 
 async def connect(gateway: Gateway) -> None:

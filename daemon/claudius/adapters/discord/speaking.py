@@ -42,7 +42,7 @@ LOOKED_AT = 1000
 BEFORE = timedelta(minutes=5)
 """Where an utterance answers no message, it is looked for from so long before it was decided: clocks differ."""
 ARCHIVED_AFTER_MINUTES: Final = 1440
-OPENED_AGAIN_S = 2.0
+OPENED_AGAIN_S = 1.0
 NO_REPLY = "160002"
 """A reply needs the permission to read the history."""
 
