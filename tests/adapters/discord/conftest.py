@@ -84,6 +84,7 @@ def wake(home: Home, make: Make, world: DiscordWorld) -> Wake:
     async def awake(
         *, voice: Scripted | None = None, clean: bool = True, options: dict[str, Any] | None = None, **settings: str
     ) -> AsyncIterator[Alive]:
+        """Wake it, in a home where its guild is allowed."""
         allowed = {"CLAUDIUS_DISCORD_GUILDS": GUILD} | settings
         adapter = make(**(options or {}))
         async with alive(home, voice or Scripted(default=echo), adapter=adapter, settings=allowed, clean=clean) as soul:

@@ -138,6 +138,7 @@ async def test_a_slow_accept_holds_nobody_up(world: DiscordWorld, adapter: Disco
     hanging, heard = asyncio.Event(), asyncio.Event()
 
     async def accept(perception: Perception) -> bool:
+        """Take the slow one slowly."""
         if perception.text == "slow":
             await hanging.wait()
         else:

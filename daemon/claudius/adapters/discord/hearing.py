@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from claudius.adapters.discord.text import begins_with, named_in, read
@@ -21,7 +21,8 @@ NETWORK = "discord"
 DIRECT = "@me"
 """The workspace of direct messages, and of persons, whose ids are the same in every guild."""
 DEFAULT, REPLY = 0, 19
-EPOCH_MS = 1_420_070_400_000
+EPOCH, MILLISECOND = datetime(2015, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
+"""Ids count milliseconds from there. Source: docs.discord.com/developers/reference, "Snowflakes"."""
 POSITION_DIGITS = 20
 
 
@@ -149,12 +150,12 @@ def position(snowflake: str) -> str:
 
 def moment(snowflake: str) -> datetime:
     """Return the instant of an id. Pure."""
-    return datetime.fromtimestamp(((int(snowflake) >> 22) + EPOCH_MS) / 1000, UTC)
+    return EPOCH + MILLISECOND * (int(snowflake) >> 22)
 
 
 def stamp(at: datetime) -> str:
     """Return the position of the first id that an instant could have. Pure."""
-    return position(str(max(0, int(at.timestamp() * 1000) - EPOCH_MS) << 22))
+    return position(str(max(0, (at - EPOCH) // MILLISECOND) << 22))
 
 
 def _answered(message: discord.Message) -> str:
