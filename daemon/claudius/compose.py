@@ -37,6 +37,7 @@ log = logging.getLogger("claudius.compose")
 ADAPTERS: dict[str, str] = {
     "terminal": "claudius.adapters.terminal",
     "slack": "claudius.adapters.slack",
+    "discord": "claudius.adapters.discord",
 }
 """Networks by name; a stranger's module is named by its import string."""
 

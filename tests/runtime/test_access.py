@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from claudius.config import Config
-from claudius.config.schema import Bots, Runtime, Slack
+from claudius.config.schema import Bots, Discord, Runtime, Slack
 from claudius.perception import Following, Kind, Perception, Standing, private, shared
 from claudius.runtime.access import admit
 
@@ -87,3 +87,47 @@ def test_reactions_joins_and_edits_are_owed_nothing() -> None:
         admitted = admit(heard(kind=kind), Config())
         assert admitted is not None
         assert not admitted.owes
+
+
+GUILD_THREAD, DISCORD_DM = "discord:G1:C1:5", "discord:@me:D1:"
+
+
+def on_discord(conversation: str, **changes: Any) -> Perception:
+    """Return what somebody said on Discord."""
+    audience = private("discord:@me:U1") if conversation == DISCORD_DM else shared(conversation)
+    return heard(conversation, person="discord:@me:U1", audience=audience, kind=Kind.MENTION, **changes)
+
+
+@pytest.mark.parametrize(
+    ("guilds", "is_heard"), [((), False), (("G2",), False), (("G1",), True), (("G2", "G1"), True), (("*",), True)]
+)
+def test_a_guild_is_heard_only_where_it_is_named(guilds: tuple[str, ...], *, is_heard: bool) -> None:
+    """An empty list admits nobody: neither in a channel nor directly."""
+    settings = Config(discord=Discord(guilds=guilds))
+
+    assert bool(admit(on_discord(GUILD_THREAD), settings)) is is_heard
+    assert bool(admit(on_discord(DISCORD_DM, extra={"guilds": ["G1", "G3"]}), settings)) is is_heard
+
+
+@pytest.mark.parametrize("guilds", [("G1",), ("*",)])
+def test_who_shares_no_guild_is_not_heard_directly(guilds: tuple[str, ...]) -> None:
+    """Whatever the network says of his standing."""
+    settings = Config(discord=Discord(guilds=guilds))
+
+    assert admit(on_discord(DISCORD_DM, extra={"guilds": []}), settings) is None
+    assert admit(on_discord(DISCORD_DM), settings) is None
+    assert admit(on_discord(DISCORD_DM, extra={"guilds": ["G1"]}, standing=Standing.OUTSIDER), settings) is None
+
+
+def test_talk_in_a_listed_discord_channel_is_kept() -> None:
+    """As on Slack: `discord.channels`, threads by their channel."""
+    settings = Config(discord=Discord(guilds=("G1",), channels=("C1",)))
+    talk = heard("discord:G1:C1:", person="discord:@me:U1")
+
+    found = admit(talk, settings)
+    elsewhere = admit(heard("discord:G1:C2:", person="discord:@me:U1"), settings)
+
+    assert found
+    assert found.following is Following.KEPT
+    assert elsewhere
+    assert elsewhere.following is Following.DROPPED

@@ -31,6 +31,7 @@ COMMANDS: dict[str, str] = {
     "usage": "claudius.cli.usage:usage",
     "backup": "claudius.cli.backup:backup",
     "slack": "claudius.cli.slack:slack",
+    "discord": "claudius.cli.discord:discord",
     "seed": "claudius.cli.seed:seed",
 }
 
@@ -42,7 +43,6 @@ PLANNED: dict[str, str] = {
     "psyche": "the psyche",
     "pairing": "pairing",
     "stream": "the soul stream",
-    "discord": "Discord",
     "ensoul": "/ensoul in Claude Code",
 }
 """Commands of parts that are not built yet: they say so and exit 2."""
@@ -106,6 +106,7 @@ HELP: dict[str, str] = {
     "why": "one turn laid open: what it knew, asked, thought and said",
     "replay": "rebuild a turn's prompt, with the same or another soul",
     "usage": "tokens and dollars",
+    "discord": "the address that brings the bot into a server",
     "backup": "verified copies of the database, and the way back",
     "slack": "what Slack has to be told to let the soul in",
 }

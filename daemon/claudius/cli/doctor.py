@@ -37,7 +37,7 @@ class Check:
 def doctor(*, live: bool, security: bool, as_json: bool) -> int:
     """Find what is not set up right, and how to mend it."""
     home = Home.of(os.environ)
-    rooms: list[Callable[[Home], Iterator[Check]]] = [_modes, _home]
+    rooms: list[Callable[[Home], Iterator[Check]]] = [_modes, _home, _access]
     if not security:
         rooms += [_configuration, _soul, _store, _daemon, _git, _voice]
     if live and not security:
@@ -105,6 +105,17 @@ def _paths(root: Path) -> Iterator[Path]:
             path = Path(directory) / name
             if not path.is_symlink():
                 yield path
+
+
+def _access(home: Home) -> Iterator[Check]:
+    """Look at lists of who is heard: one that lets everybody in, one that lets nobody in."""
+    loaded = load(home, os.environ)
+    for key, allowed in (("bots.allow", loaded.config.bots.allow), ("discord.guilds", loaded.config.discord.guilds)):
+        if "*" in allowed:
+            yield Check("access", ok=False, detail=f"{key} lets everybody in", fix="name them one by one")
+    if loaded.secret("DISCORD_TOKEN") and not loaded.config.discord.guilds:
+        fix = "set it to the id of your server; docs/discord.md says where it stands"
+        yield Check("access", ok=False, detail="discord.guilds is empty: nobody is heard on Discord", fix=fix)
 
 
 def _configuration(home: Home) -> Iterator[Check]:

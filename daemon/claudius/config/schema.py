@@ -177,6 +177,23 @@ class Slack(Section, frozen=True):
     ] = "is thinking…"
 
 
+class Discord(Section, frozen=True):
+    """Discord, over its gateway; its token stands in .env."""
+
+    api_url: Annotated[str, Meta(description="another REST API than Discord's, ending in /api/v10")] = (
+        "https://discord.com/api/v10"
+    )
+    gateway_url: Annotated[str, Meta(description="another gateway than Discord's")] = "wss://gateway.discord.gg/"
+    guilds: Annotated[
+        tuple[str, ...], Meta(description="ids of the servers whose members are heard; * = every one; empty = nobody")
+    ] = ()
+    channels: Annotated[
+        tuple[str, ...],
+        Meta(description="channel ids where all talk is heard and kept; * = every one; mentions always are"),
+    ] = ()
+    typing: Annotated[bool, Meta(description="show that the soul writes while it thinks")] = True
+
+
 class Bots(Section, frozen=True):
     """Other bots."""
 
@@ -238,6 +255,7 @@ class Config(Section, frozen=True):
     schedule: Schedule = Schedule()
     subprocess: Subprocess = Subprocess()
     slack: Slack = Slack()
+    discord: Discord = Discord()
     bots: Bots = Bots()
     storage: Storage = Storage()
     budget: Budget = Budget()

@@ -11,13 +11,15 @@ from claudius.config import Config
 from claudius.perception import Following, Kind, Origin, Perception, Place, Standing
 
 EVERYWHERE = "*"
+DIRECT = "@me"
+"""The workspace of Discord's direct messages."""
 
 
 def admit(perception: Perception, config: Config) -> Perception | None:
     """Return a perception as it may come in, or None where its speaker or place is not heard. Pure."""
     if perception.origin is Origin.INTERNAL:
         return perception
-    if perception.standing is not Standing.MEMBER:
+    if perception.standing is not Standing.MEMBER or not _is_in_allowed_guild(perception, config):
         return None
     if perception.is_bot and not _is_allowed_bot(perception.person, config):
         return None
@@ -41,8 +43,17 @@ def _overheard(perception: Perception, config: Config) -> Perception:
 
 
 def _hears_channel(place: Place, config: Config) -> bool:
-    channels = config.slack.channels if place.network == "slack" else ()
+    channels = {"slack": config.slack.channels, "discord": config.discord.channels}.get(place.network, ())
     return EVERYWHERE in channels or place.channel in channels
+
+
+def _is_in_allowed_guild(perception: Perception, config: Config) -> bool:
+    """On Discord: said in an allowed guild, or directly by somebody who shares one. An empty list admits nobody."""
+    place, allowed = Place.of(perception.conversation), config.discord.guilds
+    if place.network != "discord":
+        return True
+    guilds = perception.extra.get("guilds", ()) if place.workspace == DIRECT else (place.workspace,)
+    return bool(guilds) and (EVERYWHERE in allowed or any(guild in allowed for guild in guilds))
 
 
 def _is_allowed_bot(person: str, config: Config) -> bool:

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from claudius.adapters.reached import Reached
 from claudius.adapters.slack import history
 from claudius.adapters.slack.adapter import SlackAdapter
-from claudius.adapters.slack.reached import Reached
 from claudius.errors import DeliveryLater, DeliveryUnknown
 from claudius.runtime.adapter import Gap, Swept
 from claudius.testing.loopback.slack.state import BOT_TOKEN

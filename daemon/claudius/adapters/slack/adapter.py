@@ -13,6 +13,7 @@ from typing import Any
 from slack_bolt.response import BoltResponse
 from slack_sdk.web.async_client import AsyncWebClient
 
+from claudius.adapters.reached import Reached
 from claudius.adapters.slack.calls import web_client
 from claudius.adapters.slack.deafness import Probe
 from claudius.adapters.slack.entrance import BOT_TOKEN, NotNow, enter
@@ -30,14 +31,13 @@ from claudius.adapters.slack.hearing import (
 )
 from claudius.adapters.slack.history import History
 from claudius.adapters.slack.people import People
-from claudius.adapters.slack.reached import Reached
 from claudius.adapters.slack.refusals import FAILURES, classify
 from claudius.adapters.slack.sign import Signs
 from claudius.adapters.slack.socket import Socket, bolt
 from claudius.adapters.slack.speaking import Voice
 from claudius.adapters.slack.text import named_in
-from claudius.adapters.slack.waiting import surely, unless, until
 from claudius.adapters.slack.watch import Patience, watch
+from claudius.adapters.waiting import surely, unless, until
 from claudius.errors import AdapterRefused, ClaudiusError, DeliveryLater, DeliveryRefused, OverBudget
 from claudius.intent import Utterance
 from claudius.perception import Perception, Place

@@ -11,7 +11,7 @@ from time import monotonic
 
 from slack_sdk.web.async_client import AsyncWebClient
 
-from claudius.adapters.slack.reached import Reached
+from claudius.adapters.reached import Reached
 from claudius.adapters.slack.refusals import FAILURES, code_of
 from claudius.adapters.slack.watch import Patience
 

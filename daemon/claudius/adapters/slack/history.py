@@ -15,9 +15,9 @@ from typing import Any
 
 from slack_sdk.web.async_client import AsyncWebClient
 
+from claudius.adapters.reached import Reached
 from claudius.adapters.slack.hearing import NETWORK, Said, Us, from_history, perceive, stamp
 from claudius.adapters.slack.people import People
-from claudius.adapters.slack.reached import Reached
 from claudius.adapters.slack.refusals import FAILURES, classify, code_of
 from claudius.adapters.slack.text import named_in
 from claudius.errors import DeliveryRefused

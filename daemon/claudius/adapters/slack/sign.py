@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from slack_sdk.web.async_client import AsyncWebClient
 
 from claudius.adapters.slack.refusals import FAILURES, code_of
-from claudius.adapters.slack.waiting import until
+from claudius.adapters.waiting import until
 from claudius.perception import Perception, Place
 
 log = logging.getLogger("claudius.slack.sign")

@@ -1,0 +1,32 @@
+"""Discord: hearing is pure and lies in `hearing`, the socket's life in `gateway` and `watch`, all else by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from claudius.config import Loaded
+from claudius.errors import ClaudiusError
+
+if TYPE_CHECKING:
+    from claudius.adapters.discord.adapter import DiscordAdapter
+
+
+def build(loaded: Loaded, clock: Callable[[], datetime]) -> DiscordAdapter:
+    """Make the adapter. Raises: ClaudiusError where discord.py is not installed."""
+    try:
+        from claudius.adapters.discord.adapter import DiscordAdapter, Options  # noqa: PLC0415 - an invite needs no library
+    except ModuleNotFoundError as error:
+        raise ClaudiusError(
+            f"discord needs the package {error.name!r}: run ./setup.sh, or pip install 'claudius-daemon[discord]'"
+        ) from error
+    settings = loaded.config.discord
+    options = Options(
+        token=loaded.secret("DISCORD_TOKEN"),
+        api_url=settings.api_url.rstrip("/"),
+        gateway_url=settings.gateway_url,
+        guilds=settings.guilds,
+        is_typing_shown=settings.typing,
+    )
+    return DiscordAdapter(options, clock)

@@ -1,0 +1,292 @@
+"""Discord over its gateway: it hears messages, and speaks through the REST API."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from time import monotonic
+from typing import Any
+
+import discord
+
+from claudius.adapters.discord.deafness import Probe
+from claudius.adapters.discord.entrance import enter
+from claudius.adapters.discord.gateway import Gateway, NotNow, connect, hang_up, point_at
+from claudius.adapters.discord.hearing import DIRECT, NETWORK, Nothing, Said, Us, interpret, perceive, position
+from claudius.adapters.discord.history import History
+from claudius.adapters.discord.people import People
+from claudius.adapters.discord.places import Places, keep
+from claudius.adapters.discord.refusals import FAILURES, refusal
+from claudius.adapters.discord.sign import Signs
+from claudius.adapters.discord.speaking import Voice
+from claudius.adapters.discord.text import title
+from claudius.adapters.discord.watch import Patience, Pulse, watch
+from claudius.adapters.reached import Reached
+from claudius.adapters.waiting import surely, unless, until
+from claudius.errors import ClaudiusError, DeliveryLater, OverBudget
+from claudius.intent import Utterance
+from claudius.perception import Kind, Perception
+from claudius.runtime.adapter import Accept, Gap, Link, Swept
+
+log = logging.getLogger("claudius.discord")
+
+POST_CHARS = 2000
+APPEARS_S = 0.0
+"""A part that was looked for and not seen is said again at once: under its nonce it stays one message."""
+HEARING_S = 2.0
+"""At the end, what is being heard may take so long to become durable."""
+SPEAKING_S = 5.0
+"""At the end, a post that is on its way may take so long to be answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the owner set."""
+
+    token: str
+    api_url: str
+    gateway_url: str
+    guilds: tuple[str, ...] = ()
+    """The guilds whose members are heard; * = every one."""
+    is_typing_shown: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Inside:
+    """What there is while one client is logged in."""
+
+    gateway: Gateway
+    us: Us
+    voice: Voice
+    history: History
+    signs: Signs
+
+
+class DiscordAdapter:
+    """One bot, in all its guilds."""
+
+    name = NETWORK
+    post_chars: int | None = POST_CHARS
+    appears_s = APPEARS_S
+
+    def __init__(self, options: Options, clock: Callable[[], datetime], patience: Patience | None = None) -> None:
+        """Be ready to listen with the owner's token; `clock` tells the soul's time."""
+        self.link = Link()
+        self.ignored: Counter[str] = Counter()
+        """What came without being heard, by kind."""
+        self._options, self._clock, self._patience = options, clock, patience or Patience()
+        self._accept: Accept | None = None
+        self._inside: _Inside | None = None
+        self._people, self._places, self._reached = People(options.guilds), Places(), Reached()
+        self._probe, self._pulse = Probe(self._places, self._patience), Pulse()
+        self._hearing: set[asyncio.Task[Any]] = set()
+        self._speaking: set[asyncio.Task[Any]] = set()
+        self._sweeping: asyncio.TimerHandle | None = None
+        self._over, self._ended = asyncio.Event(), asyncio.Event()
+        self._ended.set()
+
+    async def listen(self, accept: Accept) -> None:
+        """Hear until closed. Raises: AdapterRefused where the token is refused, or the bot may not read messages."""
+        _hush_the_library()
+        point_at(self._options.api_url, self._options.gateway_url)
+        self._accept = accept
+        self._ended.clear()
+        try:
+            while not self._over.is_set():
+                await unless(self._over, self._listen_once(), "discord")
+        finally:
+            self._ended.set()
+
+    async def _listen_once(self) -> None:
+        """Live through one client of the library."""
+        self._pulse, rest_s = Pulse(), 0.0
+        gateway = Gateway(self, self._patience)
+        try:
+            self._inside = inside = self._settle_in(gateway, await enter(gateway, self._options.token))
+            await self._live(inside)
+        except NotNow as error:
+            self.link.down(f"Discord cannot be reached ({error}); it is tried again")
+            rest_s = max(error.after_s, self._patience.again_s)
+        except discord.PrivilegedIntentsRequired as error:
+            raise refusal(4014) or error from error
+        except discord.ConnectionClosed as error:
+            if refused := refusal(error.code):
+                raise refused from error
+            self.link.down(f"Discord closed the connection ({error.code}); it is tried again")
+            rest_s = self._patience.again_s
+        finally:
+            await surely(self._leave(gateway), "discord closes")
+        await until(self._over, rest_s)
+
+    async def _leave(self, gateway: Gateway) -> None:
+        before, self._inside = self._inside, None
+        if before:
+            await before.signs.close()
+        await hang_up(gateway, self._patience)
+
+    def _settle_in(self, gateway: Gateway, us: Us) -> _Inside:
+        return _Inside(
+            gateway=gateway,
+            us=us,
+            voice=Voice(gateway, us, self._places, self._clock, self._patience.send_s),
+            history=History(gateway, us, self._people, self._places, self._reached),
+            signs=Signs(gateway, self._places, is_shown=self._options.is_typing_shown),
+        )
+
+    async def _live(self, inside: _Inside) -> None:
+        watching = watch(self._pulse, self.link, self._patience, lambda: self._probe.is_deaf(inside.gateway))
+        tasks = [
+            asyncio.create_task(connect(inside.gateway), name="discord connects"),
+            asyncio.create_task(watching, name="discord is watched"),
+        ]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        for task in done:
+            task.result()
+
+    # What the gateway tells.
+
+    def stands(self, *, is_new: bool) -> None:
+        """Tell that events come; after a new session, what was missed meanwhile is looked for."""
+        self._pulse.down_at = None
+        if is_new and self.link.connected:
+            self.link.down("another session")
+        elif self.link.connected:
+            self.link.reconnects += 1
+        self.link.up()
+        if is_new and self._inside and not any(self._people.hears(str(one.id)) for one in self._inside.gateway.guilds):
+            there = ", ".join(f"{one.id} ({one.name})" for one in self._inside.gateway.guilds) or "none yet"
+            self.link.detail = f"no server is allowed in discord.guilds; the bot is in: {there}"
+            log.warning("nobody is heard", extra={"guilds": [str(one.id) for one in self._inside.gateway.guilds]})
+
+    def fell(self) -> None:
+        """Tell that the socket is gone."""
+        if self._pulse.down_at is None:
+            self._pulse.down_at = monotonic()
+
+    def came(self, event: str) -> None:
+        """Tell that an event came."""
+        self._probe.came()
+        if event not in ("MESSAGE_CREATE", "READY", "RESUMED", "GUILD_CREATE"):
+            self.ignored[event] += 1  # edits, deletions, reactions, commands: acknowledged, and not built yet
+
+    async def take(self, message: discord.Message) -> None:
+        """Hear one message. What cannot be kept is looked for in the history again."""
+        task = asyncio.current_task()
+        if self._accept is None or self._inside is None or self._over.is_set() or task is None:
+            return
+        self._hearing.add(task)
+        try:
+            await self._hear(message, self._inside, self._accept)
+        except OverBudget:
+            log.info("over budget")
+        except ConnectionAbortedError:
+            log.info("going to sleep: whoever wakes next finds it")
+        except (ClaudiusError, *FAILURES) as error:
+            log.warning("not heard; it is looked for again", extra={"error": repr(error)})
+            self._look_again()
+        finally:
+            self._hearing.discard(task)
+
+    async def _hear(self, message: discord.Message, inside: _Inside, accept: Accept) -> None:
+        where = await self._places.whereabouts(message, inside.gateway)
+        match interpret(message, where, inside.us):
+            case Said() as said:
+                # Noted before it is kept: where that fails, a sweep begins before it.
+                self._reached.live(f"{where.guild}:{where.channel}", said.position)
+                self._places.know(where.place, said.position)
+                self._probe.spoke()
+                direct = where.guild == DIRECT
+                guilds = await self._people.shared(said.user, inside.gateway) if direct else (where.guild,)
+                perception = perceive(said, inside.us, guilds)
+                if perception.kind is Kind.MENTION and not where.thread:
+                    keep(self._places.titles, said.id, title(perception.text, inside.us.name))
+                await accept(perception)
+            case Nothing(what):
+                self.ignored[what] += 1
+                self._places.know(where.place, position(str(message.id)))
+
+    def _look_again(self) -> None:
+        """Have the history read soon, once for all that could not be kept."""
+        if self._sweeping is None:
+            loop = asyncio.get_running_loop()
+            self._sweeping = loop.call_later(self._patience.again_s, self._sweep_now)
+
+    def _sweep_now(self) -> None:
+        self._sweeping = None
+        self.link.deaf()
+
+    # The door.
+
+    async def speak(self, utterance: Utterance) -> str:
+        """Post one part; return its id. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
+        speaking = asyncio.ensure_future(self._in().voice.speak(utterance))
+        self._speaking.add(speaking)
+        speaking.add_done_callback(self._speaking.discard)
+        return await speaking
+
+    async def find(self, utterance: Utterance, *, decided_at: datetime) -> str | None:
+        """Look whether a part is visible. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
+        return await self._in().voice.find(utterance, decided_at)
+
+    async def working(self, perception: Perception, *, on: bool) -> None:
+        """Show or clear the sign that the soul thinks; Discord is told in the background."""
+        if self._inside and not self._over.is_set():
+            (self._inside.signs.show if on else self._inside.signs.hide)(perception)
+
+    def streams(self, perception: Perception) -> bool:  # noqa: ARG002 - the door's signature
+        """Tell that replies come whole."""
+        return False
+
+    async def show(self, utterance: Utterance, text: str) -> None:
+        """Nothing is shown before it is whole."""
+
+    async def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:
+        """Read what may have been missed. Raises: DeliveryLater, DeliveryUnknown, TimeoutError."""
+        async for swept in self._in().history.catch_up(gap):
+            yield swept
+
+    async def members(self, audience: str) -> Sequence[str] | None:  # noqa: ARG002 - the door's signature
+        """Tell nothing: without the members intent nobody knows who can see a channel."""
+        return None
+
+    async def close(self) -> None:
+        """Stop hearing; leave no task, socket or session."""
+        self._accept = None
+        if self._sweeping:
+            self._sweeping.cancel()
+        await _ended(self._hearing, HEARING_S)
+        if self._speaking:
+            await asyncio.wait(self._speaking, timeout=SPEAKING_S)
+        self._over.set()
+        await self._ended.wait()
+        await self._people.close()
+
+    def _in(self) -> _Inside:
+        if self._inside is None:
+            raise DeliveryLater(self._patience.again_s)
+        return self._inside
+
+
+def _hush_the_library() -> None:
+    """Keep the library's own log, which holds what people said, off the terminal."""
+    library = logging.getLogger("discord")
+    if not library.handlers:
+        library.addHandler(logging.NullHandler())
+
+
+async def _ended(tasks: set[asyncio.Task[Any]], within_s: float) -> None:
+    """Let tasks end; cancel those that do not."""
+    if tasks:
+        _, late = await asyncio.wait(tasks, timeout=within_s)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)

@@ -1,0 +1,153 @@
+"""One client of discord.py: the life of its socket and what it hears are told to the adapter.
+
+The library resumes by itself after a short break, and identifies anew where it cannot; it keeps every rate limit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from typing import Any, Protocol
+
+import discord
+import discord.gateway
+import discord.http
+import yarl
+
+from claudius.adapters.discord.watch import Patience
+
+log = logging.getLogger("claudius.discord.gateway")
+
+INTENTS = discord.Intents(
+    guilds=True,
+    guild_messages=True,
+    dm_messages=True,
+    message_content=True,
+    guild_reactions=True,
+    dm_reactions=True,
+)
+"""Of these, one is privileged: message_content. Without the members intent nobody knows who can see a channel."""
+RESERVE = 50
+"""So many session starts of a day are kept back: past the last one Discord resets the token."""
+LONGEST_WAIT_S = 30.0
+"""A 429 that asks for more is told to the caller, who has other things to do. The library takes no less."""
+
+
+class NotNow(Exception):
+    """Discord cannot be reached, or wants no further session now."""
+
+    def __init__(self, detail: str, after_s: float = 0.0) -> None:
+        super().__init__(detail)
+        self.after_s = after_s
+
+
+class Listener(Protocol):
+    """Who is told what a client hears."""
+
+    def stands(self, *, is_new: bool) -> None:
+        """Tell that events come; `is_new`: in a new session, so that some may be missing before."""
+
+    def fell(self) -> None:
+        """Tell that the socket is gone; it is being made again."""
+
+    def came(self, event: str) -> None:
+        """Tell that an event came, by its name."""
+
+    async def take(self, message: discord.Message) -> None:
+        """Hear a message."""
+
+
+def point_at(api_url: str, gateway_url: str) -> None:
+    """Say where Discord is. The library keeps both in its classes; they are read when a client connects."""
+    discord.http.Route.BASE = api_url
+    discord.gateway.DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL(gateway_url)
+
+
+class Gateway(discord.Client):
+    """A client that keeps no messages and no members, pings nobody, and knows when not to identify."""
+
+    def __init__(self, listener: Listener, patience: Patience) -> None:
+        """Tell `listener`."""
+        super().__init__(
+            intents=INTENTS,
+            allowed_mentions=discord.AllowedMentions.none(),
+            max_messages=None,
+            member_cache_flags=discord.MemberCacheFlags.none(),
+            chunk_guilds_at_startup=False,
+            guild_ready_timeout=patience.guild_ready_s,
+            max_ratelimit_timeout=LONGEST_WAIT_S,
+        )
+        self._listener, self._patience = listener, patience
+
+    async def check_starts(self) -> None:
+        """Look whether a session may be started. Raises: NotNow, and what a failed call raises."""
+        _, _, starts = await self.http.get_bot_gateway()
+        if starts["remaining"] < RESERVE:
+            wait_s = starts["reset_after"] / 1000
+            raise NotNow(f"only {starts['remaining']} session starts are left for today; waiting", wait_s)
+
+    async def before_identify_hook(self, shard_id: int | None, *, initial: bool = False) -> None:  # noqa: ARG002 - the library's signature
+        """Wait as Discord wants it before a further session."""
+        if not initial:
+            await asyncio.sleep(self._patience.identify_s)
+            await self.check_starts()
+
+    async def on_ready(self) -> None:
+        """Events come, in a new session."""
+        self._listener.stands(is_new=True)
+
+    async def on_resumed(self) -> None:
+        """Events come again; none is missing."""
+        self._listener.stands(is_new=False)
+
+    async def on_disconnect(self) -> None:
+        """The socket is gone."""
+        self._listener.fell()
+
+    async def on_socket_event_type(self, event: str) -> None:
+        """Note that something came."""
+        self._listener.came(event)
+
+    async def on_message(self, message: discord.Message) -> None:
+        """Hear a message."""
+        await self._listener.take(message)
+
+    async def on_error(self, event_method: str, /, *args: Any, **kwargs: Any) -> None:  # noqa: ARG002 - the library's signature
+        """Log a fault of ours, instead of printing it."""
+        log.error("an event was not understood", extra={"kind": event_method}, exc_info=True)  # noqa: LOG014 - the library calls it while it handles one
+
+
+async def hang_up(gateway: Gateway, patience: Patience) -> None:
+    """Leave no socket, session or thread; bounded, whatever the other side does."""
+    beats = _beats(gateway)
+    try:
+        async with asyncio.timeout(patience.close_s):
+            for beat in beats:
+                await beat.ws.close()
+            await gateway.close()
+    except TimeoutError:
+        log.info("a socket did not close in time")
+        await gateway.http.close()
+    for beat in beats:
+        beat.stop()
+
+
+def _beats(gateway: Gateway) -> list[discord.gateway.KeepAliveHandler]:
+    """Return the threads that keep a client's sockets alive, also one that was given up before it identified."""
+    return [
+        thread
+        for thread in threading.enumerate()
+        if isinstance(thread, discord.gateway.KeepAliveHandler) and thread.ws._dispatch == gateway.dispatch  # noqa: SLF001 - nothing else tells whose it is
+    ]
+
+
+async def connect(gateway: Gateway) -> None:
+    """Keep a client connected until it is closed. Raises: NotNow, and what the library gives up with."""
+    try:
+        await gateway.connect()
+    except AttributeError as error:
+        if gateway.ws is not None:
+            raise
+        # The library means to resume a first socket that was never open (discord.py 2.7.1, Client.connect).
+        raise NotNow("the gateway opens no socket") from error

@@ -1,0 +1,169 @@
+"""From what Discord sends to what the soul hears: who, where, when, and whether it is for us. Pure.
+
+Source: the chat design, section 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from claudius.adapters.discord.text import begins_with, named_in, read
+from claudius.perception import Kind, Perception, Standing, private, shared
+from claudius.prompt import valid
+
+if TYPE_CHECKING:
+    import discord
+
+NETWORK = "discord"
+DIRECT = "@me"
+"""The workspace of direct messages, and of persons, whose ids are the same in every guild."""
+DEFAULT, REPLY = 0, 19
+EPOCH, MILLISECOND = datetime(2015, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
+"""Ids count milliseconds from there. Source: docs.discord.com/developers/reference, "Snowflakes"."""
+POSITION_DIGITS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Us:
+    """Who we are."""
+
+    user: str
+    application: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where a message stands: a channel, a thread under one, or a direct message."""
+
+    guild: str
+    channel: str
+    thread: str = ""
+
+    @property
+    def place(self) -> str:
+        """The id under which messages are read and posted."""
+        return self.thread or self.channel
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One message of somebody else's, live or from history."""
+
+    where: Where
+    id: str
+    user: str
+    """Or the webhook that posted it."""
+    name: str
+    raw: str
+    names: Mapping[str, str] = field(default_factory=dict)
+    """The names of the users, channels and roles that it names, by id."""
+    people: tuple[str, ...] = ()
+    """The ids of the users whom it notifies: those it names, and whom it answers."""
+    answers: str = ""
+    """The id of the user whose message it is a reply to."""
+    files: tuple[str, ...] = ()
+    is_bot: bool = False
+
+    @property
+    def position(self) -> str:
+        """Its place in Discord's own order."""
+        return position(self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """What means nothing to us (yet)."""
+
+    what: str
+    """Its name, to be counted."""
+
+
+def interpret(message: discord.Message, where: Where, us: Us) -> Said | Nothing:
+    """Return what a message tells, wherever it came from. Pure."""
+    author, kind = message.author, message.type.value
+    if str(author.id) == us.user or str(message.application_id or "") == us.application:
+        return Nothing("our own")
+    if kind not in (DEFAULT, REPLY):
+        return Nothing(f"message of type {kind}")
+    files = tuple(_file(one) for one in message.attachments) + tuple(f"📎 {one.name}" for one in message.stickers)
+    if not (message.content or files):
+        return Nothing("empty")
+    users = {str(one.id): one.display_name for one in message.mentions}
+    places = {str(one.id): one.name for one in (*message.channel_mentions, *message.role_mentions)}
+    return Said(
+        where=where,
+        id=str(message.id),
+        user=str(message.webhook_id or author.id),
+        name=author.display_name,
+        raw=message.content,
+        names=places | users,
+        people=tuple(users),
+        answers=_answered(message) if kind == REPLY else "",
+        files=files,
+        is_bot=author.bot or message.webhook_id is not None,
+    )
+
+
+def perceive(said: Said, us: Us, guilds: tuple[str, ...]) -> Perception:
+    """Return a message as the soul hears it; `guilds` are those that its speaker shares with us. Pure."""
+    where, person = said.where, f"{NETWORK}:{DIRECT}:{said.user}"
+    is_direct = where.guild == DIRECT
+    is_called = not is_direct and us.user in (*said.people, *named_in(said.raw))
+    conversation = f"{NETWORK}:{where.guild}:{where.channel}:{where.thread or (said.id if is_called else '')}"
+    text = read(said.raw, us.user, {**said.names, us.user: us.name})
+    addressed = begins_with(said.raw) or said.answers
+    extra: dict[str, Any] = {"guilds": list(guilds)} if is_direct else {}
+    if others := [user for user in said.people if user != us.user]:
+        extra["named"] = {f"{NETWORK}:{DIRECT}:{user}": said.names.get(user, user) for user in others}
+    if said.files:
+        extra["files"] = list(said.files)
+    return Perception(
+        key=message_key(said.id),
+        conversation=conversation,
+        audience=private(person) if is_direct else shared(conversation),
+        person=person,
+        name=valid(said.name),
+        text=valid("\n".join((*([text] if text else []), *said.files))),
+        at=moment(said.id),
+        position=said.position,
+        kind=Kind.MENTION if is_called else Kind.MESSAGE,
+        to_other=bool(addressed) and addressed != us.user,
+        standing=Standing.MEMBER if guilds else Standing.OUTSIDER,
+        is_bot=said.is_bot,
+        extra=extra,
+    )
+
+
+def message_key(message: str) -> str:
+    """Return the dedupe key of a message. Pure."""
+    return f"{NETWORK}:{message}"
+
+
+def position(snowflake: str) -> str:
+    """Return an id so that texts compare as Discord orders. Pure."""
+    return snowflake.zfill(POSITION_DIGITS)
+
+
+def moment(snowflake: str) -> datetime:
+    """Return the instant of an id. Pure."""
+    return EPOCH + MILLISECOND * (int(snowflake) >> 22)
+
+
+def stamp(at: datetime) -> str:
+    """Return the position of the first id that an instant could have. Pure."""
+    return position(str(max(0, (at - EPOCH) // MILLISECOND) << 22))
+
+
+def _answered(message: discord.Message) -> str:
+    found = message.reference.resolved if message.reference else None
+    author = getattr(found, "author", None)  # one that was deleted has none
+    return str(author.id) if author else ""
+
+
+def _file(file: discord.Attachment) -> str:
+    """Name a file by what is known of it without fetching it."""
+    return f"📎 {file.filename} (" + ", ".join(fact for fact in (file.content_type, f"{file.size} bytes") if fact) + ")"

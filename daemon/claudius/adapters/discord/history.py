@@ -1,0 +1,150 @@
+"""Catching up: what was said while nobody listened, read from channels and threads; the library keeps the rates.
+
+Source: the reliability design, section 5.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+
+import discord
+
+from claudius.adapters.discord.hearing import DIRECT, NETWORK, Said, Us, Where, interpret, perceive, position, stamp
+from claudius.adapters.discord.people import People
+from claudius.adapters.discord.places import Places
+from claudius.adapters.discord.refusals import FAILURES, classify
+from claudius.adapters.reached import Reached
+from claudius.errors import DeliveryRefused
+from claudius.perception import Perception, Place
+from claudius.runtime.adapter import Gap, Swept
+
+log = logging.getLogger("claudius.discord.history")
+
+MOST = 1000
+"""Messages of one channel that a sweep hears; more are counted."""
+MOST_LOOKED_AT = 5 * MOST
+NEW_PLACES = 50
+"""So many channels that were never heard are looked into: a first mention may have come while we were away."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Channel:
+    """One channel to be swept."""
+
+    guild: str
+    channel: str
+    mark: str
+    threads: tuple[str, ...] = ()
+
+
+class History:
+    """Reads the past through one client."""
+
+    def __init__(self, client: discord.Client, us: Us, people: People, places: Places, reached: Reached) -> None:
+        """`reached` knows how far this process heard each channel, its threads included."""
+        self._client, self._us, self._people = client, us, people
+        self._places, self._reached = places, reached
+
+    async def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:
+        """Read every channel that was ever heard, latest first, then those that are new.
+
+        Raises: DeliveryLater, DeliveryUnknown, TimeoutError where Discord does not let us read now.
+        """
+        since = stamp(gap.since)
+        heard = [one for one in _marked(gap) if one.guild == DIRECT or self._people.hears(one.guild)]
+        for channel in (*heard, *self._unmarked(gap)):
+            try:
+                async for swept in self._sweep(channel, since):
+                    yield swept
+            except DeliveryRefused as error:
+                log.warning("a channel cannot be read", extra={"channel": channel.channel, "code": error.code})
+
+    async def _sweep(self, channel: _Channel, since: str) -> AsyncIterator[Swept]:
+        name = f"{channel.guild}:{channel.channel}"
+        floor = self._reached.floor(name, channel.mark, since)
+        furthest = floor
+        for where in (Where(channel.guild, channel.channel), *self._threads(channel, floor)):
+            missed = await self._read(where, floor)
+            is_whole = bool(where.thread) or channel.guild == DIRECT
+            yield Swept(
+                channel=name,
+                perceptions=await self._hear(missed[:MOST], where),
+                conversation=f"{NETWORK}:{where.guild}:{where.channel}:{where.thread}" if is_whole else "",
+                left_out=max(0, len(missed) - MOST),
+            )
+            if missed:
+                last = position(str(missed[-1].id))
+                self._places.know(where.place, last)
+                furthest = max(furthest, last)
+        self._reached.known(name, furthest)
+        self._reached.swept(name, furthest)
+        yield Swept(channel=name, perceptions=(), position=furthest)
+
+    def _threads(self, channel: _Channel, floor: str) -> list[Where]:
+        """Name the threads that may hold something new: those of late, and those that Discord says have grown."""
+        grown = [
+            str(thread.id)
+            for guild in self._client.guilds
+            if str(guild.id) == channel.guild
+            for thread in guild.threads
+            if str(thread.parent_id) == channel.channel and position(str(thread.last_message_id or 0)) > floor
+        ]
+        return [Where(channel.guild, channel.channel, one) for one in dict.fromkeys((*channel.threads, *grown))]
+
+    async def _read(self, where: Where, floor: str) -> list[discord.Message]:
+        """Read all that came after a position, oldest first."""
+        guild = None if where.guild == DIRECT else int(where.guild)
+        channel = self._client.get_partial_messageable(int(where.place), guild_id=guild)
+        after = discord.Object(int(floor))
+        try:
+            return [one async for one in channel.history(limit=MOST_LOOKED_AT, after=after, oldest_first=True)]
+        except FAILURES as error:
+            log.info("history not read", extra={"channel": where.place, "error": repr(error)})
+            found = classify(error)
+            if where.thread and isinstance(found, DeliveryRefused):
+                return []  # it is gone, or was never opened: what answered stood beside the message
+            raise found from error
+
+    async def _hear(self, messages: Sequence[discord.Message], where: Where) -> tuple[Perception, ...]:
+        heard: list[Perception] = []
+        for message in messages:
+            said = interpret(message, where, self._us)
+            if isinstance(said, Said):
+                guilds = (where.guild,) if where.guild != DIRECT else await self._people.shared(said.user, self._client)
+                heard.append(perceive(said, self._us, guilds))
+        return tuple(heard)
+
+    def _unmarked(self, gap: Gap) -> list[_Channel]:
+        """Find channels that were never heard and hold something newer than the last message that was, of all.
+
+        Of these there are none among direct messages: Discord does not list them. Nothing before we came is read.
+        """
+        last = max(gap.marks.values(), default="")
+        found: dict[_Channel, str] = {}
+        for guild in self._client.guilds if last else ():
+            if not self._people.hears(str(guild.id)):
+                continue
+            floor = max(last, stamp(guild.me.joined_at)) if guild.me and guild.me.joined_at else last
+            for place in (*guild.channels, *guild.threads):
+                newest = position(str(getattr(place, "last_message_id", None) or 0))
+                channel = str(place.parent_id if isinstance(place, discord.Thread) else place.id)
+                if newest > floor and f"{guild.id}:{channel}" not in gap.marks:
+                    one = _Channel(str(guild.id), channel, floor)
+                    found[one] = max(newest, found.get(one, ""))
+        return sorted(found, key=lambda one: found[one], reverse=True)[:NEW_PLACES]
+
+
+def _marked(gap: Gap) -> list[_Channel]:
+    """Return each channel that was heard, latest first, with its threads of late. Pure."""
+    threads: dict[str, list[str]] = {}
+    for conversation in gap.conversations:
+        place = Place.of(conversation)
+        if place.thread:
+            threads.setdefault(f"{place.workspace}:{place.channel}", []).append(place.thread)
+    return [
+        _Channel(guild, channel, mark, tuple(threads.get(name, ())))
+        for name, mark in gap.marks.items()
+        for guild, _, channel in (name.partition(":"),)
+    ]

@@ -1,0 +1,98 @@
+"""Which guilds a person shares with us: asked once, kept for ten minutes, and for a day while Discord cannot be asked.
+
+Who writes in a guild is of it; of a direct message Discord tells nothing, so that each guild is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import monotonic
+
+import discord
+
+from claudius.adapters.discord.refusals import FAILURES
+
+log = logging.getLogger("claudius.discord.people")
+
+FRESH_S = 600.0
+STALE_S = 86_400.0
+PATIENCE_S = 5.0
+"""A message waits so long for what Discord says of its speaker."""
+MOST = 10_000
+"""So many are kept; who was looked up longest ago goes first."""
+MOST_GUILDS = 100
+EVERY = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    guilds: tuple[str, ...]
+    at_s: float
+
+
+class People:
+    """Those who write to us directly."""
+
+    def __init__(self, allowed: tuple[str, ...], now: Callable[[], float] = monotonic) -> None:
+        """Ask the `allowed` guilds; durations are measured with `now`, in monotonic seconds."""
+        self._allowed, self._now = allowed, now
+        self._known: dict[str, _Known] = {}
+        self._asking: dict[str, asyncio.Task[None]] = {}
+
+    async def shared(self, user: str, client: discord.Client) -> tuple[str, ...]:
+        """Return the ids of the allowed guilds that a person is in with us.
+
+        Raises: TimeoutError where Discord does not tell, and nothing is known.
+        """
+        if not self._has(user, FRESH_S):
+            await asyncio.wait((self._ask(user, client),), timeout=PATIENCE_S)
+        if not self._has(user, STALE_S):
+            raise TimeoutError(f"Discord did not say who {user} is")
+        return self._known[user].guilds
+
+    def hears(self, guild: str) -> bool:
+        """Tell whether a guild is allowed."""
+        return EVERY in self._allowed or guild in self._allowed
+
+    async def close(self) -> None:
+        """Leave no question open."""
+        for task in self._asking.values():
+            task.cancel()
+        await asyncio.gather(*self._asking.values(), return_exceptions=True)
+
+    def _has(self, user: str, within_s: float) -> bool:
+        found = self._known.get(user)
+        return found is not None and self._now() - found.at_s < within_s
+
+    def _ask(self, user: str, client: discord.Client) -> asyncio.Task[None]:
+        """Ask once, however many messages wait for the answer."""
+        task = self._asking.get(user)
+        if task is None:
+            task = self._asking[user] = asyncio.create_task(self._learn(user, client), name=f"who is {user}")
+            task.add_done_callback(lambda _: self._asking.pop(user, None))
+        return task
+
+    async def _learn(self, user: str, client: discord.Client) -> None:
+        guilds = [guild for guild in client.guilds if self.hears(str(guild.id))][:MOST_GUILDS]
+        answers = await asyncio.gather(*(_is_in(guild, user) for guild in guilds))
+        found = tuple(str(guild.id) for guild, is_in in zip(guilds, answers, strict=True) if is_in)
+        if found or None not in answers:
+            self._known.pop(user, None)
+            self._known[user] = _Known(found, self._now())
+            if len(self._known) > MOST:
+                del self._known[next(iter(self._known))]
+
+
+async def _is_in(guild: discord.Guild, user: str) -> bool | None:
+    """Tell whether somebody is in a guild; None where Discord does not say."""
+    try:
+        await guild.fetch_member(int(user))
+    except discord.NotFound:
+        return False
+    except FAILURES as error:
+        log.warning("a person is not known", extra={"user": user, "guild": guild.id, "error": repr(error)})
+        return None
+    return True

@@ -1,0 +1,60 @@
+"""`claudius discord`: what is needed once, to bring the bot into a server."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+import click
+
+from claudius.cli.output import json_option, print_json
+from claudius.config import load
+from claudius.errors import AdapterRefused, BadConfiguration, TryAgain
+from claudius.home import Home
+
+TOKEN = "DISCORD_TOKEN"  # noqa: S105 - its name
+PATIENCE_S = 5.0
+
+
+@click.group()
+def discord() -> None:
+    """Bring the soul into Discord."""
+
+
+@discord.command()
+@json_option
+def invite(*, as_json: bool) -> None:
+    """Print the address at which you add the bot to your server."""
+    from claudius.adapters.discord.invite import PERMISSIONS, application_in, invite_url
+
+    home = Home.of(os.environ)
+    loaded = load(home, os.environ)
+    token = loaded.secret(TOKEN)
+    if not token:
+        raise BadConfiguration(
+            str(home.env_file), TOKEN, "it is not set", "put the bot's token there; see docs/discord.md"
+        )
+    application = asyncio.run(_application(loaded.config.discord.api_url, token)) or application_in(token)
+    if not application:
+        raise TryAgain("Discord cannot be reached, and the token does not say whose it is: try again later")
+    if as_json:
+        print_json({"url": invite_url(application), "application": application, "permissions": list(PERMISSIONS)})
+    else:
+        click.echo(invite_url(application))
+
+
+async def _application(api_url: str, token: str) -> str:
+    """Ask Discord whose token it is; empty where it does not answer. Raises: AdapterRefused where it is none."""
+    import aiohttp
+
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=PATIENCE_S)) as session,
+            session.get(f"{api_url.rstrip('/')}/applications/@me", headers={"Authorization": f"Bot {token}"}) as answer,
+        ):
+            if answer.status == 401:
+                raise AdapterRefused("discord", TOKEN, "Discord does not accept it (401)", "put a new one into .env")
+            found = await answer.json(content_type=None) if answer.status == 200 else {}
+    except (aiohttp.ClientError, OSError, TimeoutError, ValueError):
+        return ""
+    return str(found.get("id") or "")

@@ -1,0 +1,313 @@
+"""The Discord adapter under discord.py, without a soul: what it hears, how it stands, how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+
+import pytest
+
+from claudius.adapters.discord.adapter import DiscordAdapter
+from claudius.errors import AdapterRefused, OverBudget, StoreFull
+from claudius.perception import Kind, Perception, Standing
+from claudius.runtime.adapter import Gap
+from claudius.testing.loopback.discord.state import ANA, BOT_USER, CHANNEL, DM, GUILD
+from claudius.testing.loopback.discord.world import DiscordWorld
+from discord_side import BOB, Listening, Make
+
+US = f"<@{BOT_USER}>"
+
+
+async def test_a_message_becomes_one_whole_perception(world: DiscordWorld, ear: Listening) -> None:
+    """A1, A2, A13: where, who, what, when, in Discord's own order."""
+    mention = await world.say(CHANNEL, ANA, f"{US} hello <#{CHANNEL}>")
+    direct = await world.say(DM, ANA, "hello")
+    await ear.until(2)
+
+    one, other = ear.heard[f"discord:{mention}"], ear.heard[f"discord:{direct}"]
+    assert (one.conversation, one.audience) == (
+        f"discord:{GUILD}:{CHANNEL}:{mention}",
+        f"shared:discord:{GUILD}:{CHANNEL}",
+    )
+    assert (one.person, one.name, one.text) == (f"discord:@me:{ANA}", "Ana Alvarez", "hello #general")
+    assert (one.kind, one.standing, one.is_bot) == (Kind.MENTION, Standing.MEMBER, False)
+    assert (other.conversation, other.audience) == (f"discord:@me:{DM}:", f"private:discord:@me:{ANA}")
+    assert (other.kind, other.extra["guilds"]) == (Kind.MESSAGE, [GUILD])
+    assert one.position == mention.zfill(20) < other.position
+    assert one.at <= other.at
+
+
+async def test_a_reply_addresses_whom_it_answers(world: DiscordWorld, ear: Listening) -> None:
+    """One to another is not for us; one to us, which pings us, calls us."""
+    await world.add_user(BOB, "bob")
+    first = await world.say(CHANNEL, BOB, "what do you think?")
+    to_bob = await world.say(CHANNEL, ANA, "I agree", reply_to=first)
+    ours = await world.say(CHANNEL, BOT_USER, "so do I")
+    to_us = await world.say(CHANNEL, ANA, "really?", reply_to=ours)
+    await ear.until(3)
+
+    assert ear.heard[f"discord:{to_bob}"].to_other
+    assert not ear.heard[f"discord:{first}"].to_other
+    called = ear.heard[f"discord:{to_us}"]
+    assert (called.kind, called.to_other) == (Kind.MENTION, False)
+
+
+async def test_a_message_in_a_thread_that_sleeps_belongs_to_its_channel(world: DiscordWorld, ear: Listening) -> None:
+    """Its channel is not told with the message: Discord is asked where it stands."""
+    thread = await world.create_thread(CHANNEL, ANA, "plans", deliver=False)
+    message = await world.say(thread, ANA, "anyone?")
+    await ear.until(1)
+
+    assert ear.heard[f"discord:{message}"].conversation == f"discord:{GUILD}:{CHANNEL}:{thread}"
+
+
+async def test_what_nobody_said_is_not_heard(world: DiscordWorld, ear: Listening, adapter: DiscordAdapter) -> None:
+    """A6: our own posts, people who join, threads that are made: counted, and nothing else."""
+    await world.say(CHANNEL, BOT_USER, "said by us elsewhere")
+    await world.say(CHANNEL, ANA, "", kind=7)
+    await world.create_thread(CHANNEL, ANA, "plans")
+    message = await world.say(CHANNEL, ANA, "hm")
+    await world.edit(CHANNEL, message, "hmm")
+    await world.react(CHANNEL, message, ANA, "👍")
+    await world.delete(CHANNEL, message)
+    await world.until_heard()
+    await ear.until(1)
+
+    assert [one.text for one in ear.heard.values()] == ["hm"]
+    assert adapter.ignored["our own"] >= 1
+    assert {"MESSAGE_UPDATE", "MESSAGE_REACTION_ADD", "MESSAGE_DELETE"} <= set(adapter.ignored)
+
+
+async def test_bots_and_webhooks_are_called_so(world: DiscordWorld, ear: Listening) -> None:
+    """A7: the rules of access decide over them."""
+    await world.add_user(BOB, "other bot", is_bot=True)
+    hook = await world.add_webhook(CHANNEL, "news")
+    await world.say(CHANNEL, BOB, f"{US} hello")
+    await world.say(CHANNEL, hook, "breaking")
+    heard = await ear.until(2)
+
+    assert [(one.person, one.is_bot) for one in heard] == [
+        (f"discord:@me:{BOB}", True),
+        (f"discord:@me:{hook}", True),
+    ]
+
+
+async def test_a_file_is_named(world: DiscordWorld, ear: Listening) -> None:
+    """A12: by name, type and size; nothing is fetched yet."""
+    await world.upload(DM, ANA, "notes.txt", b"hello", text="look")
+    (heard,) = await ear.until(1)
+
+    assert heard.text == "look\n📎 notes.txt (text/plain, 5 bytes)"
+
+
+async def test_what_could_not_be_kept_is_looked_for_again(
+    world: DiscordWorld, ear: Listening, adapter: DiscordAdapter
+) -> None:
+    """A4: Discord brings nothing again; a sweep is asked for, and begins before what was lost."""
+    missed = asyncio.Event()
+    adapter.link.on_missed(lambda _: missed.set())
+    ear.troubles = [StoreFull()]
+
+    lost = await world.say(DM, ANA, "first")
+    await world.say(DM, ANA, "second")
+    await ear.until(1)
+    await asyncio.wait_for(missed.wait(), 20)
+    (second,) = ear.heard.values()
+    marks = {f"@me:{DM}": second.position}
+    swept = [one async for one in adapter.catch_up(Gap(since=second.at.replace(year=2020), marks=marks))]
+
+    assert f"discord:{lost}" in {one.key for part in swept for one in part.perceptions}
+
+
+async def test_a_message_over_the_budget_is_let_go(
+    world: DiscordWorld, ear: Listening, adapter: DiscordAdapter
+) -> None:
+    """OverBudget is meant so: nothing is looked for again."""
+    ear.troubles = [OverBudget()]
+
+    await world.say(DM, ANA, "one too many")
+    await world.say(DM, ANA, "fine")
+    await ear.until(1)
+
+    assert adapter._sweeping is None
+
+
+async def test_a_slow_accept_holds_nobody_up(world: DiscordWorld, adapter: DiscordAdapter) -> None:
+    """A28: one that hangs does not keep the others from being heard."""
+    hanging, heard = asyncio.Event(), asyncio.Event()
+
+    async def accept(perception: Perception) -> bool:
+        """Take the slow one slowly."""
+        if perception.text == "slow":
+            await hanging.wait()
+        else:
+            heard.set()
+        return True
+
+    listening = asyncio.create_task(adapter.listen(accept))
+    await adapter.link.tried()
+    await world.say(DM, ANA, "slow")
+    await world.say(DM, ANA, "quick")
+    await asyncio.wait_for(heard.wait(), 20)
+    hanging.set()
+    await adapter.close()
+    await asyncio.wait_for(listening, 20)
+
+
+@pytest.mark.parametrize("break_off", ["reconnect", "close", "reset"])
+async def test_a_short_break_is_resumed(
+    world: DiscordWorld, ear: Listening, adapter: DiscordAdapter, break_off: str
+) -> None:
+    """A23: op 7, close 4000, reset: resumed without a further session, and nothing to be looked for."""
+    missed: list[float | None] = []
+    adapter.link.on_missed(missed.append)
+
+    await {
+        "reconnect": world.reconnect,
+        "close": world.close_sockets,
+        "reset": lambda: world.drop_sockets(is_reset=True),
+    }[break_off]()
+    await world.say(DM, ANA, "in between")
+    await ear.until(1)
+    await world.until_connected(1, opened=2)
+
+    counts = await world.counts()
+    assert (counts["identified"], counts["resumed"]) == (1, 1)
+    assert missed == []
+    assert adapter.link.connected
+
+
+async def test_a_long_break_is_told_and_ended_by_a_fresh_client(
+    world: DiscordWorld, ear: Listening, adapter: DiscordAdapter
+) -> None:
+    """A23, A26: while no socket opens it is said so; then there is one live socket, and the gap is looked for."""
+    missed = asyncio.Event()
+    adapter.link.on_missed(lambda _: missed.set())
+
+    await world.refuse_upgrades(-1)
+    await world.drop_sockets()
+    async with asyncio.timeout(20):
+        while adapter.link.connected:
+            await asyncio.sleep(0.01)
+    await world.refuse_upgrades(0)
+    await asyncio.wait_for(missed.wait(), 20)
+
+    assert adapter.link.connected
+    assert adapter.link.reconnects == 1
+    assert len(await world.sockets()) == 1
+
+
+async def test_a_first_socket_that_does_not_open_is_tried_again(world: DiscordWorld, make: Make) -> None:
+    """The library stumbles over a first upgrade that is refused; we do not."""
+    adapter, ear = make(), Listening()
+    await world.refuse_upgrades(2)
+
+    listening = asyncio.create_task(adapter.listen(ear.accept))
+    await world.until_connected()
+    await world.say(DM, ANA, "hello")
+    await ear.until(1)
+    await adapter.close()
+    await asyncio.wait_for(listening, 20)
+
+
+async def test_a_deaf_socket_is_found_and_a_quiet_one_left_alone(
+    world: DiscordWorld, ear: Listening, adapter: DiscordAdapter
+) -> None:
+    """A25: connected, with heartbeats, and no events: the history shows it. Where nobody speaks, nothing is done."""
+    await world.say(DM, ANA, "hello")
+    await ear.until(1)
+    await world.until_called("get_channel_messages", 2)
+    assert (await world.counts())["identified"] == 1
+
+    missed = asyncio.Event()
+    adapter.link.on_missed(lambda _: missed.set())
+    await world.sicken("deaf")
+    await world.say(DM, ANA, "do you hear me?")
+    await asyncio.wait_for(missed.wait(), 20)
+    await world.until_connected(1, opened=2)
+
+    assert (await world.counts())["identified"] == 2
+
+
+async def test_the_last_sessions_of_a_day_are_kept_back(world: DiscordWorld, make: Make) -> None:
+    """Past the thousandth IDENTIFY Discord resets the token: with fewer than fifty left, we wait and say so."""
+    await world.set(session_starts=49)
+    adapter = make()
+
+    listening = asyncio.create_task(adapter.listen(Listening().accept))
+    await asyncio.wait_for(adapter.link.tried(), 20)
+
+    assert "49 session starts" in adapter.link.detail
+    assert (await world.counts())["opened"] == 0
+    await adapter.close()
+    await asyncio.wait_for(listening, 20)
+
+
+async def test_a_session_that_ends_too_often_is_not_begun_again(
+    world: DiscordWorld, ear: Listening, adapter: DiscordAdapter
+) -> None:
+    """The budget is looked at before each further session, too."""
+    await world.set(session_starts=50)
+
+    await world.invalidate(is_resumable=False)
+    async with asyncio.timeout(20):
+        while "session starts" not in adapter.link.detail:
+            await asyncio.sleep(0.01)
+
+    assert (await world.counts())["identified"] == 1
+
+
+async def test_a_discord_that_cannot_be_reached_is_tried_again(make: Make) -> None:
+    """No answer is no refusal: it says so and tries again, until closed."""
+    adapter = make(api_url="http://127.0.0.1:9/api/v10")
+
+    listening = asyncio.create_task(adapter.listen(Listening().accept))
+    await asyncio.wait_for(adapter.link.tried(), 20)
+
+    assert not adapter.link.connected
+    assert "cannot be reached" in adapter.link.detail
+    await adapter.close()
+    await asyncio.wait_for(listening, 20)
+
+
+async def test_without_a_token_nothing_is_tried(make: Make, world: DiscordWorld) -> None:
+    """It is named before any call."""
+    with pytest.raises(AdapterRefused, match="DISCORD_TOKEN"):
+        await make(token="").listen(Listening().accept)
+
+    assert await world.calls() == []
+
+
+async def test_a_half_open_socket_does_not_hold_up_the_end(world: DiscordWorld, make: Make) -> None:
+    """A25, A30: the other side never answers the close; the end does not wait for it."""
+    adapter = make()
+    listening = asyncio.create_task(adapter.listen(Listening().accept))
+    await adapter.link.tried()
+
+    await world.sicken("half_open")
+    await asyncio.wait_for(adapter.close(), 20)  # the library would wait for half a minute
+
+    await asyncio.wait_for(listening, 20)
+
+
+async def test_nothing_is_left_after_the_end(world: DiscordWorld, make: Make, caplog: pytest.LogCaptureFixture) -> None:
+    """A30: no task and no socket, and nothing is heard any more."""
+    before, threads = asyncio.all_tasks(), set(threading.enumerate())
+    adapter, ear = make(), Listening()
+    with caplog.at_level(logging.INFO, "claudius"):
+        listening = asyncio.create_task(adapter.listen(ear.accept))
+        await adapter.link.tried()
+        await world.say(DM, ANA, "hello")
+        await ear.until(1)
+
+        await adapter.close()
+        await asyncio.wait_for(listening, 20)
+        await world.say(DM, ANA, "too late")
+
+    async with asyncio.timeout(20):
+        while await world.sockets() or set(threading.enumerate()) - threads:
+            await asyncio.sleep(0.01)
+    left = {task.get_name() for task in asyncio.all_tasks() - before}
+    assert {name for name in left if not name.startswith("discord-")} <= {"Task-1"}  # those of the loopback itself
+    assert len(ear.heard) == 1

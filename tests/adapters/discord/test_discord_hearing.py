@@ -1,0 +1,123 @@
+"""What Discord sends, as the soul hears it: pure, without a network."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from claudius.adapters.discord.hearing import DIRECT, Said, Us, Where, moment, perceive, position, stamp
+from claudius.adapters.discord.invite import application_in, invite_url
+from claudius.adapters.discord.refusals import refusal
+from claudius.adapters.discord.text import begins_with, read, title
+from claudius.perception import Standing
+
+US = Us("1", "9", "Claudius")
+NAMES = {"2": "Ana", "3": "general", "4": "mods"}
+
+
+@pytest.mark.parametrize(
+    ("raw", "seen"),
+    [
+        ("<@1> hello", "hello"),
+        ("<@!1>, hello", "hello"),
+        ("hello <@1>", "hello @Claudius"),
+        ("<@2> and <@!2>", "@Ana and @Ana"),
+        ("see <#3>, <@&4>, <#77>", "see #general, @mods, #77"),
+        ("<:wave:123> <a:dance:123> </ask now:123>", ":wave: :dance: /ask now"),
+        ("<t:1700000000:R> <not a token> < @1>", "<t:1700000000:R> <not a token> < @1>"),
+        ("&lt; is no entity here", "&lt; is no entity here"),
+    ],
+)
+def test_a_text_is_read_as_people_see_it(raw: str, seen: str) -> None:
+    """Names for ids, our own leading mention gone, all else as it stands."""
+    assert read(raw, US.user, NAMES | {"1": US.name}) == seen
+
+
+@given(st.text())
+def test_a_text_without_tokens_is_untouched(text: str) -> None:
+    """A14: whatever the characters."""
+    raw = text.replace("<", "")
+
+    assert read(raw, US.user, NAMES) == raw
+
+
+@given(st.text(), st.sampled_from([GUILD := "7", DIRECT]), st.sampled_from(["", "6"]))
+def test_every_message_becomes_valid_text_in_its_place(text: str, guild: str, thread: str) -> None:
+    """A14: NUL, lone surrogates, anything: valid Unicode, a key, four parts of a conversation."""
+    said = Said(where=Where(guild, "5", thread), id="1234567890123456789", user="2", name=text, raw=text)
+
+    heard = perceive(said, US, (GUILD,))
+
+    assert heard.text.encode() is not None
+    assert heard.name.encode() is not None
+    assert heard.key == "discord:1234567890123456789"
+    assert heard.conversation == f"discord:{guild}:5:{thread}"
+    assert heard.standing is Standing.MEMBER
+
+
+def test_whom_a_text_addresses() -> None:
+    """The first mention, where the text begins with it."""
+    assert (begins_with(" <@!2> hi"), begins_with("hi <@2>")) == ("2", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [("short", "short"), ("a\nb\t c", "a b c"), ("x" * 99, "x" * 40), ("", "Claudius"), ("\x00\u202e ", "Claudius")],
+)
+def test_a_thread_is_named_by_the_first_words(text: str, name: str) -> None:
+    """On one line, forty characters, nothing invisible; never empty."""
+    assert title(text, "Claudius") == name
+
+
+@given(st.integers(min_value=86_400, max_value=2_000_000_000_000))
+def test_an_instant_is_a_position(ms: int) -> None:
+    """There and back, to the millisecond; positions compare as ids do."""
+    at = datetime(2015, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
+
+    found = stamp(at)
+
+    assert moment(found) == at
+    assert position("9") < position("10") < found
+
+
+def test_an_instant_before_discord_is_its_first() -> None:
+    """A sweep that begins then reads everything."""
+    assert stamp(datetime(2001, 1, 1, tzinfo=UTC)) == "0" * 20
+
+
+@pytest.mark.parametrize(
+    ("code", "setting"), [(4004, "DISCORD_TOKEN"), (4014, "MESSAGE CONTENT INTENT"), (4012, "discord.gateway_url")]
+)
+def test_a_close_for_good_names_what_is_wrong(code: int, setting: str) -> None:
+    """One line: the setting, the code, what to do."""
+    refused = refusal(code)
+
+    assert refused
+    assert refused.setting == setting
+    assert f"({code})" in refused.message
+    assert refused.exit_code == 78
+
+
+@pytest.mark.parametrize("code", [1000, 1006, 4000, 4007, 4008, 4009])
+def test_other_closes_are_tried_again(code: int) -> None:
+    """They are no refusal."""
+    assert refusal(code) is None
+
+
+def test_the_invite_asks_for_what_is_used() -> None:
+    """Scopes and permissions of the design, in one address."""
+    assert invite_url("123") == (
+        "https://discord.com/oauth2/authorize?client_id=123&scope=bot+applications.commands&permissions=309237713984"
+    )
+
+
+@pytest.mark.parametrize(
+    ("token", "application"),
+    [("MTAwMDAwMDAwMDAwMDAwMDAx.x.y", "100000000000000001"), ("MTAw.x.y", ""), ("é.x", ""), ("", ""), ("a", "")],
+)
+def test_a_token_holds_the_bots_id(token: str, application: str) -> None:
+    """Its first part; where that is none, nothing is guessed."""
+    assert application_in(token) == application

@@ -1,0 +1,438 @@
+"""The whole soul on Discord: what people say to it is answered once, in its place, whatever goes wrong on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+
+import pytest
+
+from claudius.compose import compose
+from claudius.errors import AdapterRefused
+from claudius.home import Home
+from claudius.providers.scripted import Scripted
+from claudius.testing.alive import alive
+from claudius.testing.loopback.discord.faults import FaultKind
+from claudius.testing.loopback.discord.server import DiscordServer
+from claudius.testing.loopback.discord.state import ANA, BOT_TOKEN, BOT_USER, CHANNEL, DM, GUILD, SUPPRESS_EMBEDS
+from claudius.testing.loopback.discord.world import DiscordWorld
+from discord_side import BOB, Make, Wake, echo, said
+
+US = f"<@{BOT_USER}>"
+
+
+async def test_a_mention_is_answered_once_in_the_thread_that_it_opens(world: DiscordWorld, wake: Wake) -> None:
+    """A2: a public thread on that message, named by its first characters; its id is the message's."""
+    async with wake() as soul:
+        message = await world.say(CHANNEL, ANA, f"{US} hello, how have you been all this long time?")
+        await world.until_visible(1)
+        await soul.idle()
+
+    assert await said(world) == [(message, "re hello, how have you been all this long time?")]
+    (thread,) = [one for one in await world.trace() if one.kind == "thread"]
+    assert (thread.by, thread.channel, thread.message) == ("app", CHANNEL, message)
+    assert thread.text == "hello, how have you been all this long t"
+
+
+async def test_a_direct_message_is_answered_there(world: DiscordWorld, wake: Wake) -> None:
+    """A1: a DM stays a DM."""
+    async with wake() as soul:
+        await world.say(DM, ANA, "hello")
+        await world.until_visible(1)
+        await world.say(DM, ANA, "and again")
+        await world.until_visible(2)
+        await soul.idle()
+
+    assert await said(world) == [(DM, "re hello"), (DM, "re and again")]
+
+
+async def test_a_thread_is_followed_and_the_channel_is_not(world: DiscordWorld, wake: Wake) -> None:
+    """A3: after one mention the soul follows that thread; talk elsewhere, or to another, is not its own."""
+    voice = Scripted(default=echo)
+    await world.add_user(BOB, "bob")
+
+    async with wake(voice=voice) as soul:
+        thread = await world.say(CHANNEL, ANA, f"{US} hello")
+        await world.until_visible(1)
+        await world.say(thread, ANA, "and then?")
+        await world.until_visible(2)
+        await world.say(CHANNEL, ANA, "lunch?")
+        await world.say(thread, ANA, f"<@{BOB}> what do you think?")
+        await world.until_heard()
+        await soul.idle()
+
+    assert await said(world) == [(thread, "re hello"), (thread, "re and then?")]
+    assert len(voice.requests) == 2
+
+
+async def test_a_mention_in_a_thread_of_others_is_answered_there(world: DiscordWorld, wake: Wake) -> None:
+    """A message in a thread stays there, and opens no other."""
+    thread = await world.create_thread(CHANNEL, ANA, "plans")
+
+    async with wake() as soul:
+        await world.say(thread, ANA, f"{US} any ideas?")
+        await world.until_visible(1)
+        await soul.idle()
+
+    assert await said(world) == [(thread, "re any ideas?")]
+    assert await world.calls("start_thread_from_message") == []
+
+
+async def test_a_thread_that_is_there_already_is_used(world: DiscordWorld, wake: Wake) -> None:
+    """Somebody was quicker: the answer goes into that thread."""
+    async with wake() as soul:
+        await world.hold_events()
+        message = await world.say(CHANNEL, ANA, f"{US} hello")
+        await world.create_thread(CHANNEL, ANA, "hello", message=message, deliver=False)
+        await world.release_events()
+        await world.until_visible(1)
+        await soul.idle()
+
+    assert await said(world) == [(message, "re hello")]
+    assert [call.code for call in await world.calls("start_thread_from_message")] == [160004]
+
+
+@pytest.mark.parametrize("why", ["permission", "kind"])
+async def test_where_no_thread_can_be_opened_the_reply_stands_beside_the_message(
+    world: DiscordWorld, wake: Wake, why: str
+) -> None:
+    """50013, or a channel without threads: answered in place, as a reply to that message."""
+    if why == "kind":
+        await world.add_channel("300000000000000009", kind="voice")
+    else:
+        await world.overwrite(CHANNEL, deny=["create_public_threads"])
+    channel = "300000000000000009" if why == "kind" else CHANNEL
+
+    async with wake() as soul:
+        message = await world.say(channel, ANA, f"{US} hello")
+        await world.until_visible(1)
+        await soul.idle()
+
+    (shown,) = await world.visible()
+    assert (shown.channel, shown.text, shown.reference) == (channel, "re hello", message)
+
+
+async def test_what_comes_again_is_answered_once(world: DiscordWorld, wake: Wake) -> None:
+    """R5, A5: each event twice, and after a restart."""
+    async with wake() as soul:
+        await world.double_events(4, "MESSAGE_CREATE")
+        await world.say(CHANNEL, ANA, f"{US} hello")
+        await world.say(DM, ANA, "hi")
+        await world.until_visible(2)
+        await world.until_heard()
+        await soul.idle()
+    async with wake() as soul:
+        await world.say(DM, ANA, "again")
+        await world.until_visible(3)
+        await soul.idle()
+
+    assert sorted(text for _, text in await said(world)) == ["re again", "re hello", "re hi"]
+
+
+@pytest.mark.parametrize(
+    ("where", "kind", "is_applied"),
+    [
+        (CHANNEL, "reset", True),
+        (CHANNEL, "status", True),
+        (DM, "reset", False),
+        (DM, "bad_json", True),
+    ],
+)
+async def test_a_post_whose_answer_was_lost_is_visible_once(
+    world: DiscordWorld, wake: Wake, where: str, kind: FaultKind, *, is_applied: bool
+) -> None:
+    """R10, A16, A17: applied or not, then a 502, a reset, a cut body: one copy, under one nonce."""
+    await world.fault("create_message", kind, is_applied=is_applied)
+
+    async with wake() as soul:
+        await world.say(where, ANA, f"{US} hello")
+        await world.until_visible(1)
+        await soul.idle()
+
+    (shown,) = await world.visible()
+    assert shown.text == "re hello"
+    assert len({json.loads(call.raw)["nonce"] for call in await world.calls("create_message")}) == 1
+
+
+async def test_a_lost_answer_is_found_without_the_nonce(world: DiscordWorld, wake: Wake) -> None:
+    """R10: a Discord that ignores the nonce gets no second post: the history is looked at first."""
+    await world.set(nonce="ignored")
+    await world.fault("create_message", "reset", is_applied=True)
+
+    async with wake() as soul:
+        message = await world.say(CHANNEL, ANA, f"{US} hello")
+        await world.until_called("get_channel_messages")
+        await soul.idle()
+
+    assert await said(world) == [(message, "re hello")]
+
+
+async def test_a_thread_whose_opening_got_no_answer_is_opened_once(world: DiscordWorld, wake: Wake) -> None:
+    """Opened, then a reset: it is there already, and the reply goes into it."""
+    await world.fault("start_thread_from_message", "reset", is_applied=True)
+
+    async with wake() as soul:
+        message = await world.say(CHANNEL, ANA, f"{US} hello")
+        await world.until_visible(1)
+        await soul.idle()
+
+    assert await said(world) == [(message, "re hello")]
+    assert len([one for one in await world.trace() if one.kind == "thread"]) == 1
+
+
+async def test_a_rate_limit_is_waited_out(world: DiscordWorld, wake: Wake) -> None:
+    """R11, A18: no call before Retry-After; nothing is dropped."""
+    await world.fault("create_message", "rate_limit", retry_after_s=0.5)
+
+    async with wake() as soul:
+        await world.say(DM, ANA, "hello")
+        await world.until_visible(1)
+        await soul.idle()
+
+    first, second = await world.calls("create_message")
+    assert second.at - first.at >= 0.5
+    assert await said(world) == [(DM, "re hello")]
+
+
+async def test_a_long_reply_comes_in_posts_that_discord_takes(world: DiscordWorld, wake: Wake) -> None:
+    """A20: none longer than 2,000, in order, code whole, all in the thread; also where the answer to one is lost."""
+    code = "\n".join(f"line {n} of the code" for n in range(200))
+    reply = f"Here it is.\n\n```python\n{code}\n```\n\nThat is all."
+    voice = Scripted(
+        default=f"<internal_monologue>hm</internal_monologue><external_dialogue>{reply}</external_dialogue>"
+    )
+    await world.fault("create_message", "reset", is_applied=True, skip=1)
+
+    async with wake(voice=voice) as soul:
+        thread = await world.say(CHANNEL, ANA, f"{US} show me the code")
+        await world.until_visible(3)
+        await soul.idle()
+
+    shown = await world.visible()
+    assert {one.channel for one in shown} == {thread}
+    assert len(shown) == 3
+    assert all(len(one.text) <= 2000 and one.text.count("```") == 2 for one in shown)
+    assert [int(found) for one in shown for found in re.findall(r"line (\d+) of", one.text)] == list(range(200))
+
+
+async def test_nobody_is_pinged_and_nothing_unfurled(world: DiscordWorld, wake: Wake) -> None:
+    """A21, S11: on every call no mention is parsed and embeds are suppressed; bytes on the wire."""
+    await world.permit(GUILD, [], role="")  # whatever the roles say
+    await world.permit(GUILD, ["view_channel", "send_messages", "read_message_history", "mention_everyone"])
+
+    async with wake() as soul:
+        await world.say(CHANNEL, ANA, f"{US} @everyone <@{ANA}> https://example.org")
+        await world.say(DM, ANA, f"@here <@{ANA}>")
+        await world.until_visible(2)
+        await soul.idle()
+
+    calls = [json.loads(call.raw) for call in await world.calls("create_message")]
+    assert [call["allowed_mentions"]["parse"] for call in calls] == [[], []]
+    assert all(call["flags"] & SUPPRESS_EMBEDS and call["enforce_nonce"] for call in calls)
+    assert [one.pings for one in await world.visible()] == [[], []]
+
+
+async def test_what_was_said_in_a_gap_is_found(world: DiscordWorld, wake: Wake) -> None:
+    """A24, A26: op 9 ends the session; what was said before the next one is read, and answered once."""
+    async with wake() as soul:
+        await world.say(DM, ANA, "hello")
+        await world.until_visible(1)
+        await world.say(DM, ANA, "in between", deliver=False)
+        await world.invalidate(is_resumable=False)
+        await world.until_connected(1, opened=2)
+        await world.until_visible(2)
+        await soul.idle()
+
+        assert len(await world.sockets()) == 1
+
+    assert await said(world) == [(DM, "re hello"), (DM, "re in between")]
+
+
+async def test_what_was_said_while_the_soul_slept_is_answered(world: DiscordWorld, wake: Wake) -> None:
+    """R8, A24: in channels, in threads, in DMs, in a channel and a thread that are new; once, and in order."""
+    async with wake() as soul:
+        thread = await world.say(CHANNEL, ANA, f"{US} hello")
+        await world.until_visible(1)
+        await world.say(DM, ANA, "hi")
+        await world.until_visible(2)
+        await soul.idle()
+
+    await world.say(DM, ANA, "one", deliver=False)
+    await world.say(DM, ANA, "two", deliver=False)
+    await world.say(thread, ANA, "in the thread", deliver=False)
+    mention = await world.say(CHANNEL, ANA, f"{US} new thread", deliver=False)
+    other = await world.create_thread(CHANNEL, ANA, "others", deliver=False)
+    await world.say(other, ANA, f"{US} called in", deliver=False)
+    channel = await world.add_channel("300000000000000007", "fresh")
+    first = await world.say(channel, ANA, f"{US} first words", deliver=False)
+    async with wake() as soul:
+        await world.until_visible(8)
+        await soul.idle()
+
+    answers = (await said(world))[2:]
+    assert [text for place, text in answers if place == DM] == ["re one", "re two"]
+    assert sorted(answers) == sorted(
+        [
+            (DM, "re one"),
+            (DM, "re two"),
+            (thread, "re in the thread"),
+            (mention, "re new thread"),
+            (other, "re called in"),
+            (first, "re first words"),
+        ]
+    )
+
+
+async def test_a_post_that_a_crash_cut_off_is_visible_once(world: DiscordWorld, wake: Wake) -> None:
+    """D6: applied, and the process ends before it knows; the next one recognises it."""
+    await world.set(nonce="ignored")
+    await world.fault("create_message", "hang", is_applied=True)
+    async with wake(clean=False):
+        message = await world.say(CHANNEL, ANA, f"{US} hello")
+        await world.until_visible(1)
+
+    async with wake() as soul:
+        await world.say(DM, ANA, "still there?")
+        await world.until_visible(2, channel="")
+        await soul.idle()
+
+    assert await said(world) == [(message, "re hello"), (DM, "re still there?")]
+
+
+async def test_a_thread_that_was_put_away_is_woken(world: DiscordWorld, wake: Wake) -> None:
+    """Archived is no refusal: posting wakes it."""
+    async with wake() as soul:
+        thread = await world.say(CHANNEL, ANA, f"{US} hello")
+        await world.until_visible(1)
+        await soul.idle()
+        await world.archive(thread, ANA)
+        await world.say(thread, ANA, f"{US} one more thing")
+        await world.until_visible(2)
+        await soul.idle()
+
+    assert await said(world) == [(thread, "re hello"), (thread, "re one more thing")]
+
+
+async def test_a_reply_that_may_not_be_posted_is_given_up(world: DiscordWorld, wake: Wake) -> None:
+    """A19: refused for good, with Discord's code; others are answered."""
+    async with wake() as soul:
+        await world.hold_events()
+        await world.say(CHANNEL, ANA, f"{US} hello")
+        await world.overwrite(CHANNEL, deny=["send_messages_in_threads"])
+        await world.release_events()
+        await world.say(DM, ANA, "hi")
+        await world.until_visible(1)
+        await soul.idle()
+        kept = soul.records()
+        dead = kept.dead()
+        kept.close()
+
+    assert await said(world) == [(DM, "re hi")]
+    assert {one["reason"] for one in dead} == {"50013"}
+
+
+async def test_it_is_seen_to_write_where_the_message_stands(world: DiscordWorld, wake: Wake) -> None:
+    """A22: in the channel as long as there is no thread, then in the thread; never where it is switched off."""
+    async with wake() as soul:
+        thread = await world.say(CHANNEL, ANA, f"{US} hello")
+        await world.until_visible(1)
+        await soul.idle()
+        await world.say(thread, ANA, "and?")
+        await world.until_visible(2)
+        await soul.idle()
+    shown = [one.channel for one in await world.trace() if one.kind == "typing"]
+    async with wake(options={"is_typing_shown": False}) as soul:
+        await world.say(DM, ANA, "hi")
+        await world.until_visible(3)
+        await soul.idle()
+
+    assert shown == [CHANNEL, thread]
+    assert [one.channel for one in await world.trace() if one.kind == "typing"] == shown
+
+
+async def test_the_whole_daemon_hears_discord(home: Home, server: DiscordServer, world: DiscordWorld) -> None:
+    """Composed as the daemon composes it, from the environment alone: the token is enough to name the network."""
+    env = {
+        "DISCORD_TOKEN": BOT_TOKEN,
+        "CLAUDIUS_DISCORD_API_URL": server.base_url,
+        "CLAUDIUS_DISCORD_GATEWAY_URL": server.gateway_url,
+        "CLAUDIUS_DISCORD_GUILDS": GUILD,
+        "CLAUDIUS_PROVIDERS": "rehearsal",
+    }
+
+    composed = await compose(home, env, networks=True)
+    await composed.server.start()
+    try:
+        await composed.server.ready()
+        message = await world.say(CHANNEL, ANA, f"{US} hello")
+        (shown,) = await world.until_visible(1)
+    finally:
+        await composed.server.stop()
+
+    assert shown.channel == message
+    assert shown.text
+
+
+async def test_a_guild_that_is_not_allowed_is_not_heard(world: DiscordWorld, wake: Wake) -> None:
+    """A8, S23: by mention or by DM, its people cost no row and no model call."""
+    voice = Scripted(default=echo)
+    await world.add_user(BOB, "bob", guilds=())
+    await world.add_guild("200000000000000002", "elsewhere", BOB, [BOT_USER, BOB])
+    await world.add_channel("300000000000000002", guild="200000000000000002")
+
+    async with wake(voice=voice) as soul:
+        await world.say("300000000000000002", BOB, f"{US} let me in")
+        await world.say(await world.open_dm(BOB), BOB, "please")
+        await world.say(DM, ANA, "hello")
+        await world.until_visible(1)
+        await world.until_called("get_guild_member", 2)
+        await soul.idle()
+        kept = soul.records()
+        conversations = [one["conversation"] for one in kept.conversations()]
+        kept.close()
+
+    assert await said(world) == [(DM, "re hello")]
+    assert len(voice.requests) == 1
+    assert conversations == [f"discord:@me:{DM}:"]
+
+
+async def test_nobody_is_heard_where_no_guild_is_allowed(world: DiscordWorld, wake: Wake) -> None:
+    """An empty list admits nobody, and status says which guilds there are."""
+    voice = Scripted(default=echo)
+
+    async with wake(voice=voice, options={"guilds": ()}, CLAUDIUS_DISCORD_GUILDS="") as soul:
+        await world.say(CHANNEL, ANA, f"{US} hello")
+        await world.say(DM, ANA, "hello")
+        await world.until_heard()
+        await soul.idle()
+        (status,) = soul.server._networks.status(soul.mind.clock())
+
+    assert voice.requests == []
+    assert GUILD in status["detail"]
+
+
+@pytest.mark.parametrize("where", ["at the start", "later"])
+async def test_a_bad_token_is_refused_and_named(home: Home, make: Make, world: DiscordWorld, where: str) -> None:
+    """A27: one call, the setting's name, no hang; the daemon ends with it."""
+    adapter = make(token="MTAw.wrong.token") if where == "at the start" else make()
+
+    async with alive(home, Scripted(default=echo), adapter=adapter) as soul:
+        if where == "later":
+            await adapter.link.tried()
+            await world.revoke()
+        async with asyncio.timeout(20):
+            with pytest.raises(AdapterRefused) as refused:
+                await soul.server.wait()
+
+    assert refused.value.setting == "DISCORD_TOKEN"
+    assert refused.value.exit_code == 78
+
+
+async def test_a_missing_intent_is_named(home: Home, make: Make, world: DiscordWorld) -> None:
+    """4014: what to enable, and where."""
+    await world.set(privileges=())
+
+    async with alive(home, Scripted(default=echo), adapter=make()) as soul, asyncio.timeout(20):
+        with pytest.raises(AdapterRefused, match="enable MESSAGE CONTENT INTENT"):
+            await soul.server.wait()

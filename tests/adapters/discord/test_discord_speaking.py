@@ -1,0 +1,157 @@
+"""Speaking on Discord, part by part: said once, refused by its code, waited for, or found again."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from claudius.adapters.discord.adapter import DiscordAdapter
+from claudius.adapters.discord.speaking import nonce
+from claudius.errors import DeliveryLater, DeliveryRefused, DeliveryUnknown
+from claudius.intent import Utterance
+from claudius.testing.loopback.discord.state import ANA, BOT_USER, CHANNEL, DM, GUILD
+from claudius.testing.loopback.discord.world import DiscordWorld
+from discord_side import Listening, Make, said
+
+LONG_AGO = timedelta(hours=1)
+
+
+def utterance(conversation: str = f"discord:@me:{DM}:", **changes: Any) -> Utterance:
+    """Return one part of what the soul says."""
+    values: dict[str, Any] = {
+        "key": "6f0b7a52-7f1f-5d3b-9a36-5a0b8f2e41c7",
+        "turn": "t1",
+        "conversation": conversation,
+        "body": "Hello.",
+    }
+    return Utterance(**(values | changes))
+
+
+async def test_the_same_part_twice_is_one_message(world: DiscordWorld, ear: Listening, adapter: DiscordAdapter) -> None:
+    """A15: exact text, a receipt; said again under its nonce it is the first one."""
+    first = await adapter.speak(utterance())
+    again = await adapter.speak(utterance())
+
+    assert first == again
+    assert await said(world) == [(DM, "Hello.")]
+
+
+def test_a_nonce_is_the_beginning_of_the_key() -> None:
+    """At most 25 characters, the same for the same key, another for another."""
+    keys = ["6f0b7a52-7f1f-5d3b-9a36-5a0b8f2e41c7", "6f0b7a52-7f1f-5d3b-9a36-5a0b8f2e41c8", "any key", "another key"]
+
+    nonces = [nonce(key) for key in keys]
+
+    assert len({*nonces[:1], *nonces[2:]}) == 3
+    assert all(0 < len(one) <= 25 for one in nonces)
+    assert nonces == [nonce(key) for key in keys]
+
+
+@pytest.mark.parametrize(
+    ("conversation", "body", "code"),
+    [
+        ("discord:@me:599999999999999999:", "Hello.", "10003"),
+        (f"discord:{GUILD}:399999999999999999:499999999999999999", "Hello.", "10003"),
+        (f"discord:@me:{DM}:", "x" * 2001, "50035"),
+    ],
+)
+async def test_what_discord_refuses_is_refused_by_its_code(
+    ear: Listening, adapter: DiscordAdapter, conversation: str, body: str, code: str
+) -> None:
+    """A19: no retry, no doubt."""
+    with pytest.raises(DeliveryRefused) as refused:
+        await adapter.speak(utterance(conversation, body=body))
+
+    assert refused.value.code == code
+
+
+async def test_a_person_who_takes_no_messages_is_left_alone(
+    world: DiscordWorld, ear: Listening, adapter: DiscordAdapter
+) -> None:
+    """50007."""
+    await world.add_user("400000000000000003", "shy", takes_dms=False)
+    channel = await world.open_dm("400000000000000003")
+
+    with pytest.raises(DeliveryRefused, match="50007"):
+        await adapter.speak(utterance(f"discord:@me:{channel}:"))
+
+
+async def test_a_long_wait_is_told_to_the_caller(world: DiscordWorld, ear: Listening, adapter: DiscordAdapter) -> None:
+    """A18: a 429 of a minute is not waited out within the call, and no other call is made."""
+    await world.fault("create_message", "rate_limit", retry_after_s=61.0)
+
+    with pytest.raises(DeliveryLater) as later:
+        await adapter.speak(utterance())
+
+    assert later.value.after_s == 61.0
+    assert len(await world.calls("create_message")) == 1
+
+
+@pytest.mark.parametrize(("scope", "expected"), [("cloudflare", DeliveryLater), ("user", DeliveryUnknown)])
+async def test_a_ban_and_a_fault_are_told_apart(
+    world: DiscordWorld, ear: Listening, adapter: DiscordAdapter, scope: str, expected: type[Exception]
+) -> None:
+    """A page of a ban: nothing was applied; a 503: perhaps it was."""
+    kind = {"cloudflare": "rate_limit", "user": "status"}[scope]
+    await world.fault("create_message", kind, scope=scope, status=503)  # type: ignore[arg-type] - one of FAULTS
+
+    with pytest.raises(expected):
+        await adapter.speak(utterance())
+
+
+async def test_before_anyone_listens_nothing_can_be_said(make: Make) -> None:
+    """Later, not lost."""
+    with pytest.raises(DeliveryLater):
+        await make().speak(utterance())
+
+
+async def test_a_part_is_found_by_its_text_and_its_place_among_the_parts(
+    world: DiscordWorld, ear: Listening, make: Make, adapter: DiscordAdapter
+) -> None:
+    """After a restart: the second of two equal parts is not taken for the first."""
+    trigger = await world.say(DM, ANA, "hello")
+    one = utterance(key="one", answers=(f"discord:{trigger}",), body="Same. ", parts=2)
+    other = utterance(key="other", answers=(f"discord:{trigger}",), body="Same. ", part=1, parts=2)
+    receipt = await adapter.speak(one)
+    adapter._places.spoken.clear()
+
+    assert await adapter.find(one, decided_at=datetime.now(UTC) - LONG_AGO) == receipt
+    assert await adapter.find(other, decided_at=datetime.now(UTC) - LONG_AGO) is None
+
+
+async def test_what_another_turn_said_is_not_taken_for_it(
+    world: DiscordWorld, ear: Listening, adapter: DiscordAdapter
+) -> None:
+    """As long as this process knows which of its posts is which."""
+    first = await world.say(DM, ANA, "coffee?")
+    second = await world.say(DM, ANA, "tea?")
+    await adapter.speak(utterance(key="coffee", answers=(f"discord:{first}",), body="Yes."))
+    tea = utterance(key="tea", answers=(f"discord:{second}",), body="Yes.")
+
+    assert await adapter.find(tea, decided_at=datetime.now(UTC)) is None
+
+
+@pytest.mark.parametrize("is_hidden", [True, False])
+async def test_a_history_that_cannot_be_read_proves_nothing(
+    world: DiscordWorld, ear: Listening, adapter: DiscordAdapter, *, is_hidden: bool
+) -> None:
+    """§6: while the nonce holds it is said again; later it waits, and is never said blindly."""
+    deny = "read_message_history" if is_hidden else "view_channel"
+    message = await world.say(CHANNEL, ANA, f"<@{BOT_USER}> hello")
+    await world.overwrite(CHANNEL, deny=[deny])  # type: ignore[list-item] - one of the permissions
+    await world.until_heard()
+    part = utterance(f"discord:{GUILD}:{CHANNEL}:{message}", answers=(f"discord:{message}",))
+
+    assert await adapter.find(part, decided_at=datetime.now(UTC)) is None
+    with pytest.raises(DeliveryRefused):
+        await adapter.find(part, decided_at=datetime.now(UTC) - LONG_AGO)
+
+
+async def test_a_look_that_fails_is_no_proof(world: DiscordWorld, ear: Listening, adapter: DiscordAdapter) -> None:
+    """A reset of the look leaves the part in doubt."""
+    await world.fault("get_channel_messages", "status", status=503)
+
+    with pytest.raises(DeliveryUnknown):
+        await adapter.find(utterance(), decided_at=datetime.now(UTC))

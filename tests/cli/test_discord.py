@@ -1,0 +1,72 @@
+"""`claudius discord invite`, and what doctor says of who is heard: the real commands."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from claudius.testing.loopback.discord.server import DiscordServer
+from claudius.testing.loopback.discord.state import APP, BOT_TOKEN
+from driven import Machine
+
+NOBODY = "http://127.0.0.1:9/api/v10"
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    """Give a machine of one's own."""
+    return Machine(tmp_path)
+
+
+async def test_it_prints_the_address_for_the_tokens_application(machine: Machine) -> None:
+    """Discord says whose token it is; with `--json` the same, and what is asked for."""
+    async with DiscordServer() as server:
+        env = {"DISCORD_TOKEN": BOT_TOKEN, "CLAUDIUS_DISCORD_API_URL": server.base_url}
+        plain = await asyncio.to_thread(machine.ok, "discord", "invite", env=env)
+        json = await asyncio.to_thread(machine.ok, "discord", "invite", "--json", env=env)
+
+    assert plain.stdout.strip() == json.json["url"]
+    assert f"client_id={APP}&" in json.json["url"]
+    assert "Create Public Threads" in json.json["permissions"]
+
+
+async def test_a_token_that_is_none_is_named(machine: Machine) -> None:
+    """78, and one line."""
+    async with DiscordServer() as server:
+        env = {"DISCORD_TOKEN": "MTAw.wrong.token", "CLAUDIUS_DISCORD_API_URL": server.base_url}
+        ran = await asyncio.to_thread(machine.run, "discord", "invite", env=env)
+
+    assert ran.code == 78
+    assert "DISCORD_TOKEN" in ran.stderr
+    assert "wrong" not in ran.shown
+
+
+def test_without_a_network_the_token_itself_says_it(machine: Machine) -> None:
+    """Its first part is the bot's id; a token without one, or none at all, is told."""
+    env = {"CLAUDIUS_DISCORD_API_URL": NOBODY}
+
+    ran = machine.ok("discord", "invite", env=env | {"DISCORD_TOKEN": "MTAwMDAwMDAwMDAwMDAwMDAx.x.y"})
+
+    assert "client_id=100000000000000001&" in ran.stdout
+    assert machine.run("discord", "invite", env=env | {"DISCORD_TOKEN": "MTAw.x.y"}).code == 75
+    assert machine.run("discord", "invite", env=env).code == 78
+
+
+def test_doctor_names_a_list_that_lets_in_everybody_or_nobody(machine: Machine) -> None:
+    """An empty `discord.guilds` beside a token, and a `*`, are each a finding with its remedy; a named server is none."""
+    machine.ok("config", "show")
+    token = {"DISCORD_TOKEN": "x.y.z"}
+
+    nobody = machine.run("doctor", "--security", "--json", env=token)
+    everybody = machine.run("doctor", "--security", "--json", env=token | {"CLAUDIUS_DISCORD_GUILDS": "*"})
+    named = machine.run("doctor", "--security", "--json", env=token | {"CLAUDIUS_DISCORD_GUILDS": "200000000000000001"})
+
+    assert [one["detail"] for one in nobody.json["checks"] if not one["ok"] and one["name"] == "access"] == [
+        "discord.guilds is empty: nobody is heard on Discord"
+    ]
+    assert [one["detail"] for one in everybody.json["checks"] if one["name"] == "access"] == [
+        "discord.guilds lets everybody in"
+    ]
+    assert not [one for one in named.json["checks"] if one["name"] == "access"]
