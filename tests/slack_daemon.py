@@ -72,7 +72,16 @@ class SlackDaemon:
             stderr=asyncio.subprocess.DEVNULL,
         )
         if is_heard:
-            await self.slack.until_connected(1, opened=opened + 1, within_s=PATIENCE_S)
+            await self._listening(opened + 1)
+
+    async def _listening(self, opened: int) -> None:
+        assert self.process
+        connected = asyncio.create_task(self.slack.until_connected(1, opened=opened, within_s=PATIENCE_S))
+        ended = asyncio.create_task(self.process.wait())
+        await asyncio.wait((connected, ended), return_when=asyncio.FIRST_COMPLETED)
+        assert not ended.done(), self.log()
+        ended.cancel()
+        await connected
 
     async def kill(self) -> None:
         """End it as a power cut would."""
