@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 import sys
 
-from claudius.adapters.slack import adapter
+from claudius.adapters.slack import adapter, calls
 from claudius.adapters.slack.watch import Patience
 from claudius.cli import main
 
 APPEARS_S = 0.1
 """How long after a send, whose answer was lost, the loopback Slack may still show it."""
+ANSWERED_S = 3
+"""How long a call of the Web API may take."""
 WATCHFUL = "TEST_WATCHFUL"
 """Environment: where it is set, the watchdog's minutes are short too."""
 
 if __name__ == "__main__":
     adapter.SlackAdapter.appears_s = APPEARS_S
+    calls.TIMEOUT_S = ANSWERED_S
     if os.environ.get(WATCHFUL):
         short = Patience(
             tick_s=0.05,

@@ -128,6 +128,10 @@ class SlackDaemon:
         with closing(sqlite3.connect(f"file:{self.home.database}?mode=ro", uri=True)) as kept:
             return kept.execute(sql).fetchall()
 
+    async def status(self) -> Any:
+        """Return what `claudius status` tells."""
+        return (await asyncio.to_thread(self.machine.ok, "status", "--json")).json
+
     async def drained(self, *, heard: int = 0) -> None:
         """Wait until it has heard so much, and nothing of it waits any more."""
 
