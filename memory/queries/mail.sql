@@ -66,8 +66,11 @@ SELECT since, last_at, is_quiet, (SELECT count(*) FROM thread_speaker WHERE thre
 FROM thread WHERE conversation = :conversation;
 
 -- name: mark_heard
-INSERT INTO heard (adapter, channel, position) VALUES (:adapter, :channel, :position)
-ON CONFLICT (adapter, channel) DO UPDATE SET position = excluded.position WHERE excluded.position > position;
+-- A message that came by itself proves nothing of those before it: it only opens a channel, from where the whole
+-- workspace was last swept.
+INSERT INTO heard (adapter, channel, position) VALUES (:adapter, :channel, min(:position, coalesce(
+  (SELECT position FROM heard WHERE adapter = :adapter AND channel = :workspace), :position)))
+ON CONFLICT (adapter, channel) DO NOTHING;
 
 -- name: mark_swept
 INSERT INTO heard (adapter, channel, position, swept_at) VALUES (:adapter, :channel, :position, :now)

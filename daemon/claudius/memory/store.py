@@ -129,7 +129,10 @@ class Store(Plans, Protocol):
         ...
 
     async def marks(self, network: str) -> Mapping[str, str]:
-        """Return how far each channel (`workspace:channel`) of a network was heard, latest first."""
+        """Return how far each channel (`workspace:channel`) of a network was heard without a gap, latest first.
+
+        `workspace:` alone is how far all of a workspace was, where its adapter tells.
+        """
         ...
 
     async def swept(self, network: str, channel: str, position: str, now: datetime) -> None:

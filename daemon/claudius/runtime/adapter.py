@@ -71,8 +71,12 @@ class Gap:
 
     since: datetime
     """Nothing older is looked at."""
+    now: datetime | None = None
+    """When the sweep begins, where the clock of its caller is that of the network."""
     marks: Mapping[str, str] = field(default_factory=dict)
-    """How far each channel (`workspace:channel`) was heard, in the network's own order, latest first."""
+    """How far each channel (`workspace:channel`) was heard without a gap, in the network's own order, latest first.
+
+    `workspace:` alone is how far all of them were."""
     conversations: Sequence[str] = ()
     """Conversations of late, latest first: threads that a channel's history does not show."""
 
@@ -82,7 +86,7 @@ class Swept:
     """One channel's or thread's history, read from its mark to its end."""
 
     channel: str
-    """`workspace:channel`"""
+    """`workspace:channel`; `workspace:` alone tells how far all of it is read now, at the end of a sweep."""
     perceptions: tuple[Perception, ...]
     """In the network's own order."""
     position: str = ""

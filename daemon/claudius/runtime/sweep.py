@@ -87,6 +87,7 @@ class Sweeper:
         network, now = self._adapter.name, self._clock()
         gap = Gap(
             since=now - timedelta(hours=self._hours),
+            now=now,
             marks=await self._store.marks(network),
             conversations=await self._store.recent(network, now - RECENT),
         )

@@ -186,7 +186,7 @@ class SlackAdapter:
         match interpret(event, inside.us):
             case Said() as said:
                 people = await inside.people.know(said.user, named_in(said.raw))
-                self._reached.live(said.channel, said.ts)
+                self._reached.known(said.channel, said.ts)
                 await accept(perceive(said, inside.us, people))
             case Moved() as moved:
                 people = await inside.people.know(moved.user)

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from math import inf
 from time import monotonic
 from typing import Any
@@ -33,6 +34,8 @@ MOST_LOOKED_AT = 5 * MOST
 NEW_PLACES = 50
 """So many conversations that were never heard are looked into: a first message may have come while we were away."""
 KINDS = "public_channel,private_channel,mpim,im"
+CLOCKS_DIFFER = timedelta(minutes=1)
+"""Our clock may be so far ahead of Slack's."""
 BURST = 30
 EVERY_S = 60 / 50
 """Slack's third tier: fifty calls a minute."""
@@ -85,10 +88,12 @@ class History:
                     yield swept
             except DeliveryRefused as error:
                 log.warning("a channel cannot be read", extra={"channel": place.channel, "code": error.code})
+        if gap.now:
+            yield Swept(channel=f"{self._us.team}:", perceptions=(), position=stamp(gap.now - CLOCKS_DIFFER))
 
     async def _sweep(self, place: _Place, since: str) -> AsyncIterator[Swept]:
         name = f"{self._us.team}:{place.channel}"
-        floor = self._reached.floor(place.channel, place.mark, since)
+        floor = max(place.mark, since)
         missed = await self._read("conversations_history", channel=place.channel, oldest=floor)
         heard = await self._hear(missed[:MOST], place.channel, floor)
         direct = f"{NETWORK}:{self._us.team}:{place.channel}:" if place.channel.startswith("D") else ""
@@ -104,7 +109,6 @@ class History:
             )
             furthest += [str(message["ts"]) for message in replies]
         self._reached.known(place.channel, max(furthest))
-        self._reached.swept(place.channel, max(furthest))
         yield Swept(channel=name, perceptions=(), position=max(furthest))
 
     async def _threads(self, place: _Place, missed: Sequence[Any], floor: str, since: str) -> list[str]:
@@ -151,12 +155,11 @@ class History:
         return tuple(heard)
 
     async def _unmarked(self, gap: Gap) -> list[_Place]:
-        """Find conversations that were never heard; they are read from the last message that was, of all."""
+        """Find conversations that were never heard; they are read from where all of the workspace last was."""
         marks = {name.partition(":")[2]: mark for name, mark in gap.marks.items()}
         if not marks:
             return []
-        trusted = max(self._reached.floor(channel, mark, "") for channel, mark in marks.items())
-        last = trusted or min(marks.values())
+        last = marks.get("") or min(marks.values())
         try:
             found = await self._conversations()
         except DeliveryRefused as error:
@@ -197,5 +200,5 @@ def _marked(gap: Gap, us: Us) -> list[_Place]:
     return [
         _Place(channel, mark, tuple(threads.get(channel, ())))
         for workspace, _, channel, mark in ((*name.partition(":"), mark) for name, mark in gap.marks.items())
-        if workspace == us.team
+        if workspace == us.team and channel
     ]

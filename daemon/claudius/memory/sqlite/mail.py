@@ -62,10 +62,10 @@ def _accept_one(db: Database, heard: Perception, at: str) -> bool:
 
 
 def mark(db: Database, perception: Perception) -> None:
-    """Raise the mark of how far its channel was heard."""
+    """Mark from where its channel is to be swept, where that was never heard before."""
     place = Place.of(perception.conversation)
-    channel = f"{place.workspace}:{place.channel}"
-    db.run("mark_heard", adapter=place.network, channel=channel, position=perception.position)
+    workspace, channel = f"{place.workspace}:", f"{place.workspace}:{place.channel}"
+    db.run("mark_heard", adapter=place.network, workspace=workspace, channel=channel, position=perception.position)
 
 
 def _in_thread(db: Database, perception: Perception) -> Perception | None:

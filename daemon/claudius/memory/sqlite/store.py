@@ -109,7 +109,7 @@ class SqliteStore(SqlitePlans):
         return await self._write(lambda db: mail.accept(db, perceptions, now))
 
     async def marks(self, network: str) -> Mapping[str, str]:
-        """Return how far each channel (`workspace:channel`) of a network was heard, latest first."""
+        """Return how far each channel (`workspace:channel`) was heard without a gap, latest first."""
         await self._writer().flush()
         with self._snapshot() as db:
             found = db.all("marks", adapter=network)

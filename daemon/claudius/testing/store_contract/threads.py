@@ -78,11 +78,12 @@ async def _(ground: Ground) -> None:
         assert await owed(store, call(), said(2, owes=False)) == [True, False]
 
 
-@case("T7", "the mark of a channel rises with what is kept and with what was swept, never falls, and survives")
+@case("T7", "the mark of a channel rises with what was swept, never with what came by itself, never falls, and survives")
 async def _(ground: Ground) -> None:
     async with awake(ground) as store:
         await store.accept((call(7), call(3)), NOW)
         assert await store.marks("slack") == {"T1:ops": f"{7:012d}"}
+        await store.accept((call(8),), NOW)
         await store.swept("slack", "T1:ops", f"{5:012d}", NOW)
         await store.swept("slack", "T1:all", f"{9:012d}", NOW)
     async with awake(ground, "boot-2") as store:
@@ -98,3 +99,11 @@ async def _(ground: Ground) -> None:
         assert set(await store.recent("slack", NOW - timedelta(hours=1))) == {heard().conversation, OPS}
         assert list(await store.recent("slack", NOW + timedelta(days=9))) == []
         assert list(await store.recent("discord", NOW - timedelta(hours=1))) == []
+
+
+@case("T9", "a channel that is new is to be swept from where its workspace last was")
+async def _(ground: Ground) -> None:
+    async with awake(ground) as store:
+        await store.swept("slack", "T1:", f"{4:012d}", NOW)
+        await store.accept((call(7),), NOW)
+        assert await store.marks("slack") == {"T1:ops": f"{4:012d}", "T1:": f"{4:012d}"}

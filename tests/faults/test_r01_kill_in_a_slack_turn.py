@@ -1,0 +1,107 @@
+"""R1 over Slack: kill -9 at each write of a turn, from the event to the receipt. Nothing is lost or said twice."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from slack_daemon import PATIENCE_S, SlackDaemon, slack_daemon
+
+WRITES = ("pwrite64", "fdatasync", "sendto", "write")
+PUSH_POINTS = 16
+
+needs_strace = pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace: apt-get install strace")
+
+
+@asynccontextmanager
+async def traced(daemon: SlackDaemon, trace: Path, *options: str) -> AsyncIterator[None]:
+    """Watch every thread of the daemon for a block."""
+    assert daemon.process
+    argv = ("strace", "-f", "-p", str(daemon.process.pid), "-o", str(trace), *options)
+    tracer = await asyncio.create_subprocess_exec(*argv, stderr=asyncio.subprocess.PIPE)
+    assert tracer.stderr
+    said = (await asyncio.wait_for(tracer.stderr.readline(), PATIENCE_S)).decode()
+    if "attached" not in said:
+        await tracer.wait()
+        pytest.skip(f"strace may not attach here: {said.strip()}")
+    try:
+        yield
+    finally:
+        with suppress(ProcessLookupError):
+            tracer.terminate()
+        await tracer.communicate()
+
+
+async def points(daemon: SlackDaemon, trace: Path) -> list[tuple[str, int]]:
+    """Count the writes of one undisturbed turn, by system call and thread, as the tracer counts them."""
+    async with traced(daemon, trace, "-e", "trace=" + ",".join(WRITES)):
+        await daemon.slack.say("D1", "U1", "undisturbed")
+        await daemon.slack.until_visible(1, within_s=PATIENCE_S)
+        await daemon.drained(heard=1)
+    counted = Counter(re.findall(r"^(\d+)\s+(\w+)\(", trace.read_text(), re.MULTILINE))
+    most = {call: max((n for (_, name), n in counted.items() if name == call), default=0) for call in WRITES}
+    return [(call, number) for call in WRITES for number in range(1, most[call] + 1)]
+
+
+async def killed_at(daemon: SlackDaemon, trace: Path, call: str, number: int) -> bool:
+    """Say something under a tracer that kills at the `number`-th `call`; tell whether it was killed."""
+    assert daemon.process
+    options = ("-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={number}")
+    answered = len(await daemon.slack.visible()) + 1
+    async with traced(daemon, trace, *options):
+        await daemon.slack.say("D1", "U1", f"{call} {number}")
+        dying = asyncio.create_task(daemon.process.wait())
+        answering = asyncio.create_task(settled(daemon, answered))
+        await asyncio.wait((dying, answering), return_when=asyncio.FIRST_COMPLETED)
+        was_killed = dying.done()
+        for task in (dying, answering):
+            task.cancel()
+        await asyncio.gather(dying, answering, return_exceptions=True)
+    if was_killed:
+        await daemon.ended()
+        await daemon.start()
+    await settled(daemon, answered)
+    return was_killed
+
+
+async def settled(daemon: SlackDaemon, answers: int) -> None:
+    """Wait until so much is visible and nothing waits."""
+    await daemon.slack.until_visible(answers, within_s=PATIENCE_S)
+    await daemon.drained(heard=answers)
+
+
+async def run(root: Path, count: int | None) -> None:
+    """Kill at so many points, evenly spread; each message must be answered by whoever starts next."""
+    async with slack_daemon(root) as daemon:
+        await daemon.start()
+        found = await points(daemon, root / "trace")
+        chosen = found if count is None else [found[place * len(found) // count] for place in range(count)]
+        deaths = 0
+        for call, number in chosen:
+            deaths += await killed_at(daemon, root / "trace", call, number)
+        await daemon.stop()
+
+        assert deaths >= len(chosen) // 2
+        assert len(await daemon.slack.visible()) == len(chosen) + 1
+        assert not daemon.rows("SELECT 1 FROM outbox WHERE kind != 'reply'")
+        assert not await daemon.judged()
+
+
+@needs_strace
+async def test_r01_kill_at_points_of_a_slack_turn(tmp_path: Path) -> None:
+    """R1 (CI): points spread over the writes of a turn, one after the other in one home."""
+    await run(tmp_path, PUSH_POINTS)
+
+
+@needs_strace
+@pytest.mark.nightly
+async def test_r01_kill_at_every_write_of_a_slack_turn(tmp_path: Path) -> None:
+    """R1 (nightly): every write of a turn."""
+    await run(tmp_path, None)

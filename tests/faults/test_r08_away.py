@@ -1,0 +1,75 @@
+"""R8: away, and nothing comes again. Whatever was said meanwhile is found by the sweep, and answered once, in order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from claudius.testing.loopback.slack.world import SlackWorld
+from slack_daemon import MENTION, PATIENCE_S, slack_daemon
+
+THREADS, DIRECT, EACH = 4, 4, 12
+
+
+async def test_r08_a_hundred_messages_are_found(tmp_path: Path) -> None:
+    """A hundred in a channel, in threads and in DMs, none brought, some from people whom the soul never heard."""
+    async with slack_daemon(tmp_path) as daemon:
+        slack = daemon.slack
+        await daemon.start()
+        threads = [await slack.say("C1", "U1", f"{MENTION} thread {number}") for number in range(THREADS)]
+        await slack.until_visible(THREADS, within_s=PATIENCE_S)
+        await daemon.drained(heard=THREADS)
+        await daemon.stop()
+        said = await talk_unheard(slack, threads)
+        await daemon.start()
+        await slack.until_visible(THREADS + said, within_s=PATIENCE_S)
+        await daemon.drained(heard=THREADS + said)
+        await daemon.stop()
+
+        assert said == 100
+        assert not [one for one in await slack.deliveries() if one.ts and one.fate == "acked" and one.attempt]
+        assert not await daemon.judged()
+
+
+async def talk_unheard(slack: SlackWorld, threads: list[str]) -> int:
+    """Say what no event tells of; return how much."""
+    direct = []
+    for person in range(2, DIRECT + 2):
+        await slack.add_user(f"U{person}", f"person {person}")
+        direct.append((await slack.open_dm(f"U{person}"), f"U{person}"))
+    for number in range(EACH):
+        for thread in threads:
+            await slack.say("C1", "U1", f"in a thread {number}", thread_ts=thread, deliver=False)
+        for channel, user in direct:
+            await slack.say(channel, user, f"direct {number}", deliver=False)
+    for number in range(100 - EACH * (THREADS + DIRECT)):
+        await slack.say("C1", "U1", f"{MENTION} in the channel {number}", deliver=False)
+    return 100
+
+
+async def test_r08_a_kill_before_the_sweep_is_over_loses_nothing(tmp_path: Path) -> None:
+    """A message that came by itself after the gap, and then a kill: the next sweep still reads what came before it."""
+    async with slack_daemon(tmp_path) as daemon:
+        slack = daemon.slack
+        await slack.add_user("U2", "ben")
+        new = await slack.open_dm("U2")
+        await daemon.start()
+        await slack.say("D1", "U1", "hello")
+        await slack.until_visible(1, within_s=PATIENCE_S)
+        await daemon.drained(heard=1)
+        await daemon.stop()
+        await slack.say("D1", "U1", "missed", deliver=False)
+        await slack.say(new, "U2", "missed, by somebody new", deliver=False)
+        await slack.fault("conversations.history", "hang", times=99)
+        await slack.fault("users.conversations", "hang", times=99)
+        await daemon.start()
+        await slack.say("D1", "U1", "after")
+        await slack.say(new, "U2", "after, by somebody new")
+        await slack.until_fate("acked", 3, within_s=PATIENCE_S)
+        await daemon.kill()
+        await slack.heal()
+        await daemon.start()
+        await slack.until_visible(5, within_s=PATIENCE_S)
+        await daemon.drained(heard=5)
+        await daemon.stop()
+
+        assert not await daemon.judged()

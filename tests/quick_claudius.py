@@ -1,0 +1,35 @@
+"""The command `claudius` with Slack's seconds made tenths: what a test starts where it cannot wait as long as people."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from claudius.adapters.slack import adapter, calls
+from claudius.adapters.slack.watch import Patience
+from claudius.cli import main
+
+APPEARS_S = 0.1
+"""How long after a send, whose answer was lost, the loopback Slack may still show it."""
+ANSWERED_S = 3
+"""How long a call of the Web API may take."""
+WATCHFUL = "TEST_WATCHFUL"
+"""Environment: where it is set, the watchdog's minutes are short too."""
+
+if __name__ == "__main__":
+    adapter.SlackAdapter.appears_s = APPEARS_S
+    calls.TIMEOUT_S = ANSWERED_S
+    if os.environ.get(WATCHFUL):
+        short = Patience(
+            tick_s=0.05,
+            ping_s=0.5,
+            ticket_s=1.0,
+            client_s=6.0,
+            silent_s=5.0,
+            deaf_s=1.0,
+            spoke_s=60.0,
+            arrives_s=0.3,
+            again_s=0.2,
+        )
+        adapter.Patience = lambda: short  # type: ignore[assignment,misc] # what the adapter takes where it is given none
+    main(sys.argv[1:])

@@ -1,0 +1,179 @@
+"""What the fault tests over Slack share: the daemon as a process, a Slack in the test's own loop, the oracle after it."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, closing, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from claudius.home import Home
+from claudius.memory.sqlite import SqliteRecords
+from claudius.testing.alive import UNHURRIED
+from claudius.testing.loopback.slack.judged import as_world
+from claudius.testing.loopback.slack.records import Entry
+from claudius.testing.loopback.slack.server import SlackServer
+from claudius.testing.loopback.slack.state import APP_TOKEN, BOT_TOKEN, BOT_USER
+from claudius.testing.loopback.slack.world import SlackWorld
+from claudius.testing.oracle import judge
+from driven import Machine, reply
+
+QUICK = Path(__file__).with_name("quick_claudius.py")
+PATIENCE_S = 120.0
+"""How long a test waits for anything, on a machine that has much else to do."""
+MENTION = f"<@{BOT_USER}>"
+
+
+def is_owed(entry: Entry) -> bool:
+    """Tell whether a post is owed an answer: a DM, a mention, a word in a thread that nobody else is called in."""
+    return entry.channel.startswith("D") or MENTION in entry.text or bool(entry.thread_ts)
+
+
+@dataclass(slots=True)
+class SlackDaemon:
+    """`claudius daemon run` in a home of its own, before `server`."""
+
+    machine: Machine
+    server: SlackServer
+    process: asyncio.subprocess.Process | None = None
+    before: tuple[str, ...] = ()
+    """A command that runs it: a tracer."""
+    codes: list[int] = field(default_factory=list)
+    """How each process ended, oldest first."""
+
+    @property
+    def slack(self) -> SlackWorld:
+        """The people of that Slack."""
+        return self.server.world
+
+    @property
+    def home(self) -> Home:
+        """Where everything is kept."""
+        return Home(self.machine.home)
+
+    async def start(self, *, is_heard: bool = True, env: Mapping[str, str] | None = None) -> None:
+        """Start it; return once it listens. The brake forgets earlier starts: a test may kill as often as it wants."""
+        self.home.starts.unlink(missing_ok=True)
+        opened = self.server.service.sockets.opened
+        self.process = await asyncio.create_subprocess_exec(
+            *self.before,
+            sys.executable,
+            str(QUICK),
+            "daemon",
+            "run",
+            env=self.machine.environment(env),
+            cwd=self.machine.user,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        if is_heard:
+            await self._listening(opened + 1)
+
+    async def _listening(self, opened: int) -> None:
+        assert self.process
+        connected = asyncio.create_task(self.slack.until_connected(1, opened=opened, within_s=PATIENCE_S))
+        ended = asyncio.create_task(self.process.wait())
+        await asyncio.wait((connected, ended), return_when=asyncio.FIRST_COMPLETED)
+        assert not ended.done(), self.log()
+        ended.cancel()
+        await connected
+
+    async def kill(self) -> None:
+        """End it as a power cut would."""
+        if self.process and self.process.returncode is None:
+            with suppress(ProcessLookupError):
+                self.process.kill()
+        await self.ended()
+
+    async def stop(self) -> None:
+        """Ask it to end; it must do so in good order."""
+        assert self.process
+        if self.process.returncode is None:
+            self.process.terminate()
+        assert await self.ended() == 0, self.log()
+
+    async def ended(self) -> int:
+        """Wait until it has ended; return its exit code."""
+        if self.process is None:
+            return 0
+        async with asyncio.timeout(PATIENCE_S):
+            code = await self.process.wait()
+        self.codes.append(code)
+        self.process = None
+        return code
+
+    async def until(self, is_so: Callable[[], object], *, what: str) -> None:
+        """Look again and again until something outside of this process is so."""
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                while not is_so():  # noqa: ASYNC110 - it happens in another process
+                    await asyncio.sleep(0.02)
+        except TimeoutError:
+            raise AssertionError(f"it did not come: {what}\n{self.log()}") from None
+
+    def counts(self) -> dict[str, Any]:
+        """Count what waits, and what was given up."""
+        if not self.home.database.exists():
+            return {}
+        with closing(SqliteRecords(self.home.database)) as kept:
+            return dict(kept.counts(datetime.now(UTC)))
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """Ask the database directly, beside the daemon."""
+        with closing(sqlite3.connect(f"file:{self.home.database}?mode=ro", uri=True)) as kept:
+            return kept.execute(sql).fetchall()
+
+    async def status(self) -> Any:
+        """Return what `claudius status` tells."""
+        return (await asyncio.to_thread(self.machine.ok, "status", "--json")).json
+
+    async def drained(self, *, heard: int = 0) -> None:
+        """Wait until it has heard so much, and nothing of it waits any more."""
+
+        def is_done() -> bool:
+            counts = self.counts()
+            (accepted,) = self.rows("SELECT count(*) FROM inbox")[0]
+            return accepted >= heard and not counts["inbox"]["pending"] and not counts["outbox"]["pending"]
+
+        await self.until(self.home.database.exists, what="a database")
+        await self.until(is_done, what=f"nothing left to do of {heard} heard")
+
+    async def judged(self, owed: Callable[[Entry], bool] = is_owed) -> list[str]:
+        """Return the rules of the oracle that are broken; the daemon has stopped."""
+        return judge(as_world(await self.slack.trace(), is_owed=owed), self.home)
+
+    def log(self) -> str:
+        """Return the end of the log, for a test that fails."""
+        path = self.machine.log
+        return path.read_text()[-6000:] if path.exists() else "no log"
+
+
+@asynccontextmanager
+async def slack_daemon(root: Path, **settings: str) -> AsyncIterator[SlackDaemon]:
+    """Give a Slack that brings events again soon, and a daemon for it that was not started yet; kill it at the end."""
+    async with SlackServer() as server:
+        await server.world.set(retry_delays_s=(0.05, 0.2, 0.5), ack_deadline_s=3.0, refresh_grace_s=0.2)
+        machine = Machine(root)
+        machine.scripted()
+        machine.env |= {
+            "CLAUDIUS_SLACK_API_URL": server.base_url,
+            "SLACK_BOT_TOKEN": BOT_TOKEN,
+            "SLACK_APP_TOKEN": APP_TOKEN,
+            **UNHURRIED,
+            **settings,
+        }
+        made = SlackDaemon(machine, server)
+        try:
+            yield made
+        finally:
+            await made.kill()
+
+
+def echoed(text: str) -> str:
+    """Return the reply whose words are these."""
+    return reply(text)
