@@ -21,10 +21,14 @@ from sides import SideFailed
 
 METRICS: dict[str, str] = {
     "P1": "p01_serial",
+    "P2": "p02_crowd",
     "P3": "p03_growth",
+    "P4": "p04_overhead",
     "P5": "p05_first_word",
     "P6": "p06_tokens",
     "P7": "p07_prefix",
+    "P9": "p09_head_of_line",
+    "P10": "p10_memory",
     "P11": "p11_start",
     "P12": "p12_parser",
     "P13": "p13_archive",
@@ -32,11 +36,7 @@ METRICS: dict[str, str] = {
 """A metric is one module with `measure(bench)`; it yields figures."""
 
 LATER: dict[str, str] = {
-    "P2": "turns/s, 256 conversations in flight",
-    "P4": "daemon overhead a turn",
     "P8": "model calls per foreground turn, dollars per 1,000 turns",
-    "P9": "head of line",
-    "P10": "memory",
 }
 """Metrics whose subject is not there yet: said when asked for, never made up."""
 

@@ -75,9 +75,12 @@ class AtHand:
     appears_s: float = 0.0
     link: Link = field(default_factory=lambda: Link(connected=True))
     said: list[Utterance] = field(default_factory=list)
+    accept: Accept | None = None
+    """Where a whole daemon listens: how the bench has it hear."""
 
     async def listen(self, accept: Accept) -> None:
         """Nobody is listened to: the bench accepts by itself."""
+        self.accept = accept
 
     async def speak(self, utterance: Utterance) -> str:
         """Take one part."""

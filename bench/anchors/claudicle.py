@@ -55,17 +55,24 @@ class Ancestor:
         _fill(rows)
         return _version(root)
 
-    def turns(self, count: int) -> dict[str, Any]:
-        """Take so many turns; the oracle asks that each is answered with the words of the script."""
+    def turns(self, count: int, conversations: int = 1, call_s: float = 0.0) -> dict[str, Any]:
+        """Take so many turns; the oracle asks that each is answered with the words of the script.
+
+        Over so many conversations in turn, one after the other, as it works; each waits `call_s` for its model.
+        """
         times, began = [], time.perf_counter()
         for _ in range(count):
             self._number += 1
+            thread = f"{self._number % conversations + 1}.0"
             started = time.perf_counter()
-            self._prompt(script.message(self._number))
-            said = self._engine.parse_response(script.plain_reply(self._number), USER, CHANNEL, THREAD)
+            self._prompt(script.message(self._number), thread)
+            if call_s:
+                time.sleep(call_s)
+            said = self._engine.parse_response(script.plain_reply(self._number), USER, CHANNEL, thread)
             times.append(1000 * (time.perf_counter() - started))
             assert said == script.spoken(self._number), said
-        return {"ms": times, "per_s": count / (time.perf_counter() - began)}
+        wall_s = time.perf_counter() - began
+        return {"ms": times, "per_s": count / wall_s, "wall_s": wall_s}
 
     def prompts(self, messages: list[str]) -> list[int]:
         """Have a conversation; return the length of each prompt in characters."""
@@ -83,9 +90,9 @@ class Ancestor:
         extract(reply, tag.strip("<>"))
         return time.perf_counter() - started
 
-    def _prompt(self, message: str) -> str:
-        self._engine.store_user_message(message, USER, CHANNEL, THREAD, NAME)
-        return str(self._engine.build_prompt(message, USER, CHANNEL, THREAD, NAME))
+    def _prompt(self, message: str, thread: str = THREAD) -> str:
+        self._engine.store_user_message(message, USER, CHANNEL, thread, NAME)
+        return str(self._engine.build_prompt(message, USER, CHANNEL, thread, NAME))
 
 
 def _move(name: str, database: str) -> None:

@@ -120,7 +120,7 @@ def test_the_cost_model_gives_the_published_table(cost: ModuleType) -> None:
     assert table["cached, three calls"][2].startswith("22.98")
 
 
-@pytest.mark.parametrize(("asked", "code"), [("P99", 2), ("P2", 0)])
+@pytest.mark.parametrize(("asked", "code"), [("P99", 2), ("P8", 0)])
 def test_a_metric_of_a_later_part_is_named_and_never_made_up(asked: str, code: int) -> None:
     """`--only`: an unknown name is a usage error; one whose subject is not there yet says so and gives no figure."""
     ran = subprocess.run(
@@ -128,7 +128,7 @@ def test_a_metric_of_a_later_part_is_named_and_never_made_up(asked: str, code: i
     )
 
     assert ran.returncode == code
-    assert code or "P2  turns/s, 256 conversations in flight: not built yet" in ran.stdout
+    assert code or "P8  model calls per foreground turn, dollars per 1,000 turns: not built yet" in ran.stdout
 
 
 def test_what_is_counted_is_judged_on_any_disk(figures: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,8 @@ Source: the security design, section 4, "Budgets"; the reliability design, secti
 
 from __future__ import annotations
 
-from collections import deque
+from array import array
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
@@ -30,11 +31,15 @@ class Verdict(Enum):
 
 @dataclass(slots=True)
 class _Count:
-    times: deque[float] = field(default_factory=deque)
+    times: array[float] = field(default_factory=lambda: array("d"))
+    """Oldest first; bare numbers, for there may be many who spoke once."""
     shut_until: float = 0.0
 
     def within(self, seconds: float, now: float) -> int:
-        return sum(time > now - seconds for time in self.times)
+        return len(self.times) - bisect_right(self.times, now - seconds)
+
+    def forget(self, before: float) -> None:
+        del self.times[: bisect_right(self.times, before)]
 
 
 class Rates:
@@ -50,8 +55,7 @@ class Rates:
             return Verdict.SHUT
         for count in counts:
             count.times.append(now)
-            while count.times and count.times[0] <= now - DAY_S:
-                count.times.popleft()
+            count.forget(now - DAY_S)
         by_person, by_conversation = counts
         if by_person.within(MINUTE_S, now) > budget.person_per_minute or len(by_person.times) > budget.person_per_day:
             by_person.shut_until = now + HOUR_S
@@ -64,8 +68,7 @@ class Rates:
     def judge_bot(self, person: str, conversation: str, turns: int, now: float) -> bool:
         """Count one message of a bot; tell whether it may still be heard there. `now`: monotonic seconds."""
         count = self._count(f"bot {person} {conversation}")
-        while count.times and count.times[0] <= now - BOT_S:
-            count.times.popleft()
+        count.forget(now - BOT_S)
         if len(count.times) >= turns:
             return False
         count.times.append(now)

@@ -16,7 +16,7 @@ APPLICATION_ID = 0x436C6475
 """`Cldu`, in the file's header: this database is ours."""
 
 BUSY_MS = 5000
-_CACHE_KIB = 16 * 1024
+_CACHE_KIB = 4 * 1024
 _STATEMENTS = 256
 _umask = threading.RLock()
 

@@ -33,9 +33,9 @@ class _Job:
 class Writer:
     """A writing life: group commits in one thread until stopped. Jobs run in the order they were given.
 
-    Awaited jobs are committed at once, with everything that is queued by then; the others ride along with the next
-    awaited one, or are committed alone after `linger_s` seconds. The thread begins with the first job, and is woken for
-    a commit only.
+    Awaited jobs are committed at once, with everything that is queued by then: what is asked for in one step of the
+    event loop goes to the thread together. The others ride along with the next awaited one, or are committed alone
+    after `linger_s` seconds. The thread begins with the first job, and is woken for a commit only.
     """
 
     def __init__(
@@ -57,6 +57,8 @@ class Writer:
         """Jobs that nobody waits for, before the thread has them."""
         self._alone: asyncio.TimerHandle | None = None
         """Commits what is riding, should no awaited job come."""
+        self._soon: asyncio.Handle | None = None
+        """Commits what is riding, once everything that can run now has run."""
         self._jobs: queue.SimpleQueue[list[_Job]] = queue.SimpleQueue()
         self._relieve = relieve or (lambda: False)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -98,14 +100,17 @@ class Writer:
                 self._thread.join()
 
     def _put(self, job: _Job) -> None:
+        """Queue a job for the thread: not by itself, for a thread that wakes takes the interpreter from the lanes."""
         self._riding.append(job)
-        self._hand_over()
+        if self._soon is None:
+            self._soon = asyncio.get_running_loop().call_soon(self._hand_over)
 
     def _hand_over(self) -> None:
         """Give the thread everything that is queued."""
-        if self._alone is not None:
-            self._alone.cancel()
-            self._alone = None
+        for handle in (self._alone, self._soon):
+            if handle is not None:
+                handle.cancel()
+        self._alone = self._soon = None
         self._loop = asyncio.get_running_loop()
         if self._thread is None:
             self._thread = threading.Thread(target=self._live, name="claudius-store-writer", daemon=True)

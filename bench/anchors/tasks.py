@@ -1,0 +1,44 @@
+"""The anchor `tasks`: so many asyncio tasks parked on a future, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import resource
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from sides import serve
+
+
+def parked(count: int) -> float:
+    """Park so many tasks; return the MiB that they hold."""
+    return asyncio.run(_parked(count))
+
+
+async def _parked(count: int) -> float:
+    before = _rss_mib()
+    until = asyncio.get_running_loop().create_future()
+
+    async def wait() -> None:
+        await asyncio.shield(until)
+
+    tasks = [asyncio.create_task(wait(), name=f"task {number}") for number in range(count)]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    held = _rss_mib() - before
+    until.set_result(None)
+    await asyncio.gather(*tasks)
+    return held
+
+
+def _rss_mib() -> float:
+    gc.collect()
+    pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
+    return pages * resource.getpagesize() / 2**20
+
+
+if __name__ == "__main__":
+    serve({"parked": parked})

@@ -1,0 +1,313 @@
+"""Our runtime in a process of its own, and a crowd that talks with it: intake → lanes → turns → delivery, as shipped.
+
+Network and voice are in this process and at hand; all between is the daemon's own: access, rates, lanes, careful mode,
+the store with `synchronous=FULL`, gates, the audience rule, the output gate. Git is off. The oracle looks at each reply
+as it is said: the words that belong to its message, in its conversation, once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import random
+import re
+import resource
+import secrets
+import time
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import script
+from claudius.cognition.mind import Mind, lately
+from claudius.cognition.steps import STEPS
+from claudius.compose import Settings
+from claudius.home import Home, shipped
+from claudius.intent import Utterance
+from claudius.memory.sqlite import SqliteRecords, SqliteStore
+from claudius.perception import Perception, private
+from claudius.provider import Delta, Done, Event, Request
+from claudius.providers.chain import Chain
+from claudius.providers.pricing import estimate
+from claudius.runtime.body import Body
+from claudius.runtime.clock import Clock
+from claudius.runtime.disk import Disk
+from claudius.runtime.lock import HomeLock
+from claudius.runtime.server import Server
+from claudius.soul import SoulSource
+from claudius.testing.alive import UNHURRIED
+from ours import SUMMARY, AtHand
+from sides import serve
+
+NETWORK = "bench"
+AT_ONCE = 64
+"""So many speak side by side where the crowd comes in waves."""
+_NUMBER = re.compile(r"#(\d+)#")
+
+
+def told(number: int) -> str:
+    """Return the n-th message of the crowd, which says its number. Pure."""
+    return f"{script.message(number)} #{number}#"
+
+
+@dataclass(slots=True)
+class Knowing:
+    """A voice that answers each message with the reply of its number, after `call_s` seconds or when it is let."""
+
+    call_s: float = 0.0
+    name: str = "knowing"
+    model: str = "knowing"
+    waiting: int = 0
+    """Calls that are waited for."""
+    most: int = 0
+    is_let: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def complete(self, request: Request) -> AsyncIterator[Event]:
+        """Give the whole reply as one delta."""
+        self.waiting += 1
+        self.most = max(self.most, self.waiting)
+        await self.is_let.wait()
+        if self.call_s:
+            await asyncio.sleep(self.call_s)
+        self.waiting -= 1
+        text = SUMMARY if request.purpose == "summary" else script.plain_reply(_number(request.tail))
+        yield Delta(text)
+        yield Done(text=text, usage=estimate(request, text), provider=self.name, model=self.model)
+
+    async def aclose(self) -> None:
+        """Hold nothing."""
+
+
+def _number(tail: str) -> int:
+    return int(_NUMBER.findall(tail)[-1])
+
+
+@dataclass(slots=True)
+class Said:
+    """A message that waits for its reply."""
+
+    number: int
+    conversation: str
+    answered: asyncio.Future[None]
+
+
+@dataclass(slots=True)
+class Square(AtHand):
+    """A network in memory that judges each reply as it is said."""
+
+    name: str = NETWORK
+    open: dict[str, Said] = field(default_factory=dict)
+    answered: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+    async def speak(self, utterance: Utterance) -> str:
+        """Take one reply. The oracle: it answers one open message, in its conversation, in the script's words."""
+        (key,) = utterance.answers
+        said = self.open.pop(key, None)
+        if said is None or utterance.kind != "reply":
+            self.wrong.append(f"{key}: not asked, or answered before: {utterance}")
+        elif (utterance.conversation, utterance.body) != (said.conversation, script.spoken(said.number)):
+            self.wrong.append(f"{key}: not its reply: {utterance}")
+        else:
+            self.answered += 1
+            said.answered.set_result(None)
+        return f"said:{utterance.key}"
+
+
+class Crowd:
+    """One soul awake, and everyone who speaks with it."""
+
+    def __init__(self, root: Path, call_s: float) -> None:
+        """Lie at `root`; each model call takes `call_s` seconds."""
+        self.home = Home(root)
+        self.home.create()
+        settings = Settings(self.home, UNHURRIED)
+        clock = Clock(lambda: datetime.now(UTC))
+        disk = Disk(self.home, lambda: 0)
+        self.store = SqliteStore(self.home.database)
+        self.store.relieve = disk.release
+        self.voice, self.square = Knowing(call_s), Square()
+        self.voice.is_let.set()
+        soul = SoulSource(self.home.soul, shipped("soul"), steps=tuple(STEPS))
+        self._body = Body(clock=clock, disk=disk)
+        self._mind = Mind(
+            store=self.store,
+            provider=Chain([self.voice], settings.loaded.config.model),
+            soul=lately(soul.current),
+            config=lately(settings.current),
+            clock=clock.now,
+            nonce=lambda: secrets.token_hex(16),
+            aged_at=clock.expiry,
+            is_careful=lambda: self._body.careful.is_on,
+        )
+        self.server: Server
+        self._number = 0
+
+    async def open(self) -> None:
+        """Wake the soul."""
+        self.server = Server(
+            self.home,
+            HomeLock(self.home),
+            self._mind,
+            {NETWORK: self.square},
+            {},
+            chance=random.Random(1).random,
+            body=self._body,
+        )
+        await self.server.start()
+
+    async def close(self) -> None:
+        """Put it to sleep."""
+        await self.server.stop()
+
+    async def hear(self, place: int) -> Said:
+        """Have someone say the next thing in a conversation; return once it is durable."""
+        self._number += 1
+        person, conversation = f"{NETWORK}:t:u{place}", f"{NETWORK}:t:d{place}:"
+        said = Said(self._number, conversation, asyncio.get_running_loop().create_future())
+        now = self._mind.clock()
+        perception = Perception(
+            key=f"{NETWORK}:{secrets.token_hex(8)}",
+            conversation=conversation,
+            audience=private(person),
+            person=person,
+            name=f"u{place}",
+            text=told(said.number),
+            at=now,
+            position=f"{int(now.timestamp() * 1e6):020d}.{self._number:09d}",
+        )
+        self.square.open[perception.key] = said
+        accept = self.square.accept
+        assert accept is not None
+        assert await accept(perception)
+        return said
+
+    async def talk(self, places: Iterable[int], turns: int) -> list[float]:
+        """Have each conversation take so many turns, one after the other; return the milliseconds of each."""
+        times: list[float] = []
+
+        async def one(place: int) -> None:
+            for _ in range(turns):
+                started = time.perf_counter()
+                await (await self.hear(place)).answered
+                times.append(1000 * (time.perf_counter() - started))
+
+        async with asyncio.TaskGroup() as group:
+            for place in places:
+                group.create_task(one(place))
+        await self.store.flush()
+        return times
+
+    async def visit(self, first: int, count: int) -> None:
+        """Have each of so many conversations take one turn, `AT_ONCE` side by side."""
+        for begin in range(first, first + count, AT_ONCE):
+            await self.talk(range(begin, min(begin + AT_ONCE, first + count)), 1)
+
+    async def idle(self) -> None:
+        """Wait until no lane has anything to do."""
+        while self.server.busy:  # noqa: ASYNC110 - looked at from outside
+            await asyncio.sleep(0.005)
+        await self.store.flush()
+
+
+class Rounds:
+    """Answers what the bench asks of the crowd's side."""
+
+    def __init__(self) -> None:
+        """Keep one loop for all that is asked."""
+        self._loop = asyncio.new_event_loop()
+        self._crowd: Crowd | None = None
+
+    def begin(self, root: str, call_s: float = 0.0) -> None:
+        """Wake the soul at `root`, whose model takes `call_s` seconds a call."""
+        script.ready()
+        self._crowd = Crowd(Path(root), call_s)
+        self._loop.run_until_complete(self._crowd.open())
+
+    def talk(self, conversations: int, turns: int) -> dict[str, Any]:
+        """Take so many turns in each of so many conversations at once: milliseconds of each, turns a second, CPU."""
+        crowd = self._awake()
+        cpu, began = _cpu_s(), time.perf_counter()
+        times = self._loop.run_until_complete(crowd.talk(range(conversations), turns))
+        wall_s = time.perf_counter() - began
+        count = conversations * turns
+        return {"ms": times, "per_s": count / wall_s, "wall_s": wall_s, "cpu_ms": 1000 * (_cpu_s() - cpu) / count}
+
+    def visit(self, first: int, count: int) -> float:
+        """Let so many further conversations live and fall idle; return the MiB that the process then holds."""
+        self._loop.run_until_complete(self._visited(first, count))
+        return rss_mib()
+
+    def park(self, first: int, count: int) -> float:
+        """Have so many conversations wait for the model at once; return the MiB that the process then holds."""
+        return self._loop.run_until_complete(self._parked(first, count))
+
+    def soak(self, conversations: int, turns: int) -> list[float]:
+        """Take so many turns, spread over so many conversations; return the MiB held after each tenth of them."""
+        held = []
+        for _ in range(10):
+            self._loop.run_until_complete(self._soaked(conversations, turns // 10))
+            held.append(rss_mib())
+        return held
+
+    def end(self) -> int:
+        """Put the soul to sleep; return how many turns it took. The oracle: each message answered once, none left."""
+        crowd = self._awake()
+        self._loop.run_until_complete(crowd.idle())
+        self._loop.run_until_complete(crowd.close())
+        self._loop.close()
+        assert not crowd.square.wrong, crowd.square.wrong[:3]
+        assert not crowd.square.open, f"{len(crowd.square.open)} never answered"
+        records = SqliteRecords(crowd.home.database)
+        left = records.counts(datetime.now(UTC))
+        records.close()
+        assert left["inbox"] == {"pending": 0, "dead": 0}, left
+        assert left["outbox"] == {"pending": 0, "failed": 0}, left
+        return crowd.square.answered
+
+    async def _visited(self, first: int, count: int) -> None:
+        await self._awake().visit(first, count)
+        await self._awake().idle()
+
+    async def _soaked(self, conversations: int, turns: int) -> None:
+        for _ in range(max(1, turns // conversations)):
+            await self._awake().visit(0, conversations)
+        await self._awake().idle()
+
+    async def _parked(self, first: int, count: int) -> float:
+        crowd = self._awake()
+        crowd.voice.is_let.clear()
+        crowd.voice.most = 0
+        waiting = [(await crowd.hear(place)).answered for place in range(first, first + count)]
+        while crowd.voice.waiting < count:  # noqa: ASYNC110 - looked at from outside
+            await asyncio.sleep(0.01)
+        held = rss_mib()
+        crowd.voice.is_let.set()
+        await asyncio.gather(*waiting)
+        await crowd.idle()
+        return held
+
+    def _awake(self) -> Crowd:
+        assert self._crowd is not None
+        return self._crowd
+
+
+def rss_mib() -> float:
+    """Return what this process holds in memory now, in MiB."""
+    gc.collect()
+    pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
+    return pages * resource.getpagesize() / 2**20
+
+
+def _cpu_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+if __name__ == "__main__":
+    asked = Rounds()
+    serve(
+        {name: getattr(asked, name) for name in ("begin", "talk", "visit", "park", "soak", "end")},
+    )

@@ -1,0 +1,106 @@
+"""P4: the daemon's own time a turn: event bytes in → request bytes out, and last model byte → post bytes out.
+
+The whole daemon with the real client libraries of Slack and Anthropic, both services on loopback in another process,
+1,000 live conversations, one turn at a time. The ancestor is its engine alone: prompt, then parse, without any network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from itertools import count, islice
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from anchors import claude
+from command import Bench, alone
+from figures import Beside, Bound, Figure, percentile
+from process import daemon
+from script import message
+from sides import alternate, peer_python, side
+
+HERE = Path(__file__).resolve().parent
+LIVE, QUICK_LIVE = 1000, 40
+TURNS, QUICK_TURNS = 100, 15
+SLOW_TURNS, QUICK_SLOW_TURNS = 20, 3
+HUNG, QUICK_HUNG = 200, 30
+FIRST_TOKEN_S = 0.6
+ROWS = 1000
+
+ANCESTOR = Bound("<=", 1 / 3, 1 / 6)
+CLI = Bound("<=", 1 / 50, 1 / 100)
+
+
+def measure(bench: Bench) -> Iterator[Figure]:
+    """Alternate ours, the ancestor and the CLI, where they are given."""
+    live, turns = (QUICK_LIVE, QUICK_TURNS) if bench.is_quick else (LIVE, TURNS)
+    slow, hung = (QUICK_SLOW_TURNS, QUICK_HUNG) if bench.is_quick else (SLOW_TURNS, HUNG)
+    numbers = count(1)
+    with ExitStack() as stack:
+        town = stack.enter_context(side(HERE / "town.py", bench.home("town")))
+        addresses = town.ask("open", people=live)
+        stack.enter_context(daemon(bench.home("daemon"), addresses))
+
+        def some(how_many: int) -> list[int]:
+            return list(islice(numbers, how_many))
+
+        town.ask("talk", numbers=some(live))
+        sides: dict[str, Callable[[], Any]] = {"ours": lambda: town.ask("timed", numbers=some(turns))}
+        ancestor = bench.peer("claudicle", ANCESTOR, lambda path: _begin(bench, stack, path, sides, live, turns))
+        cli = bench.peer("claude", CLI, lambda path: _cli(bench, path, addresses["ANTHROPIC_BASE_URL"], sides))
+        found = alternate(bench.rounds, sides)
+        slowly = town.ask("timed", numbers=some(slow), delay_s=FIRST_TOKEN_S)
+        acks = town.ask("hung", numbers=some(hung))
+        answered = town.ask("end")
+    assert answered == live + (bench.rounds + 1) * turns + slow + hung, answered
+    singles = [ms for one in found["ours"] for ms in one]
+    if not ancestor.reason:
+        samples = [percentile(one["ms"], 0.5) for one in found["claudicle"]]
+        ancestor = Beside(name="claudicle", version=ancestor.version, bound=ANCESTOR, samples=samples)
+    if not cli.reason:
+        cli = Beside(name="claude -p", bound=CLI, samples=found["claude"])
+    share = 100 * median(slowly) / (1000 * FIRST_TOKEN_S)
+    yield Figure(
+        id="P4",
+        name=f"own time a turn, {live:,} live conversations",
+        unit="ms",
+        samples=[percentile(one, 0.5) for one in found["ours"]],
+        singles=singles,
+        beside=(ancestor, cli),
+        note=(
+            f"p50 {percentile(singles, 0.5):.2f} ms, p99 {percentile(singles, 0.99):.2f} ms (plan 2 ms, 10 ms); with a "
+            f"model that takes 600 ms: p50 {median(slowly):.2f} ms, {share:.2f} % of it (plan 0.5 %) · {answered} "
+            "messages, each answered once"
+        ),
+    )
+    yield Figure(
+        id="P4",
+        name="event → ack, the model hung, p99",
+        unit="ms",
+        samples=[percentile(acks, 0.99)],
+        singles=acks,
+        note=f"{len(acks)} events at once; p50 {percentile(acks, 0.5):.1f} ms; Slack waits 3,000 ms",
+    )
+
+
+def _begin(
+    bench: Bench, stack: ExitStack, path: Path, sides: dict[str, Callable[[], Any]], live: int, turns: int
+) -> Beside:
+    python = peer_python(path)
+    driver = stack.enter_context(side(HERE / "anchors" / "claudicle.py", bench.home("claudicle"), python))
+    version = driver.ask("begin", path=str(path), rows=ROWS)
+    sides["claudicle"] = partial(driver.ask, "turns", count=turns, conversations=live)
+    return Beside(name="claudicle", bound=ANCESTOR, version=version)
+
+
+def _cli(bench: Bench, path: Path, url: str, sides: dict[str, Callable[[], Any]]) -> Beside:
+    home = bench.home("claude")
+    claude.turn_ms(path, url, home, f"{message(1)} #1#")
+    sides["claude"] = lambda: claude.turn_ms(path, url, home, f"{message(1)} #1#")
+    return Beside(name="claude", bound=CLI)
+
+
+if __name__ == "__main__":
+    alone(__file__)

@@ -1,0 +1,79 @@
+"""P10: memory: what 10,000 live conversations add to an idle soul, and whether a long life adds more.
+
+A conversation lives once it has had a turn: its lane ends when nothing is left to do. Told beside it, without a bound:
+what as many hold while each waits for the model. Idle means after a first few turns, so that no import is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from command import Bench, alone
+from figures import Beside, Bound, Figure
+from sides import side
+
+HERE = Path(__file__).resolve().parent
+LIVE, QUICK_LIVE = 10_000, 1000
+PARKED, QUICK_PARKED = 2000, 200
+SOAK, QUICK_SOAK = 100_000, 2000
+SOAKING = 100
+"""Conversations of the soak: each has long histories, folded again and again."""
+WARM = 200
+
+TASKS = Bound("<=", 2.0, 1.5)
+SOAKED = Bound("<=", 1.10, 1.05)
+TOLD = Bound("<=", None, None)
+
+
+def measure(bench: Bench) -> Iterator[Figure]:
+    """Look at a process that only grows: each round lets further conversations live."""
+    live, parked = (QUICK_LIVE, QUICK_PARKED) if bench.is_quick else (LIVE, PARKED)
+    alive, waiting, tasks = [], [], []
+    with ExitStack() as stack:
+        bare = stack.enter_context(side(HERE / "anchors" / "tasks.py", bench.home("tasks")))
+        for _ in range(1 if bench.is_quick else min(3, bench.rounds)):
+            root = bench.home("live")
+            with side(HERE / "crowd.py", root) as ours:
+                ours.ask("begin", root=str(root / "soul"))
+                idle = ours.ask("visit", first=0, count=WARM)
+                alive.append(ours.ask("visit", first=WARM, count=live) - idle)
+                idle = ours.ask("visit", first=0, count=WARM)
+                waiting.append(ours.ask("park", first=WARM, count=parked) - idle)
+                assert ours.ask("end") == 2 * WARM + live + parked
+            tasks.append(bare.ask("parked", count=live))
+    yield _figure(f"{live:,} live conversations", alive, tasks, TASKS)
+    per = [live / parked * mib for mib in waiting]
+    yield _figure(f"{live:,} that wait for the model", per, tasks, TOLD, f"{parked:,} waited, the rest is multiplied")
+    yield _soaked(bench)
+
+
+def _figure(name: str, ours: Sequence[float], tasks: Sequence[float], bound: Bound, note: str = "") -> Figure:
+    beside = Beside(name="parked asyncio tasks", bound=bound, samples=tasks)
+    return Figure(
+        id="P10", name=f"{name}, less idle", unit="MiB", samples=ours, beside=(beside,), note=note, is_counted=True
+    )
+
+
+def _soaked(bench: Bench) -> Figure:
+    """Compare the last tenth of many turns with the second: in the first, caches fill."""
+    turns = QUICK_SOAK if bench.is_quick else SOAK
+    root = bench.home("soak")
+    with side(HERE / "crowd.py", root) as ours:
+        ours.ask("begin", root=str(root / "soul"))
+        held = ours.ask("soak", conversations=SOAKING, turns=turns)
+        assert ours.ask("end") == turns
+    return Figure(
+        id="P10",
+        name=f"soak of {turns:,} turns, end",
+        unit="MiB",
+        samples=held[-1:],
+        beside=(Beside(name="after a fifth", bound=SOAKED, samples=held[1:2]),),
+        note=f"after each tenth: {', '.join(f'{mib:.1f}' for mib in held)} MiB; the long form is 1,000,000 turns",
+        is_counted=True,
+    )
+
+
+if __name__ == "__main__":
+    alone(__file__)
