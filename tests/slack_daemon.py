@@ -111,7 +111,7 @@ class SlackDaemon:
         """Look again and again until something outside of this process is so."""
         try:
             async with asyncio.timeout(PATIENCE_S):
-                while not is_so():  # noqa: ASYNC110 - it happens in another process
+                while not is_so():
                     await asyncio.sleep(0.02)
         except TimeoutError:
             raise AssertionError(f"it did not come: {what}\n{self.log()}") from None

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from claudius.adapters.reached import Reached
 from claudius.adapters.slack import history
 from claudius.adapters.slack.adapter import SlackAdapter
 from claudius.errors import DeliveryLater, DeliveryUnknown

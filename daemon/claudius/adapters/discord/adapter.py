@@ -200,8 +200,7 @@ class DiscordAdapter:
         where = await self._places.whereabouts(message, inside.gateway)
         match interpret(message, where, inside.us):
             case Said() as said:
-                # Noted before it is kept: where that fails, a sweep begins before it.
-                self._reached.live(f"{where.guild}:{where.channel}", said.position)
+                self._reached.known(f"{where.guild}:{where.channel}", said.position)
                 self._places.know(where.place, said.position)
                 self._probe.spoke()
                 direct = where.guild == DIRECT

@@ -63,7 +63,7 @@ class History:
 
     async def _sweep(self, channel: _Channel, since: str) -> AsyncIterator[Swept]:
         name = f"{channel.guild}:{channel.channel}"
-        floor = self._reached.floor(name, channel.mark, since)
+        floor = max(channel.mark, since)
         furthest = floor
         for where in (Where(channel.guild, channel.channel), *self._threads(channel, floor)):
             missed = await self._read(where, floor)
@@ -79,7 +79,6 @@ class History:
                 self._places.know(where.place, last)
                 furthest = max(furthest, last)
         self._reached.known(name, furthest)
-        self._reached.swept(name, furthest)
         yield Swept(channel=name, perceptions=(), position=furthest)
 
     def _threads(self, channel: _Channel, floor: str) -> list[Where]:
