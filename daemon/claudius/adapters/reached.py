@@ -11,8 +11,14 @@ class Reached:
 
     newest: dict[str, str] = field(default_factory=dict)
     """The newest message of each channel that came or was read, whoever said it; latest channel last."""
+    lost: dict[str, str] = field(default_factory=dict)
+    """The first message of a channel that came and could not be kept: the next sweep begins before it."""
 
     def known(self, channel: str, ts: str) -> None:
         """Note that a message is known to be there."""
         newest = max(ts, self.newest.pop(channel, ""))
         self.newest[channel] = newest
+
+    def failed(self, channel: str, ts: str) -> None:
+        """Note that a message came and could not be kept."""
+        self.lost[channel] = min(ts, self.lost.get(channel, ts))

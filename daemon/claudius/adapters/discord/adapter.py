@@ -208,10 +208,19 @@ class DiscordAdapter:
                 perception = perceive(said, inside.us, guilds)
                 if perception.kind is Kind.MENTION and not where.thread:
                     keep(self._places.titles, said.id, title(perception.text, inside.us.name))
-                await accept(perception)
+                await self._keep(perception, f"{where.guild}:{where.channel}", accept)
             case Nothing(what):
                 self.ignored[what] += 1
                 self._places.know(where.place, position(str(message.id)))
+
+    async def _keep(self, perception: Perception, channel: str, accept: Accept) -> None:
+        try:
+            await accept(perception)
+        except (OverBudget, ConnectionAbortedError):
+            raise
+        except (ClaudiusError, *FAILURES):
+            self._reached.failed(channel, perception.position)
+            raise
 
     def _look_again(self) -> None:
         """Have the history read soon, once for all that could not be kept."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import discord
 
@@ -53,6 +53,8 @@ class History:
         Raises: DeliveryLater, DeliveryUnknown, TimeoutError where Discord does not let us read now.
         """
         since = stamp(gap.since)
+        lost = {channel: _before(first) for channel, first in self._reached.lost.items()}
+        gap = replace(gap, marks=lost | {name: min(mark, lost.get(name, mark)) for name, mark in gap.marks.items()})
         heard = [one for one in _marked(gap) if one.guild == DIRECT or self._people.hears(one.guild)]
         for channel in (*heard, *self._unmarked(gap)):
             try:
@@ -79,6 +81,8 @@ class History:
                 self._places.know(where.place, last)
                 furthest = max(furthest, last)
         self._reached.known(name, furthest)
+        if self._reached.lost.get(name, furthest) <= furthest:
+            self._reached.lost.pop(name, None)
         yield Swept(channel=name, perceptions=(), position=furthest)
 
     def _threads(self, channel: _Channel, floor: str) -> list[Where]:
@@ -133,6 +137,11 @@ class History:
                     one = _Channel(str(guild.id), channel, floor)
                     found[one] = max(newest, found.get(one, ""))
         return sorted(found, key=lambda one: found[one], reverse=True)[:NEW_PLACES]
+
+
+def _before(ts: str) -> str:
+    """Return the position before a message's: a history is read after a position. Pure."""
+    return position(str(int(ts) - 1))
 
 
 def _marked(gap: Gap) -> list[_Channel]:
