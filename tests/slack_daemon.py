@@ -136,6 +136,7 @@ class SlackDaemon:
         """Wait until it has heard so much, and nothing of it waits any more."""
 
         def is_done() -> bool:
+            """Look at what it keeps."""
             counts = self.counts()
             (accepted,) = self.rows("SELECT count(*) FROM inbox")[0]
             return accepted >= heard and not counts["inbox"]["pending"] and not counts["outbox"]["pending"]

@@ -52,6 +52,7 @@ async def seen(daemon: SlackDaemon, count: int) -> None:
     journal = daemon.server.service.journal
 
     def total() -> int:
+        """Count them."""
         return len(journal.calls) + len(journal.deliveries) + sum(one.fate == "acked" for one in journal.deliveries)
 
     until = total() + count
