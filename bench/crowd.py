@@ -8,10 +8,8 @@ as it is said: the words that belong to its message, in its conversation, once.
 from __future__ import annotations
 
 import asyncio
-import gc
 import random
 import re
-import resource
 import secrets
 import time
 from collections.abc import AsyncIterator, Iterable
@@ -39,7 +37,7 @@ from claudius.runtime.server import Server
 from claudius.soul import SoulSource
 from claudius.testing.alive import UNHURRIED
 from ours import SUMMARY, AtHand
-from sides import serve
+from sides import cpu_s, rss_mib, serve
 
 NETWORK = "bench"
 AT_ONCE = 64
@@ -229,11 +227,11 @@ class Rounds:
     def talk(self, conversations: int, turns: int) -> dict[str, Any]:
         """Take so many turns in each of so many conversations at once: milliseconds of each, turns a second, CPU."""
         crowd = self._awake()
-        cpu, began = _cpu_s(), time.perf_counter()
+        cpu, began = cpu_s(), time.perf_counter()
         times = self._loop.run_until_complete(crowd.talk(range(conversations), turns))
         wall_s = time.perf_counter() - began
         count = conversations * turns
-        return {"ms": times, "per_s": count / wall_s, "wall_s": wall_s, "cpu_ms": 1000 * (_cpu_s() - cpu) / count}
+        return {"ms": times, "per_s": count / wall_s, "wall_s": wall_s, "cpu_ms": 1000 * (cpu_s() - cpu) / count}
 
     def visit(self, first: int, count: int) -> float:
         """Let so many further conversations live and fall idle; return the MiB that the process then holds."""
@@ -292,18 +290,6 @@ class Rounds:
     def _awake(self) -> Crowd:
         assert self._crowd is not None
         return self._crowd
-
-
-def rss_mib() -> float:
-    """Return what this process holds in memory now, in MiB."""
-    gc.collect()
-    pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
-    return pages * resource.getpagesize() / 2**20
-
-
-def _cpu_s() -> float:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ The provider answers at once and the adapter settles in the same process; everyt
 from __future__ import annotations
 
 import asyncio
-import resource
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -32,7 +31,7 @@ from claudius.providers.pricing import estimate
 from claudius.runtime.adapter import Accept, Gap, Link, Swept, nothing_missed
 from claudius.runtime.delivery import Delivered, Post, deliver
 from claudius.soul import SoulSource
-from sides import serve
+from sides import cpu_s, serve
 
 PERSON = "terminal:local:tom"
 CONVERSATION = "terminal:local:main:bench"
@@ -254,15 +253,10 @@ class Rounds:
 
 
 async def _timed(soul: Soul, count: int) -> dict[str, Any]:
-    cpu, began = _cpu_s(), time.perf_counter()
+    cpu, began = cpu_s(), time.perf_counter()
     times = [await soul.turn() for _ in range(count)]
     wall_s = time.perf_counter() - began
-    return {"ms": times, "per_s": count / wall_s, "cpu_ms": 1000 * (_cpu_s() - cpu) / count}
-
-
-def _cpu_s() -> float:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
+    return {"ms": times, "per_s": count / wall_s, "cpu_ms": 1000 * (cpu_s() - cpu) / count}
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
 """P1: turns a second of one conversation whose model answers at once: accept, three awaited commits, settle.
 
-Engine and store alone: no control socket, no lanes. 1,000 rows of memory, git off.
+Twice: through the daemon's own intake, lanes and delivery, and engine and store alone. 1,000 rows of memory, git off.
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -34,40 +34,45 @@ def measure(bench: Bench) -> Iterator[Figure]:
     with ExitStack() as stack:
         root = bench.home("ours")
         rows = fill.fill(root / "soul", ROWS)
+        whole = bench.home("whole")
+        fill.fill(whole / "soul", ROWS)
+        daemon = stack.enter_context(side(HERE / "crowd.py", whole))
+        daemon.ask("begin", root=str(whole / "soul"))
         ours = stack.enter_context(side(HERE / "ours.py", root))
         disk = stack.enter_context(side(HERE / "anchors" / "disk.py", bench.home("disk")))
         ours.ask("begin", root=str(root / "soul"))
         sides: dict[str, Callable[[], Any]] = {
+            "daemon": lambda: daemon.ask("talk", conversations=1, turns=turns),
             "ours": lambda: ours.ask("turns", count=turns),
             "disk": lambda: disk.ask("commits", seconds=DISK_S),
         }
         ancestor = bench.peer("claudicle", ANCESTOR, lambda path: _begin(bench, stack, path, sides, turns // FEWER))
         found = alternate(bench.rounds, sides)
         ours.ask("end")
-    mine = found["ours"]
-    singles = [ms for one in mine for ms in one["ms"]]
-    cpu_ms = statistics.median(one["cpu_ms"] for one in mine)
+        answered = daemon.ask("end")
+    assert answered == (bench.rounds + 1) * turns, answered
     if not ancestor.reason:
-        ancestor = Beside(
-            name="claudicle",
-            version=ancestor.version,
-            bound=ANCESTOR,
-            samples=[one["per_s"] for one in found["claudicle"]],
-        )
-    yield Figure(
+        samples = [one["per_s"] for one in found["claudicle"]]
+        ancestor = Beside(name="claudicle", version=ancestor.version, bound=ANCESTOR, samples=samples)
+    disks = Beside(name="disk ÷ 3", bound=DISK, samples=[commits / COMMITS for commits in found["disk"]])
+    told = f"{rows} rows, {turns} turns a round, each answered once"
+    yield _figure("turns/s, one conversation", found["daemon"], (ancestor, disks), f"{told} · no psyche yet")
+    yield _figure("turns/s, engine and store alone", found["ours"], (ancestor, disks), f"{told} · no lanes")
+
+
+def _figure(name: str, rounds: Sequence[dict[str, Any]], beside: Sequence[Beside], note: str) -> Figure:
+    singles = [ms for one in rounds for ms in one["ms"]]
+    cpu_ms = statistics.median(one["cpu_ms"] for one in rounds)
+    return Figure(
         id="P1",
-        name="turns/s, one conversation",
+        name=name,
         unit="turns/s",
-        samples=[one["per_s"] for one in mine],
+        samples=[one["per_s"] for one in rounds],
         singles=singles,
-        beside=(
-            ancestor,
-            Beside(name="disk ÷ 3", bound=DISK, samples=[commits / COMMITS for commits in found["disk"]]),
-        ),
+        beside=beside,
         note=(
             f"a turn: p50 {percentile(singles, 0.5):.2f} ms, p99 {percentile(singles, 0.99):.2f} ms, "
-            f"{cpu_ms:.2f} ms of CPU · {rows} rows, {turns} turns a round, each answered once · "
-            "engine and store alone; the psyche is not built yet"
+            f"{cpu_ms:.2f} ms of CPU · {note}"
         ),
     )
 

@@ -5,8 +5,10 @@ A side is a script that answers JSON lines: `{"name": ..., ...}` in, `{"ok": ...
 
 from __future__ import annotations
 
+import gc
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -123,6 +125,19 @@ def serve(answers: Answers) -> None:
             traceback.print_exc()
             answer = {"error": f"{type(error).__name__}: {error}"}
         out.write(json.dumps(answer).encode() + b"\n")
+
+
+def rss_mib() -> float:
+    """Return what this process holds in memory now, garbage aside, in MiB."""
+    gc.collect()
+    pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
+    return pages * resource.getpagesize() / 2**20
+
+
+def cpu_s() -> float:
+    """Return the seconds of CPU that this process has used."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
 
 
 def alternate(rounds: int, sides: Mapping[str, Callable[[], T]]) -> dict[str, list[T]]:

@@ -145,11 +145,11 @@ class Town:
         self._model.delay_s = delay_s
         journal, model, found = self._slack.service.journal, self._model, []
         for number in numbers:
-            calls = len(journal.calls)
+            calls, deliveries = len(journal.calls), len(journal.deliveries)
             await self._say(number)
             await self._answered()
             _, ts = self._said[number]
-            left_at = next(one.at for one in reversed(journal.deliveries) if one.ts == ts)
+            left_at = next(one.at for one in journal.deliveries[deliveries:] if one.ts == ts and one.event == "message")
             posted_at = next(one.at for one in journal.calls[calls:] if one.method == "chat.postMessage")
             found.append(1000 * (model.came[number] - left_at + posted_at - model.ended[number]))
         model.delay_s = 0.0
@@ -161,7 +161,8 @@ class Town:
             await self._say(number)
         await self._slack.world.until_quiet(within_s=LIMIT_S)
         asked = {self._said[number][1] for number in numbers}
-        events = [one for one in self._slack.service.journal.deliveries if one.ts in asked]
+        heard = self._slack.service.journal.deliveries
+        events = [one for one in heard if one.ts in asked and one.event == "message"]
         self._model.let.set()
         await self._answered()
         return [1000 * ((one.acked_at or float("inf")) - one.at) for one in events]

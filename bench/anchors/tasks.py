@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-import resource
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from sides import serve
+from sides import rss_mib, serve
 
 
 def parked(count: int) -> float:
@@ -19,7 +17,7 @@ def parked(count: int) -> float:
 
 
 async def _parked(count: int) -> float:
-    before = _rss_mib()
+    before = rss_mib()
     until = asyncio.get_running_loop().create_future()
 
     async def wait() -> None:
@@ -28,16 +26,10 @@ async def _parked(count: int) -> float:
     tasks = [asyncio.create_task(wait(), name=f"task {number}") for number in range(count)]
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    held = _rss_mib() - before
+    held = rss_mib() - before
     until.set_result(None)
     await asyncio.gather(*tasks)
     return held
-
-
-def _rss_mib() -> float:
-    gc.collect()
-    pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
-    return pages * resource.getpagesize() / 2**20
 
 
 if __name__ == "__main__":
