@@ -6,10 +6,14 @@ Source: the security design, section 4, "Budgets"; the reliability design, secti
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from typing import Any, TypeVar
 
 from claudius.config import Budget
+
+T = TypeVar("T")
 
 MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86_400.0
 BOT_S = 600.0
@@ -42,6 +46,16 @@ class Rates:
 
     def __init__(self) -> None:
         self._counts: dict[str, _Count] = {}
+        self._verdicts: dict[str, Any] = {}
+
+    def once(self, key: str, judge: Callable[[], T]) -> T:
+        """Judge what comes for the first time, and give the same verdict when it comes again: it is one message."""
+        if key not in self._verdicts:
+            self._verdicts[key] = judge()
+            if len(self._verdicts) > MOST_KNOWN:
+                del self._verdicts[next(iter(self._verdicts))]
+        verdict: T = self._verdicts[key]
+        return verdict
 
     def judge(self, person: str, conversation: str, budget: Budget, now: float) -> Verdict:
         """Count one message and judge it. `now`: monotonic seconds."""
