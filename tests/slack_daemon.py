@@ -21,7 +21,7 @@ from claudius.testing.loopback.slack.server import SlackServer
 from claudius.testing.loopback.slack.state import APP_TOKEN, BOT_TOKEN, BOT_USER
 from claudius.testing.loopback.slack.world import SlackWorld
 from claudius.testing.oracle import judge
-from driven import Machine, reply
+from driven import Machine
 
 QUICK = Path(__file__).with_name("quick_claudius.py")
 PATIENCE_S = 120.0
@@ -111,7 +111,7 @@ class SlackDaemon:
         """Look again and again until something outside of this process is so."""
         try:
             async with asyncio.timeout(PATIENCE_S):
-                while not is_so():  # noqa: ASYNC110 - it happens in another process
+                while not is_so():
                     await asyncio.sleep(0.02)
         except TimeoutError:
             raise AssertionError(f"it did not come: {what}\n{self.log()}") from None
@@ -172,8 +172,3 @@ async def slack_daemon(root: Path, **settings: str) -> AsyncIterator[SlackDaemon
             yield made
         finally:
             await made.kill()
-
-
-def echoed(text: str) -> str:
-    """Return the reply whose words are these."""
-    return reply(text)
