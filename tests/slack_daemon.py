@@ -21,7 +21,7 @@ from claudius.testing.loopback.slack.server import SlackServer
 from claudius.testing.loopback.slack.state import APP_TOKEN, BOT_TOKEN, BOT_USER
 from claudius.testing.loopback.slack.world import SlackWorld
 from claudius.testing.oracle import judge
-from driven import Machine, reply
+from driven import Machine
 
 QUICK = Path(__file__).with_name("quick_claudius.py")
 PATIENCE_S = 120.0
@@ -173,8 +173,3 @@ async def slack_daemon(root: Path, **settings: str) -> AsyncIterator[SlackDaemon
             yield made
         finally:
             await made.kill()
-
-
-def echoed(text: str) -> str:
-    """Return the reply whose words are these."""
-    return reply(text)

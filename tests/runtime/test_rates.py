@@ -74,3 +74,16 @@ async def test_the_first_over_the_rate_gets_the_one_apology(home: Home) -> None:
 
     assert len(voice.requests) == 3
     assert sum("allowed to spend" in one.text for one in seen) == 1
+
+
+def test_what_comes_again_is_counted_once() -> None:
+    """A mention comes as two events, a redelivery as more: it is one message, and has one verdict."""
+    rates, asked = Rates(), []
+
+    def judge() -> bool:
+        """Judge, and note it."""
+        asked.append(1)
+        return len(asked) == 1
+
+    assert [rates.once("k1", judge), rates.once("k1", judge), rates.once("k2", judge)] == [True, True, False]
+    assert len(asked) == 2

@@ -97,15 +97,20 @@ class Intake:
         if admitted is None:
             log.debug("not heard", extra={"person": perception.person, "standing": perception.standing})
             return None
-        if admitted.is_bot and not self._rates.judge_bot(
-            admitted.person, admitted.conversation, config.bots.turns, time.monotonic()
-        ):
+        if admitted.is_bot and not self._rates.once(f"bot {admitted.key}", lambda: self._hears_bot(admitted)):
             return None
         return admitted
 
-    def _within_rates(self, perception: Perception) -> Perception:
+    def _hears_bot(self, perception: Perception) -> bool:
+        turns = self._mind.config().bots.turns
+        return self._rates.judge_bot(perception.person, perception.conversation, turns, time.monotonic())
+
+    def _judge(self, perception: Perception) -> Verdict:
         budget = self._mind.config().budget
-        match self._rates.judge(perception.person, perception.conversation, budget, time.monotonic()):
+        return self._rates.judge(perception.person, perception.conversation, budget, time.monotonic())
+
+    def _within_rates(self, perception: Perception) -> Perception:
+        match self._rates.once(perception.key, lambda: self._judge(perception)):
             case Verdict.SHUT:
                 raise OverBudget("too many messages: this is not heard before the hour is over")
             case Verdict.OVER_NOW:

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from typing import Any, TypeVar
 
 from claudius.config import Budget
+
+T = TypeVar("T")
 
 MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86_400.0
 BOT_S = 600.0
@@ -47,6 +51,16 @@ class Rates:
 
     def __init__(self) -> None:
         self._counts: dict[str, _Count] = {}
+        self._verdicts: dict[str, Any] = {}
+
+    def once(self, key: str, judge: Callable[[], T]) -> T:
+        """Judge what comes for the first time, and give the same verdict when it comes again: it is one message."""
+        if key not in self._verdicts:
+            self._verdicts[key] = judge()
+            if len(self._verdicts) > MOST_KNOWN:
+                del self._verdicts[next(iter(self._verdicts))]
+        verdict: T = self._verdicts[key]
+        return verdict
 
     def judge(self, person: str, conversation: str, budget: Budget, now: float) -> Verdict:
         """Count one message and judge it. `now`: monotonic seconds."""

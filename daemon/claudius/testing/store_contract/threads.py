@@ -78,7 +78,7 @@ async def _(ground: Ground) -> None:
         assert await owed(store, call(), said(2, owes=False)) == [True, False]
 
 
-@case("T7", "a channel's mark rises with what was swept, not with what came by itself, never falls, and survives")
+@case("T7", "the mark of a channel rises with what was swept, not with what came by itself, never falls, and survives")
 async def _(ground: Ground) -> None:
     async with awake(ground) as store:
         await store.accept((call(7), call(3)), NOW)

@@ -1,0 +1,55 @@
+"""S25: forged HTTP events. There is no HTTP receiver to forge them for, and nothing turns one on."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from claudius.config.schema import SETTINGS
+from claudius.config.secrets import SECRETS
+from slack_daemon import PATIENCE_S, slack_daemon
+
+LISTENS = "0A"
+"""TCP_LISTEN in /proc/net/tcp."""
+
+
+def ports(pid: int) -> list[str]:
+    """Return the local addresses on which a process listens for TCP."""
+    inodes = {found[1] for path in Path(f"/proc/{pid}/fd").iterdir() if (found := _inode(path))}
+    lines = [line.split() for name in ("tcp", "tcp6") for line in _table(pid, name)]
+    return [fields[1] for fields in lines if fields[3] == LISTENS and fields[9] in inodes]
+
+
+def _inode(path: Path) -> re.Match[str] | None:
+    try:
+        return re.fullmatch(r"socket:\[(\d+)\]", str(path.readlink()))
+    except OSError:  # closed meanwhile
+        return None
+
+
+def _table(pid: int, name: str) -> list[str]:
+    path = Path(f"/proc/{pid}/net/{name}")
+    return path.read_text("ascii").splitlines()[1:] if path.exists() else []
+
+
+@pytest.mark.skipif(not Path("/proc/self/net/tcp").exists(), reason="reads /proc/net/tcp, which only Linux has")
+async def test_s25_the_daemon_listens_on_no_port(tmp_path: Path) -> None:
+    """Awake and connected to Slack, the only door of the process is its control socket, a file of its owner's."""
+    async with slack_daemon(tmp_path) as daemon:
+        await daemon.start()
+        await daemon.slack.say("D1", "U1", "hello")
+        await daemon.slack.until_visible(1, within_s=PATIENCE_S)
+        assert daemon.process
+        found = ports(daemon.process.pid)
+        await daemon.stop()
+
+    assert found == []
+
+
+def test_s25_nothing_turns_a_receiver_on() -> None:
+    """No setting names a port, a host to listen on or a signing secret: who wants one has to write its checks first."""
+    words = {word for name in (*SETTINGS, *SECRETS) for word in re.split(r"[._]", name.lower())}
+
+    assert not words & {"port", "host", "bind", "listen", "http", "webhook", "signing"}
