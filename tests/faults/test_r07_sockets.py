@@ -21,10 +21,12 @@ def troubles(slack: SlackWorld) -> dict[str, Callable[[], Awaitable[object]]]:
     """Return everything that may befall a socket, but the ghosts."""
 
     async def stale_tickets() -> None:
+        """Cut the socket, and give out tickets that open nothing."""
         await slack.spoil_tickets(4)
         await slack.drop_sockets()
 
     async def refused() -> None:
+        """Cut the socket, and refuse the next ones."""
         await slack.refuse_upgrades(3)
         await slack.drop_sockets()
 
