@@ -12,18 +12,22 @@ from claudius.home import Home
 
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]}
 settings.register_profile("push", max_examples=300, **_COMMON)
+settings.register_profile("full", max_examples=300, **_COMMON)
 settings.register_profile("nightly", max_examples=20_000, **_COMMON)
-settings.load_profile(os.environ.get("CLAUDIUS_TEST_PROFILE", "push"))
+PROFILE = os.environ.get("CLAUDIUS_TEST_PROFILE", "push")
+settings.load_profile(PROFILE)
+LEFT_OUT = {"push": ("slow", "nightly"), "full": ("nightly",), "nightly": ()}[PROFILE]
+"""What a profile does not run, unless it is asked for by `-m`."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the long forms unless they are asked for by `-m`."""
     if config.getoption("-m"):
         return
-    skip = pytest.mark.skip(reason="long form: .ci/run nightly")
     for item in items:
-        if "nightly" in item.keywords:
-            item.add_marker(skip)
+        for form in LEFT_OUT:
+            if form in item.keywords:
+                item.add_marker(pytest.mark.skip(reason=f"{form} form: .ci/run {'full' if form == 'slow' else form}"))
 
 
 @pytest.fixture

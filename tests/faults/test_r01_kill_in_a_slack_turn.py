@@ -14,8 +14,10 @@ import pytest
 
 from slack_daemon import PATIENCE_S, SlackDaemon, slack_daemon
 
+pytestmark = pytest.mark.slow
+
 WRITES = ("pwrite64", "fdatasync", "sendto", "write")
-PUSH_POINTS = 16
+PUSH_POINTS = 8
 
 needs_strace = pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace: apt-get install strace")
 

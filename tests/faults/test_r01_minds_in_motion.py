@@ -16,6 +16,8 @@ MINDS = '''
 from datetime import timedelta
 from claudius.cognition.craft import *
 
+pytestmark = pytest.mark.slow
+
 @mental_process(may_execute_now=True)
 async def first(turn, memory):
     """Weigh, then hand on before a word is said; plan where it is told to."""

@@ -12,6 +12,8 @@ import pytest
 from claudius.testing.loopback.slack.world import SlackWorld
 from slack_daemon import MENTION, PATIENCE_S, SlackDaemon, slack_daemon
 
+pytestmark = pytest.mark.slow
+
 SEED = "CLAUDIUS_TEST_SEED"
 """Environment: repeats one run of chance."""
 UNANSWERED = 15

@@ -5,8 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from claudius.testing.loopback.slack.envelopes import Post
 from slack_daemon import PATIENCE_S, SlackDaemon, slack_daemon
+
+pytestmark = pytest.mark.slow
 
 HUNG, EVENTS, OTHERS = 5, 500, 3
 

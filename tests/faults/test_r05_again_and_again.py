@@ -7,11 +7,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import aiohttp
+import pytest
 from slack_sdk.web.async_client import AsyncWebClient
 
 from claudius.testing.loopback.slack.envelopes import Parcel
 from claudius.testing.loopback.slack.state import APP_TOKEN, BOT_TOKEN
 from slack_daemon import MENTION, PATIENCE_S, SlackDaemon, slack_daemon
+
+pytestmark = pytest.mark.slow
 
 SAID = 12
 

@@ -7,12 +7,15 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import aiohttp
+import pytest
 from slack_sdk.web.async_client import AsyncWebClient
 
 from claudius.testing.loopback.slack.state import APP_TOKEN, BOT_TOKEN
 from claudius.testing.loopback.slack.world import SlackWorld
 from driven import reply
 from slack_daemon import PATIENCE_S, SlackDaemon, slack_daemon
+
+pytestmark = pytest.mark.slow
 
 GHOSTS = 9
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 from claudius.testing.loopback.slack.faults import FaultKind
 from slack_daemon import PATIENCE_S, slack_daemon
+
+pytestmark = pytest.mark.slow
 
 ENDINGS: tuple[tuple[FaultKind, str], ...] = (
     ("reset", ""),

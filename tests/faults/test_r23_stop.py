@@ -17,6 +17,8 @@ from claudius.runtime.life import Signals
 from claudius.testing.alive import alive
 from driven import TIMEOUT_S, Machine, reply, until
 
+pytestmark = pytest.mark.slow
+
 IN_FLIGHT = 50
 
 

@@ -10,6 +10,8 @@ from claudius.prompt import valid
 from driven import reply
 from slack_daemon import PATIENCE_S, slack_daemon
 
+pytestmark = pytest.mark.slow
+
 TEXTS = {
     "the longest": "word " * 8_000,
     "one character": "x",
