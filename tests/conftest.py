@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from claudius.home import Home
 
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]}
-settings.register_profile("push", max_examples=300, **_COMMON)
+settings.register_profile("push", max_examples=100, **_COMMON)
 settings.register_profile("full", max_examples=300, **_COMMON)
 settings.register_profile("nightly", max_examples=20_000, **_COMMON)
 PROFILE = os.environ.get("CLAUDIUS_TEST_PROFILE", "push")
@@ -25,6 +25,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("-m"):
         return
     for item in items:
+        if "/testing/loopback" in item.path.as_posix():
+            item.add_marker(pytest.mark.slow)  # the doubles prove themselves in `full`; a push drives them anyway
         for form in LEFT_OUT:
             if form in item.keywords:
                 item.add_marker(pytest.mark.skip(reason=f"{form} form: .ci/run {'full' if form == 'slow' else form}"))
