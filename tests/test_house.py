@@ -88,7 +88,7 @@ def _is_broad(handler: ast.ExceptHandler) -> bool:
 
 def _raises_again(handler: ast.ExceptHandler) -> bool:
     last = handler.body[-1]
-    return isinstance(last, ast.Raise) and last.exc is None
+    return isinstance(last, ast.Raise) and (last.exc is None or last.cause is not None)
 
 
 def test_a_module_fits_in_a_head() -> None:

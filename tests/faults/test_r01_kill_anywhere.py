@@ -14,7 +14,7 @@ import pytest
 
 from claudius.cognition.soul_engine import prompt_sha256, rebuild
 from claudius.memory.sqlite import SqliteRecords
-from driven import CLAUDIUS, Machine, reply
+from driven import CLAUDIUS, Machine, reply, until
 
 MAIN = "terminal:local:main:main"
 WRITES = ("pwrite64", "fdatasync", "sendto", "write")
@@ -129,8 +129,7 @@ def test_r01_a_reply_that_was_thought_is_offered_at_the_next_attach(tmp_path: Pa
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    while not machine.requests.exists() or len(machine.requests.read_text().splitlines()) < 2:
-        assert process.poll() is None
+    until(process.pid, lambda: len(machine.requests.read_text().splitlines()) == 2)
     process.kill()
     process.wait()
     machine.scripted(reply("late"), reply("now"))

@@ -9,14 +9,12 @@ from typing import Any
 
 import pytest
 
-from driven import Machine, reply
+from driven import Machine, reply, until
 
 MAIN = "terminal:local:main:main"
 MINDS = '''
 from datetime import timedelta
 from claudius.cognition.craft import *
-
-pytestmark = pytest.mark.slow
 
 @mental_process(may_execute_now=True)
 async def first(turn, memory):
@@ -84,8 +82,7 @@ def killed_while(machine: Machine, line: str, purpose: str, count: int) -> None:
     with machine.terminal("chat") as terminal:
         terminal.until("you › ")
         terminal.type(line)
-        while Counter(asked(machine))[purpose] < count:
-            assert terminal.process.poll() is None
+        until(terminal.process.pid, lambda: Counter(asked(machine))[purpose] >= count)
         terminal.process.kill()
         terminal.process.wait()
 

@@ -196,8 +196,6 @@ def test_r16_a_log_without_room_costs_its_lines_and_no_turn(tmp_path: Path) -> N
 import logging, resource, sys
 from pathlib import Path
 from claudius.runtime.logs import start_log
-
-pytestmark = pytest.mark.slow
 handler = start_log(Path(sys.argv[1]), "INFO", ())
 logging.getLogger("claudius.x").info("one")
 resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))

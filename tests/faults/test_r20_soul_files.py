@@ -43,6 +43,24 @@ def test_r20_a_broken_soul_file_leaves_the_last_good_one_in_force(tmp_path: Path
     assert "The good one, word for word." in prompts[0]
 
 
+def test_r20_a_mind_of_the_owner_that_cannot_be_imported_silences_nobody(tmp_path: Path) -> None:
+    """A process whose module raises anything as it is imported: the shipped one answers, the log says why."""
+    machine = Machine(tmp_path, env={"PYTHONPATH": str(tmp_path)})
+    machine.scripted(reply("Yes."))
+    machine.ok("seed")
+    (tmp_path / "broken_minds.py").write_text("1 / 0\n")
+    (machine.home / "soul" / "processes").mkdir(mode=0o700, exist_ok=True)
+    for name in ("greeting", "main_process"):
+        (machine.home / "soul" / "processes" / f"{name}.md").write_text(
+            '+++\npython = "broken_minds:any"\n+++\nMine.\n'
+        )
+
+    ran = machine.ok("chat", "--once", "hello")
+
+    assert ran.stdout == "Yes.\n"
+    assert "ZeroDivisionError" in machine.log.read_text()
+
+
 @pytest.mark.parametrize("name", KEPT)
 async def test_r20_marks_of_other_editors_change_nothing(home: Home, name: str) -> None:
     """A byte order mark or carriage returns are no part of the soul."""

@@ -6,7 +6,6 @@ Source: the process design, section 7.
 from __future__ import annotations
 
 import asyncio
-import importlib
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ from typing import Any
 
 from claudius.cognition.answering import Speaking
 from claudius.cognition.facade import Thinker
+from claudius.cognition.importing import module_of
 from claudius.cognition.mind import Mind
 from claudius.cognition.processes import find, process
 from claudius.cognition.processes.process import Process, Transition
@@ -103,7 +103,7 @@ class Reflection(Thinker):
 @cache
 def _load(target: str) -> Subprocess:
     module, _, attribute = target.partition(":")
-    found = getattr(importlib.import_module(module), attribute)
+    found = getattr(module_of(module), attribute)
     if not isinstance(found, Subprocess):
         raise ValueError(f"{target} is no subprocess: decorate it with @subprocess(order)")
     return found

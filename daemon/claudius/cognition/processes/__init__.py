@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 from functools import cache, lru_cache
 
+from claudius.cognition.importing import module_of
 from claudius.cognition.process_text import described, is_process, sections, written
 from claudius.cognition.processes.process import (
     Interruption,
@@ -66,10 +66,10 @@ PROCESSES: dict[str, str] = {
 def process(name: str) -> Process:
     """Load a process by its name or import string.
 
-    Raises: ModuleNotFoundError, AttributeError, ValueError where that is none.
+    Raises: ImportError, AttributeError, ValueError where that is none.
     """
     target, _, attribute = PROCESSES.get(name, name).partition(":")
-    module = importlib.import_module(target)
+    module = module_of(target)
     if not attribute:
         return declared(name, module)
     found = getattr(module, attribute)
