@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -38,3 +40,16 @@ def home(tmp_path: Path) -> Home:
     made = Home(tmp_path / "home")
     made.create()
     return made
+
+
+@pytest.fixture(autouse=True)
+def _log_of_its_own() -> Iterator[None]:
+    """Give the log back as it was: who composes a whole soul in a test's process starts its log there."""
+    log = logging.getLogger("claudius")
+    before, level, propagates = list(log.handlers), log.level, log.propagate
+    yield
+    for handler in set(log.handlers) - set(before):
+        log.removeHandler(handler)
+        handler.close()
+    log.setLevel(level)
+    log.propagate = propagates

@@ -181,6 +181,7 @@ async def compose(
         settings = Settings(home, whole)
         secrets = tuple(secret.reveal() for secret in settings.loaded.secrets.values())
         log_file = start_log(home.logs, settings.loaded.config.log.level, secrets)
+        undo.callback(log_file.close)
         if pause:
             await pause()
         check_room(home, settings.loaded.config.storage.reserve_mb)

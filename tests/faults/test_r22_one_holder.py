@@ -26,7 +26,6 @@ from claudius.errors import AlreadyRunning
 from claudius.home import Home
 from claudius.runtime.lock import HomeLock
 
-pytestmark = pytest.mark.slow
 home = Home(Path(sys.argv[1]))
 sys.stdout.write("there\\n"); sys.stdout.flush()
 sys.stdin.readline()
