@@ -22,8 +22,9 @@ _LOOKED_AT = 40
 
 def note(db: Database, noted: Noted, at: datetime) -> None:
     """Add one turn: who was dealt with, what was promised and kept, and what the turn made of its peer."""
+    for peer_id in dict.fromkeys(one.peer_id for one in noted.interactions):
+        _count(db, [one for one in noted.interactions if one.peer_id == peer_id])
     for interaction in noted.interactions:
-        _count(db, interaction)
         db.run(
             "interaction_new",
             peer_id=interaction.peer_id,
@@ -36,8 +37,9 @@ def note(db: Database, noted: Noted, at: datetime) -> None:
             scope=interaction.scope,
             preview=valid(interaction.preview),
         )
-        if interaction.direction == "in" and (noted.delivers or noted.stems):
-            _keep(db, interaction, noted)
+    heard = next((one for one in noted.interactions if one.direction == "in"), None)
+    if heard and (noted.delivers or noted.stems):
+        _keep(db, heard, noted)
     for promise in noted.promises:
         db.run("promise_new", **_promise_row(promise))
     if noted.proposal:
@@ -47,19 +49,22 @@ def note(db: Database, noted: Noted, at: datetime) -> None:
             log.warning("an assessment was not recorded: %s", error)
 
 
-def _count(db: Database, one: Interaction) -> None:
-    row = db.one("peer_counted", peer_id=one.peer_id)
+def _count(db: Database, dealt: Sequence[Interaction]) -> None:
+    """Count what passed with one peer in one turn: one read, one write."""
+    newest = dealt[-1]
+    row = db.one("peer_counted", peer_id=newest.peer_id)
     tally = _tally(row) if row else Tally()
-    if one.direction == "in":
-        tally = tally.heard(one.at)
-    at = stamp(one.at)
+    for one in dealt:
+        if one.direction == "in":
+            tally = tally.heard(one.at)
+    times = [stamp(one.at) for one in dealt]
     db.run(
         "peer_put",
-        peer_id=one.peer_id,
-        name=valid(one.name) or (row[0] if row else ""),
-        is_bot=one.is_bot or bool(row and row[1]),
-        first_at=min(at, row[2]) if row else at,
-        last_at=max(at, row[3]) if row else at,
+        peer_id=newest.peer_id,
+        name=valid(newest.name) or (row[0] if row else ""),
+        is_bot=newest.is_bot or bool(row and row[1]),
+        first_at=min((*times, row[2]) if row else times),
+        last_at=max((*times, row[3]) if row else times),
         first_in_at=stamp(tally.first_at) if tally.first_at else None,
         last_in_at=stamp(tally.last_at) if tally.last_at else None,
         messages=tally.messages,
