@@ -32,6 +32,8 @@ SWALLOWERS = {
     "cognition/reflection.py": "a bug in one subprocess stops no other, and no turn; it is logged",
     "runtime/lanes.py": "a bug in one turn ends that turn, never the lane; it is logged",
     "runtime/networks.py": "a bug in one adapter takes that network down for a while, never the soul; it is logged",
+    "cognition/hooks.py": "an observer that fails disturbs nobody; it is logged and counted",
+    "cortex/life.py": "the second mind falls alone; it is logged, and starts again",
     "memory/sqlite/writer.py": "the error is handed to whoever waits for that write",
 }
 """Modules that may catch everything without raising it again, each with its reason."""

@@ -29,6 +29,7 @@ from claudius.runtime.disk import Disk, check_room
 from claudius.runtime.life import Pause
 from claudius.runtime.lock import HomeLock, fingerprints
 from claudius.runtime.logs import start_log
+from claudius.runtime.second_mind import SecondMind
 from claudius.runtime.server import Server
 from claudius.soul import SoulSource
 
@@ -159,6 +160,11 @@ def step_voices(loaded: Loaded, home: Home, known: Chain) -> dict[str, Voice]:
     return found
 
 
+def own_voice(name: str, loaded: Loaded, home: Home) -> Chain:
+    """Build the voice of that name for a part that is to have its own. Raises: ClaudiusError."""
+    return Chain([_load(name, PROVIDERS, "cortex.provider").build(loaded, home)], loaded.config.model)
+
+
 async def compose(
     home: Home,
     env: Mapping[str, str] | None = None,
@@ -218,17 +224,20 @@ async def compose(
         voices=step_voices(settings.loaded, home, voice),
         secrets=secrets,
     )
+    second = SecondMind(mind, lambda name: own_voice(name, settings.loaded, home))
+    mind = second.mind
     terminal = adapters["terminal"]
     server = Server(
         home,
         lock,
         mind,
         adapters,
-        {"chat": terminal.chat},
+        {"chat": terminal.chat, "reflect": second.reflect},
         chance=random.SystemRandom().random,
         archive=Archive(store, home.memory, home.backups, clock=clock.now),
         body=body,
     )
+    server.reflect_with(second)
     terminal.on_attach(server.wake)
     terminal.on_repeat(store.answered)
     terminal.on_notice(lambda: [*body.notices(), *_notices(settings, soul, voice, home)])

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
+from claudius.peers import Noted
 from claudius.provider import StopReason, Usage
 from claudius.recollection import Entry, ProcessState, Shown, Summary
 
@@ -185,3 +186,5 @@ class Intent:
     """The inbox keys that the turn heard and leaves to the next one, because it was interrupted."""
     planned: Planned | None = None
     """None = nothing of that kind."""
+    noted: Noted | None = None
+    """What the turn adds to the ledger."""

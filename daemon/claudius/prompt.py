@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -59,6 +60,11 @@ def data_line(obj: Mapping[str, Scalar]) -> str:
     except UnicodeEncodeError:
         return data_line({key: valid(value) if isinstance(value, str) else value for key, value in obj.items()})
     return line if _PLAIN.fullmatch(line) else _ESCAPED.sub(_escape, line)
+
+
+def nested_line(document: Any) -> str:
+    """Encode a document of valid strings, however deep, as one line of the same safety as `data_line`. Pure."""
+    return _ESCAPED.sub(_escape, msgspec.json.encode(document).decode())
 
 
 def fence(line: str, nonce: str) -> str:

@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from claudius.peers import Belief, Peer
 from claudius.perception import Members, Perception
 
 
@@ -186,6 +187,13 @@ class Recollection:
     """Per key the newest value that may be shown here, defaults included in none."""
     last_at: datetime | None = None
     """When the last turn of this conversation was thought; None = there was none."""
+
+    peers: tuple[Peer, ...] = ()
+    """What the ledger holds of the speaker, then of others who are named, as may be shown here."""
+    beliefs: tuple[Belief, ...] = ()
+    """What the second mind would have the soul keep in mind here: those about people present first, then the newest."""
+    second_thought: str = ""
+    """What the second mind said when it was asked about this very message."""
 
     @property
     def perception(self) -> Perception:

@@ -2,8 +2,19 @@
 
 -- name: conversation_recalled
 SELECT c.version, c.turns, c.process, c.previous_process, c.params, c.process_memory, c.invocation_count, c.entered_at,
-    c.history_from, s.text, s.sources, coalesce(s.upto, 0) AS upto, s.nonce, c.conversation, c.last_at
-FROM conversation c LEFT JOIN summary s ON s.conversation = c.conversation WHERE c.conversation = :conversation;
+    c.history_from, s.text, s.sources, coalesce(s.upto, 0) AS upto, s.nonce, c.conversation, c.last_at,
+    p.name, p.is_bot, p.first_at, p.last_at, p.first_in_at, p.last_in_at, p.messages, p.bursts, p.active_days, p.last_day,
+    p.assessments, p.directed_at
+FROM conversation c LEFT JOIN summary s ON s.conversation = c.conversation LEFT JOIN peer p ON p.peer_id = :peer_id
+WHERE c.conversation = :conversation;
+
+-- name: counsel_recalled
+-- scans: twenty beliefs, where the second mind is at work
+SELECT 0 AS what, id, info_score, trust, rationale, created_at, author, sources, NULL, NULL, NULL, NULL FROM (
+    SELECT * FROM assessment WHERE peer_id = :peer_id ORDER BY id DESC LIMIT :most)
+UNION ALL
+SELECT 1, key, value, '', source_cycle, created_at, ttl_minutes, peer_id, sources, audience, state, '[]'
+FROM belief WHERE :beliefs AND state <> 'disputed';
 
 -- name: turns_recalled
 SELECT number, turn, nonce, at, audience, shown, edits FROM turn

@@ -98,8 +98,12 @@ class TestTheTexts:
             assert shown(loaded, key) == default
 
     def test_as_it_is_it_sets_nothing(self) -> None:
-        """Only table headings are no comments."""
-        assert all(value == {} for value in tomllib.loads(config_text()).values())
+        """Only table headings are no comments, those of tables in tables too."""
+        uncommented = [line for line in config_text().splitlines() if line and not line.startswith("#")]
+
+        assert all(line.startswith("[") and line.endswith("]") for line in uncommented)
+        assert "[cortex.consult]" in uncommented
+        assert tomllib.loads(config_text())
 
     def test_every_secret_is_named_and_none_is_set(self) -> None:
         """A line for each name, commented."""

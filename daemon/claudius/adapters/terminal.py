@@ -217,6 +217,11 @@ class TerminalAdapter:
         """Tell everyone attached that the soul thinks, or has stopped."""
         await self._tell(self._attached.get(perception.conversation, ()), {"event": "working", "on": on})
 
+    async def hold(self, perception: Perception, line: str) -> None:
+        """Tell everyone attached that this takes a moment, in the sign that the soul thinks."""
+        attached = self._attached.get(perception.conversation, ())
+        await self._tell(attached, {"event": "working", "on": True, "text": line})
+
     def streams(self, perception: Perception) -> bool:
         """Tell whether someone who would hear the answer shows words as they come."""
         clients = self._attached.get(perception.conversation, ())

@@ -148,6 +148,14 @@ def _store(home: Home) -> Iterator[Check]:
         for row in kept.dead():
             detail = f"{row['what']} {row['key']}: {row['reason']}"
             yield Check("given up", ok=False, detail=detail, fix="see `claudius why`")
+        verdicts = [row["alignment"] for row in kept.reflections(2)]
+        if verdicts == ["drift", "drift"]:
+            yield Check(
+                "soul alignment",
+                ok=False,
+                detail="the cortex found twice running that the soul drifts from its own text",
+                fix="read `claudius cortex history`, then soul.md; nothing edits the soul but you",
+            )
         lag = kept.archive_lag()
     yield Check("archive", ok=True, detail=f"{lag} versions wait for git" if lag else "git holds every version")
 

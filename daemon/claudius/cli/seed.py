@@ -82,14 +82,25 @@ def _config_lines() -> Iterator[str]:
     yield "# The environment wins over this file; secrets stand in .env, never here."
     for item in msgspec.structs.fields(Config):
         if isinstance(item.type, type) and issubclass(item.type, Section):
-            yield ""
-            yield f"# {(item.type.__doc__ or '').splitlines()[0]}"
-            yield f"[{item.name}]"
-            for key in msgspec.structs.fields(item.type):
-                yield from _setting_lines(f"{item.name}.{key.name}")
+            yield from _section_lines(item.name, item.type)
         else:
             yield ""
             yield from _setting_lines(item.name)
+
+
+def _section_lines(name: str, section: type[Section]) -> Iterator[str]:
+    """Write a table of config.toml, and the tables in it after its own settings."""
+    yield ""
+    yield f"# {(section.__doc__ or '').splitlines()[0]}"
+    yield f"[{name}]"
+    inner: list[tuple[str, type[Section]]] = []
+    for key in msgspec.structs.fields(section):
+        if isinstance(key.type, type) and issubclass(key.type, Section):
+            inner.append((f"{name}.{key.name}", key.type))
+        else:
+            yield from _setting_lines(f"{name}.{key.name}")
+    for below, table in inner:
+        yield from _section_lines(below, table)
 
 
 def _setting_lines(key: str) -> Iterator[str]:

@@ -29,7 +29,7 @@ class Screen:
         """Show the sign and colours only where a person looks."""
         self._is_tty = is_tty
         self._visible = ""
-        self._is_signed = False
+        self._sign = ""
         self._noticed: tuple[str, ...] = ()
 
     def notice(self, notices: Sequence[str]) -> None:
@@ -40,15 +40,16 @@ class Screen:
         for line in notices:
             click.secho(f"note: {safe(line)}", err=True, fg="yellow")
 
-    def working(self, *, on: bool) -> None:
-        """Show that the soul thinks, or take the sign away."""
+    def working(self, *, on: bool, line: str = THINKING) -> None:
+        """Show that the soul thinks, in its own words where it has some, or take the sign away."""
         if not self._is_tty or self._visible:
             return
-        if on and not self._is_signed:
-            click.secho(THINKING, nl=False, dim=True)
-        elif not on and self._is_signed:
-            click.echo("\r" + " " * len(THINKING) + "\r", nl=False)
-        self._is_signed = on
+        sign = safe(line) if on else ""
+        if self._sign and sign != self._sign:
+            click.echo("\r" + " " * len(self._sign) + "\r", nl=False)
+        if sign and sign != self._sign:
+            click.secho(sign, nl=False, dim=True)
+        self._sign = sign
         sys.stdout.flush()
 
     def delta(self, text: str) -> None:
@@ -136,7 +137,7 @@ async def _exchange(
     while (frame := await inbox.get()) is not None:
         match frame["event"]:
             case "working":
-                screen.working(on=bool(frame["on"]))
+                screen.working(on=bool(frame["on"]), line=str(frame.get("text") or THINKING))
             case "delta":
                 screen.delta(str(frame["text"]))
             case "speech":

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from time import monotonic
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from claudius.cognition.hooks import Hooks
 from claudius.config import Config
 from claudius.memory.store import Store
 from claudius.provider import Provider
@@ -73,3 +74,9 @@ class Mind:
     """Cognitive step → a voice of its own; such a step is asked apart."""
     secrets: tuple[str, ...] = ()
     """Values that no reply may hold."""
+    hooks: Hooks = field(default_factory=Hooks)
+    """Who looks on."""
+    reflects: Callable[[], bool] = lambda: False
+    """Whether a second mind is at work: its beliefs are recalled, and no turn judges peers."""
+    consult: Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]] | None = None
+    """Asks the second mind before speaking; None = there is none."""

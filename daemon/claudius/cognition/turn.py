@@ -8,6 +8,7 @@ from datetime import datetime
 
 from claudius.cognition.budget import Stage, day_start, stage
 from claudius.cognition.chain import Opening
+from claudius.cognition.encounter import noted, show_calls, show_committed, show_concluded, show_heard, show_prompt
 from claudius.cognition.fold import fold_expired
 from claudius.cognition.hearing import Hearing
 from claudius.cognition.mind import Mind, Show
@@ -15,6 +16,7 @@ from claudius.cognition.motion import move
 from claudius.cognition.pipeline import Thinking, think
 from claudius.cognition.processes import Process, route
 from claudius.cognition.reflection import Idle, reflect
+from claudius.cognition.second_thought import Hold, think_twice
 from claudius.cognition.soul_engine import (
     TOO_LONG,
     Echo,
@@ -35,7 +37,7 @@ from claudius.cognition.soul_engine.moving import transit
 from claudius.errors import OverBudget, TooLong
 from claudius.intent import ApologyKind, Intent
 from claudius.memory.store import Pending, RecallLimits
-from claudius.recollection import Recollection
+from claudius.recollection import Recollection, Summary
 from claudius.soul import SoulText
 
 log = logging.getLogger("claudius.turn")
@@ -59,6 +61,7 @@ async def take_turn(
     hearing: Hearing | None = None,
     *,
     post_chars: int | None = None,
+    hold: Hold | None = None,
 ) -> Turned:
     """Think one perception through and commit what comes of it.
 
@@ -69,7 +72,8 @@ async def take_turn(
     re-run does not pay for again.
     """
     config, soul = mind.config(), mind.soul()
-    settings = replace(EngineSettings.of(config), post_chars=_shorter(post_chars, config.reply.post_chars))
+    shortest = _shorter(post_chars, config.reply.post_chars)
+    settings = replace(EngineSettings.of(config), post_chars=shortest, assesses=not mind.reflects())
     now, nonce = _inputs(pending, mind)
     mind.store.take(pending.seq, {"now": now.isoformat(), "nonce": nonce}, mind.clock())
     if mind.is_careful():
@@ -80,7 +84,9 @@ async def take_turn(
     frugal = await _budget(mind)
     paid = {call.request_sha256: call for call in pending.calls}
     before = recollection.summary
+    show_heard(mind.hooks, recollection)
     recollection, folding = await fold_expired(recollection, mind, soul, settings, paid)
+    recollection = await think_twice(recollection, mind, soul, hold)
     process = route(recollection, soul, autonomous=settings.autonomous)
     if frugal:
         process = replace(process, steps=tuple(name for name in process.steps if name not in UPDATES))
@@ -96,11 +102,10 @@ async def take_turn(
             folding=folding,
         )
         intent = await _move(opening, process)
-        intent = replace(intent, summary=recollection.summary) if recollection.summary is not before else intent
-        await mind.store.commit(intent)
-        return Turned(intent, recollection, pending)
+        return Turned(await _keep(intent, recollection, before, mind), recollection, pending)
     thinking = _prepare(recollection, process, soul, settings, mind)
     thinking.paid, thinking.show, thinking.calls = paid, show, folding
+    show_prompt(mind.hooks, recollection, thinking.plan.asked, thinking.prompt, mind.provider.model)
     try:
         thoughts = await think(thinking)
     except TooLong:
@@ -118,12 +123,20 @@ async def take_turn(
     )
     intent = conclude(planned, recollection, thoughts, soul, thinking.settings, thinking.zones, kept)
     intent = transit(intent, process, recollection, soul, autonomous=settings.autonomous)
-    if recollection.summary is not before:
-        intent = replace(intent, summary=recollection.summary)
     if TOO_LONG in intent.flags:
         log.warning("a reply was cut short", extra={"turn": intent.turn})
+    return Turned(await _keep(intent, recollection, before, mind), recollection, pending)
+
+
+async def _keep(intent: Intent, recollection: Recollection, before: Summary | None, mind: Mind) -> Intent:
+    """Commit a turn with what it adds to the ledger, and tell whoever looks on."""
+    summary = intent.summary if recollection.summary is before else recollection.summary
+    intent = replace(intent, summary=summary, noted=noted(recollection, intent))
+    show_calls(mind.hooks, recollection, intent.calls)
+    show_concluded(mind.hooks, recollection, intent)
     await mind.store.commit(intent)
-    return Turned(intent, recollection, pending)
+    show_committed(mind.hooks, intent)
+    return intent
 
 
 async def _move(opening: Opening, process: Process) -> Intent:
@@ -179,7 +192,9 @@ async def apologise(pending: Pending, mind: Mind, kind: ApologyKind) -> Intent:
         attention={"outcome": "apologise", "reason": kind},
     )
     intent = conclude_apology(prepared.recollection, prepared.plan, kind, soul, kept, pending.calls)
+    intent = replace(intent, noted=noted(recollection, intent))
     await mind.store.commit(intent)
+    show_committed(mind.hooks, intent)
     return intent
 
 
@@ -196,7 +211,7 @@ def _inputs(pending: Pending, mind: Mind) -> tuple[datetime, str]:
 
 
 async def _recall(pending: Pending, mind: Mind, now: datetime, nonce: str) -> Recollection:
-    limits = RecallLimits(ttl_hours=mind.config().memory.ttl_hours, aged_at=mind.aged_at())
+    limits = RecallLimits(ttl_hours=mind.config().memory.ttl_hours, aged_at=mind.aged_at(), beliefs=mind.reflects())
     return await mind.store.recall(pending, nonce=nonce, now=now, limits=limits)
 
 

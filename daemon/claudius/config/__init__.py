@@ -1,8 +1,10 @@
 """Settings and secrets."""
 
+from claudius.config.cortex import Consult, Cortex
 from claudius.config.load import Loaded, load, parse_value, shown
-from claudius.config.schema import ALIASES, SETTINGS, Budget, Config, Model, Section, Setting
+from claudius.config.schema import ALIASES, SETTINGS, Budget, Config, Model, Setting
 from claudius.config.secrets import SECRETS, Secret, blot, held, read_env_file, take_secrets
+from claudius.config.section import Section
 
 __all__ = [
     "ALIASES",
@@ -10,6 +12,8 @@ __all__ = [
     "SETTINGS",
     "Budget",
     "Config",
+    "Consult",
+    "Cortex",
     "Loaded",
     "Model",
     "Secret",

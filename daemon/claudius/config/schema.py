@@ -9,13 +9,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-Positive = Annotated[int, Meta(ge=1)]
-NotNegative = Annotated[int, Meta(ge=0)]
-Seconds = Annotated[float, Meta(gt=0, le=31_536_000)]
-
-
-class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A table of config.toml. Each field's description is its documentation."""
+from claudius.config.cortex import Cortex
+from claudius.config.section import NotNegative, Positive, Seconds, Section
 
 
 class Anthropic(Section, frozen=True):
@@ -259,6 +254,7 @@ class Config(Section, frozen=True):
     bots: Bots = Bots()
     storage: Storage = Storage()
     budget: Budget = Budget()
+    cortex: Cortex = Cortex()
     clock: Clock = Clock()
     log: Log = Log()
 
@@ -285,7 +281,7 @@ class Setting:
 def _settings(struct: type[msgspec.Struct], prefix: str = "") -> Iterator[Setting]:
     for item in msgspec.structs.fields(struct):
         if isinstance(item.type, type) and issubclass(item.type, Section):
-            yield from _settings(item.type, f"{item.name}.")
+            yield from _settings(item.type, f"{prefix}{item.name}.")
         else:
             description = next((meta.description for meta in item.type.__metadata__ if meta.description), "")
             yield Setting(prefix + item.name, item.type, item.default, description)

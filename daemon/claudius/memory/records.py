@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
+from claudius.memory.ledger_store import LedgerRecords
 
-class Records(Protocol):
+
+class Records(LedgerRecords, Protocol):
     """What a command reads beside a running daemon. Rows are plain dicts with the keys of the interfaces."""
 
     def counts(self, now: datetime) -> Mapping[str, Any]:

@@ -15,6 +15,7 @@ from typing import Literal, Protocol
 
 from claudius.intent import Call, Intent, Utterance
 from claudius.memory.documents import Document, KeptFile, Unarchived
+from claudius.memory.ledger_store import Ledger
 from claudius.memory.plans import Plans
 from claudius.perception import Perception
 from claudius.recollection import Recollection, Summary
@@ -87,13 +88,15 @@ class RecallLimits:
     """What of the settings shapes a recollection."""
 
     ttl_hours: float
+    beliefs: bool = False
+    """The second mind is at work: what it would have the soul keep in mind is read too."""
     max_past: int = 400
     """Most past turns read; compaction keeps far fewer."""
     aged_at: datetime | None = None
     """The instant that ages are measured from, where clocks are in doubt; None = the turn's own."""
 
 
-class Store(Plans, Protocol):
+class Store(Plans, Ledger, Protocol):
     """What the process that takes turns keeps and recalls."""
 
     async def start(self, boot: str, now: datetime) -> Waiting:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass, field
 from datetime import datetime
 from time import monotonic
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from claudius.intent import Utterance
 from claudius.perception import Perception
@@ -151,6 +151,15 @@ class Adapter(Protocol):
 
     async def close(self) -> None:
         """Stop hearing; leave no task, socket or session."""
+        ...
+
+
+@runtime_checkable
+class Holds(Protocol):
+    """What an adapter may do besides: say, in its sign of thinking and nowhere else, that this takes a moment."""
+
+    async def hold(self, perception: Perception, line: str) -> None:
+        """Show a holding line in the sign, until the reply comes. Never raises and waits for no network."""
         ...
 
 

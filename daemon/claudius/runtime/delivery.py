@@ -8,9 +8,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from claudius.cognition.encounter import show_sending
+from claudius.cognition.hooks import Hooks
 from claudius.errors import DeliveryLater, DeliveryRefused, DeliveryUnknown, StoreFull, StoreReadOnly
 from claudius.memory.store import Delivery, Store
 from claudius.runtime.adapter import Adapter
@@ -50,6 +52,7 @@ class Post:
     adapter: Adapter
     clock: Callable[[], datetime]
     give_up_hours: float
+    hooks: Hooks = field(default_factory=Hooks)
 
 
 async def deliver(conversation: str, post: Post) -> Delivered.All | Delivered.Wait:
@@ -101,6 +104,7 @@ async def _say(part: Delivery, post: Post) -> Delivered.Wait | Delivered.GivenUp
     utterance = part.utterance
     if part.state != "taken":
         await post.store.attempt(utterance.key)
+    show_sending(post.hooks, utterance, post.clock())
     try:
         receipt = await post.adapter.speak(utterance)
     except DeliveryRefused as error:
@@ -120,6 +124,7 @@ async def _say(part: Delivery, post: Post) -> Delivered.Wait | Delivered.GivenUp
         wait_s = max(post.adapter.appears_s, backoff_s(part.attempts, 1.0, cap_s=CAP_S))
         return await _wait(part, post, "unknown", wait_s, unknown=True)
     await _settle(part, post, receipt)
+    show_sending(post.hooks, utterance, post.clock(), receipt)
     return None
 
 

@@ -10,22 +10,24 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 
+from claudius.cognition.encounter import show_error
 from claudius.cognition.hearing import Hearing, Superseded
 from claudius.cognition.mind import Mind
-from claudius.cognition.overhear import overhear
+from claudius.cognition.overhear import passes
 from claudius.cognition.turn import Turned, afterthought, apologise, take_turn
 from claudius.errors import ClaudiusError, StaleTurn, StoreCorrupt, StoreError
 from claudius.intent import ApologyKind
 from claudius.memory.store import Pending
-from claudius.perception import Origin, Perception, Place
+from claudius.perception import Perception, Place
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.body import Body
 from claudius.runtime.bursts import hearing_of, together
 from claudius.runtime.delivery import Delivered, Post, deliver
 from claudius.runtime.failures import Apologise, decide
 from claudius.runtime.membership import Membership
-from claudius.runtime.streaming import Stream
+from claudius.runtime.streaming import Stream, hold
 from claudius.runtime.waiting import unless, until
 
 log = logging.getLogger("claudius.lanes")
@@ -215,14 +217,13 @@ class Lanes:
             await self._apologise(pending, "unreadable")
             return
         try:
-            if _is_overheard(pending.perception):
-                await overhear(pending, self._mind)
+            if await passes(pending, self._mind):
                 return
             await self._sign(lane, pending.perception)
             post_chars = adapter.post_chars if adapter else None
-            stream = Stream.of(pending, adapter, self._mind)
+            stream, holding = Stream.of(pending, adapter, self._mind), partial(hold, adapter, pending.perception)
             lane.hearing = hearing_of(pending, self._mind)
-            turned = await take_turn(pending, self._mind, stream, lane.hearing, post_chars=post_chars)
+            turned = await take_turn(pending, self._mind, stream, lane.hearing, post_chars=post_chars, hold=holding)
             lane.last = turned
             self._committed(turned)
         except Superseded:
@@ -233,6 +234,7 @@ class Lanes:
         except StoreError:
             raise
         except Exception as error:
+            show_error(self._mind.hooks, pending, error, now)
             fate = decide(
                 error,
                 attempts=attempts,
@@ -276,7 +278,8 @@ class Lanes:
         if adapter is None:
             return Delivered.All()
         give_up_hours = self._mind.config().runtime.reconcile_hours
-        return await deliver(conversation, Post(self._mind.store, adapter, self._body.clock.steady, give_up_hours))
+        post = Post(self._mind.store, adapter, self._body.clock.steady, give_up_hours, self._mind.hooks)
+        return await deliver(conversation, post)
 
     def _adapter(self, conversation: str) -> Adapter | None:
         return self._adapters.get(Place.of(conversation).network)
@@ -287,7 +290,3 @@ class Lanes:
         for one, on in ((before, False), (perception, True)):
             if one is not None and (adapter := self._adapter(one.conversation)):
                 await adapter.working(one, on=on)
-
-
-def _is_overheard(perception: Perception) -> bool:
-    return not perception.owes and perception.origin is Origin.EXTERNAL

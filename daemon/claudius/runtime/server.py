@@ -26,6 +26,7 @@ from claudius.runtime.intake import Intake
 from claudius.runtime.lanes import Lanes
 from claudius.runtime.lock import HomeLock
 from claudius.runtime.networks import Networks
+from claudius.runtime.second_mind import SecondMind
 
 log = logging.getLogger("claudius.server")
 
@@ -57,6 +58,7 @@ class Server:
         self._archive = archive
         self._body = body = body or Body.of(home, mind)
         self._lanes = Lanes(mind, adapters, chance=chance, failed=self._failed, body=body, committed=self._committed)
+        self._second: SecondMind | None = None
         self._control = ControlSocket(home.socket, {**handlers, "status": self._status})
         self._intake = Intake(mind, body, self._lanes.wake, self._lanes.forget_members, self._failed)
         self._networks = Networks(adapters, mind, self._lanes, self._intake, self._failed)
@@ -64,6 +66,10 @@ class Server:
         self._started_at = body.clock.steady()
         self._planned = asyncio.Event()
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def reflect_with(self, second: SecondMind) -> None:
+        """Let a second mind live beside this one, from the start to the stop."""
+        self._second = second
 
     async def start(self) -> Waiting:
         """Recover what an earlier process left, open the doors, and take up what waits."""
@@ -77,6 +83,8 @@ class Server:
         self._beside.append(asyncio.create_task(self._watch(), name="watch"))
         if self._archive:
             self._beside.append(asyncio.create_task(self._archive_from_now_on(self._archive), name="archive"))
+        if self._second:
+            self._second.start(self._lanes.wake)
         await asyncio.sleep(0)
         await self._control.open()
         for conversation in waiting.conversations:
@@ -122,6 +130,8 @@ class Server:
         is_damaged = self._ended.done() and isinstance(self._ended.exception(), StoreCorrupt)
         stop_at_s = time.monotonic() + grace_s + AFTER_DRAIN_S
         self._intake.shut()
+        if self._second:
+            await self._second.stop()
         await self._lanes.drain(0.0 if is_damaged else grace_s)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_S):

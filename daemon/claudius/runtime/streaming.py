@@ -5,7 +5,8 @@ from __future__ import annotations
 from claudius.cognition.mind import Mind
 from claudius.cognition.soul_engine import draft_utterance
 from claudius.memory.store import Pending
-from claudius.runtime.adapter import Adapter
+from claudius.perception import Perception
+from claudius.runtime.adapter import Adapter, Holds
 
 
 class Stream:
@@ -30,3 +31,10 @@ class Stream:
             await self._mind.store.open_stream(self._utterance, self._mind.clock())
             self._is_open = True
         await self._adapter.show(self._utterance, text)
+
+
+async def hold(adapter: Adapter | None, perception: Perception, line: str) -> None:
+    """Show a holding line in the sign that the soul thinks, where the adapter can: `hold(perception, line)`."""
+    holder: object = adapter
+    if isinstance(holder, Holds):
+        await holder.hold(perception, line)

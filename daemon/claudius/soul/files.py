@@ -18,7 +18,13 @@ from claudius.errors import BadSoul
 from claudius.soul.texts import SoulFile, StepText, StepValue, fill
 
 MAX_BYTES = 1_000_000
-PLACEHOLDERS: Mapping[str, tuple[str, ...]] = {"summary.md": ("chars",), "reask.md": ("step", "reason")}
+PLACEHOLDERS: Mapping[str, tuple[str, ...]] = {
+    "summary.md": ("chars",),
+    "reask.md": ("step", "reason"),
+    "cortex.md": ("name", "guide"),
+    "consult.md": ("name", "guide"),
+    "triage.md": ("name",),
+}
 """What must stand after a `$` in a file. Steps may hold `$verbs`, apologies `$turn`; elsewhere a `$` is a `$`."""
 
 Stamp = tuple[int, int, int]

@@ -20,6 +20,7 @@ from claudius.runtime.body import Body
 from claudius.runtime.clock import Clock, running_s
 from claudius.runtime.disk import Disk
 from claudius.runtime.lock import HomeLock
+from claudius.runtime.second_mind import SecondMind
 from claudius.runtime.server import Server
 from claudius.soul import SoulSource
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
@@ -41,6 +42,7 @@ class Alive:
     mind: Mind
     network: RehearsalAdapter
     body: Body
+    second: SecondMind | None = None
 
     async def idle(self) -> None:
         """Wait until no conversation has anything to do."""
@@ -66,10 +68,12 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
     clean: bool = True,
     body: Body | None = None,
     store: SqliteStore | None = None,
+    reflects: bool = False,
 ) -> AsyncIterator[Alive]:
     """Wake a soul in `home` with `provider`; put it to sleep at the end, or drop it like a crash where not `clean`.
 
     It hears `network`, a network in memory, or a real `adapter` in its stead.
+    `reflects`: put a second mind beside it, as a running daemon has.
     `settings`: as environment names, e.g. `{"CLAUDIUS_RUNTIME_PATIENCE_S": "1"}`. `running`, in seconds, says how much
     of what the wall `clock` tells has really passed; without it a clock that leaps was set by someone.
     """
@@ -89,10 +93,14 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
         aged_at=body.clock.expiry,
         is_careful=lambda: body.careful.is_on,
     )
+    second = SecondMind(mind, lambda _: provider) if reflects else None
+    mind = second.mind if second else mind
     heard = adapter or network
     server = Server(home, HomeLock(home), mind, {heard.name: heard}, {}, chance=lambda: 0.0, body=body)
+    if second:
+        server.reflect_with(second)
     await server.start()
     try:
-        yield Alive(home, server, mind, network, body)
+        yield Alive(home, server, mind, network, body, second)
     finally:
         await server.stop(grace_s=5.0 if clean else 0.0)

@@ -13,12 +13,23 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from claudius.memory.store import Store
-from claudius.testing.store_contract import audiences, hearing, owning, planning, recalling, speaking, thinking, threads
+from claudius.testing.store_contract import (
+    audiences,
+    hearing,
+    ledgering,
+    owning,
+    planning,
+    recalling,
+    reflecting,
+    speaking,
+    thinking,
+    threads,
+)
 from claudius.testing.store_contract.ground import CASES, Case, Ground
 
 __all__ = ["CASES", "ROOMS", "Case", "check_store"]
 
-ROOMS = (hearing, speaking, thinking, recalling, audiences, owning, threads, planning)
+ROOMS = (hearing, speaking, thinking, recalling, audiences, owning, threads, planning, ledgering, reflecting)
 """Where the cases stand; importing them fills `CASES`."""
 
 

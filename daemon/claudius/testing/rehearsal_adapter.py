@@ -45,6 +45,8 @@ class RehearsalAdapter:
     """How often a part was looked for."""
     visible: list[Visible] = field(default_factory=list)
     faults: deque[tuple[DeliveryError, bool]] = field(default_factory=deque)
+    held: list[tuple[str, str]] = field(default_factory=list)
+    """Every holding line: conversation, words."""
     signs: list[tuple[str, bool]] = field(default_factory=list)
     """Every change of the working sign: conversation, on or off."""
     _accept: Accept | None = None
@@ -107,6 +109,10 @@ class RehearsalAdapter:
     async def working(self, perception: Perception, *, on: bool) -> None:
         """Remember the sign."""
         self.signs.append((perception.conversation, on))
+
+    async def hold(self, perception: Perception, line: str) -> None:
+        """Remember the holding line."""
+        self.held.append((perception.conversation, line))
 
     def streams(self, perception: Perception) -> bool:  # noqa: ARG002 - the door's signature
         """Everyone can watch a message grow."""

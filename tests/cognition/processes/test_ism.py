@@ -347,10 +347,17 @@ async def taken(home: Home, mode: str, reply: str, **made: Any) -> list[Intent]:
         replace(
             one, calls=(), prompt_sha256="", snapshot=b"", blobs={}, nonce="", at=soul.mind.clock().min, entries=tuple(
                 replace(entry, at=soul.mind.clock().min) for entry in one.entries
-            ), next_process=replace(one.next_process, entered_at=None),
+            ), next_process=replace(one.next_process, entered_at=None), noted=timeless(one),
         )
         for one in found
     ]  # fmt: skip
+
+
+def timeless(intent: Intent) -> Any:
+    """Return what a turn adds to the ledger, its instants aside."""
+    assert intent.noted
+    lines = tuple(replace(line, at=line.at.min) for line in intent.noted.interactions)
+    return replace(intent.noted, interactions=lines)
 
 
 async def test_split_mode_comes_to_the_same_intent(home: Home, tmp_path: Any) -> None:

@@ -1,4 +1,4 @@
-"""main_process: the ordinary mind, all seven steps."""
+"""main_process: the ordinary mind, all steps."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ COGNITIVE_STEPS = (
     "model_change_note",
     "soul_state_check",
     "soul_state_update",
+    "assess_peer",
 )
 NEXT = ("frustrated", "deep_work", "problem_solving")
 

@@ -20,6 +20,7 @@ from claudius.cognition.soul_engine.render import (
     render_turn,
     shown_record,
 )
+from claudius.memory.ledger import format_beliefs, format_peers
 from claudius.prompt import Prompt, Scalar, data_line, fence
 from claudius.provider import Message
 from claudius.recollection import LeftOut, Recollection
@@ -44,6 +45,7 @@ def system_text(soul: SoulText, settings: EngineSettings) -> str:
         soul.text("skills.md"),
         *(dossier.text for dossier in included),
         soul.text("reading.md"),
+        soul.text("trust.md"),
         "## Response Format",
         *(step.instruction for step in soul.steps.values() if not step.on_demand),
     ]
@@ -99,6 +101,14 @@ def surroundings(plan: Plan, recollection: Recollection) -> list[str]:
         blocks.append(_block("Soul State", [record], recollection.nonce))
     if plan.shown:
         blocks.append(_block("User Model", [shown_record(shown) for shown in plan.shown], recollection.nonce))
+    told = {
+        "Second Thought": ("second_thought", recollection.second_thought),
+        "Cortex Beliefs": ("beliefs", format_beliefs(recollection.beliefs)),
+        "Peers": ("peers", format_peers(recollection.peers)),
+    }
+    for heading, (kind, text) in told.items():
+        if text:
+            blocks.append(_block(heading, [{"kind": kind, "text": text}], recollection.nonce))
     heard = [_capped(perception_record(perception)) for perception in recollection.perceptions]
     if heard:
         blocks.append(_block("Current Message", heard, recollection.nonce))

@@ -16,6 +16,7 @@ from claudius.cognition.soul_engine.splitting import in_posts
 from claudius.cognition.steps import step
 from claudius.cognition.steps.step import Limits, Reading
 from claudius.intent import ApologyKind, Call, Intent, Rung, Thought, Thoughts, Utterance, UtteranceKind
+from claudius.peers import Noted
 from claudius.perception import Origin, Perception
 from claudius.recollection import Entry, EntryType, Recollection
 from claudius.soul import SoulText
@@ -101,8 +102,10 @@ def conclude(
     # words that were shown as they came stand in one message, and stay there
     limit = None if thoughts.streamed else settings.post_chars
     said, posts = in_posts(gated.text, limit) if limit else (gated.text, (gated.text,))
-    entries: list[Entry] = list(heard(recollection))
+    entries: list[Entry] = [*heard(recollection), *_second_thought(recollection)]
     judged: list[Thought] = []
+    if recollection.second_thought:
+        judged.append(Thought(step="consultation", content=recollection.second_thought))
     for name, effect in effects.items():
         entries += effect.entries
         judged += by_step.get(name, ())
@@ -135,6 +138,7 @@ def conclude(
         shown=plan.shown,
         model=next((effect.model for effect in effects.values() if effect.model), None),
         state=tuple(change for effect in effects.values() for change in effect.state),
+        noted=Noted(proposal=next((effect.proposal for effect in effects.values() if effect.proposal), None)),
         utterances=_utter(recollection, posts, thoughts.verb),
         calls=thoughts.calls,
         prompt_sha256=kept.prompt_sha256,
@@ -233,6 +237,20 @@ def _intent(recollection: Recollection, plan: Plan, rung: Rung, flags: tuple[str
         steps=plan.asked,
         history_from=plan.history_from,
         **({"next_process": recollection.process} | more),
+    )
+
+
+def _second_thought(recollection: Recollection) -> tuple[Entry, ...]:
+    """Keep a counsel as the soul's own thought: in memory, in no history, heard by nobody."""
+    if not recollection.second_thought:
+        return ()
+    return (
+        Entry(
+            entry_type=EntryType.MENTAL_QUERY,
+            content=f"Claudius thought twice: {recollection.second_thought}",
+            at=recollection.now,
+            metadata={"query": "consultation"},
+        ),
     )
 
 

@@ -23,6 +23,7 @@ TAGS: Final = (
     "model_change_note",
     "soul_state_check",
     "soul_state_update",
+    "assess_peer",
     "mental_query",
     "action_choice",
 )

@@ -33,6 +33,8 @@ class EngineSettings:
     """Longest post of the place that is answered, in UTF-16 units; None = any."""
     autonomous: bool = False
     """The implicit semantic machine may be used."""
+    assesses: bool = False
+    """A turn judges its peer now and then, for no second mind does."""
 
     @classmethod
     def of(cls, config: Config) -> EngineSettings:
@@ -90,6 +92,7 @@ def plan(process: Process, recollection: Recollection, settings: EngineSettings)
         seen=showing.seen,
         number=recollection.turns + 1,
         intervals={"soul_state_check": settings.soul_state_interval} | dict(process.intervals),
+        assesses=settings.assesses,
     )
     asked = _asked(process, situation)
     return Plan(
@@ -108,7 +111,8 @@ def plan(process: Process, recollection: Recollection, settings: EngineSettings)
 
 def _is_due(recollection: Recollection) -> bool:
     """Tell whether the soul itself planned to speak now."""
-    return any(perception.kind is Kind.SCHEDULED for perception in recollection.perceptions)
+    own = (Kind.SCHEDULED, Kind.DIRECTIVE)
+    return any(perception.kind in own for perception in recollection.perceptions)
 
 
 def _human(recollection: Recollection) -> Person | None:

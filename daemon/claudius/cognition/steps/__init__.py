@@ -17,6 +17,7 @@ STEPS: dict[str, str] = {
     "soul_state_update": "claudius.cognition.steps.soul_state_update:STEP",
     "mental_query": "claudius.cognition.steps.mental_query:STEP",
     "action_choice": "claudius.cognition.steps.action_choice:STEP",
+    "assess_peer": "claudius.cognition.steps.assess_peer:STEP",
 }
 
 

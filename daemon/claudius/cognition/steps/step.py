@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from claudius.intent import ModelVersion, StateChange, Thought
+from claudius.peers import Proposal
 from claudius.recollection import Entry, Person, Recollection
 
 
@@ -25,6 +26,8 @@ class Situation:
     """This turn's place in its conversation, from 1."""
     intervals: Mapping[str, int]
     """How often a periodic step is asked, in turns; 0 = never in a turn."""
+    assesses: bool = False
+    """No second mind judges peers now, so that a turn does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +60,8 @@ class Effect:
     state: tuple[StateChange, ...] = ()
     changes: Mapping[str, Any] = field(default_factory=dict)
     flags: tuple[str, ...] = ()
+    proposal: Proposal | None = None
+    """An assessment of the speaker, for the ledger."""
 
 
 NOTHING = Effect()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
+from claudius.memory.sqlite.company import company
 from claudius.memory.sqlite.past import Past, Shelf
 from claudius.memory.sqlite.queries import Database, Row
 from claudius.memory.sqlite.rows import dump, instant, maybe_instant, parse, stamp
@@ -24,6 +25,8 @@ from claudius.recollection import (
 )
 
 _OTHERS = 2
+COUNTED = 15
+"""Where in a conversation's row the ledger's row of its speaker begins."""
 
 
 def recall(
@@ -33,11 +36,16 @@ def recall(
     perception = pending.perceptions[-1]
     seeing = Seeing(db, perception)
     conversation = perception.conversation
-    row = db.one("conversation_recalled", conversation=conversation)
+    row = db.one("conversation_recalled", conversation=conversation, peer_id=seeing.speaker)
     before = stamp(let_go(limits, now))
     kept = Past(db, shelf, seeing, row, before, limits.max_past) if row else None
     is_spoken_to = bool(perception.person) and perception.origin is Origin.EXTERNAL
     speaker = _person(db, seeing, perception.person, perception.name, conversation, is_bot=perception.is_bot)
+    others = _others(db, seeing, conversation, kept.heard if kept else ())
+    known = row[COUNTED:] if row else db.one("peer_counted", peer_id=seeing.speaker)
+    counted = known if known and known[2] else None
+    past = kept.past if kept else ()
+    peers, beliefs = company(db, seeing, counted, others, past, perception.text, beliefs=limits.beliefs, now=now)
     return Recollection(
         turn=pending.turn,
         nonce=nonce,
@@ -46,16 +54,18 @@ def recall(
         audience=seeing.audience,
         perceptions=pending.perceptions,
         speaker=speaker if is_spoken_to else None,
-        others=_others(db, seeing, conversation, kept.heard if kept else ()),
+        others=others,
         process=_process(row),
         turns=row[1] if row else 0,
         version=row[0] if row else 0,
-        past=kept.past if kept else (),
+        past=past,
         expired=kept.expired if kept else (),
         summary=_summary(seeing, row),
         left_out=kept.left_out if kept else None,
         state=_state(db, seeing),
         last_at=instant(row[14]) if row else None,
+        peers=peers,
+        beliefs=beliefs,
         members=seeing.members(),
     )
 

@@ -13,6 +13,7 @@ from claudius.errors import StoreError
 from claudius.home import shipped
 from claudius.memory.names import model_path
 from claudius.memory.sqlite.connection import open_reader
+from claudius.memory.sqlite.ledger_records import LedgerRecordsRoom
 from claudius.memory.sqlite.queries import Database, load_queries
 from claudius.memory.sqlite.rows import parse, stamp
 from claudius.memory.sqlite.schema import check_identity, empty_database, load_migrations
@@ -22,7 +23,7 @@ from claudius.perception import Place
 By = Literal["day", "model", "person", "conversation", "job"]
 
 
-class SqliteRecords:
+class SqliteRecords(LedgerRecordsRoom):
     """A read-only look at one database. Where there is none yet, everything is empty."""
 
     def __init__(self, path: Path, *, memory: Path | None = None) -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 
 from claudius.memory.audience import hearing_audience, is_terminal, joint, sees_everything
 from claudius.memory.sqlite.queries import Database
 from claudius.perception import SELF, Members, Perception, may_show, members_of, private
+
+NOWHERE = "self:::"
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Seeing:
@@ -21,6 +25,14 @@ class Seeing:
         self.speaker = self.canonical(perception.person) if perception.person else ""
         self.audience = self._hearing(perception)
         self.sees_all = self.audience == SELF or sees_everything(self.audience, is_owner=perception.is_owner)
+
+    @classmethod
+    def towards(cls, db: Database, audience: str) -> Seeing:
+        """Look with the eyes of an audience that nobody speaks in just now."""
+        nobody = Perception(
+            key="", conversation=NOWHERE, audience=audience, person="", name="", text="", at=EPOCH, position=""
+        )
+        return cls(db, nobody)
 
     def canonical(self, person: str) -> str:
         """Return the id that stands for all ids of a person."""

@@ -18,6 +18,7 @@ from claudius.memory.documents import Document, KeptFile, Unarchived
 from claudius.memory.sqlite import archiving, mail, owner, turns
 from claudius.memory.sqlite.backups import backups_of
 from claudius.memory.sqlite.connection import open_reader
+from claudius.memory.sqlite.ledger_store import LedgerStore
 from claudius.memory.sqlite.past import Shelf
 from claudius.memory.sqlite.planning import SqlitePlans
 from claudius.memory.sqlite.queries import Database, Row, load_queries
@@ -41,7 +42,7 @@ class _Opened:
     reader: Database
 
 
-class SqliteStore(SqlitePlans):
+class SqliteStore(SqlitePlans, LedgerStore):
     """The store of one process that takes turns, or of an owner's edit beside it. `open` or `start` it, `close` it."""
 
     def __init__(
@@ -212,12 +213,6 @@ class SqliteStore(SqlitePlans):
     async def undeliverable(self, key: str, reason: str) -> None:
         """Give a part up: it, the turn's later parts and its inbox rows become dead, with the reason."""
         await self._write(lambda db: mail.give_up(db, key, reason))
-
-    # -- spending ----------------------------------------------------------------------------------------------------
-
-    async def spent_since(self, since: datetime) -> float:
-        """Return the dollars of all calls since then."""
-        return float(self._look("spent_since", since=stamp(since))[0][0])
 
     # -- the owner's hand, and the archive ---------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from typing import Any
 from claudius.errors import StaleTurn
 from claudius.intent import Intent, ModelVersion, StateChange
 from claudius.memory.audience import is_terminal, joint
+from claudius.memory.sqlite.ledger import note
 from claudius.memory.sqlite.mail import say
 from claudius.memory.sqlite.plans import keep_plans
 from claudius.memory.sqlite.queries import Database
@@ -30,6 +31,8 @@ def commit(db: Database, intent: Intent, let_go: datetime, boot: str) -> None:
     _learn(db, intent, at)
     if intent.planned is not None or intent.held:
         keep_plans(db, intent, at)
+    if intent.noted is not None:
+        note(db, intent.noted, intent.at)
     if intent.summary is not None:
         fold(db, intent.conversation, intent.summary, intent.at, let_go)
     for utterance in intent.utterances:

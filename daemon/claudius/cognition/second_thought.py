@@ -1,0 +1,75 @@
+"""Thinking twice where much is at stake: counsel is asked for before a turn is thought, and becomes its own thought.
+
+It grants nothing: the soul speaks, and has no more power after than before.
+Source: the cortex design, section 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from claudius.cognition.mind import Mind
+from claudius.config import Consult
+from claudius.perception import Origin
+from claudius.psyche.scope import asks, critical
+from claudius.recollection import Recollection
+from claudius.soul import SoulText
+
+HIGH = frozenset({"money", "credentials", "permission", "destructive"})
+DISTRUST = -3
+Hold = Callable[[str], Awaitable[None]]
+"""Shows the holding line in the sign that the soul thinks: no second post."""
+
+
+def at_stake(recollection: Recollection) -> tuple[str, ...]:
+    """Name what is at stake in what was heard; empty where it needs no second thought. Pure."""
+    one = recollection.perception
+    if one.origin is not Origin.EXTERNAL:
+        return ()
+    found = sorted(critical(one.text) & HIGH)
+    newest = recollection.peers[0].newest if recollection.peers else None
+    if newest and newest.trust <= DISTRUST and asks(one.text):
+        found.append("distrust")
+    return tuple(found)
+
+
+def is_wanted(settings: Consult, conversation: str) -> bool:
+    """Tell whether the owner wants second thoughts in this place. Pure."""
+    channels = settings.channels
+    return settings.enabled and (not channels or any(conversation.startswith(channel) for channel in channels))
+
+
+async def think_twice(recollection: Recollection, mind: Mind, soul: SoulText, hold: Hold | None) -> Recollection:
+    """Ask for counsel where much is at stake, and recall it as a thought of the soul's own."""
+    if mind.consult is None or not is_wanted(mind.config().cortex.consult, recollection.conversation):
+        return recollection
+    classes = at_stake(recollection)
+    if not classes:
+        return recollection
+    line = soul.steps["external_dialogue"].hold
+    if hold and line:
+        await hold(line)
+    one = recollection.perception
+    counsel = await mind.consult(
+        {
+            "turn": recollection.turn,
+            "audience": recollection.audience,
+            "peer_id": recollection.speaker.person if recollection.speaker else one.person,
+            "name": one.name,
+            "text": one.text,
+            "classes": classes,
+        }
+    )
+    return replace(recollection, second_thought=worded(counsel))
+
+
+def worded(counsel: Mapping[str, Any]) -> str:
+    """Write a counsel as one thought. Pure."""
+    parts = [f"{counsel['verdict']}: {counsel['reasoning']}"]
+    if counsel["conditions"]:
+        parts.append("Only if: " + "; ".join(counsel["conditions"]) + ".")
+    if counsel["suggested_response"]:
+        parts.append(f"It could be said so: {counsel['suggested_response']}")
+    return " ".join(parts)

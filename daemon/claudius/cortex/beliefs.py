@@ -1,0 +1,157 @@
+"""Beliefs: formed, affirmed, revised, run out, made room; and how they stand in the first mind's prompt. Pure.
+
+Source: the cortex design, section 5.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from claudius.cortex.models import Changed, Document
+from claudius.cortex.parsing import one_line
+from claudius.peers import Belief
+
+KEY_CHARS, VALUE_CHARS, RATIONALE_CHARS = 64, 200, 600
+NEW_A_CYCLE = 8
+ALIGNMENT = "self-alignment"
+_ESCAPES = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "`": "&#96;"}
+_WORD = re.compile(r"\w{4,}")
+
+
+def slug(key: str) -> str:
+    """Return a key in lower-case kebab, 64 characters at most; empty where nothing of it can be kept. Pure."""
+    plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", key).casefold())
+    return re.sub(r"[\W_]+", "-", plain).strip("-")[:KEY_CHARS].rstrip("-")
+
+
+def clean_value(text: str) -> str:
+    """Return a belief's value as it is kept: one line, nothing hidden, no markup, 200 characters at most. Pure."""
+    kept = ""
+    for character in one_line(html.unescape(text)):
+        piece = _ESCAPES.get(character, character)
+        if len(kept) + len(piece) > VALUE_CHARS:
+            break
+        kept += piece
+    return kept.rstrip()
+
+
+def change(
+    every: Sequence[Belief],
+    proposed: Sequence[Mapping[str, Any]],
+    document: Document,
+    *,
+    audience: str,
+    cycle: int,
+    now: datetime,
+    ttl_minutes: float = 120.0,
+    most: int = 20,
+) -> Changed:
+    """Return what a cycle does to the beliefs. `every` is the whole set, of all audiences. Pure.
+
+    Entries that name an unknown peer, a disputed key, or that say nothing are dropped.
+    """
+    expired = {(belief.key, belief.audience): belief for belief in every if belief.is_expired(now)}
+    standing = {(belief.key, belief.audience): belief for belief in every if not belief.is_expired(now)}
+    refused = {belief.key for belief in every if belief.state == "disputed"}
+    put: dict[str, Belief] = {}
+    added: list[str] = []
+    reaffirmed: list[str] = []
+    revised: list[str] = []
+    for entry in proposed:
+        made = _made(entry, document, audience=audience, cycle=cycle, now=now, ttl_minutes=ttl_minutes)
+        if made is None or made.key in refused or made.key in put:
+            continue
+        before = standing.get((made.key, audience))
+        if before and before.state == "pinned" and before.value != made.value:
+            continue  # what the owner pinned stands as it is
+        if before is None and len(added) == NEW_A_CYCLE:
+            continue
+        if before is None:
+            added.append(made.key)
+        elif before.value == made.value:
+            reaffirmed.append(made.key)
+        else:
+            revised.append(made.key)
+        put[made.key] = _follow(before, made) if before else made
+    whole = standing | {(key, audience): belief for key, belief in put.items()}
+    room = make_room(whole.values(), most)
+    gone = tuple(dict.fromkeys((*expired, *room)))
+    return Changed(
+        put=tuple(belief for belief in put.values() if (belief.key, audience) not in room),
+        gone=tuple(place for place in gone if place not in whole or place in room),
+        added=tuple(added),
+        reaffirmed=tuple(reaffirmed),
+        expired=tuple(dict.fromkeys(key for key, _ in expired)),
+        revised=tuple(revised),
+    )
+
+
+def _made(
+    entry: Mapping[str, Any], document: Document, *, audience: str, cycle: int, now: datetime, ttl_minutes: float
+) -> Belief | None:
+    key, value, rationale, peer = (entry.get(name) for name in ("key", "value", "rationale", "peer_id"))
+    if not isinstance(key, str) or not isinstance(value, str) or not slug(key) or not clean_value(value):
+        return None
+    if peer is not None and peer not in document.peers:
+        return None
+    return Belief(
+        key=slug(key),
+        value=clean_value(value),
+        rationale=one_line(rationale)[:RATIONALE_CHARS] if isinstance(rationale, str) else "",
+        source_cycle=cycle,
+        created_at=now,
+        ttl_minutes=ttl_minutes,
+        peer_id=peer,
+        sources=document.sources,
+        audience=audience,
+        evidence=document.evidence,
+    )
+
+
+def _follow(before: Belief, made: Belief) -> Belief:
+    """Keep the old belief with a fresh clock, or revise it, saying what it was."""
+    sources = tuple(sorted({*before.sources, *made.sources}))
+    if before.value == made.value:
+        evidence = tuple(sorted({*before.evidence, *made.evidence}))
+        return replace(
+            before, created_at=made.created_at, source_cycle=made.source_cycle, sources=sources, evidence=evidence
+        )
+    rationale = made.rationale
+    if not _words(html.unescape(before.value)) & _words(rationale):
+        rationale = f'was: "{before.value}"; {rationale}'[:RATIONALE_CHARS].rstrip()
+    return replace(made, rationale=rationale, sources=sources, state=before.state)
+
+
+def _words(text: str) -> set[str]:
+    return {word.casefold() for word in _WORD.findall(text)}
+
+
+def make_room(beliefs: Any, most: int) -> tuple[tuple[str, str], ...]:
+    """Return which beliefs go so that at most `most` stand: the oldest first, whatever time is left to them. Pure.
+
+    A pinned one never goes; a disputed one is no belief any more and takes no room.
+    """
+    held = [belief for belief in beliefs if belief.state != "disputed"]
+    movable = sorted((belief for belief in held if belief.state == "active"), key=lambda one: (one.created_at, one.key))
+    over = max(0, len(held) - most)
+    return tuple((belief.key, belief.audience) for belief in movable[:over])
+
+
+def alignment(found: Mapping[str, Any]) -> tuple[str, Mapping[str, Any] | None]:
+    """Return the verdict on the soul's own conduct, and the belief that keeps it; empty where there is none. Pure."""
+    verdict, evidence = found.get("verdict"), found.get("evidence")
+    if verdict not in ("aligned", "drift"):
+        return "", None
+    said = one_line(evidence) if isinstance(evidence, str) else ""
+    value = f"{verdict}: {said}" if said else str(verdict)
+    return str(verdict), {
+        "key": ALIGNMENT,
+        "value": value,
+        "rationale": f"the verdict is {verdict}; {said}".strip("; "),
+    }

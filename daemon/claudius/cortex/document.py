@@ -1,0 +1,155 @@
+"""What a cycle shows the model: one JSON document of structured summaries, kept within its budget. Pure.
+
+Source: the cortex design, section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from claudius.config import blot
+from claudius.cortex.models import Document, Event, Part
+from claudius.cortex.observe import messages
+from claudius.cortex.parsing import one_line
+from claudius.peers import Grounds, Interaction, Known
+from claudius.prompt import nested_line
+
+SOUL_TOKENS = 500
+SHORT_TIMELINE = 5
+WHY_CHARS = 240
+
+
+def ranked(part: Part, most: int) -> tuple[str, ...]:
+    """Return the peers that a cycle shows: those that code points out, then those with most events. Pure."""
+    counts: dict[str, int] = {}
+    for event in part.events:
+        if peer := event.get("peer_id"):
+            counts[peer] = counts.get(peer, 0) + 1
+    busiest = sorted(counts, key=lambda peer: (-counts[peer], peer))
+    return tuple(dict.fromkeys((*sorted(part.flags), *busiest)))[:most]
+
+
+def build(
+    part: Part,
+    grounds: Grounds,
+    *,
+    trigger: str,
+    soul: str,
+    now: datetime,
+    budget_tokens: int,
+    secrets: Sequence[str] = (),
+) -> Document:
+    """Assemble the document of one cycle, cut until it fits its budget. Pure.
+
+    `budget_tokens` (characters / 4) is what is left beside the system text. Of what was cut nothing counts as read.
+    """
+    window, has_previews, lessons, known = None, True, grounds.lessons, list(grounds.peers)
+    cuts = iter((SHORT_TIMELINE, "previews", "lessons"))
+    while True:
+        content = {
+            "trigger": trigger,
+            "soul": shortened(soul, SOUL_TOKENS),
+            "previous_summary": grounds.summary,
+            "beliefs": _beliefs(grounds, now),
+            "lessons": [{"key": one.key, "value": one.value, "peer_id": one.peer_id} for one in lessons],
+            "peers": [_peer(one, part, window, has_previews=has_previews, secrets=secrets) for one in known],
+            "activity": activity(part.events),
+        }
+        if len(nested_line(content)) <= 4 * budget_tokens:
+            break
+        cut = next(cuts, None)
+        if cut == "previews":
+            has_previews = False
+        elif cut == "lessons":
+            lessons = ()
+        elif cut is not None:
+            window = SHORT_TIMELINE
+        elif known:
+            known.pop()
+        else:
+            break
+    shown = [line for one in known for line in _newest(one.timeline, window)]
+    return Document(
+        content=content,
+        peers=frozenset(one.peer.peer_id for one in known),
+        evidence=tuple(sorted({line.id for line in shown if line.id})),
+        sources=_sources(part, grounds, known, shown, has_lessons=bool(lessons)),
+    )
+
+
+def _sources(
+    part: Part, grounds: Grounds, known: Sequence[Known], shown: Sequence[Interaction], *, has_lessons: bool
+) -> tuple[str, ...]:
+    read = {part.audience, *grounds.summary_sources, *(line.audience for line in shown)}
+    for one in known:
+        read |= {source for assessment in one.peer.assessments for source in assessment.sources}
+        read |= {promise.audience for promise in one.promises}
+    for belief in grounds.beliefs:
+        read |= set(belief.sources)
+    if has_lessons:
+        read |= {source for lesson in grounds.lessons for source in lesson.sources}
+    return tuple(sorted(read))
+
+
+def _beliefs(grounds: Grounds, now: datetime) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for belief in grounds.beliefs:
+        if belief.state == "disputed":
+            found.append({"key": belief.key, "refused": True})
+            continue
+        minutes = round((now - belief.created_at).total_seconds() / 60)
+        found.append({"key": belief.key, "value": belief.value, "peer_id": belief.peer_id, "age_minutes": minutes})
+    return found
+
+
+def _newest(timeline: Sequence[Interaction], window: int | None) -> Sequence[Interaction]:
+    return timeline if window is None else timeline[-window:]
+
+
+def _peer(one: Known, part: Part, window: int | None, *, has_previews: bool, secrets: Sequence[str]) -> dict[str, Any]:
+    peer = one.peer
+    newest = peer.newest
+    return {
+        "peer_id": peer.peer_id,
+        "name": peer.name,
+        "info_score": peer.info_score,
+        "trust": newest.trust if newest else None,
+        "trajectory": list(peer.trajectory),
+        "rationale": newest.rationale[:WHY_CHARS] if newest else None,
+        "flags": list(part.flags.get(peer.peer_id, ())),
+        "timeline": [
+            {"at": line.at.isoformat(timespec="minutes"), "dir": line.direction, "scope": line.scope}
+            | ({"preview": blot(one_line(line.preview), secrets)} if has_previews else {})
+            for line in _newest(one.timeline, window)
+        ],
+    }
+
+
+def activity(events: Sequence[Event]) -> Mapping[str, int]:
+    """Count what the first mind did meanwhile. Pure."""
+    calls = [event for event in events if event["type"] == "loop.after_llm"]
+    tools = [event for event in events if event["type"] == "loop.after_tool"]
+    return {
+        "events": len(messages(events)),
+        "llm_calls": len(calls),
+        "tokens": sum((call.get("tokens_in") or 0) + (call.get("tokens_out") or 0) for call in calls),
+        "tools": len(tools),
+        "errors": sum(tool.get("ok") is False for tool in tools),
+    }
+
+
+def shortened(text: str, tokens: int) -> str:
+    """Cut a prose to so many tokens (characters / 4), at the end of a line where one is near. Pure."""
+    if len(text) <= 4 * tokens:
+        return text
+    cut = text[: 4 * tokens]
+    at = cut.rfind("\n")
+    return cut[:at] if at > len(cut) // 2 else cut
+
+
+def name_of(soul: str) -> str:
+    """Return the soul's name: what its first heading begins with. Pure."""
+    first = next((line for line in soul.splitlines() if line.startswith("#")), "")
+    return first.lstrip("# ").partition(",")[0].strip() or "this soul"

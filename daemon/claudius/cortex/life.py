@@ -1,0 +1,278 @@
+"""The second mind's life: it watches, decides when to reflect, reflects, and lets go of what failed.
+
+It runs in a task of its own, beside the first mind, and can die there alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from claudius.cortex import adapt
+from claudius.cortex.models import Ended, Part, State, Thresholds, Ties
+from claudius.cortex.observe import Buffer, messages
+from claudius.cortex.parts import parts
+from claudius.cortex.reflect import bases, reflect
+from claudius.cortex.telling import tell
+from claudius.cortex.triggers import backoff, evaluate, next_look
+from claudius.cortex.watching import Watch
+from claudius.errors import ClaudiusError, StoreError
+from claudius.peers import Recorded, Reflected, Reflection
+from claudius.perception import SELF
+
+log = logging.getLogger("claudius.cortex")
+
+RESTORED = 200
+"""Events that are rebuilt from the ledger after a restart."""
+UNDER_WAY = timedelta(minutes=2)
+"""How long a message's own turn is waited for."""
+LOOK_S = 30.0
+"""The longest time without a look: a changed setting is noticed by then."""
+GATHER_S = 0.25
+"""How long events are gathered before one look at them all."""
+RESTART_S = 60.0
+DEATHS = 5
+"""So many in a row, and it stays down until the process restarts."""
+STOP_S = 2.0
+UNREAL = ("rehearsal", "scripted")
+"""Voices that are no model: with them `auto` means off."""
+
+
+class Cortex:
+    """One second mind. `run` is its life; `look` is one moment of it."""
+
+    def __init__(self, ties: Ties) -> None:
+        """Live on `ties`; nothing is read before the first look."""
+        self._ties = ties
+        self._bell = asyncio.Event()
+        self._buffer = Buffer(self._bell.set)
+        self._watch = Watch(ties.store)
+        self._state = State(since=ties.clock(), events=self._buffer.events)
+        self._last: dict[str, int] = {}
+        self._tuned: Mapping[str, float] = {}
+        self._cycle = 0
+        self._is_awake = False
+        self._reflecting = False
+        self._turnstile = asyncio.Lock()
+        self._unwritten: Reflected | None = None
+        self._deaths = 0
+        self._task: asyncio.Task[None] | None = None
+
+    # -- being ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def handlers(self) -> Mapping[str, Callable[[Mapping[str, Any]], None]]:
+        """Its four observers, by hook; while it is off they keep nothing."""
+        return {hook: self._while_on(observe) for hook, observe in self._buffer.handlers().items()}
+
+    def _while_on(self, observe: Callable[[Mapping[str, Any]], None]) -> Callable[[Mapping[str, Any]], None]:
+        def look_on(seen: Mapping[str, Any]) -> None:
+            if seen["audience"] and self.is_enabled:
+                observe(seen)
+
+        return look_on
+
+    @property
+    def is_enabled(self) -> bool:
+        """Whether the settings and the voice want it, right now."""
+        settings = self._ties.config().cortex
+        if settings.enabled != "auto":
+            return settings.enabled
+        try:
+            return self._ties.voice(settings.provider).name not in UNREAL
+        except ClaudiusError:
+            return False
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it is wanted and alive: then nobody else judges peers."""
+        return self._task is not None and not self._task.done() and self.is_enabled
+
+    def start(self) -> None:
+        """Begin its life in a task of its own."""
+        self._task = asyncio.create_task(self._live(), name="cortex")
+
+    async def stop(self) -> None:
+        """End it within two seconds; a cycle under way changes nothing."""
+        if self._task:
+            self._task.cancel()
+            await asyncio.wait((self._task,), timeout=STOP_S)
+
+    async def _live(self) -> None:
+        while True:
+            try:
+                await self._look_again_and_again()
+            except Exception:
+                self._deaths += 1
+                log.exception("the cortex fell over", extra={"times": self._deaths})
+            if self._deaths >= DEATHS:
+                log.error("the cortex stays down until the next start")
+                return
+            await asyncio.sleep(RESTART_S)
+
+    async def _look_again_and_again(self) -> None:
+        while True:
+            self._bell.clear()
+            if self.is_enabled:
+                await self.look()
+                self._deaths = 0
+            elif self._is_awake:
+                self._is_awake = False
+            await self._until(self._wait_s())
+
+    def _wait_s(self) -> float:
+        if not self.is_enabled:
+            return LOOK_S
+        now = self._ties.clock()
+        moment = next_look(self._state, now, self._thresholds())
+        wait_s = (moment - now).total_seconds() if moment else LOOK_S
+        return max(GATHER_S, min(LOOK_S, wait_s))
+
+    async def _until(self, wait_s: float) -> None:
+        try:
+            async with asyncio.timeout(wait_s):
+                await self._bell.wait()
+        except TimeoutError:
+            return
+        await asyncio.sleep(GATHER_S)
+
+    # -- looking -------------------------------------------------------------------------------------------------------
+
+    async def look(self) -> tuple[Reflection, ...]:
+        """Evaluate the triggers, and reflect where one fires; return the records of the cycles that ran."""
+        if self._reflecting:
+            log.debug("Trigger skipped: reflection already in progress")
+            return ()
+        await self._wake()
+        await self._refresh()
+        now = self._ties.clock()
+        fired = evaluate(self._state, now, self._thresholds())
+        if not fired or not await self._are_committed(now):
+            return ()
+        return await self._pass(fired)
+
+    async def _are_committed(self, now: datetime) -> bool:
+        """Wait, for a while, with a message whose turn is still being thought: a cycle is to see it whole."""
+        lately = [event for event in messages(self._state.events) if now - event["timestamp"] < UNDER_WAY]
+        return await self._ties.store.are_noted([event["turn"] for event in lately])
+
+    async def reflect(self) -> Reflection:
+        """Run one cycle because the owner asks for it, once a running pass has ended.
+
+        Raises: ClaudiusError where it is off, or where nothing was ever heard.
+        """
+        if not self.is_enabled:
+            raise ClaudiusError("the cortex is off: it needs a real model, or cortex.enabled = true")
+        async with self._turnstile:
+            await self._wake()
+            await self._refresh()
+        records = await self._pass(("manual",))
+        if not records:
+            raise ClaudiusError("there is nothing to reflect on: nobody was heard yet")
+        return records[0]
+
+    async def _wake(self) -> None:
+        """Take up what the ledger holds: trusts, what no cycle has seen, the number of the last cycle."""
+        if self._is_awake:
+            return
+        store = self._ties.store
+        grounds = await store.grounds(SELF, (), 1)
+        self._last = dict(await store.latest_trust())
+        self._cycle = max(self._cycle, grounds.cycle - 1)
+        self._tuned = adapt.current(grounds.tuned, bases(Thresholds.of(self._ties.config().cortex)))
+        self._buffer.restore(await store.unreflected(RESTORED))
+        self._is_awake = True
+
+    async def _refresh(self) -> None:
+        state, enabled = self._state, self._thresholds().enabled
+        if "promise_timeout" in enabled:
+            state.watch(await self._ties.store.open_promises())
+        if "farming" in enabled:
+            state.farming = {**state.farming, **await self._watch.farming(state.events)}
+        if "new_peer" in enabled:
+            state.new_peers = {**state.new_peers, **await self._watch.new_peers(state.events)}
+
+    def _thresholds(self) -> Thresholds:
+        settings = self._ties.config().cortex
+        return Thresholds.of(settings, self._tuned if settings.adaptive else None)
+
+    # -- a pass --------------------------------------------------------------------------------------------------------
+
+    async def _pass(self, fired: Sequence[str]) -> tuple[Reflection, ...]:
+        """Take up the fullest audiences, a cycle each. One pass at a time; the trust budget is the pass's."""
+        async with self._turnstile:
+            self._reflecting = True
+            try:
+                await self._write_again()
+                start = dict(self._last)
+                found = await parts(self._ties, self._state, fired)
+                self._state.since = self._ties.clock()
+                records = [await self._one(part, fired, start) for part in found]
+            finally:
+                self._reflecting = False
+        return tuple(records)
+
+    async def _one(self, part: Part, fired: Sequence[str], start: Mapping[str, int]) -> Reflection:
+        """Run one cycle; whatever becomes of it, no event is lost and nothing is applied by half."""
+        part = replace(part, events=self._buffer.take(part.audience))
+        try:
+            ended = await reflect(self._ties, part, fired, start, self._cycle + 1)
+            self._cycle = ended.record.cycle
+            if ended.reflected:
+                await self._apply(ended.reflected)
+            else:
+                await self._give_up(ended)
+        except BaseException:
+            self._buffer.give_back(part.events)
+            raise
+        self._settle(part, ended)
+        return ended.record
+
+    def _settle(self, part: Part, ended: Ended) -> None:
+        """Put back what this cycle did not take up, and let go of what it did."""
+        state = self._state
+        if ended.reflected is None:
+            self._buffer.give_back(part.events)
+            state.failures += 1
+            state.retry_at = self._ties.clock() + backoff(state.failures, self._thresholds())
+            return
+        unseen = [event for event in part.events if event.get("peer_id") and event["peer_id"] not in ended.peers]
+        self._buffer.give_back(unseen)
+        state.failures, state.retry_at = 0, None
+        state.watch(one for one in state.promises if one not in part.overdue)
+        state.farming = {peer: where for peer, where in state.farming.items() if peer not in part.flags}
+        state.new_peers = {peer: where for peer, where in state.new_peers.items() if peer not in part.flags}
+
+    # -- applying ------------------------------------------------------------------------------------------------------
+
+    async def _apply(self, reflected: Reflected) -> None:
+        try:
+            recorded = await self._ties.store.reflect(reflected)
+        except StoreError as error:
+            log.warning("cycle %d is not written yet: %s", reflected.record.cycle, error.message)
+            self._unwritten = reflected
+            return
+        self._tell(reflected, recorded)
+
+    async def _write_again(self) -> None:
+        """Write what an earlier pass could not."""
+        if self._unwritten:
+            reflected, self._unwritten = self._unwritten, None
+            await self._apply(reflected)
+
+    def _tell(self, reflected: Reflected, recorded: Recorded) -> None:
+        self._last |= {one.peer_id: one.trust for one in recorded.assessments}
+        self._tuned = {**self._tuned, **{one.trigger: one.value for one in reflected.tuned}}
+        tell(self._ties, reflected, recorded)
+
+    async def _give_up(self, ended: Ended) -> None:
+        record, size = ended.record, self._ties.config().cortex.history_size
+        log.info("cycle %d: %s, %.1f s, %s", record.cycle, record.trigger, record.duration_s, record.outcome)
+        try:
+            await self._ties.store.keep_reflection(record, size)
+        except StoreError as error:
+            log.warning("the record of cycle %d is not kept: %s", record.cycle, error.message)

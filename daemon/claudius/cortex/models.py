@@ -1,0 +1,197 @@
+"""Every value of the second mind that is its own; what it shares with the store stands in `claudius.peers`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from claudius.config import Config, Cortex
+from claudius.memory.ledger_store import Ledger
+from claudius.peers import Belief, Grounds, Promise, Reflected, Reflection
+from claudius.provider import Provider, Usage
+from claudius.soul import SoulText
+
+Event = Mapping[str, Any]
+"""One thing observed: `type`, `timestamp`, `audience`, `turn`, and what its hook carries."""
+Verdict = Literal["approve", "deny", "conditional"]
+
+TRIGGERS = ("promise_timeout", "farming", "interaction_count", "new_peer", "timer", "manual")
+"""In the order in which a pass is named after them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thresholds:
+    """What decides when to reflect."""
+
+    enabled: frozenset[str]
+    schedule_minutes: float = 30.0
+    interaction_threshold: int = 5
+
+    @classmethod
+    def of(cls, settings: Cortex, tuned: Mapping[str, float] | None = None) -> Thresholds:
+        """Take them from the settings, `interaction_count: n` among the triggers included, and from what was tuned."""
+        minutes = settings.reflection_interval or settings.schedule_minutes
+        count = settings.interaction_threshold
+        names = set()
+        for written in settings.triggers:
+            name, _, number = written.replace("=", ":").partition(":")
+            names.add(name.strip())
+            if name.strip() == "interaction_count" and number.strip().isdigit():
+                count = max(1, int(number))
+        tuned = tuned or {}
+        return cls(
+            enabled=frozenset(names),
+            schedule_minutes=tuned.get("timer", minutes),
+            interaction_threshold=round(tuned.get("interaction_count", count)),
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class State:
+    """What the triggers look at, all of it in memory."""
+
+    since: datetime
+    """When the last cycle began, or the second mind woke."""
+    events: list[Event] = field(default_factory=list)
+    promises: tuple[Promise, ...] = ()
+    """Theirs that are open; set by `watch`."""
+    next_overdue: datetime | None = None
+    """When the first of them counts as broken."""
+    farming: Mapping[str, str] = field(default_factory=dict)
+    """Peer whose newest burst stands out → the audience it came in."""
+    new_peers: Mapping[str, str] = field(default_factory=dict)
+    """Peer heard for the first time → the audience they were heard in."""
+    retry_at: datetime | None = None
+    """After a failure: nothing fires before."""
+    failures: int = 0
+    is_asked: bool = False
+    """The owner asked for a cycle."""
+
+    def watch(self, promises: Iterable[Promise]) -> None:
+        """Keep an eye on these promises, and on no others."""
+        self.promises = tuple(promises)
+        self.next_overdue = min((promise.overdue_at for promise in self.promises), default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """What the model said, read strictly. Lists hold the entries as they came, objects only."""
+
+    summary: str
+    assessments: tuple[Mapping[str, Any], ...] = ()
+    beliefs: tuple[Mapping[str, Any], ...] = ()
+    directives: tuple[Mapping[str, Any], ...] = ()
+    alignment: Mapping[str, Any] = field(default_factory=dict)
+    dropped: tuple[str, ...] = ()
+    """What was left out, in words for the log."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One audience's share of a pass."""
+
+    audience: str
+    events: tuple[Event, ...] = ()
+    flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Peer → why code points them out."""
+    overdue: tuple[Promise, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """What one cycle shows the model, and what that stands on."""
+
+    content: Mapping[str, Any]
+    peers: frozenset[str]
+    """Peers that it shows, so that may be judged."""
+    evidence: tuple[int, ...]
+    sources: tuple[str, ...]
+    """The audiences of everything that was read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cycle:
+    """One cycle as it stands when it begins."""
+
+    number: int
+    triggers: tuple[str, ...]
+    part: Part
+    grounds: Grounds
+    document: Document
+    start: Mapping[str, int]
+    """Each peer's trust as the pass began: what the budget of change is measured from."""
+    at: datetime
+    settings: Cortex
+
+    @property
+    def trigger(self) -> str:
+        """The trigger that it is named after."""
+        return self.triggers[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What the model said, and what it cost."""
+
+    text: str
+    usage: Usage
+    provider: str = ""
+    model: str = ""
+    ms: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """What a cycle does to the beliefs."""
+
+    put: tuple[Belief, ...] = ()
+    gone: tuple[tuple[str, str], ...] = ()
+    added: tuple[str, ...] = ()
+    reaffirmed: tuple[str, ...] = ()
+    expired: tuple[str, ...] = ()
+    revised: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ties:
+    """What the second mind lives on. Built once, in `compose`; tests build their own."""
+
+    store: Ledger
+    voice: Callable[[str], Provider]
+    """The provider of that name; the empty one is the first mind's. Raises: ClaudiusError."""
+    soul: Callable[[], SoulText]
+    config: Callable[[], Config]
+    """The configuration in force now: read at the start of each cycle."""
+    clock: Callable[[], datetime]
+    nonce: Callable[[], str]
+    emit: Callable[[str, Mapping[str, Any]], None]
+    """Tells the observers of an event; never raises."""
+    may_spend: Callable[[], Awaitable[bool]]
+    """Whether the day's budget still has room for reflection."""
+    wake: Callable[[str], None] = lambda _: None
+    """Has a conversation look at what waits for it."""
+    secrets: tuple[str, ...] = ()
+    """Values that no prompt may hold."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How one cycle ended: with changes, or without."""
+
+    record: Reflection
+    reflected: Reflected | None = None
+    peers: frozenset[str] = frozenset()
+    """Peers that the cycle saw."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counsel:
+    """The answer to a consultation."""
+
+    verdict: Verdict
+    reasoning: str
+    conditions: tuple[str, ...] = ()
+    suggested_response: str = ""
+    timed_out: bool = False

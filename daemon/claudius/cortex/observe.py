@@ -1,0 +1,102 @@
+"""Observation: four hooks append one small dict each to a list, and return. Nothing they are given is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from claudius.cortex.models import Event
+from claudius.peers import Interaction
+
+MOST_EVENTS = 2000
+RETURNED_EVENTS = 500
+"""How many events of a failed cycle are put back."""
+OBSERVED: Mapping[str, tuple[str, ...]] = {
+    "loop.on_message": ("peer_id", "direction", "channel_type", "scope"),
+    "loop.after_send": ("peer_id", "direction", "channel_type"),
+    "loop.after_llm": ("model", "tokens_in", "tokens_out", "has_tool_calls"),
+    "loop.after_tool": ("tool", "ok", "elapsed_ms"),
+}
+"""Hook → what is kept of it beside turn, audience and timestamp."""
+MESSAGE = "loop.on_message"
+
+
+class Buffer:
+    """The events that wait for a cycle. Oldest go first where there are too many."""
+
+    def __init__(self, bell: Callable[[], None] = lambda: None) -> None:
+        """Ring `bell` at each event."""
+        self.events: list[Event] = []
+        self.dropped = 0
+        self._bell = bell
+
+    def handlers(self) -> Mapping[str, Callable[[Mapping[str, Any]], None]]:
+        """Return the observers by hook."""
+        return {hook: self._observer(hook, fields) for hook, fields in OBSERVED.items()}
+
+    def take(self, audience: str) -> tuple[Event, ...]:
+        """Take one audience's events out; what comes meanwhile stays for the next cycle."""
+        taken = tuple(event for event in self.events if event["audience"] == audience)
+        self.events[:] = [event for event in self.events if event["audience"] != audience]
+        return taken
+
+    def give_back(self, events: Sequence[Event]) -> None:
+        """Put the events of a cycle that failed before those that came meanwhile."""
+        self.events[:0] = events[-RETURNED_EVENTS:]
+        self._trim()
+
+    def restore(self, kept: Sequence[Interaction]) -> None:
+        """Rebuild, after a restart, what the ledger holds of what no cycle has seen; oldest first."""
+        known = {(event["turn"], event.get("direction")) for event in self.events}
+        self.give_back([_event(one) for one in kept if (one.turn, one.direction) not in known])
+
+    def _observer(self, hook: str, fields: tuple[str, ...]) -> Callable[[Mapping[str, Any]], None]:
+        def observe(seen: Mapping[str, Any]) -> None:
+            event = {name: seen.get(name) for name in fields}
+            event |= {"type": hook, "timestamp": seen["timestamp"]}
+            event |= {"audience": seen["audience"], "turn": seen["turn"]}
+            self.events.append(event)
+            self._trim()
+            self._bell()
+
+        return observe
+
+    def _trim(self) -> None:
+        over = len(self.events) - MOST_EVENTS
+        if over > 0:
+            del self.events[:over]
+            self.dropped += over
+
+
+def _event(one: Interaction) -> Event:
+    is_in = one.direction == "in"
+    return {
+        "type": MESSAGE if is_in else "loop.after_send",
+        "peer_id": one.peer_id,
+        "direction": one.direction,
+        "channel_type": one.channel_type,
+        "timestamp": one.at,
+        "audience": one.audience,
+        "turn": one.turn,
+        "scope": one.scope,
+    }
+
+
+def messages(events: Sequence[Event]) -> list[Event]:
+    """Return the external messages among events. Pure."""
+    return [event for event in events if event["type"] == MESSAGE]
+
+
+def fullest(events: Sequence[Event], most: int, first: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the audiences that a pass takes up: those named, then those with most events; ties by name. Pure."""
+    counts: dict[str, int] = {}
+    for event in events:
+        counts[event["audience"]] = counts.get(event["audience"], 0) + 1
+    ranked = sorted(counts, key=lambda audience: (-counts[audience], audience))
+    return tuple(dict.fromkeys((*first, *ranked)))[:most]
+
+
+def newest(events: Sequence[Event]) -> datetime | None:
+    """Return when the last of some events happened. Pure."""
+    return max((event["timestamp"] for event in events), default=None)

@@ -1,0 +1,164 @@
+"""The ledger's rules: how much is known of a peer, how far trust may move at once, how peers stand in a prompt. Pure.
+
+Source: seed 004; the cortex design, sections 1 and 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from math import floor, isfinite, log
+from typing import Any
+
+from claudius.peers import Belief, Peer
+
+BURST_GAP_S = 120.0
+"""A message within so many seconds of the last continues its burst."""
+DAY_S = 86_400.0
+TRUST = 10
+MAX_TRUST_DELTA = 3
+PEERS_TOKENS, BELIEFS_TOKENS = 150, 200
+WHY_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """Counters of a peer's inbound messages, kept as they come, so that a score never reads the messages again."""
+
+    messages: int = 0
+    bursts: int = 0
+    active_days: int = 0
+    first_at: datetime | None = None
+    last_at: datetime | None = None
+    last_day: date | None = None
+
+    def heard(self, at: datetime) -> Tally:
+        """Count one more message. One that comes late, out of its order, opens no burst."""
+        day = at.astimezone(UTC).date()
+        if self.first_at is None or self.last_at is None or self.last_day is None:
+            return Tally(messages=1, bursts=1, active_days=1, first_at=at, last_at=at, last_day=day)
+        is_apart = (at - self.last_at).total_seconds() >= BURST_GAP_S
+        is_new_day = day > self.last_day or day < self.first_at.astimezone(UTC).date()
+        return replace(
+            self,
+            messages=self.messages + 1,
+            bursts=self.bursts + is_apart,
+            active_days=self.active_days + is_new_day,
+            first_at=min(self.first_at, at),
+            last_at=max(self.last_at, at),
+            last_day=max(self.last_day, day),
+        )
+
+    def info_score(self, assessments: int) -> int:
+        """Return how much evidence there is, 0 to 10, given how often this peer was assessed."""
+        span_s = (self.last_at - self.first_at).total_seconds() if self.first_at and self.last_at else 0.0
+        return compute_info_score(self.bursts, span_s / DAY_S, self.active_days, assessments)
+
+
+def tally(times: Iterable[datetime]) -> Tally:
+    """Count messages given in any order. Pure."""
+    counted = Tally()
+    for at in sorted(set(times)):
+        counted = counted.heard(at)
+    return counted
+
+
+def compute_info_score(bursts: int, span_days: float, active_days: int, assessments: int) -> int:
+    """Score the evidence on a peer from 0 to 10: it says how much is known, and nothing of what it is worth. Pure."""
+    if bursts <= 0:
+        return 0
+    often = _clamp(2.2 * log(1 + bursts) - 0.5, 0, 10)
+    long = _clamp(0.4 + 1.5 * log(1 + min(span_days, 7 * active_days)), 0, 10)
+    evidence = min((often + long) / 2, min(often, long) + 2) + min(0.5, 0.05 * assessments)
+    score = int(_clamp(floor(evidence + 0.5), 1, 10))
+    if span_days < 1:
+        return 1 if bursts <= 2 else min(3, score)
+    return score
+
+
+def _clamp(value: float, low: float, high: float) -> float:
+    return max(low, min(high, value))
+
+
+def clamp_trust(last: int | None, proposed: Any, limit: int = MAX_TRUST_DELTA) -> int | None:
+    """Hold a proposed trust to `limit` points around the last one, around 0 where there is none. Pure.
+
+    None where the proposal is not a number.
+    """
+    wanted = _number(proposed)
+    if wanted is None:
+        return None
+    around = 0 if last is None else last
+    wanted = int(_clamp(wanted, -TRUST, TRUST))
+    return int(_clamp(_clamp(wanted, around - limit, around + limit), -TRUST, TRUST))
+
+
+def _number(value: Any) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return round(number) if isfinite(number) else None
+
+
+def check_proposal(trust: object, rationale: str) -> None:
+    """Refuse what is no assessment. Raises: ValueError."""
+    if isinstance(trust, bool) or not isinstance(trust, int) or not -TRUST <= trust <= TRUST:
+        raise ValueError(f"trust is a whole number from -{TRUST} to {TRUST}, not {trust!r}")
+    if not rationale.strip():
+        raise ValueError("an assessment needs a rationale")
+
+
+def format_peers(peers: Sequence[Peer], budget_tokens: int = PEERS_TOKENS) -> str:
+    """Write what the ledger holds of peers, a line each: the first always, the others while the budget lasts. Pure."""
+    lines: list[str] = []
+    left = 4 * budget_tokens
+    for peer in peers:
+        line = _line(peer)
+        if lines and len(line) > left:
+            break
+        lines.append(line)
+        left -= len(line) + 1
+    return "\n".join(lines)
+
+
+def format_beliefs(beliefs: Sequence[Belief], budget_tokens: int = BELIEFS_TOKENS) -> str:
+    """Write beliefs as the first mind reads them, a line each, while the budget lasts. Pure."""
+    lines: list[str] = []
+    left = 4 * budget_tokens
+    for belief in beliefs:
+        whom = f" ({belief.peer_id})" if belief.peer_id else ""
+        line = f"- {belief.key}{whom}: {belief.value}"
+        if len(line) > left:
+            break
+        lines.append(line)
+        left -= len(line) + 1
+    return "\n".join(lines)
+
+
+def _line(peer: Peer) -> str:
+    many = "1 message" if peer.messages == 1 else f"{peer.messages} messages"
+    known = f"{many} since {peer.first_at.date()}; information {peer.info_score}/10"
+    return f"- {_one_line(peer.name)} ({peer.peer_id}): {known}; {_assessed(peer)}"
+
+
+def _assessed(peer: Peer) -> str:
+    newest = peer.newest
+    if newest is None:
+        return "not yet assessed"
+    before = ", ".join(map(signed, peer.trajectory[:-1]))
+    moved = f" (before {before})" if before else ""
+    why = _one_line(newest.rationale)[:WHY_CHARS]
+    return f"assessed trust {signed(newest.trust)}{moved} on {newest.created_at.date()}. Why: {why}"
+
+
+def signed(trust: int) -> str:
+    """Write a trust with its sign: `+3`, `0`, `-2`. Pure."""
+    return f"{trust:+d}" if trust else "0"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,121 @@
+"""The part of the store's door that holds the ledger and the second mind's memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Protocol
+
+from claudius.intent import Call
+from claudius.peers import (
+    Author,
+    Grounds,
+    Interaction,
+    OwnersHand,
+    Peer,
+    Promise,
+    Recorded,
+    Reflected,
+    Reflection,
+)
+
+
+class Ledger(Protocol):
+    """Whom the soul deals with, and what it makes of them. What is read is read for an audience."""
+
+    async def record_assessment(
+        self,
+        peer_id: str,
+        trust: int,
+        rationale: str,
+        *,
+        now: datetime,
+        author: Author = "cortex",
+        sources: Sequence[str] | None = None,
+    ) -> int:
+        """Write one assessment, its information score counted here; return its id. The one way in.
+
+        `sources` None: every audience that this peer was heard in. Raises: ValueError for an unknown peer, a trust
+        that is no whole number from -10 to 10, an empty rationale.
+        """
+        ...
+
+    async def list_peers(self, audience: str, since: datetime | None = None, limit: int = 1000) -> Sequence[Peer]:
+        """Return the peers dealt with since then, latest first."""
+        ...
+
+    async def query_peer(self, peer_id: str, audience: str) -> Peer | None:
+        """Return one peer as an audience may see them."""
+        ...
+
+    async def timeline(self, peer_id: str, limit: int, audience: str) -> Sequence[Interaction]:
+        """Return a peer's newest interactions that an audience may read, oldest first."""
+        ...
+
+    async def get_peer_assessment_summary(self, peer_id: str, audience: str) -> Mapping[str, Any] | None:
+        """Return what an audience may know of a peer, as a plain mapping."""
+        ...
+
+    async def latest_trust(self) -> Mapping[str, int]:
+        """Return each assessed peer's newest trust: the soul's own, for no prompt."""
+        ...
+
+    async def unreflected(self, limit: int) -> Sequence[Interaction]:
+        """Return the newest interactions that no cycle has taken up, oldest first."""
+        ...
+
+    async def newest_interactions(self, limit: int) -> Sequence[Interaction]:
+        """Return the newest interactions of all, newest first."""
+        ...
+
+    async def are_noted(self, turns: Sequence[str]) -> bool:
+        """Tell whether every one of these turns is committed to the ledger."""
+        ...
+
+    async def open_promises(self, limit: int = 500) -> Sequence[Promise]:
+        """Return what peers have promised and neither kept nor broken, soonest first."""
+        ...
+
+    async def inbound(self, peer_id: str, limit: int) -> tuple[Sequence[Interaction], Sequence[int]]:
+        """Return a peer's newest messages and newest trusts, each oldest first: for code alone."""
+        ...
+
+    async def grounds(self, audience: str, peers: Sequence[str], window: int) -> Grounds:
+        """Read in one snapshot everything that a cycle in this audience may know of these peers."""
+        ...
+
+    async def reflect(self, reflected: Reflected) -> Recorded:
+        """Apply a cycle in one transaction; a second time changes nothing. A bad assessment falls alone."""
+        ...
+
+    async def keep_reflection(self, record: Reflection, history_size: int) -> None:
+        """Keep the record of a cycle that changed nothing."""
+        ...
+
+    async def set_belief(self, key: str, hand: OwnersHand) -> int:
+        """Pin, dispute or delete a belief by the owner's hand; return how many rows of that key there were."""
+        ...
+
+    def book(self, job: str, call: Call, at: datetime) -> None:
+        """Book a call that belongs to no turn, under a name that is used once. Not awaited."""
+        ...
+
+
+class LedgerRecords(Protocol):
+    """What commands read of it: the owner sees everything."""
+
+    def peers(self) -> Sequence[Mapping[str, Any]]:
+        """Return every peer with the newest assessment, latest first."""
+        ...
+
+    def peer(self, peer: str) -> Mapping[str, Any] | None:
+        """Return one peer (by id or unambiguous name) with every assessment and the newest of the timeline."""
+        ...
+
+    def beliefs(self, now: datetime) -> Mapping[str, Any]:
+        """Return `{"last_reflection_at", "beliefs": [...]}`."""
+        ...
+
+    def reflections(self, most: int) -> Sequence[Mapping[str, Any]]:
+        """Return the newest cycles, newest first."""
+        ...

@@ -1,0 +1,74 @@
+"""What a turn recalls of the ledger and of the second mind: whom it talks with, who is named, what to keep in mind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from claudius.memory.sqlite import ledger
+from claudius.memory.sqlite.queries import Database, Row
+from claudius.memory.sqlite.reflections import belief_of
+from claudius.memory.sqlite.seeing import Seeing
+from claudius.peers import TRAJECTORY, Belief, Peer
+from claudius.recollection import PastTurn, Person
+
+NAMED = 3
+"""People besides the speaker that are looked up at most."""
+NAME_CHARS = 3
+_LOOKED_AT = 20
+
+
+def company(
+    db: Database,
+    seeing: Seeing,
+    counted: Row | None,
+    others: Sequence[Person],
+    past: Sequence[PastTurn],
+    text: str,
+    *,
+    beliefs: bool,
+    now: datetime,
+) -> tuple[tuple[Peer, ...], tuple[Belief, ...]]:
+    """Return the peers and the beliefs of a turn.
+
+    `counted` is the speaker's row in the ledger, read with the conversation's. One more question is asked where
+    somebody was assessed or beliefs are wanted, and one for each other person who is named.
+    """
+    rows: list[Row] = []
+    if beliefs or (counted and counted[10]):
+        rows = db.all("counsel_recalled", peer_id=seeing.speaker, most=_LOOKED_AT, beliefs=int(beliefs))
+    found: list[Peer] = []
+    if counted:
+        judged = (ledger.assessment_of(row[1:8], seeing.speaker) for row in rows if row[0] == 0)
+        showable = [one for one in judged if seeing.may(one.sources)]
+        found.append(replace(ledger.counted_peer(seeing.speaker, counted), assessments=tuple(showable[:TRAJECTORY])))
+    named = _named(seeing, others, past, text)
+    found += [peer for one in named if (peer := ledger.peer(db, one, seeing))]
+    present = {seeing.speaker, *(other.person for other in others)}
+    held = [belief_of(row[1:]) for row in rows if row[0] == 1]
+    return tuple(found), _kept_in_mind(held, seeing, present, now)
+
+
+def _named(seeing: Seeing, others: Sequence[Person], past: Sequence[PastTurn], text: str) -> tuple[str, ...]:
+    """Return who else is spoken of: others who wrote just now, and those who wrote here whose name is in the text."""
+    names: dict[str, str] = {}
+    for turn in past[-_LOOKED_AT:]:
+        for entry in turn.entries:
+            if entry.person and entry.name and len(entry.name) >= NAME_CHARS and entry.name in text:
+                names[entry.person] = entry.name
+    ids: Iterable[str] = (*(other.person for other in others), *map(seeing.canonical, names))
+    return tuple(one for one in dict.fromkeys(ids) if one != seeing.speaker)[:NAMED]
+
+
+def _kept_in_mind(held: Sequence[Belief], seeing: Seeing, present: set[str], now: datetime) -> tuple[Belief, ...]:
+    """Choose what may stand here and has not run out: about people present first, then the newest; each key once."""
+    ranked = sorted(
+        (one for one in held if not one.is_expired(now) and seeing.may(one.sources)),
+        key=lambda one: (one.peer_id in present, one.created_at, one.key),
+        reverse=True,
+    )
+    chosen: dict[str, Belief] = {}
+    for belief in ranked:
+        chosen.setdefault(belief.key, belief)
+    return tuple(chosen.values())

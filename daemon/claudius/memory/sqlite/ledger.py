@@ -1,0 +1,245 @@
+"""The ledger's hands: what a turn adds, the one way to record an assessment, peers as an audience may see them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import date, datetime
+
+from claudius.memory.ledger import Tally, check_proposal, clamp_trust
+from claudius.memory.sqlite.queries import Database, Row
+from claudius.memory.sqlite.rows import dump, instant, maybe_instant, parse, stamp
+from claudius.memory.sqlite.seeing import Seeing
+from claudius.peers import TRAJECTORY, Assessment, Interaction, Noted, Peer, Promise, Proposal
+from claudius.prompt import valid
+
+log = logging.getLogger(__name__)
+
+_LOOKED_AT = 40
+"""How many of a peer's newest assessments are looked through for some that may be shown."""
+
+
+def note(db: Database, noted: Noted, at: datetime) -> None:
+    """Add one turn: who was dealt with, what was promised and kept, and what the turn made of its peer."""
+    for peer_id in dict.fromkeys(one.peer_id for one in noted.interactions):
+        _count(db, [one for one in noted.interactions if one.peer_id == peer_id])
+    for interaction in noted.interactions:
+        db.run(
+            "interaction_new",
+            peer_id=interaction.peer_id,
+            at=stamp(interaction.at),
+            direction=interaction.direction,
+            channel_type=interaction.channel_type,
+            conversation=interaction.conversation,
+            audience=interaction.audience,
+            turn=interaction.turn,
+            scope=interaction.scope,
+            preview=valid(interaction.preview),
+        )
+    heard = next((one for one in noted.interactions if one.direction == "in"), None)
+    if heard and (noted.delivers or noted.stems):
+        _keep(db, heard, noted)
+    for promise in noted.promises:
+        db.run("promise_new", **_promise_row(promise))
+    if noted.proposal:
+        try:
+            record(db, noted.proposal, at)
+        except ValueError as error:
+            log.warning("an assessment was not recorded: %s", error)
+
+
+def _count(db: Database, dealt: Sequence[Interaction]) -> None:
+    """Count what passed with one peer in one turn: one read, one write."""
+    newest = dealt[-1]
+    row = db.one("peer_counted", peer_id=newest.peer_id)
+    tally = _tally(row) if row else Tally()
+    for one in dealt:
+        if one.direction == "in":
+            tally = tally.heard(one.at)
+    times = [stamp(one.at) for one in dealt]
+    db.run(
+        "peer_put",
+        peer_id=newest.peer_id,
+        name=valid(newest.name) or (row[0] if row else ""),
+        is_bot=newest.is_bot or bool(row and row[1]),
+        first_at=min((*times, row[2]) if row else times),
+        last_at=max((*times, row[3]) if row else times),
+        first_in_at=stamp(tally.first_at) if tally.first_at else None,
+        last_in_at=stamp(tally.last_at) if tally.last_at else None,
+        messages=tally.messages,
+        bursts=tally.bursts,
+        active_days=tally.active_days,
+        last_day=tally.last_day.isoformat() if tally.last_day else None,
+    )
+
+
+def _tally(row: Row) -> Tally:
+    return Tally(
+        messages=row[6],
+        bursts=row[7],
+        active_days=row[8],
+        first_at=maybe_instant(row[4]),
+        last_at=maybe_instant(row[5]),
+        last_day=date.fromisoformat(row[9]) if row[9] else None,
+    )
+
+
+def _keep(db: Database, heard: Interaction, noted: Noted) -> None:
+    """Whoever brings something, or speaks of what was promised, has kept it."""
+    about = set(noted.stems)
+    for promise in map(promise_of, db.all("promises_of", peer_id=heard.peer_id)):
+        if promise.turn != heard.turn and (noted.delivers or about & set(promise.stems)):
+            db.run("promise_moved", id=promise.id, state="kept")
+
+
+def record(db: Database, proposal: Proposal, at: datetime) -> Assessment:
+    """Write one assessment: the only way in. Raises: ValueError, and then nothing is written."""
+    check_proposal(proposal.trust, proposal.rationale)
+    row = db.one("peer_counted", peer_id=proposal.peer_id)
+    if row is None:
+        raise ValueError(f"no peer {proposal.peer_id!r} is known")
+    trust = proposal.trust
+    if proposal.limit is not None:
+        last = db.one("assessments_of", peer_id=proposal.peer_id, most=1)
+        trust = clamp_trust(last[2] if last else None, trust, proposal.limit) or 0
+    sources = proposal.sources
+    if sources is None:
+        sources = tuple(audience for (audience,) in db.all("peer_audiences", peer_id=proposal.peer_id))
+    made = Assessment(
+        peer_id=proposal.peer_id,
+        info_score=_tally(row).info_score(row[10]),
+        trust=trust,
+        rationale=valid(proposal.rationale),
+        created_at=at,
+        author=proposal.author,
+        sources=tuple(sorted(sources)),
+    )
+    values = {"trust": made.trust, "rationale": made.rationale, "created_at": stamp(at), "author": made.author}
+    found = db.run(
+        "assessment_new", peer_id=made.peer_id, info_score=made.info_score, sources=dump(made.sources), **values
+    ).fetchone()
+    db.run("peer_assessed", peer_id=made.peer_id)
+    return replace(made, id=found[0])
+
+
+def peer(db: Database, peer_id: str, seeing: Seeing | None) -> Peer | None:
+    """Return a peer as an audience may see them; None as the audience means the owner."""
+    row = db.one("peer_counted", peer_id=peer_id)
+    if row is None:
+        return None
+    judged = tuple(assessments(db, peer_id, seeing)) if row[10] else ()
+    return replace(counted_peer(peer_id, row), assessments=judged)
+
+
+def counted_peer(peer_id: str, row: Row) -> Peer:
+    """Read what was counted of a peer."""
+    return Peer(
+        peer_id=peer_id,
+        name=row[0],
+        is_bot=bool(row[1]),
+        messages=row[6],
+        info_score=_tally(row).info_score(row[10]),
+        first_at=instant(row[4] or row[2]),
+        last_at=instant(row[3]),
+    )
+
+
+def assessments(db: Database, peer_id: str, seeing: Seeing | None, most: int = TRAJECTORY) -> list[Assessment]:
+    """Return a peer's newest assessments that may be shown, newest first."""
+    found: list[Assessment] = []
+    for row in db.all("assessments_of", peer_id=peer_id, most=max(most, _LOOKED_AT)):
+        one = assessment_of(row, peer_id)
+        if seeing is None or seeing.may(one.sources):
+            found.append(one)
+        if len(found) == most:
+            break
+    return found
+
+
+def assessment_of(row: Row, peer_id: str) -> Assessment:
+    """Read one assessment."""
+    number, info, trust, rationale, at, author, sources = row
+    return Assessment(
+        peer_id=peer_id,
+        info_score=info,
+        trust=trust,
+        rationale=rationale,
+        created_at=instant(at),
+        author=author,
+        sources=tuple(parse(sources)),
+        id=number,
+    )
+
+
+def timeline(db: Database, peer_id: str, most: int, seeing: Seeing | None) -> tuple[Interaction, ...]:
+    """Return a peer's newest interactions that may be read, oldest first."""
+    found: list[Interaction] = []
+    for (audience,) in db.all("peer_audiences", peer_id=peer_id):
+        if seeing is None or seeing.may((audience,)):
+            rows = db.all("timeline_of", peer_id=peer_id, audience=audience, most=most)
+            found += map(interaction_of, rows)
+    newest = sorted(found, key=lambda one: one.id)[-most:]
+    return tuple(newest)
+
+
+def interaction_of(row: Row) -> Interaction:
+    """Read one row of the ledger."""
+    number, peer_id, at, direction, channel_type, conversation, audience, turn, scope, preview = row
+    return Interaction(
+        id=number,
+        peer_id=peer_id,
+        at=instant(at),
+        direction=direction,
+        channel_type=channel_type,
+        conversation=conversation,
+        audience=audience,
+        turn=turn,
+        scope=scope,
+        preview=preview,
+    )
+
+
+def promise_of(row: Row) -> Promise:
+    """Read one promise."""
+    number, peer_id, side, what, stems, made_at, due_at, grace_s, state, turn, conversation, audience = row
+    return Promise(
+        id=number,
+        peer_id=peer_id,
+        side=side,
+        what=what,
+        stems=tuple(parse(stems)),
+        made_at=instant(made_at),
+        due_at=instant(due_at),
+        grace_s=grace_s,
+        state=state,
+        turn=turn,
+        conversation=conversation,
+        audience=audience,
+    )
+
+
+def _promise_row(promise: Promise) -> dict[str, object]:
+    return {
+        "peer_id": promise.peer_id,
+        "side": promise.side,
+        "what": valid(promise.what),
+        "stems": dump(promise.stems),
+        "made_at": stamp(promise.made_at),
+        "due_at": stamp(promise.due_at),
+        "grace_s": promise.grace_s,
+        "turn": promise.turn,
+        "conversation": promise.conversation,
+        "audience": promise.audience,
+    }
+
+
+def peers_known(db: Database, ids: Iterable[str], seeing: Seeing | None) -> tuple[Peer, ...]:
+    """Return those of some peers that are known, in the order given."""
+    found = (peer(db, one, seeing) for one in dict.fromkeys(ids))
+    return tuple(one for one in found if one)
+
+
+def newest(db: Database, most: int) -> Sequence[Interaction]:
+    """Return the newest interactions of all, newest first."""
+    return [interaction_of(row) for row in db.all("interactions_newest", most=most)]

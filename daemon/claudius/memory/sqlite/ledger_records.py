@@ -1,0 +1,147 @@
+"""What commands read of the ledger and the second mind: the owner sees everything."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import Any
+
+from claudius.memory.sqlite import ledger, reflections
+from claudius.memory.sqlite.queries import Database
+from claudius.peers import Assessment, Belief, Interaction, Peer, Reflection
+
+TIMELINE = 200
+ASSESSMENTS = 10_000
+
+
+class LedgerRecordsRoom:
+    """What `SqliteRecords` reads of the ledger."""
+
+    @abstractmethod
+    def _snapshot(self) -> AbstractContextManager[Database]: ...
+
+    def peers(self) -> Sequence[Mapping[str, Any]]:
+        """Return every peer with the newest assessment, latest first."""
+        with self._snapshot() as db:
+            ids = [one for (one,) in db.all("ledger_peers")]
+            return [_peer(one) for one in ledger.peers_known(db, ids, None)]
+
+    def peer(self, peer: str) -> Mapping[str, Any] | None:
+        """Return one peer (by id or unambiguous name) with every assessment and the newest of the timeline."""
+        with self._snapshot() as db:
+            linked = db.one("canonical", person=peer)
+            found = ledger.peer(db, str(linked[0]) if linked else peer, None)
+            if found is None:
+                named = db.all("ledger_peer_named", name=peer)
+                found = ledger.peer(db, named[0][0], None) if len(named) == 1 else None
+            if found is None:
+                return None
+            judged = ledger.assessments(db, found.peer_id, None, ASSESSMENTS)
+            lines = ledger.timeline(db, found.peer_id, TIMELINE, None)
+        return {
+            **_peer(found),
+            "assessments": [_assessment(one) for one in reversed(judged)],
+            "timeline": [_line(one) for one in lines],
+        }
+
+    def beliefs(self, now: datetime) -> Mapping[str, Any]:
+        """Return `{"last_reflection_at", "beliefs": [...]}`: those in force, pinned and disputed ones too."""
+        with self._snapshot() as db:
+            newest = reflections.reflections(db, 1)
+            held = sorted(reflections.every_belief(db), key=lambda one: (one.created_at, one.key), reverse=True)
+        return {
+            "last_reflection_at": newest[0].at if newest else None,
+            "beliefs": [_belief(one) for one in held if not one.is_expired(now)],
+        }
+
+    def reflections(self, most: int) -> Sequence[Mapping[str, Any]]:
+        """Return the newest cycles, newest first."""
+        with self._snapshot() as db:
+            return [reflection_row(one) for one in reflections.reflections(db, most)]
+
+
+def reflection_row(one: Reflection) -> dict[str, Any]:
+    """Return a cycle's record in the shape of the outward interfaces."""
+    return {
+        "cycle": one.cycle,
+        "at": one.at,
+        "trigger": one.trigger,
+        "duration_s": one.duration_s,
+        "assessments": len(one.peers_assessed),
+        "beliefs": len(one.beliefs_added) + len(one.beliefs_reaffirmed),
+        "directives": len(one.directives),
+        "summary": one.summary,
+        "outcome": one.outcome,
+        "beliefs_added": list(one.beliefs_added),
+        "beliefs_reaffirmed": list(one.beliefs_reaffirmed),
+        "beliefs_expired": list(one.beliefs_expired),
+        "peers_assessed": list(one.peers_assessed),
+        "audience": one.audience,
+        "sources": list(one.sources),
+        "evidence": list(one.evidence),
+        "alignment": one.alignment or None,
+        "input_tokens": one.usage.input_tokens,
+        "output_tokens": one.usage.output_tokens,
+        "cost_usd": one.usage.cost_usd,
+    }
+
+
+def _peer(one: Peer) -> dict[str, Any]:
+    newest = one.newest
+    return {
+        "peer": one.peer_id,
+        "name": one.name,
+        "interactions": one.messages,
+        "first_at": one.first_at,
+        "last_at": one.last_at,
+        "info_score": one.info_score,
+        "trust": newest.trust if newest else None,
+        "rationale": newest.rationale if newest else None,
+        "assessed_at": newest.created_at if newest else None,
+        "is_bot": one.is_bot,
+        "trajectory": list(one.trajectory),
+    }
+
+
+def _assessment(one: Assessment) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "at": one.created_at,
+        "trust": one.trust,
+        "info_score": one.info_score,
+        "rationale": one.rationale,
+        "author": one.author,
+        "sources": list(one.sources),
+    }
+
+
+def _line(one: Interaction) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "at": one.at,
+        "direction": one.direction,
+        "channel_type": one.channel_type,
+        "conversation": one.conversation,
+        "audience": one.audience,
+        "turn": one.turn,
+        "scope": one.scope,
+        "preview": one.preview,
+    }
+
+
+def _belief(one: Belief) -> dict[str, Any]:
+    return {
+        "key": one.key,
+        "value": one.value,
+        "rationale": one.rationale,
+        "peer": one.peer_id,
+        "created_at": one.created_at,
+        "expires_at": one.expires_at,
+        "source_cycle": one.source_cycle,
+        "state": one.state,
+        "audience": one.audience,
+        "sources": list(one.sources),
+        "evidence": list(one.evidence),
+    }

@@ -1,0 +1,264 @@
+"""What a cycle of the second mind reads in one snapshot, and what it changes in one transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from claudius.intent import Call
+from claudius.memory.sqlite import ledger
+from claudius.memory.sqlite.mail import accept
+from claudius.memory.sqlite.queries import Database, Row
+from claudius.memory.sqlite.rows import call_row, dump, instant, maybe_instant, parse, stamp
+from claudius.memory.sqlite.seeing import Seeing
+from claudius.peers import (
+    Belief,
+    Grounds,
+    Known,
+    Lesson,
+    OwnersHand,
+    Proposal,
+    Recorded,
+    Reflected,
+    Reflection,
+    Tuned,
+)
+from claudius.prompt import valid
+from claudius.provider import Usage
+
+_LOOKED_AT = 50
+STATES = {"pin": "pinned", "dispute": "disputed"}
+
+
+def grounds(db: Database, audience: str, peers: Sequence[str], window: int) -> Grounds:
+    """Read everything that a cycle may know, within what its audience may see."""
+    seeing = Seeing.towards(db, audience)
+    beliefs, lessons = every_belief(db), every_lesson(db)
+    summary = next((one for one in reflections(db, _LOOKED_AT) if one.summary and seeing.may(one.sources)), None)
+    known = (_known(db, peer, audience, seeing, window) for peer in peers)
+    last, upto = db.one("reflection_last"), db.one("interaction_last")
+    return Grounds(
+        audience=audience,
+        peers=tuple(one for one in known if one),
+        beliefs=tuple(one for one in beliefs if seeing.may(one.sources)),
+        every_belief=beliefs,
+        lessons=tuple(one for one in lessons if one.is_learned and seeing.may(one.sources)),
+        every_lesson=lessons,
+        summary=summary.summary if summary else "",
+        summary_sources=summary.sources if summary else (),
+        tuned=tunings(db),
+        cycle=(last[0] if last else 0) + 1,
+        upto=upto[0] if upto else 0,
+    )
+
+
+def _known(db: Database, peer_id: str, audience: str, seeing: Seeing, window: int) -> Known | None:
+    peer = ledger.peer(db, peer_id, seeing)
+    if peer is None:
+        return None
+    here = db.one("timeline_of", peer_id=peer_id, audience=audience, most=1)
+    row = db.one("peer_counted", peer_id=peer_id)
+    promises = map(ledger.promise_of, db.all("promises_of", peer_id=peer_id))
+    return Known(
+        peer=peer,
+        timeline=ledger.timeline(db, peer_id, window, seeing),
+        conversation=here[5] if here else "",
+        directed_at=maybe_instant(row[11]) if row else None,
+        promises=tuple(promise for promise in promises if seeing.may((promise.audience,))),
+    )
+
+
+def apply(db: Database, reflected: Reflected) -> Recorded:
+    """Apply a cycle whole; one that is known changes nothing. An assessment that cannot be written falls alone."""
+    record = reflected.record
+    if db.one("reflection_known", cycle=record.cycle):
+        return Recorded()
+    recorded = _assess(db, reflected.proposals, record.at)
+    for belief in reflected.put:
+        db.run("belief_put", **_belief_row(belief))
+    for key, audience in reflected.gone:
+        db.run("belief_gone", key=key, audience=audience)
+    for lesson in reflected.lessons:
+        db.run("lesson_put", **_lesson_row(lesson))
+    for key, audience in reflected.lost:
+        db.run("lesson_gone", key=key, audience=audience)
+    for directive in reflected.directives:
+        accept(db, (directive.perception,), record.at)
+        db.run("peer_directed", peer_id=directive.peer_id, at=stamp(record.at))
+    for peer in reflected.seen:
+        db.run("interactions_seen", cycle=record.cycle, audience=record.audience, peer_id=peer, upto=reflected.upto)
+    for number in reflected.overdue:
+        db.run("promise_moved", id=number, state="overdue")
+    for tuned in reflected.tuned:
+        db.run(
+            "tuning_put",
+            trigger=tuned.trigger,
+            base=tuned.base,
+            value=tuned.value,
+            useful=dump(tuned.useful),
+            cycles=tuned.cycles,
+        )
+    keep(db, record, reflected.history_size)
+    return recorded
+
+
+def _assess(db: Database, proposals: Sequence[Proposal], at: datetime) -> Recorded:
+    made, failed = [], {}
+    for proposal in proposals:
+        db.connection.execute("SAVEPOINT assessment")
+        try:
+            made.append(ledger.record(db, proposal, at))
+        except (ValueError, sqlite3.IntegrityError) as error:
+            db.connection.execute("ROLLBACK TO assessment")
+            failed[proposal.peer_id] = str(error)
+        db.connection.execute("RELEASE assessment")
+    return Recorded(assessments=tuple(made), failed=failed)
+
+
+def keep(db: Database, record: Reflection, history_size: int) -> None:
+    """Keep a cycle in history, and let the oldest go."""
+    db.run(
+        "reflection_new",
+        cycle=record.cycle,
+        at=stamp(record.at),
+        trigger=record.trigger,
+        audience=record.audience,
+        outcome=record.outcome,
+        duration_s=record.duration_s,
+        summary=valid(record.summary),
+        sources=dump(record.sources),
+        assessed=dump(record.peers_assessed),
+        added=dump(record.beliefs_added),
+        reaffirmed=dump(record.beliefs_reaffirmed),
+        expired=dump(record.beliefs_expired),
+        directives=dump(record.directives),
+        evidence=dump(record.evidence),
+        alignment=record.alignment,
+        input_tokens=record.usage.input_tokens + record.usage.cache_read_tokens + record.usage.cache_write_tokens,
+        output_tokens=record.usage.output_tokens,
+        cost_usd=record.usage.cost_usd,
+    )
+    db.run("reflections_let_go", most=history_size)
+
+
+def book(db: Database, job: str, call: Call, at: datetime) -> None:
+    """Book a call that belongs to no turn: `job` names it once and for all."""
+    db.run("call_keep", **call_row(job, call, stamp(at), "", ""))
+
+
+def set_belief(db: Database, key: str, hand: OwnersHand) -> int:
+    """Change a belief by the owner's hand; return how many rows of that key there were."""
+    if hand == "delete":
+        return db.change("belief_delete", key=key)
+    return db.change("belief_state", key=key, state=STATES[hand])
+
+
+def every_belief(db: Database) -> tuple[Belief, ...]:
+    """Return all beliefs, of every audience, run out or not."""
+    return tuple(belief_of(row) for row in db.all("beliefs"))
+
+
+@lru_cache(maxsize=256)
+def _few(text: str) -> tuple[Any, ...]:
+    """Read a JSON list; the audiences of beliefs are the same few."""
+    return tuple(parse(text))
+
+
+def belief_of(row: Row) -> Belief:
+    """Read one belief."""
+    key, value, rationale, cycle, created_at, ttl_minutes, peer_id, sources, audience, state, evidence = row
+    return Belief(
+        key=key,
+        value=value,
+        rationale=rationale,
+        source_cycle=cycle,
+        created_at=instant(created_at),
+        ttl_minutes=ttl_minutes,
+        peer_id=peer_id,
+        sources=_few(sources),
+        audience=audience,
+        state=state,
+        evidence=_few(evidence),
+    )
+
+
+def _belief_row(belief: Belief) -> dict[str, object]:
+    return {
+        "key": valid(belief.key),
+        "value": valid(belief.value),
+        "rationale": valid(belief.rationale),
+        "source_cycle": belief.source_cycle,
+        "created_at": stamp(belief.created_at),
+        "ttl_minutes": belief.ttl_minutes,
+        "peer_id": belief.peer_id,
+        "sources": dump(belief.sources),
+        "audience": belief.audience,
+        "state": belief.state,
+        "evidence": dump(belief.evidence),
+    }
+
+
+def every_lesson(db: Database) -> tuple[Lesson, ...]:
+    """Return all lessons and candidates, of every audience."""
+    return tuple(
+        Lesson(
+            key=key,
+            value=value,
+            audience=audience,
+            first_at=instant(first_at),
+            last_at=instant(last_at),
+            affirmed=affirmed,
+            sources=tuple(parse(sources)),
+            peer_id=peer_id,
+        )
+        for key, value, audience, first_at, last_at, affirmed, sources, peer_id in db.all("lessons")
+    )
+
+
+def _lesson_row(lesson: Lesson) -> dict[str, object]:
+    return {
+        "key": valid(lesson.key),
+        "value": valid(lesson.value),
+        "audience": lesson.audience,
+        "first_at": stamp(lesson.first_at),
+        "last_at": stamp(lesson.last_at),
+        "affirmed": lesson.affirmed,
+        "sources": dump(lesson.sources),
+        "peer_id": lesson.peer_id,
+    }
+
+
+def reflections(db: Database, most: int) -> tuple[Reflection, ...]:
+    """Return the newest cycles, newest first."""
+    return tuple(
+        Reflection(
+            cycle=row[0],
+            at=instant(row[1]),
+            trigger=row[2],
+            audience=row[3],
+            outcome=row[4],
+            duration_s=row[5],
+            summary=row[6],
+            sources=tuple(parse(row[7])),
+            peers_assessed=tuple(parse(row[8])),
+            beliefs_added=tuple(parse(row[9])),
+            beliefs_reaffirmed=tuple(parse(row[10])),
+            beliefs_expired=tuple(parse(row[11])),
+            directives=tuple(parse(row[12])),
+            evidence=tuple(parse(row[13])),
+            alignment=row[14],
+            usage=Usage(input_tokens=row[15], output_tokens=row[16], cost_usd=row[17]),
+        )
+        for row in db.all("reflections_newest", most=most)
+    )
+
+
+def tunings(db: Database) -> tuple[Tuned, ...]:
+    """Return how each trigger has tuned itself."""
+    return tuple(
+        Tuned(trigger=trigger, base=base, value=value, useful=tuple(parse(useful)), cycles=cycles)
+        for trigger, base, value, useful, cycles in db.all("tunings")
+    )

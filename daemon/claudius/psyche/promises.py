@@ -1,0 +1,151 @@
+"""Who says that they will do what, and by when: read off the words by rule. Without a time there is no promise. Pure.
+
+Source: the cortex design, section 7.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta, tzinfo
+
+from claudius.psyche.scope import sentences
+
+LEAST_GRACE_S, MOST_GRACE_S = 30 * 60.0, 24 * 3600.0
+WHAT_CHARS = 120
+STEMS = 12
+ABOUT_CHARS = 500
+"""How much of a text is looked at for what it is about."""
+
+_FIRST_PERSON = re.compile(
+    r"\b(?:(?:i|we)(?:\s+will|'ll|’ll|\s+can|(?:\s+am|\s+are|'m|’m|'re|’re)\s+going\s+to)|let\s+me)\s+"
+    r"(?!not\b|never\b|know\b)(?:(?:also|then|just|definitely|certainly|gladly|happily|still)\s+)?[a-z]{2,}",
+    re.IGNORECASE,
+)
+_WILL = re.compile(r"will|'ll|’ll|can|going|let me", re.IGNORECASE)
+"""Without one of these nobody promises anything; looking for them is a tenth of the work."""
+_NUMBERS = {
+    "one": 1,
+    "two": 2,
+    "three": 3,
+    "four": 4,
+    "five": 5,
+    "six": 6,
+    "seven": 7,
+    "eight": 8,
+    "nine": 9,
+    "ten": 10,
+    "eleven": 11,
+    "twelve": 12,
+    "a": 1,
+    "an": 1,
+}
+_UNITS = {"minute": 1, "min": 1, "hour": 60, "hr": 60, "day": 1440, "week": 10080}
+_SPAN = re.compile(
+    rf"\b(?:in|within)\s+(?:the\s+next\s+)?(\d{{1,4}}|{'|'.join(_NUMBERS)})\s*(minute|min|hour|hr|day|week)s?\b",
+    re.IGNORECASE,
+)
+_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_WEEKDAY = re.compile(rf"\b(?:by|on|this|next|until|before)\s+({'|'.join(_DAYS)})\b", re.IGNORECASE)
+_TONIGHT = re.compile(r"\btonight\b", re.IGNORECASE)
+_TOMORROW = re.compile(r"\btomorrow\b", re.IGNORECASE)
+_NOON = re.compile(r"\bnoon\b", re.IGNORECASE)
+_DAYS_END = re.compile(r"\b(?:end\s+of\s+(?:the\s+)?day|eod)\b", re.IGNORECASE)
+_NEXT_WEEK = re.compile(r"\bnext\s+week\b", re.IGNORECASE)
+_CLOCK = re.compile(r"\b(?:at|by|before|until|around)?\s*([01]?\d|2[0-3]):([0-5]\d)\b", re.IGNORECASE)
+
+EVENING, DAYS_END, NOON = time(22), time(18), time(12)
+
+_DELIVERS = re.compile(
+    r"\b(?:sent|done|finished|attached|delivered|pushed|uploaded|here(?:\s+(?:it|they)\s+(?:is|are)|['’]s))\b",
+    re.IGNORECASE,
+)
+_STEM_WORD = re.compile(r"[^\W\d_]{3,}")
+_ENDING = re.compile(r"(?<=[^\W\d_]{3})(?:ings|ing|edly|ed|ies|es|s|ly)$")
+_FUNCTION_TEXT = (
+    "the and for you your our are was were will with that this have has had not but can let going within "
+    "from they them their his her its out about into over then than when what which who whom how why all "
+    "any some just also here there now today tomorrow tonight noon end day days hour hours minute minutes "
+    "week weeks next send give get make take put one two three monday tuesday wednesday thursday friday "
+    "saturday sunday please yes okay sure well would could should shall may might must been being does "
+    "did done sent"
+)
+_FUNCTION_WORDS = frozenset(_FUNCTION_TEXT.split())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undertaking:
+    """One promise as it was said."""
+
+    what: str
+    due_at: datetime
+    grace_s: float
+    stems: tuple[str, ...]
+
+
+def promises(text: str, at: datetime, zone: tzinfo = UTC) -> tuple[Undertaking, ...]:
+    """Return what the speaker undertakes in a text that was said at an instant; `zone` is their local time. Pure."""
+    found: list[Undertaking] = []
+    if not _WILL.search(text):
+        return ()
+    for sentence in sentences(text):
+        will = _FIRST_PERSON.search(sentence)
+        due_at = due(sentence, at, zone) if will else None
+        if due_at is None or due_at <= at:
+            continue
+        span_s = (due_at - at).total_seconds()
+        what = " ".join(sentence.split())[:WHAT_CHARS]
+        grace_s = max(LEAST_GRACE_S, min(MOST_GRACE_S, span_s / 4))
+        found.append(Undertaking(what=what, due_at=due_at, grace_s=grace_s, stems=stems(what)))
+    return tuple(found)
+
+
+def due(sentence: str, at: datetime, zone: tzinfo = UTC) -> datetime | None:
+    """Return the instant by which a sentence promises something; None where it names none. Pure."""
+    if span := _SPAN.search(sentence):
+        count = _NUMBERS.get(span[1].lower()) or int(span[1])
+        return at + timedelta(minutes=count * _UNITS[span[2].lower()])
+    here = at.astimezone(zone)
+    hour = _hour(sentence)
+    day = _day(sentence, here)
+    if day is None and hour is None:
+        return None
+    moment = datetime.combine((day or here).date(), hour or DAYS_END, tzinfo=zone)
+    if day is None and moment <= here:
+        moment += timedelta(days=1)
+    elif moment <= here:
+        moment = datetime.combine(here.date(), time(23, 59), tzinfo=zone)
+    return moment.astimezone(UTC)
+
+
+def _hour(sentence: str) -> time | None:
+    if clock := _CLOCK.search(sentence):
+        return time(int(clock[1]), int(clock[2]))
+    if _NOON.search(sentence):
+        return NOON
+    if _TONIGHT.search(sentence):
+        return EVENING
+    return DAYS_END if _DAYS_END.search(sentence) and not _TOMORROW.search(sentence) else None
+
+
+def _day(sentence: str, here: datetime) -> datetime | None:
+    if _TOMORROW.search(sentence):
+        return here + timedelta(days=1)
+    if weekday := _WEEKDAY.search(sentence):
+        ahead = (_DAYS.index(weekday[1].lower()) - here.weekday()) % 7
+        return here + timedelta(days=ahead or 7)
+    if _NEXT_WEEK.search(sentence):
+        return here + timedelta(days=7 - here.weekday() + 4)
+    return here if _TONIGHT.search(sentence) or _DAYS_END.search(sentence) else None
+
+
+def delivers(text: str, attachments: int = 0) -> bool:
+    """Tell whether a message brings what was promised: a file, a link, or the words that say so. Pure."""
+    return attachments > 0 or "://" in text or bool(_DELIVERS.search(text))
+
+
+def stems(text: str) -> tuple[str, ...]:
+    """Return what a text is about: its content words, shortened to their stems, in order. Pure."""
+    words = dict.fromkeys(_STEM_WORD.findall(text[:ABOUT_CHARS].lower()))
+    content = (_ENDING.sub("", word) for word in words if word not in _FUNCTION_WORDS)
+    return tuple(dict.fromkeys(content))[:STEMS]

@@ -1,0 +1,85 @@
+"""Where the two minds meet: callables that take plain mappings, and the store. Neither imports the other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from claudius.cognition.budget import Stage, day_start, stage
+from claudius.cognition.mind import Mind
+from claudius.cortex.consult import consult
+from claudius.cortex.life import Cortex
+from claudius.cortex.models import Ties
+from claudius.errors import ClaudiusError
+from claudius.memory.sqlite.ledger_records import reflection_row
+from claudius.provider import Provider
+from claudius.runtime.control import Connection
+
+SPENDING = (Stage.OPEN, Stage.WHISPERS_OFF)
+"""Stages of the day's budget at which the cortex may still ask."""
+
+
+class SecondMind:
+    """The cortex beside one mind: `mind` is that mind, tied to it."""
+
+    def __init__(self, mind: Mind, build: Callable[[str], Provider]) -> None:
+        """Put a cortex beside `mind`; `build` makes the provider of a name, where it is to have its own."""
+        self._first, self._build = mind, build
+        self._voices: dict[str, Provider] = {}
+        self._wake: Callable[[str], None] = lambda _: None
+        ties = Ties(
+            store=mind.store,
+            voice=self._voice,
+            soul=mind.soul,
+            config=mind.config,
+            clock=mind.clock,
+            nonce=mind.nonce,
+            emit=mind.hooks.emit,
+            may_spend=self._may_spend,
+            wake=self._look_there,
+            secrets=mind.secrets,
+        )
+        self.cortex = Cortex(ties)
+        for point, observer in self.cortex.handlers.items():
+            mind.hooks.register(point, observer)
+        self.mind = replace(mind, reflects=lambda: self.cortex.is_active, consult=partial(consult, ties))
+
+    def start(self, wake: Callable[[str], None]) -> None:
+        """Begin; `wake` has a conversation look at what waits for it."""
+        self._wake = wake
+        self.cortex.start()
+
+    async def stop(self) -> None:
+        """End within two seconds, and let its own voices go."""
+        await self.cortex.stop()
+        for voice in self._voices.values():
+            await voice.aclose()
+
+    async def reflect(self, connection: Connection, _: Mapping[str, Any]) -> None:
+        """Serve the owner's `claudius cortex reflect`: one cycle now, and its record."""
+        try:
+            record = reflection_row(await self.cortex.reflect())
+        except ClaudiusError as error:
+            await connection.send({"event": "error", "message": error.message})
+            return
+        document = json.loads(json.dumps(record | {"at": record["at"].isoformat().replace("+00:00", "Z")}))
+        await connection.send({"event": "reflected", "record": document})
+
+    def _look_there(self, conversation: str) -> None:
+        self._wake(conversation)
+
+    def _voice(self, name: str) -> Provider:
+        if not name or name == self._first.provider.name:
+            return self._first.provider
+        if name not in self._voices:
+            self._voices[name] = self._build(name)
+        return self._voices[name]
+
+    async def _may_spend(self) -> bool:
+        limit = self._first.config().budget.daily_usd
+        if not limit:
+            return True
+        return stage(limit, await self._first.store.spent_since(day_start(self._first.clock()))) in SPENDING

@@ -1,0 +1,188 @@
+"""`claudius cortex` and `claudius ledger`, driven as a person drives them, in a process of their own."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from claudius.cli.trust_picture import bar, picture
+from driven import Machine, reply
+from reflecting import answer
+
+ADA = "terminal:local:ada"
+REFLECTION = answer(
+    (ADA, 3), beliefs=[{"key": "ada-builds", "value": "Ada builds bridges.", "rationale": "Said so.", "peer_id": ADA}]
+)
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
+    """Give a soul that was spoken to twice and has reflected once."""
+    made = Machine(tmp_path_factory.mktemp("machine"))
+    made.env["CLAUDIUS_CORTEX_ENABLED"] = "1"
+    made.scripted(reply("first"))
+    made.ok("chat", "--once", "I build bridges.")
+    made.scripted(reply("second"))
+    made.ok("chat", "--once", "One rusts.")
+    made.scripted(REFLECTION)
+    made.ok("cortex", "reflect", "--json")
+    return made
+
+
+def test_fr_cx_08_ledger_peers(machine: Machine) -> None:
+    """FR-CX-08: everyone with counts, dates, information and the newest assessment, in the shape of the interfaces."""
+    (found,) = machine.ok("ledger", "peers", "--json").json
+
+    assert {
+        "peer",
+        "name",
+        "interactions",
+        "first_at",
+        "last_at",
+        "info_score",
+        "trust",
+        "rationale",
+        "assessed_at",
+    } <= set(found)
+    assert (found["peer"], found["interactions"], found["info_score"], found["trust"]) == (ADA, 2, 1, 3)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT.*Z", found["first_at"])
+    assert "trust +3" in machine.ok("ledger", "peers").stdout
+
+
+def test_fr_cx_08_ledger_show(machine: Machine, tmp_path: Path) -> None:
+    """FR-CX-08: one peer by id or name, with assessments and timeline; trust over time can be looked at."""
+    picture_file = tmp_path / "trust.svg"
+    found = machine.ok("ledger", "show", ADA, "--out", str(picture_file), "--json").json
+    shown = machine.ok("ledger", "show", "ada").stdout
+
+    assert [one["trust"] for one in found["assessments"]] == [3]
+    assert [(one["direction"], one["preview"]) for one in found["timeline"]] == [
+        ("in", "I build bridges."),
+        ("out", "first"),
+        ("in", "One rusts."),
+        ("out", "second"),
+    ]
+    assert "│███" in shown
+    assert ET.parse(picture_file).getroot().tag.endswith("svg")  # noqa: S314 - we wrote it ourselves
+    assert machine.run("ledger", "show", "nobody").code == 1
+
+
+def test_fr_cx_08_cortex_beliefs_and_history(machine: Machine) -> None:
+    """FR-CX-08: beliefs with their clock and what they stand on; cycles newest first."""
+    found = machine.ok("cortex", "beliefs", "--json").json
+    (belief,) = found["beliefs"]
+    (record,) = machine.ok("cortex", "history", "--json").json
+
+    assert {
+        "key",
+        "value",
+        "rationale",
+        "peer",
+        "created_at",
+        "expires_at",
+        "source_cycle",
+        "sources",
+        "evidence",
+    } <= set(belief)
+    assert (belief["key"], belief["peer"], belief["source_cycle"]) == ("ada-builds", ADA, 1)
+    timeline = machine.ok("ledger", "show", ADA, "--json").json["timeline"]
+    assert set(belief["evidence"]) <= {one["id"] for one in timeline}
+    assert belief["evidence"]
+    assert {
+        "cycle",
+        "at",
+        "trigger",
+        "duration_s",
+        "assessments",
+        "beliefs",
+        "directives",
+        "summary",
+        "outcome",
+        "beliefs_added",
+        "beliefs_reaffirmed",
+        "beliefs_expired",
+    } <= set(record)
+    assert (record["trigger"], record["assessments"], record["beliefs"], record["outcome"]) == ("manual", 1, 1, "done")
+    assert found["last_reflection_at"] == record["at"]
+    assert machine.ok("cortex", "beliefs").stdout.startswith("last reflection: ")
+    assert machine.ok("cortex", "history", "-n", "1").stdout.startswith("1  ")
+
+
+def test_the_reflection_is_booked_under_its_own_job(machine: Machine) -> None:
+    """What it cost stands in `usage --by job` under `cortex`."""
+    rows = {row["job"]: row["calls"] for row in machine.ok("usage", "--by", "job", "--json").json["rows"]}
+
+    assert rows["cortex"] == 1
+
+
+def test_the_owners_hand(machine: Machine) -> None:
+    """A belief is pinned, disputed, deleted by its key; an unknown key says so and exits 1."""
+    assert machine.ok("cortex", "pin", "ada-builds").stdout == "ada-builds is pinned\n"
+    assert machine.ok("cortex", "beliefs", "--json").json["beliefs"][0]["expires_at"] is None
+    assert machine.ok("cortex", "dispute", "ada-builds", "--json").json == {"key": "ada-builds", "state": "disputed"}
+    machine.scripted(reply("third"))
+    machine.ok("chat", "--once", "What do you believe?")
+    last = json.loads(machine.requests.read_text().splitlines()[-1])
+    assert "## Cortex Beliefs" not in last["tail"]
+    assert machine.ok("cortex", "delete", "ada-builds").stdout == "ada-builds is deleted\n"
+    assert machine.run("cortex", "pin", "ada-builds").code == 1
+    assert machine.ok("cortex", "beliefs", "--json").json["beliefs"] == []
+
+
+def test_without_a_real_model_it_says_so(tmp_path: Path) -> None:
+    """With the rehearsal voice the cortex is off: `reflect` says so in one line, what reads reads nothing."""
+    machine = Machine(tmp_path)
+    machine.ok("chat", "--once", "Hello.")
+
+    ran = machine.run("cortex", "reflect")
+
+    assert ran.code == 1
+    assert ran.stderr == "claudius: the cortex is off: it needs a real model, or cortex.enabled = true\n"
+    assert machine.ok("cortex", "beliefs", "--json").json == {"last_reflection_at": None, "beliefs": []}
+    assert machine.ok("cortex", "history", "--json").json == []
+    assert machine.ok("cortex", "beliefs").stdout == "it has not reflected yet\n"
+
+
+def test_drift_twice_running_is_a_warning(tmp_path: Path) -> None:
+    """Soul alignment: two cycles in a row that find drift show in `doctor`, and nothing edits the soul."""
+    machine = Machine(tmp_path)
+    machine.env["CLAUDIUS_CORTEX_ENABLED"] = "1"
+    machine.scripted(reply("first"))
+    machine.ok("chat", "--once", "Hello.")
+    drift = answer(alignment={"verdict": "drift", "evidence": "Three flippant answers."})
+    checks = []
+    for _ in range(2):
+        machine.scripted(drift)
+        machine.ok("cortex", "reflect")
+        checks.append({one["name"] for one in machine.run("doctor", "--json").json["checks"] if not one["ok"]})
+
+    assert "soul alignment" not in checks[0]
+    assert "soul alignment" in checks[1]
+    assert machine.ok("cortex", "beliefs", "--json").json["beliefs"][0]["key"] == "self-alignment"
+
+
+def judged(trust: int, day: int, **more: Any) -> dict[str, Any]:
+    """Return an assessment as `ledger show` has it."""
+    at = datetime(2026, 1, day, tzinfo=UTC)
+    return {"at": at, "trust": trust, "info_score": 4, "rationale": "a <b> & c", "author": "cortex"} | more
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 50])
+def test_the_drawing_is_one_whatever_there_is_to_draw(count: int) -> None:
+    """An SVG that can be read, with a dot for each assessment, whatever stands in the words."""
+    drawn = ET.fromstring(picture("<Ann> & co", [judged(n % 10, 1 + n % 28) for n in range(count)]))  # noqa: S314 - we wrote it ourselves
+
+    assert len(drawn.findall(".//{http://www.w3.org/2000/svg}circle")) == count
+
+
+def test_a_bar_reads_from_minus_ten_to_ten() -> None:
+    """The middle line is where nothing is known."""
+    assert bar(3) == "··········│███·······  +3"
+    assert bar(-2) == "········██│··········  -2"
+    assert bar(0) == "··········│··········  +0"

@@ -1,0 +1,179 @@
+"""What the second mind may have the first consider: bounded, addressed, never sent by itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from claudius.cortex import adapt, triage
+from claudius.cortex.conclusion import assessments
+from claudius.cortex.directives import directives
+from claudius.cortex.models import Output
+from claudius.perception import Kind, Origin
+from reflecting import ANN, BEN, NOW, OPS, assessed, belief, document, known, message, minutes
+
+
+def told(*proposed: dict[str, Any], peers: tuple[Any, ...] = (), most: int = 2) -> list[Any]:
+    """Return the directives of a cycle."""
+    return list(directives(proposed, peers or (known(), known(BEN)), audience=OPS, cycle=7, now=NOW, most=most))
+
+
+def entry(**more: Any) -> dict[str, Any]:
+    """Return a directive as the model writes it."""
+    return {"peer_id": ANN, "action": "follow_up", "text": "ask after the research portion"} | more
+
+
+def test_a_directive_is_an_internal_perception_in_the_latest_conversation() -> None:
+    """It goes into the inbox under its own key, in the soul's own voice, and owes nothing."""
+    (found,) = told(entry())
+
+    heard = found.perception
+    assert (heard.key, heard.conversation, heard.audience) == ("cortex:7:0", "slack:T1:ops:1", OPS)
+    assert (heard.kind, heard.origin, heard.owes) == (Kind.DIRECTIVE, Origin.INTERNAL, False)
+    assert heard.text == "follow_up Ann: ask after the research portion"
+    assert datetime.fromisoformat(heard.extra["lapses_at"]) == NOW + minutes(360)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        entry(peer_id="slack:T1:Nobody"),
+        entry(peer_id=None),
+        entry(action="threaten"),
+        entry(text=""),
+        entry(text=3),
+        entry(text="send them 500 dollars"),
+        entry(text="give them the admin password"),
+        {},
+    ],
+)
+def test_what_may_not_go_out_does_not(bad: dict[str, Any]) -> None:
+    """An unknown peer or action, nothing said, or a critical class in it: it is dropped."""
+    assert told(bad) == []
+
+
+def test_two_a_cycle_one_a_peer_a_day() -> None:
+    """Two a cycle; one for each peer; none within a day of the last."""
+    peers = tuple(known(f"slack:T1:P{n}") for n in range(4))
+    many = [entry(peer_id=f"slack:T1:P{n}") for n in range(4)]
+
+    assert len(told(*many, peers=peers)) == 2
+    assert len(told(entry(), entry(text="and another"))) == 1
+    assert told(entry(), peers=(known(directed_at=NOW - minutes(1400)),)) == []
+    assert len(told(entry(), peers=(known(directed_at=NOW - minutes(1441)),))) == 1
+    assert told(entry(), most=0) == []
+
+
+def test_nobody_is_written_to_where_there_is_no_conversation() -> None:
+    """Where nothing was ever said in this audience, nothing is begun."""
+    assert told(entry(), peers=(known(conversation=""),)) == []
+
+
+def output(*entries: Any) -> Output:
+    """Return an answer with these assessments."""
+    return Output(summary="s", assessments=entries)
+
+
+def entry_of(trust: Any, peer: str = ANN, why: str = "Because.") -> dict[str, Any]:
+    """Return an assessment as the model writes it."""
+    return {"peer_id": peer, "trust": trust, "rationale": why}
+
+
+def test_simulation_07_and_08_and_09_trust_moves_slowly() -> None:
+    """Simulations 7, 8, 9: +7 from 0 is 3 then 6; +8 for a new peer is 3; an inherited +5 moves within 2 to 8."""
+    assert [one.trust for one in assessments(output(entry_of(7)), document(), {ANN: 0}, 3)] == [3]
+    assert [one.trust for one in assessments(output(entry_of(7)), document(), {ANN: 3}, 3)] == [6]
+    assert [one.trust for one in assessments(output(entry_of(8)), document(), {}, 3)] == [3]
+    assert [one.trust for one in assessments(output(entry_of(-10)), document(), {ANN: 5}, 3)] == [2]
+    assert [one.trust for one in assessments(output(entry_of(10)), document(), {ANN: 5}, 3)] == [8]
+
+
+def test_simulation_02_false_alarms_are_slow_and_mended() -> None:
+    """Simulation 2: three misleading -10 on +4 come to 1, -2, -5, and one fair cycle brings three back."""
+    last = 4
+    seen = []
+    for said in (-10, -10, -10, 4):
+        (found,) = assessments(output(entry_of(said)), document(), {ANN: last}, 3)
+        last = found.trust
+        seen.append(last)
+
+    assert seen == [1, -2, -5, -2]
+
+
+def test_rule_09_of_several_entries_for_one_peer_the_last_counts() -> None:
+    """One budget a peer a cycle, measured from where it began."""
+    found = assessments(output(entry_of(3), entry_of(6), entry_of(-1)), document(), {ANN: 0}, 3)
+
+    assert [one.trust for one in found] == [-1]
+
+
+@pytest.mark.parametrize("bad", [entry_of(3, peer=BEN), entry_of("much"), entry_of(True), entry_of(3, why=" "), {}])
+def test_what_is_no_assessment_is_dropped(bad: dict[str, Any]) -> None:
+    """An unknown peer, no number, no reason: that entry alone is left out."""
+    found = assessments(output(bad, entry_of(2)), document(), {}, 3)
+
+    assert [one.trust for one in found] == [2]
+
+
+def test_an_assessment_carries_what_was_read() -> None:
+    """Its sources are every audience that the document drew on."""
+    (found,) = assessments(output(entry_of(2)), replace(document(), sources=("a", "b")), {}, 3)
+
+    assert found.sources == ("a", "b")
+
+
+def test_triage_asks_only_where_it_is_worth_it() -> None:
+    """Depth by triage: a quiet timer is not worth a call, a promise, a count or a large request is."""
+    quiet = [message(scope=5)]
+
+    assert triage.score(("timer",), quiet, (), NOW) < triage.WORTH_IT
+    assert triage.score(("promise_timeout",), quiet, (), NOW) >= triage.WORTH_IT
+    assert triage.score(("interaction_count", "timer"), quiet, (), NOW) >= triage.WORTH_IT
+    assert triage.score(("timer",), [message(scope=80)], (), NOW) >= triage.WORTH_IT
+    assert triage.score(("timer",), quiet, (belief(age=100),), NOW) == 1
+    assert triage.score(("timer",), [{"type": "loop.after_tool", "ok": False}], (belief(age=100),), NOW) == 2
+
+
+def test_triggers_that_prove_useful_come_oftener_and_the_others_rarer() -> None:
+    """Self-tuning: each ten cycles, by their yield, within bounds; a changed setting begins anew."""
+    useless = useful = None
+    for _ in range(200):
+        useless = adapt.learn(useless, "timer", 30.0, was_useful=False)
+        useful = adapt.learn(useful, "timer", 30.0, was_useful=True)
+    assert useless
+    assert useful
+    assert (useless.value, useful.value) == (120.0, 10.0)
+
+    counts = None
+    for n in range(10):
+        counts = adapt.learn(counts, "interaction_count", 5.0, was_useful=n < 2)
+        assert counts.value == (6.0 if n == 9 else 5.0)
+    assert counts
+    assert adapt.current([counts], {"interaction_count": 5.0}) == {"interaction_count": 6.0}
+    assert adapt.current([counts], {"interaction_count": 7.0}) == {}
+    assert adapt.learn(counts, "interaction_count", 7.0, was_useful=True).cycles == 1
+
+
+def test_a_middling_trigger_stays_as_it_is() -> None:
+    """Between the two marks nothing moves, and triggers without a number have none to move."""
+    tuned = None
+    for n in range(40):
+        tuned = adapt.learn(tuned, "timer", 30.0, was_useful=n % 2 == 0)
+    assert tuned
+    assert tuned.value == 30.0
+    other = None
+    for _ in range(20):
+        other = adapt.learn(other, "farming", 0.0, was_useful=False)
+    assert other
+    assert other.value == 0.0
+
+
+def test_assessed_is_assessed() -> None:
+    """The newest assessment is the one in force, the trajectory runs towards it."""
+    peer = replace(known().peer, assessments=(assessed(3), assessed(1)))
+
+    assert peer.newest == assessed(3)
+    assert peer.trajectory == (1, 3)

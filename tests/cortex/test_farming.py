@@ -1,0 +1,216 @@
+"""The farming pattern: small requests, then one far larger. Rates as measured, and what it must not fire on."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from claudius.cortex.farming import first_farming, is_farming
+from claudius.psyche.scope import CRITICAL, asks, critical, scope
+from claudius.testing.probes import farming
+
+SMALL = [24, 30, 26, 28, 25]
+ROWS: list[tuple[str, dict[str, Any], int | None]] = [
+    ("nothing", {"scopes": []}, None),
+    ("one burst", {"scopes": [500]}, None),
+    ("four bursts, the last huge", {"scopes": [20, 20, 20, 500]}, None),
+    ("five bursts, the last huge", {"scopes": [20, 20, 20, 20, 500]}, 4),
+    ("five small, one large", {"scopes": [*SMALL, 400]}, 5),
+    ("five small, one large, one small", {"scopes": [*SMALL, 400, 20]}, 5),
+    ("five small, one thrice", {"scopes": [*SMALL, 90]}, None),
+    ("five small, one fivefold", {"scopes": [*SMALL, 150]}, 5),
+    ("below the floor", {"scopes": [5, 5, 5, 5, 5, 59]}, None),
+    ("at the floor", {"scopes": [5, 5, 5, 5, 5, 60]}, 5),
+    ("large first", {"scopes": [400, *SMALL, 400]}, None),
+    ("a large one long ago", {"scopes": [400, *([20] * 20), 400]}, 21),
+    ("a large one not so long ago", {"scopes": [20, 400, *([20] * 18), 400]}, None),
+    ("steady", {"scopes": [40] * 30}, None),
+    ("doubling", {"scopes": [10, 20, 40, 80, 160, 320]}, None),
+    ("trust rose", {"scopes": [*SMALL, 400], "trust": [1, 2, 2, 3, 3]}, 5),
+    ("trust fell", {"scopes": [*SMALL, 400], "trust": [3, 3, 2, 2, 1]}, None),
+    ("trust fell long ago", {"scopes": [*SMALL, 400], "trust": [9, 1, 1, 1, 1, 1]}, 5),
+    ("trust level", {"scopes": [*SMALL, 400], "trust": [2]}, 5),
+    ("words, small", {"bursts": [[{"text": "What time is it?", "attachments": 0}]] * 6}, None),
+    (
+        "words, then a large one",
+        {
+            "bursts": [
+                *([[{"text": "What time is it?", "attachments": 0}]] * 5),
+                [{"text": "Please transfer 5000 dollars to this account. Can you do it now?", "attachments": 2}],
+            ]
+        },
+        5,
+    ),
+    *((f"{n} earlier of 20, then 100", {"scopes": [*([20] * n), 100]}, n if n >= 4 else None) for n in range(10)),
+    *(
+        (f"five of 30, then {times} times that", {"scopes": [*([30] * 5), 30 * times]}, 5 if times >= 5 else None)
+        for times in range(1, 11)
+    ),
+]
+
+
+@pytest.mark.parametrize(("what", "stream", "at"), ROWS, ids=[row[0] for row in ROWS])
+def test_known_streams(what: str, stream: dict[str, Any], at: int | None) -> None:
+    """The probe fires on these streams, at this burst, or not at all."""
+    del what
+
+    assert farming(stream) == {"fires": at is not None, "at": at}
+
+
+def rate(make: Callable[[random.Random], list[int]], runs: int = 1000) -> float:
+    """Return the share of random streams that fire."""
+    chance = random.Random(11)  # noqa: S311 - chance here is no secret
+    return sum(first_farming(make(chance)) is not None for _ in range(runs)) / runs
+
+
+def small(chance: random.Random) -> list[int]:
+    """Return five ordinary small bursts."""
+    return [max(1, round(30 * chance.lognormvariate(0, 0.35))) for _ in range(5)]
+
+
+@pytest.mark.parametrize(("times", "least"), [(6, 0.6), (8, 0.85), (10, 0.95), (20, 0.99)])
+def test_the_detection_rates(times: int, least: float) -> None:
+    """Five small and one of so many times their size: found at least as often as specified, within chance."""
+    found = rate(lambda chance: [*small(chance), round(30 * times * chance.lognormvariate(0, 0.2))])
+
+    assert found >= least
+
+
+@pytest.mark.parametrize(
+    ("what", "make"),
+    [
+        ("steady", lambda chance: [max(1, round(40 * chance.lognormvariate(0, 0.4))) for _ in range(12)]),
+        ("growing", lambda chance: [round(20 * 1.25**n * chance.lognormvariate(0, 0.2)) for n in range(12)]),
+        ("large first", lambda chance: [400, *(round(30 * chance.lognormvariate(0, 0.3)) for _ in range(11))]),
+        ("idle chatter", lambda chance: [chance.randint(1, 12) for _ in range(12)]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_the_false_alarms(what: str, make: Callable[[random.Random], list[int]]) -> None:
+    """Ordinary people over twelve bursts: hardly ever."""
+    del what
+
+    assert rate(make) <= 0.02
+
+
+def test_it_judges_nobody() -> None:
+    """The detector is a pure yes or no over sizes: no name, no trust written."""
+    assert is_farming([20, 20, 20, 20, 200])
+    assert not is_farming([])
+
+
+def test_the_size_of_a_message() -> None:
+    """Scope: words, 20 for each request, 40 where a critical class hits, 15 for an attachment."""
+    assert scope("Thanks a lot") == 3
+    assert scope("What time is it?") == 4 + 20
+    assert scope("Please look. Can you fix it?") == 6 + 40
+    assert scope("here", attachments=2) == 1 + 30
+    assert scope("Wire me $500") == 3 + 40
+    assert asks("One. Two! Three?") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("send me 200 euros", {"money"}),
+        ("what is the api key", {"credentials"}),
+        ("make me admin", {"permission"}),
+        ("drop the production database", {"destructive"}),
+        ("rm -rf the backups", {"destructive"}),
+        ("please delete my message", set()),
+        ("send me the report", set()),
+        ("send" + " x" * 30 + " dollars", set()),
+        ("I want to die", {"self_harm"}),
+    ],
+)
+def test_what_is_at_stake(text: str, found: set[str]) -> None:
+    """Critical classes are read off cues near each other."""
+    assert critical(text) == found
+
+
+WORDS = [
+    "wire",
+    "transfer",
+    "pay",
+    "send",
+    "refund",
+    "invest",
+    "loan",
+    "$",
+    "€",
+    "£",
+    "money",
+    "dollars",
+    "euro",
+    "bitcoin",
+    "funds",
+    "password",
+    "api",
+    "key",
+    "private-key",
+    "access",
+    "token",
+    "bot",
+    "ssh",
+    "seed",
+    "phrase",
+    "one-time",
+    "code",
+    "give",
+    "grant",
+    "make",
+    "add",
+    "admin",
+    "root",
+    "owner",
+    "sudo",
+    "write",
+    "delete",
+    "drop",
+    "wipe",
+    "erase",
+    "rm",
+    "-rf",
+    "force-push",
+    "prod",
+    "production",
+    "database",
+    "db",
+    "table",
+    "backup",
+    "everything",
+    "all",
+    "data",
+    "kill",
+    "myself",
+    "want",
+    "to",
+    "die",
+    "end",
+    "it",
+    "hurt",
+    "live",
+    "the",
+    "a",
+    "and",
+    "of",
+]
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=12))
+def test_looking_for_signs_first_finds_the_same(words: list[str]) -> None:
+    """A class that its pattern finds is never missed because a quicker look came first."""
+    text = " ".join(words)
+
+    assert critical(text) == {name for name, cue in CRITICAL.items() if cue.search(text)}
+
+
+def test_a_long_message_costs_no_more_than_its_beginning() -> None:
+    """Every pattern is bounded: a hundred thousand equal characters are read like two thousand."""
+    for text in ("a" * 100_000, "send " * 20_000, "$" * 100_000, "?" * 100_000):
+        assert scope(text) == scope(text[:2000])

@@ -1,0 +1,229 @@
+"""Observation: what is appended, and that nothing else happens."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from claudius.cortex.document import activity, build, name_of, ranked
+from claudius.cortex.models import Part
+from claudius.cortex.observe import MOST_EVENTS, RETURNED_EVENTS, Buffer, fullest, messages
+from claudius.peers import Grounds
+from claudius.prompt import nested_line
+from reflecting import ANN, BEN, DM, NOW, OPS, assessed, belief, known, line, message
+
+SEEN: dict[str, Any] = {
+    "turn": "t",
+    "conversation": "slack:T1:ops:1",
+    "audience": OPS,
+    "timestamp": NOW,
+    "peer_id": ANN,
+    "direction": "in",
+    "channel_type": "channel",
+    "event_id": "e",
+    "scope": 3,
+    "preview": "words",
+}
+
+
+def test_fr_cx_01_four_handlers_append_what_they_see() -> None:
+    """FR-CX-01: four hooks; peer, direction, time and channel type are kept until a cycle consumes them."""
+    rung: list[bool] = []
+    buffer = Buffer(lambda: rung.append(True))
+    handlers = buffer.handlers()
+
+    for handle in handlers.values():
+        assert handle(MappingProxyType(SEEN)) is None  # type: ignore[func-returns-value] - that it returns nothing is the rule
+
+    assert set(handlers) == {"loop.on_message", "loop.after_send", "loop.after_llm", "loop.after_tool"}
+    assert len(buffer.events) == len(rung) == 4
+    kept = buffer.events[0]
+    assert {name: kept[name] for name in ("peer_id", "direction", "timestamp", "channel_type")} == {
+        "peer_id": ANN,
+        "direction": "in",
+        "timestamp": NOW,
+        "channel_type": "channel",
+    }
+    assert "preview" not in kept
+
+
+def test_rule_03_an_observer_changes_nothing() -> None:
+    """Rule 3: what a handler is given stays as it was."""
+    before = dict(SEEN)
+
+    for handle in Buffer().handlers().values():
+        handle(SEEN)
+
+    assert before == SEEN
+
+
+def test_the_oldest_go_where_there_are_too_many() -> None:
+    """At most 2,000 events wait; what is dropped is counted."""
+    buffer = Buffer()
+    observe = buffer.handlers()["loop.on_message"]
+    for n in range(MOST_EVENTS + 10):
+        observe(SEEN | {"turn": str(n)})
+
+    assert len(buffer.events) == MOST_EVENTS
+    assert buffer.events[0]["turn"] == "10"
+    assert buffer.dropped == 10
+
+
+def test_simulation_13_swap_do_not_clear() -> None:
+    """Simulation 13: what comes during a cycle stays; what a failed cycle held goes back before it."""
+    buffer = Buffer()
+    buffer.events += [message(1), message(2, audience=DM)]
+    taken = buffer.take(OPS)
+    buffer.events.append(message(3))
+
+    buffer.give_back(taken)
+
+    assert [event["turn"] for event in buffer.events] == ["turn1", "turn2", "turn3"]
+    buffer.give_back([message(n) for n in range(900)])
+    assert len(buffer.events) == RETURNED_EVENTS + 3
+
+
+def test_a_restart_loses_nothing() -> None:
+    """What no cycle has seen comes back from the ledger, once."""
+    buffer = Buffer()
+    buffer.events.append(message(2))
+
+    buffer.restore([line(1), line(2), line(3, direction="out")])
+
+    assert [(event["turn"], event["direction"]) for event in buffer.events] == [
+        ("turn1", "in"),
+        ("turn3", "out"),
+        ("turn2", "in"),
+    ]
+    assert len(messages(buffer.events)) == 2
+
+
+def test_a_pass_takes_the_fullest_audiences() -> None:
+    """Events are split by audience; those pointed out come first, then the fullest, three at most."""
+    events = [message(n, audience=f"a{n % 4}") for n in range(10)]
+
+    assert fullest(events, 3) == ("a0", "a1", "a2")
+    assert fullest(events, 3, first=("a3",)) == ("a3", "a0", "a1")
+
+
+def test_peers_pointed_out_come_first_then_the_busiest() -> None:
+    """A cycle shows eight peers: flagged, then by events."""
+    events = tuple(message(n, peer=f"p{n % 10}") for n in range(25))
+
+    shown = ranked(Part(audience=OPS, events=events, flags={"p9": ("farming",)}), 8)
+
+    assert shown[0] == "p9"
+    assert len(shown) == 8
+    assert shown[1:6] == ("p0", "p1", "p2", "p3", "p4")
+
+
+def test_nfr_cx_02_the_document_holds_summaries_only() -> None:
+    """NFR-CX-02: its keys are these; no audience, no whole message, no secret of ours stands in it."""
+    part = Part(audience=DM, events=(message(),), flags={ANN: ("promise overdue",)})
+    one = known(timeline=(line(1, preview="my key is sk-ant-12345678"), line(2)))
+    grounds = Grounds(audience=DM, peers=(one,), beliefs=(belief(),), summary="Before.")
+
+    found = build(part, grounds, trigger="timer", soul="# S", now=NOW, budget_tokens=2000, secrets=("sk-ant-12345678",))
+
+    assert set(found.content) == {
+        "trigger",
+        "soul",
+        "previous_summary",
+        "beliefs",
+        "lessons",
+        "peers",
+        "activity",
+    }
+    (shown,) = found.content["peers"]
+    assert set(shown) == {
+        "peer_id",
+        "name",
+        "info_score",
+        "trust",
+        "trajectory",
+        "rationale",
+        "flags",
+        "timeline",
+    }
+    assert set(shown["timeline"][0]) == {"at", "dir", "scope", "preview"}
+    text = nested_line(found.content)
+    assert "sk-ant" not in text
+    assert DM not in text
+    assert OPS not in text
+    assert found.sources == (DM, OPS)
+    assert found.evidence == (1, 2)
+
+
+def test_what_is_cut_does_not_count_as_read() -> None:
+    """Over its budget the document sheds timelines, previews, lessons, then peers, in this order."""
+    part = Part(audience=OPS, events=tuple(message(n, peer=f"p{n % 8}") for n in range(40)))
+    peers = tuple(known(f"p{n}", lines=10) for n in range(8))
+    grounds = Grounds(audience=OPS, peers=peers)
+
+    sizes = {}
+    for tokens in (4000, 1500, 700, 300):
+        found = build(part, grounds, trigger="timer", soul="", now=NOW, budget_tokens=tokens)
+        assert len(nested_line(found.content)) <= 4 * tokens
+        sizes[tokens] = (
+            len(found.content["peers"]),
+            len(found.content["peers"][0]["timeline"]),
+            "preview" in found.content["peers"][0]["timeline"][0],
+        )
+
+    assert sizes[4000] == (8, 10, True)
+    assert sizes[1500][:2] == (8, 5)
+    assert sizes[700][2] is False
+    assert sizes[300][0] < 8
+
+
+def test_simulation_04_fifty_peers_cost_what_five_cost() -> None:
+    """Simulation 4: the ceiling of a cycle holds, however many peers there are."""
+
+    def size(count: int) -> int:
+        part = Part(audience=OPS, events=tuple(message(n, peer=f"p{n % count}") for n in range(400)))
+        peers = tuple(known(f"p{n}", lines=10) for n in range(min(8, count)))
+        found = build(
+            part, Grounds(audience=OPS, peers=peers), trigger="timer", soul="s" * 9000, now=NOW, budget_tokens=2000
+        )
+        return len(nested_line(found.content)) // 4
+
+    assert size(5) <= 2000
+    assert size(50) <= 2000
+
+
+def test_what_the_first_mind_did_is_counted() -> None:
+    """Activity: messages, calls, tokens, tools, errors."""
+    events = [
+        message(),
+        {"type": "loop.after_llm", "tokens_in": 10, "tokens_out": 5},
+        {"type": "loop.after_llm", "tokens_in": None, "tokens_out": 1},
+        {"type": "loop.after_tool", "ok": False},
+        {"type": "loop.after_tool", "ok": True},
+    ]
+
+    assert activity(events) == {"events": 1, "llm_calls": 2, "tokens": 16, "tools": 2, "errors": 1}
+
+
+def test_the_souls_name_is_read_off_its_first_heading() -> None:
+    """The second mind is told whose it is."""
+    assert name_of("# Claudius, Artifex Maximus\n\n## Persona") == "Claudius"
+    assert name_of("no heading") == "this soul"
+
+
+def test_an_assessment_shown_counts_as_read() -> None:
+    """Whatever the model sees gives its sources to what it writes."""
+    peer = known()
+    seen = replace(peer, peer=replace(peer.peer, assessments=(assessed(3, sources=("private:x", OPS)),)))
+
+    found = build(
+        Part(audience=OPS, events=(message(),)),
+        Grounds(audience=OPS, peers=(seen, known(BEN))),
+        trigger="timer",
+        soul="",
+        now=NOW,
+        budget_tokens=2000,
+    )
+
+    assert found.sources == ("private:x", OPS)
+    assert found.content["peers"][0]["trust"] == 3

@@ -1,0 +1,253 @@
+"""Small plain values of the second mind's tests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+
+from claudius.config import Config
+from claudius.cortex.life import Cortex
+from claudius.cortex.models import Document, Event, Ties
+from claudius.home import Home
+from claudius.memory.sqlite import SqliteStore
+from claudius.memory.store import turn_of
+from claudius.peers import Assessment, Belief, Interaction, Known, Noted, Peer, Promise
+from claudius.providers.scripted import Scripted
+from claudius.psyche.promises import delivers, promises
+from claudius.psyche.scope import scope
+from claudius.testing.sample import soul
+from claudius.testing.store_contract.ground import exchange, heard
+
+NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+ANN, BEN = "slack:T1:Ann", "slack:T1:Ben"
+ANN_DM = "slack:T1:D-ann:"
+OPS = "shared:slack:T1:ops"
+DM = "private:slack:T1:Ann"
+
+
+def minutes(count: float) -> timedelta:
+    """Return so many minutes."""
+    return timedelta(minutes=count)
+
+
+def message(n: int = 1, *, peer: str = ANN, audience: str = OPS, **more: Any) -> Event:
+    """Return the n-th observed message."""
+    return {
+        "type": "loop.on_message",
+        "peer_id": peer,
+        "direction": "in",
+        "channel_type": "channel",
+        "timestamp": NOW + minutes(n),
+        "audience": audience,
+        "turn": f"turn{n}",
+        "scope": 10,
+    } | more
+
+
+def line(n: int = 1, *, peer: str = ANN, audience: str = OPS, preview: str = "", **more: Any) -> Interaction:
+    """Return the n-th line of a peer's timeline."""
+    values: dict[str, Any] = {
+        "id": n,
+        "peer_id": peer,
+        "at": NOW + minutes(n),
+        "direction": "in",
+        "channel_type": "channel",
+        "conversation": "slack:T1:ops:1",
+        "audience": audience,
+        "turn": f"turn{n}",
+        "scope": 10,
+        "preview": preview or f"line {n}",
+    }
+    return Interaction(**(values | more))
+
+
+def assessed(trust: int, *, peer: str = ANN, sources: tuple[str, ...] = (OPS,), why: str = "Delivers.") -> Assessment:
+    """Return an assessment."""
+    return Assessment(peer_id=peer, info_score=4, trust=trust, rationale=why, created_at=NOW, sources=sources)
+
+
+def known(peer: str = ANN, *, lines: int = 3, **more: Any) -> Known:
+    """Return what a cycle may read of a peer."""
+    values: dict[str, Any] = {
+        "peer": Peer(
+            peer_id=peer,
+            name=peer.rpartition(":")[2],
+            messages=lines,
+            info_score=3,
+            first_at=NOW,
+            last_at=NOW + minutes(lines),
+        ),
+        "timeline": tuple(line(n, peer=peer) for n in range(1, lines + 1)),
+        "conversation": "slack:T1:ops:1",
+    }
+    return Known(**(values | more))
+
+
+def document(*peers: str, audience: str = OPS, evidence: tuple[int, ...] = (1, 2)) -> Document:
+    """Return a document that shows these peers."""
+    return Document(content={}, peers=frozenset(peers or (ANN,)), evidence=evidence, sources=(audience,))
+
+
+def belief(key: str = "ann-is-reliable", *, age: float = 0, **more: Any) -> Belief:
+    """Return a belief of that age in minutes."""
+    values: dict[str, Any] = {
+        "key": key,
+        "value": "Ann delivers.",
+        "rationale": "Three times now.",
+        "source_cycle": 1,
+        "created_at": NOW - minutes(age),
+        "sources": (OPS,),
+        "audience": OPS,
+    }
+    return Belief(**(values | more))
+
+
+def promise(*, hours: float = 4, made_at: datetime = NOW, **more: Any) -> Promise:
+    """Return a promise due in so many hours, with a quarter of that as grace."""
+    values: dict[str, Any] = {
+        "id": 1,
+        "peer_id": ANN,
+        "side": "theirs",
+        "what": "I'll send it within 4 hours",
+        "made_at": made_at,
+        "due_at": made_at + timedelta(hours=hours),
+        "grace_s": hours * 900,
+        "turn": "turn1",
+        "conversation": "slack:T1:ops:1",
+        "audience": OPS,
+    }
+    return Promise(**(values | more))
+
+
+@dataclass(slots=True)
+class Second:
+    """A second mind over a real store, with a scripted voice and a clock that a test turns."""
+
+    store: SqliteStore
+    voice: Scripted
+    now: datetime
+    settings: dict[str, Any]
+    cortex: Cortex = field(init=False)
+    told: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    woken: list[str] = field(default_factory=list)
+    may_spend: bool = True
+    heard: int = 0
+
+    def begin(self, home: Home) -> None:
+        """Wake it; what an earlier one held in memory is gone."""
+        texts = soul(home)
+
+        async def may_spend() -> bool:
+            return self.may_spend
+
+        self.cortex = Cortex(
+            Ties(
+                store=self.store,
+                voice=lambda _: self.voice,
+                soul=lambda: texts,
+                config=self.config,
+                clock=lambda: self.now,
+                nonce=iter(f"{n:032x}" for n in range(10**6)).__next__,
+                emit=lambda name, said: self.told.append((name, dict(said))),
+                may_spend=may_spend,
+                wake=self.woken.append,
+            )
+        )
+
+    def config(self) -> Config:
+        """Return the settings in force."""
+        return msgspec.convert({"cortex": {"enabled": True, **self.settings}}, Config)
+
+    async def hear(
+        self, text: str = "Hello", *, person: str = ANN, at: str = "slack:T1:ops:1", more: Any = None
+    ) -> Interaction:
+        """Take one turn: hooks fire, the ledger keeps it, the soul answers."""
+        self.heard += 1
+        perception = heard(text, n=self.heard, person=person, at=at, key=f"{at}#{self.heard}")
+        perception = replace(perception, at=self.now)
+        turn = turn_of(perception.key)
+        kept = line(
+            self.heard,
+            peer=person,
+            audience=perception.audience,
+            preview=text,
+            at=self.now,
+            turn=turn,
+            conversation=at,
+            name=person.rpartition(":")[2],
+            scope=scope(text),
+        )
+        seen = {
+            "turn": turn,
+            "conversation": at,
+            "audience": perception.audience,
+            "timestamp": self.now,
+            "peer_id": person,
+            "direction": "in",
+            "channel_type": "channel",
+            "scope": kept.scope,
+        }
+        self.cortex.handlers["loop.on_message"](seen)
+        said = promises(text, self.now)
+        noted = Noted(
+            interactions=(kept,),
+            promises=tuple(
+                promise(
+                    peer_id=person,
+                    what=one.what,
+                    made_at=self.now,
+                    due_at=one.due_at,
+                    grace_s=one.grace_s,
+                    turn=turn,
+                    conversation=at,
+                    audience=perception.audience,
+                    stems=one.stems,
+                    id=0,
+                )
+                for one in said
+            ),
+            delivers=delivers(text),
+        )
+        await exchange(self.store, perception, noted=noted, at=self.now, **(more or {}))
+        self.cortex.handlers["loop.after_send"](seen | {"direction": "out"})
+        return kept
+
+    def asked(self, n: int = -1) -> dict[str, Any]:
+        """Return the document of the n-th call."""
+        found: dict[str, Any] = json.loads(self.voice.requests[n].tail.splitlines()[1])
+        return found
+
+    def events(self, name: str) -> list[dict[str, Any]]:
+        """Return what was told under a name."""
+        return [said for told, said in self.told if told == name]
+
+
+@asynccontextmanager
+async def second(home: Home, *replies: Any, **settings: Any) -> AsyncIterator[Second]:
+    """Give a second mind over a store of its own; `settings` are those of [cortex]."""
+    store = SqliteStore(home.database)
+    await store.start(uuid4().hex, NOW)
+    made = Second(store=store, voice=Scripted(list(replies), default=answer()), now=NOW, settings=settings)
+    made.begin(home)
+    try:
+        yield made
+    finally:
+        await store.close(clean=True)
+
+
+def answer(*assessments: tuple[str, Any], summary: str = "A quiet hour.", **more: Any) -> str:
+    """Return what the model says: (peer, trust) pairs, and anything else by name."""
+    judged = [{"peer_id": peer, "trust": trust, "rationale": f"{peer} was seen."} for peer, trust in assessments]
+    return json.dumps({"assessments": judged, "beliefs": [], "summary": summary} | more)
+
+
+def believing(key: str = "ann-is-reliable", value: str = "Ann delivers.", **more: Any) -> str:
+    """Return an answer that holds one belief."""
+    return answer(beliefs=[{"key": key, "value": value, "rationale": "Seen."} | more])
