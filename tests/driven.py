@@ -50,12 +50,14 @@ class Terminal:
     master: int
     shown: str = ""
     """All that it was sent so far; what is typed is echoed into it."""
+    seen: int = 0
+    """How much of that was waited for already."""
 
     def until(self, text: str) -> None:
-        """Read until `text` is shown after what was read before."""
-        before = len(self.shown)
-        while text not in self.shown[before:]:
+        """Read until `text` is shown after what was waited for before."""
+        while (at := self.shown.find(text, self.seen)) < 0:
             assert self._more(), f"it ended without {text!r}:\n{self.shown}"
+        self.seen = at + len(text)
 
     def type(self, line: str) -> None:
         """Type a line."""
