@@ -145,6 +145,7 @@ class Second:
         texts = soul(home)
 
         async def may_spend() -> bool:
+            """Allow every call."""
             return self.may_spend
 
         self.cortex = Cortex(

@@ -256,6 +256,7 @@ async def test_rule_11_the_flag_falls_even_where_a_cycle_breaks(home: Home) -> N
     """Rule 11: after a bug in a cycle the flag is down and the events are still there."""
 
     def broken(_: object) -> str:
+        """Break."""
         raise RuntimeError("a bug")
 
     async with second(home, broken) as it:
@@ -397,6 +398,7 @@ async def test_without_a_provider_it_rests(home: Home) -> None:
     async with second(home) as it:
 
         def gone(_: str) -> Any:
+            """Offer no provider."""
             raise ClaudiusError("no such voice")
 
         it.cortex._ties = type(it.cortex._ties)(
@@ -419,6 +421,7 @@ async def test_a_cycle_that_could_not_be_written_is_written_by_the_next(
         refused: list[Reflected] = []
 
         async def full_once(reflected: Reflected) -> Recorded:
+            """Have no room, once."""
             if not refused:
                 refused.append(reflected)
                 raise StoreError("no space left")
@@ -531,6 +534,7 @@ async def test_a_task_that_keeps_falling_stays_down(home: Home, monkeypatch: pyt
     falls: list[int] = []
 
     async def fall(_: Cortex) -> Any:
+        """Fall, each time."""
         falls.append(1)
         raise RuntimeError("a bug")
 

@@ -1,0 +1,49 @@
+"""R12: a model that says nothing, or too slowly, or falls silent. The message is answered or apologised for; nobody else waits."""
+
+from __future__ import annotations
+
+import pytest
+
+from claudius.home import Home
+from claudius.testing.loopback.model import Reply
+from driven import reply
+from voiced import voiced
+
+DEADLINES = {
+    "CLAUDIUS_MODEL_FIRST_BYTE_S": "1",
+    "CLAUDIUS_MODEL_IDLE_S": "0.5",
+    "CLAUDIUS_MODEL_TOTAL_S": "3",
+    "CLAUDIUS_MODEL_RETRIES": "1",
+    "CLAUDIUS_RUNTIME_PATIENCE_S": "2",
+}
+MONOLOGUE = "<internal_monologue>CANARY in thought, quite long enough to be a thought.</internal_monologue>\n"
+SLOW = {
+    "no byte": Reply(text=reply("late"), fault="hang", when="slowly", keep=True),
+    "one byte now and then": Reply(text=reply("late"), gap_s=2.0, when="slowly", keep=True),
+    "silent after the monologue": Reply(text=MONOLOGUE + "<external_dial", when="slowly", fault="hang_mid", keep=True),
+}
+
+
+@pytest.mark.parametrize("kind", SLOW)
+async def test_r12_whoever_waits_is_answered_once_and_nobody_else_waits(home: Home, kind: str) -> None:
+    """The one who asked gets one reply or apology, in character; another is answered while the model hangs."""
+    async with voiced(home, SLOW[kind], default=reply("at once"), **DEADLINES) as all_of_it:
+        await all_of_it.hear("slowly please")
+        other = await all_of_it.heard("hello", person="ben")
+        seen = await all_of_it.soul.network.until_visible(2, within_s=60)
+
+    assert other == "at once"
+    assert [one.conversation for one in seen] == ["rehearsal:t:dm-ben:", "rehearsal:t:dm-ana:"]
+    assert "CANARY" not in seen[1].text
+
+
+async def test_r12_a_model_that_comes_back_is_heard(home: Home) -> None:
+    """It hangs twice and then speaks: asked again within the patience, no apology."""
+    hang = Reply(fault="hang")
+    async with voiced(
+        home, hang, hang, default=reply("here I am"), **DEADLINES | {"CLAUDIUS_RUNTIME_PATIENCE_S": "60"}
+    ) as it:
+        said = await it.heard("hello")
+
+        assert said == "here I am"
+        assert len(it.model.asked) == 3
