@@ -34,6 +34,8 @@ SWALLOWERS = {
     "runtime/networks.py": "a bug in one adapter takes that network down for a while, never the soul; it is logged",
     "cognition/hooks.py": "an observer that fails disturbs nobody; it is logged and counted",
     "cortex/life.py": "the second mind falls alone; it is logged, and starts again",
+    "testing/simulation/loop.py": "the error is handed to whoever waits for that thread",
+    "testing/simulation/town.py": "a network brings again whatever was not acknowledged, for any reason",
     "memory/sqlite/writer.py": "the error is handed to whoever waits for that write",
 }
 """Modules that may catch everything without raising it again, each with its reason."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from time import monotonic
 from typing import Protocol, runtime_checkable
 
 from claudius.intent import Utterance
@@ -29,7 +29,7 @@ class Link:
         self.detail = ""
         """What is wrong, in words for `claudius status`; empty = nothing."""
         self._was_up = connected
-        self._down_at = monotonic()
+        self._down_at = time.monotonic()
         self._tried = asyncio.Event()
         self._missed: Callable[[float | None], None] = lambda _: None
         if connected:
@@ -39,7 +39,7 @@ class Link:
         """Tell that the network is heard, for the first time or again."""
         if self.connected:
             return
-        gap_s = monotonic() - self._down_at if self._was_up else None
+        gap_s = time.monotonic() - self._down_at if self._was_up else None
         self.reconnects += self._was_up
         self.connected, self._was_up, self.detail = True, True, ""
         self._tried.set()
@@ -48,7 +48,7 @@ class Link:
     def down(self, detail: str) -> None:
         """Tell that the network is not heard now, and why; the adapter tries again by itself."""
         if self.connected:
-            self._down_at = monotonic()
+            self._down_at = time.monotonic()
         self.connected, self.detail = False, detail
         self._tried.set()
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 from claudius.errors import StoreError
 from claudius.home import shipped
@@ -44,6 +44,9 @@ class _Opened:
 
 class SqliteStore(SqlitePlans, LedgerStore):
     """The store of one process that takes turns, or of an owner's edit beside it. `open` or `start` it, `close` it."""
+
+    writer: ClassVar[type[Writer]] = Writer
+    """Who writes; a simulation writes without a thread."""
 
     def __init__(
         self, path: Path, *, backups: Path | None = None, memory: Path | None = None, linger_s: float = 0.2
@@ -81,7 +84,7 @@ class SqliteStore(SqlitePlans, LedgerStore):
             connection.close()
             raise translate(error, self._path) from error
         database, trouble = Database(connection, queries), partial(translate, path=self._path)
-        self._opened = _Opened(Writer(database, trouble, self._linger_s, relieve=self.relieve), reader)
+        self._opened = _Opened(self.writer(database, trouble, self._linger_s, relieve=self.relieve), reader)
 
     async def start(self, boot: str, now: datetime) -> Waiting:
         """Open a new boot and report what is unfinished."""

@@ -1,0 +1,251 @@
+"""One life: a script of what people say, processes that are killed, and the oracle's word at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+from claudius.cognition.mind import Mind, lately
+from claudius.cognition.steps import STEPS
+from claudius.config import load
+from claudius.errors import Cut, Overloaded, TimedOut
+from claudius.home import Home, shipped
+from claudius.memory.sqlite import SqliteStore
+from claudius.memory.sqlite.writer import Writer
+from claudius.provider import Request
+from claudius.providers.scripted import Line, Scripted
+from claudius.runtime.body import Body
+from claudius.runtime.careful import Careful
+from claudius.runtime.clock import Clock
+from claudius.runtime.disk import Disk
+from claudius.runtime.lock import HomeLock
+from claudius.runtime.server import Server
+from claudius.soul import SoulSource
+from claudius.testing.alive import UNHURRIED
+from claudius.testing.oracle import judge
+from claudius.testing.simulation.loop import Killed, VirtualLoop
+from claudius.testing.simulation.town import BEFORE_ALL, NETWORK, WORKSPACE, Moods, Town, TownAdapter, instant
+
+PEOPLE = ("ana", "ben", "cem", "dee")
+AFTERWARDS_S = 9000.0
+"""How long a life goes on after the last word: longer than two of the hourly sweeps."""
+_DEAD: list[Any] = []
+"""What a killed process held. It is never let go of: a process that is killed runs no `finally`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A person says something."""
+
+    at_s: float
+    person: str
+    thread: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What a seed decides before anything happens. `kills` are steps of the loop, a process each."""
+
+    seed: int
+    said: tuple[Said, ...]
+    kills: tuple[int, ...]
+    moods: Moods = field(default_factory=Moods)
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """How it went: the broken rules of the oracle, none where all held."""
+
+    script: Script
+    broken: Sequence[str]
+    steps: int
+    seen: int
+
+
+def script_of(seed: int, messages: int = 20) -> Script:
+    """Draw who says what, when and where, and how often the process is killed. Pure."""
+    chance = Random(seed)  # noqa: S311 - a life's course, no secret
+    said, at_s = [], 5.0
+    for number in range(messages):
+        at_s += chance.choice((0.0, 0.05, 0.5, 3.0, 30.0, 400.0)) * chance.uniform(0.5, 1.5)
+        thread = chance.choice(("", "", "t1", "t2"))
+        said.append(Said(at_s=at_s, person=chance.choice(PEOPLE), thread=thread, text=f"word {number}"))
+    kills = tuple(int(chance.choice((20, 60, 200, 600)) * chance.uniform(0.2, 2.0)) for _ in range(chance.randrange(6)))
+    return Script(seed=seed, said=tuple(said), kills=kills)
+
+
+def live(script: Script, *, broken: Callable[[], contextlib.AbstractContextManager[object]] | None = None) -> Life:
+    """Live through a script and judge it; `broken` breaks the product for as long as it lasts."""
+    with tempfile.TemporaryDirectory(prefix="claudius-life-", dir=_quick_disk()) as root:
+        town = Town(Random(script.seed + 1), script.moods)  # noqa: S311 - as above
+        home = Home(Path(root) / "h")
+        home.create()
+        with broken() if broken else contextlib.nullcontext():
+            steps = _processes(script, town, home)
+        town.show(float("inf"))
+        found = judge(town.world(), home)
+    return Life(script=script, broken=found, steps=steps, seen=len(town.posts))
+
+
+def shrunk(script: Script, fails: Callable[[Script], bool]) -> Script:
+    """Leave out what is not needed for a script to fail, piece by piece."""
+    for part in ("said", "kills"):
+        at = 0
+        while at < len(getattr(script, part)):
+            pieces = getattr(script, part)
+            fewer = replace(script, **{part: pieces[:at] + pieces[at + 1 :]})
+            if fails(fewer):
+                script = fewer
+            else:
+                at += 1
+    return script
+
+
+def _processes(script: Script, town: Town, home: Home) -> int:
+    now_s, steps, said = 0.0, 0, 0
+    for dies_in in (*script.kills, None):
+        while said < len(script.said) and script.said[said].at_s < now_s:  # said while nobody lived
+            one = script.said[said]
+            town.say(one.person, one.thread, one.text, one.at_s)
+            said += 1
+        loop = VirtualLoop(now_s, dies_in)
+        process = _Process(script, town, home, loop, said)
+        with _virtual(loop):
+            try:
+                loop.run_until_complete(process.life())
+            except Killed:
+                _DEAD.append((process, loop, asyncio.all_tasks(loop)))
+                process.die()
+        loop.close()
+        steps, said = steps + loop.steps, process.said
+        now_s = loop.now_s + town.chance.choice((0.1, 2.0, 60.0, 2000.0))
+        town.ears = None
+        town.show(now_s)
+    return steps
+
+
+@contextmanager
+def _virtual(loop: VirtualLoop) -> Iterator[None]:
+    asyncio.set_event_loop(loop)
+    try:
+        with patch("time.monotonic", loop.time):
+            yield
+    finally:
+        asyncio.set_event_loop(None)
+
+
+class _InlineWriter(Writer):
+    """Writes in the step of the loop that hands it over, in place of a thread."""
+
+    def _hand_over(self) -> None:
+        for handle in (self._alone, self._soon):
+            if handle is not None:
+                handle.cancel()
+        self._alone = self._soon = None
+        batch, self._riding = self._riding, []
+        self._commit(batch)
+        if any(job.is_last for job in batch):
+            self._database.connection.close()
+        asyncio.get_running_loop().call_soon(self._deliver, batch)
+
+
+class _Store(SqliteStore):
+    writer = _InlineWriter
+
+    def drop(self) -> None:
+        """Let go of the file without another word."""
+        if self._opened:
+            self._opened.reader.connection.close()
+            self._opened.writer._database.connection.close()  # noqa: SLF001 - a killed process closes nothing in order
+
+
+class _Process:
+    """One process between its start and its end."""
+
+    def __init__(self, script: Script, town: Town, home: Home, loop: VirtualLoop, said: int) -> None:
+        self._script, self._town, self._home, self._loop, self.said = script, town, home, loop, said
+        self._store = _Store(home.database)
+        self._lock: HomeLock | None = None
+        self._adapter = TownAdapter(town, loop.time)
+
+    async def life(self) -> None:
+        """Wake, hear to the end of the script and long enough after it, and go to sleep in good order."""
+        home, town, loop = self._home, self._town, self._loop
+        self._lock = lock = HomeLock(home)
+        config = load(home, UNHURRIED).config
+        clock = Clock(lambda: instant(loop.now_s), loop.time)
+        body = Body(
+            clock=clock,
+            disk=Disk(home, lambda: 0, running=loop.time, free_mb=lambda: 1_000_000),
+            careful=Careful(loop.time),
+        )
+        mind = Mind(
+            store=self._store,
+            provider=Scripted(default=self._thought),
+            soul=lately(SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS)).current),
+            config=lambda: config,
+            clock=clock.now,
+            nonce=lambda: f"{town.chance.getrandbits(128):032x}",
+            aged_at=clock.expiry,
+            is_careful=lambda: body.careful.is_on,
+        )
+        adapters = {self._adapter.name: self._adapter}
+        server = Server(home, lock, mind, adapters, {}, chance=town.chance.random, body=body)
+        await server.start()
+        await self._store.swept(NETWORK, WORKSPACE, BEFORE_ALL, clock.now())  # it was here before anybody spoke
+        await self._hear_on()
+        await asyncio.sleep(AFTERWARDS_S)
+        while server.busy:  # noqa: ASYNC110 - a life is looked at from outside
+            await asyncio.sleep(1.0)
+        await server.stop()
+
+    def die(self) -> None:
+        """Let go of what only one process may hold, as the system does for one that was killed."""
+        self._store.drop()
+        if self._lock:
+            self._lock.release()
+
+    async def _hear_on(self) -> None:
+        for one in self._script.said[self.said :]:
+            await asyncio.sleep(max(0.0, one.at_s - self._loop.now_s))
+            self.said += 1
+            self._town.say(one.person, one.thread, one.text, self._loop.now_s)
+
+    def _thought(self, request: Request) -> Line:
+        """Answer as a model does that is mostly well."""
+        chance = self._town.chance
+        delay_s = chance.choice((0.0, 0.2, 2.0, 9.0))
+        match chance.randrange(20):
+            case 0:
+                return Line(fault=Overloaded(), delay_s=delay_s)
+            case 1:
+                return Line(fault=TimedOut("first_byte"), delay_s=delay_s)
+            case 2:
+                return Line(deltas=("<internal_monologue>half a thou",), fault=Cut(), after=1, delay_s=delay_s)
+            case 3:
+                return Line(deltas=("no tag at all </internal_monologue>",), delay_s=delay_s)
+        words = f"I heard {len(request.history)}."
+        text = (
+            f"<internal_monologue>Someone speaks.</internal_monologue>\n<external_dialogue>{words}"
+            "</external_dialogue>\n<user_model_check>false</user_model_check>"
+        )
+        return Line(deltas=(text,), delay_s=delay_s)
+
+
+def _quick_disk() -> str | None:
+    """Return where files cost no disk; None = where temporary files stand."""
+    shared = Path("/dev/shm")  # noqa: S108 - each life makes a directory of its own there
+    if not shared.is_dir() or shutil.disk_usage(shared).free < 2**30 or sqlite3.sqlite_version_info < (3, 35):
+        return None
+    return str(shared)

@@ -1,0 +1,124 @@
+"""The product, broken on purpose: each of these must be found by a simulation, or it proves nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+from claudius.errors import DeliveryError
+from claudius.intent import Intent, Utterance
+from claudius.memory.sqlite import SqliteStore
+from claudius.perception import Perception
+from claudius.runtime import delivery
+from claudius.runtime.adapter import Accept
+from claudius.runtime.intake import Intake
+from claudius.testing.simulation.town import TownAdapter
+
+_kept = Intake._keep  # noqa: SLF001 - the very line that each mutant breaks
+_accepted = Intake.accept
+_committed = SqliteStore.commit
+_listened, _spoken = TownAdapter.listen, TownAdapter.speak
+_BEHIND: set[asyncio.Task[Any]] = set()
+
+
+@contextmanager
+def acknowledged_before_kept() -> Iterator[None]:
+    """An event is acknowledged before WRITE 1."""
+
+    async def keep(self: Intake, perceptions: Sequence[Perception]) -> Sequence[bool]:
+        async def later() -> None:
+            await asyncio.sleep(0.5)
+            await _kept(self, perceptions)
+            for one in perceptions:
+                self._wake(one.conversation)
+
+        task = asyncio.ensure_future(later())
+        _BEHIND.add(task)
+        return [True] * len(perceptions)
+
+    with patch.object(Intake, "_keep", keep):
+        yield
+
+
+@contextmanager
+def said_before_committed() -> Iterator[None]:
+    """A reply is posted before WRITE 2; what is to be seen already is not posted again."""
+    adapters: list[TownAdapter] = []
+
+    async def listen(self: TownAdapter, accept: Accept) -> None:
+        adapters.append(self)
+        await _listened(self, accept)
+
+    async def commit(self: SqliteStore, intent: Intent) -> None:
+        for utterance in intent.utterances:
+            with suppress(DeliveryError):
+                await _spoken(adapters[-1], utterance)
+        await _committed(self, intent)
+
+    async def speak(self: TownAdapter, utterance: Utterance) -> str:
+        self.town.show(self.now())
+        if any(one.key == utterance.key for one in self.town.posts):
+            return f"seen:{utterance.key}"
+        return await _spoken(self, utterance)
+
+    with (
+        patch.object(TownAdapter, "listen", listen),
+        patch.object(TownAdapter, "speak", speak),
+        patch.object(SqliteStore, "commit", commit),
+    ):
+        yield
+
+
+@contextmanager
+def settled_before_said() -> Iterator[None]:
+    """A part is noted as said before it is."""
+    say = delivery._say  # noqa: SLF001 - as above
+
+    async def settled(part: Any, post: Any) -> Any:
+        await delivery._settle(part, post, "soon")  # noqa: SLF001 - as above
+        return await say(part, post)
+
+    with patch.object(delivery, "_say", settled):
+        yield
+
+
+@contextmanager
+def known_by_envelope() -> Iterator[None]:
+    """A message is known by the envelope that it came in, and not by itself."""
+    brought: Counter[str] = Counter()
+
+    async def accept(self: Intake, perception: Perception) -> bool:
+        brought[perception.key] += 1
+        times = brought[perception.key]
+        return await _accepted(self, replace(perception, key=f"{perception.key}@{times}") if times > 1 else perception)
+
+    with patch.object(Intake, "accept", accept):
+        yield
+
+
+@contextmanager
+def never_looked() -> Iterator[None]:
+    """What may be visible already is sent again without a look."""
+
+    async def find(self: TownAdapter, utterance: Any, *, decided_at: Any) -> None:
+        del self, utterance, decided_at
+
+    with patch.object(TownAdapter, "find", find):
+        yield
+
+
+MUTANTS: Mapping[str, Callable[[], AbstractContextManager[object]]] = {
+    one.__name__: one
+    for one in (
+        acknowledged_before_kept,
+        said_before_committed,
+        settled_before_said,
+        known_by_envelope,
+        never_looked,
+    )
+}

@@ -1,0 +1,70 @@
+"""Whole lives in virtual time: whatever the network, the model and `kill -9` do, nothing is lost and nothing is said twice."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from claudius.testing.simulation.mutants import MUTANTS
+
+KEPT = Path(__file__).parents[1] / "faults" / "seeds.txt"
+"""Seeds that ever failed, one a line."""
+PUSH, FULL, NIGHTLY = 12, 300, 20_000
+WITHIN = 1000
+"""A product that is broken on purpose is found out within so many seeds."""
+
+
+def lives(*words: str) -> list[dict[str, Any]]:
+    """Live through seeds in a process of their own; return what it tells."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "claudius.testing.simulation", *words], capture_output=True, text=True, check=False
+    )
+    assert not ran.stderr, ran.stderr[-4000:]
+    return [json.loads(line) for line in ran.stdout.splitlines()]
+
+
+def test_seeds_that_ever_failed_hold_now() -> None:
+    """What was found once stays mended."""
+    for seed in KEPT.read_text().split():
+        assert lives("--seeds", seed, "--no-shrink") == []
+
+
+def test_every_life_holds() -> None:
+    """A few lives: each message is answered once, in its place, and memory tells what was seen."""
+    assert lives("--seeds", f"0-{PUSH - 1}") == []
+
+
+def test_a_life_is_a_function_of_its_seed() -> None:
+    """The same seed, the same steps."""
+    told = [lives("--seeds", "0-2", "--tell") for _ in range(2)]
+
+    assert told[0] == told[1]
+    assert [one["seed"] for one in told[0]] == [0, 1, 2]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutant", sorted(MUTANTS))
+def test_a_product_broken_on_purpose_is_found_out(mutant: str) -> None:
+    """The simulation proves something: each way to break the promise breaks a life."""
+    (found,) = lives("--seeds", f"0-{WITHIN - 1}", "--mutant", mutant, "--until-broken")
+
+    assert found["broken"]
+
+
+@pytest.mark.slow
+def test_many_lives_hold() -> None:
+    """Some hundred lives."""
+    assert lives("--seeds", f"0-{FULL - 1}") == []
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(0)
+def test_very_many_lives_hold() -> None:
+    """Thousands, and longer ones."""
+    assert lives("--seeds", f"0-{NIGHTLY - 1}") == []
+    assert lives("--seeds", "0-99", "--messages", "200") == []
