@@ -266,7 +266,7 @@ def test_a_conversation_before_a_person(machine: Machine) -> None:
         terminal.until("you › ")
         joined = machine.ok("chat", "--once", "me too", "--conversation", "other", "--json").json
         status = machine.ok("status", "--json").json
-        terminal.type("bye")
+        terminal.type("so long")
         terminal.until("Until then.")
         terminal.until("you › ")
         terminal.type("\x04")
