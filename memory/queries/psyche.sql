@@ -24,8 +24,8 @@ INSERT INTO psyche_edge (person, edge, last_at) VALUES (:person, :edge, :at)
 ON CONFLICT (person) DO UPDATE SET edge = excluded.edge, last_at = excluded.last_at;
 
 -- name: psyche_traced
-INSERT INTO psyche_trace (turn, at, person, kernel, inputs, after, edges)
-VALUES (:turn, :at, :person, :kernel, :inputs, :after, :edges);
+INSERT INTO psyche_trace (turn, at, person, kernel, inputs, after, edges, arcs)
+VALUES (:turn, :at, :person, :kernel, :inputs, :after, :edges, :arcs);
 
 -- name: psyche_arcs_gone
 DELETE FROM psyche_arc WHERE arc NOT IN (SELECT value FROM json_each(:arcs)); -- scans: twelve rows at most
@@ -82,8 +82,12 @@ WHERE psyche_episode_index MATCH :stems ORDER BY i.rowid DESC LIMIT :most;
 SELECT edge, last_at FROM psyche_edge ORDER BY person;
 
 -- name: psyche_traces_shown
-SELECT t.turn, t.at, t.person, t.inputs, t.after, t.edges, k.traits FROM psyche_trace t
-JOIN psyche_kernel k ON k.kernel = t.kernel WHERE t.at >= :since ORDER BY t.at, t.id;
+-- What moved since then; and before it, what everything stood at.
+SELECT t.turn, t.at, t.person, t.inputs, t.after, t.edges, coalesce(t.arcs, 'null'), k.traits FROM psyche_trace t
+JOIN psyche_kernel k ON k.kernel = t.kernel WHERE t.at >= :since OR t.id IN (
+    SELECT max(id) FROM psyche_trace WHERE at < :since GROUP BY person
+    UNION ALL SELECT max(id) FROM psyche_trace WHERE at < :since AND arcs IS NOT NULL
+) ORDER BY t.id;
 
 -- name: psyche_traits
 SELECT k.traits FROM psyche_state s JOIN psyche_kernel k ON k.kernel = s.kernel WHERE s.id = 1;

@@ -76,7 +76,8 @@ CREATE TABLE psyche_trace (              -- one row a perception that moved the 
     kernel      TEXT NOT NULL,           -- the traits it was folded with, as in psyche_kernel
     inputs      TEXT NOT NULL,           -- JSON: axes, features, meaning, mappings
     after       TEXT NOT NULL,           -- JSON: the soul's numbers after it; before it = after the row before
-    edges       TEXT NOT NULL            -- JSON: the edges that moved, as they stand after it
+    edges       TEXT NOT NULL,           -- JSON: the edges that moved, as they stand after it
+    arcs        TEXT                     -- JSON: every subject after it, by its id; null = as they were
 ) STRICT;
 CREATE INDEX psyche_trace_at ON psyche_trace (at);
 CREATE INDEX psyche_trace_person ON psyche_trace (person);

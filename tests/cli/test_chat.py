@@ -317,7 +317,7 @@ def test_lines_from_a_pipe_are_answered_one_by_one(machine: Machine) -> None:
         ("chat", "--once", "x", "--conversation", "a\nb"),
         ("chat", "--once", "x", "--as", "y" * 65),
         ("pairing", "list"),
-        ("psyche", "show", "--json"),
+        ("stream", "--json"),
     ],
 )
 def test_misuse_is_one_clear_line_and_exit_2(machine: Machine, args: tuple[str, ...]) -> None:

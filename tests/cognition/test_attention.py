@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from claudius.cognition import attending
 from claudius.home import Home, shipped
 from claudius.intent import Intent
-from claudius.memory.sqlite.psyche_records import psyche_moves
 from claudius.perception import Perception
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted
@@ -232,12 +231,11 @@ async def test_m23_the_trace_folds_to_what_is_kept_across_restarts(home: Home) -
 
     again = Psyche()
     for row in rows:
-        folded = change_of(row["inputs"], row["person"], tuple(row["traits"])).fold(again)
+        folded = change_of(row["turn"], row["inputs"], row["person"], tuple(row["traits"])).fold(again)
         again = Psyche(numbers=folded.numbers, edges=folded.edges)
     assert len(rows) == 4
     assert again.numbers == stored
     assert [replace(edge, name="Ana") for edge in again.edges] == edges
-    assert psyche_moves
 
 
 async def test_off_is_as_if_there_were_none(home: Home) -> None:
@@ -260,6 +258,7 @@ async def test_a_fault_of_the_psyche_costs_no_reply(home: Home, monkeypatch: pyt
     """Section 11: where the psyche breaks, what is owed is thought about, nothing moves, and one line says so."""
 
     def broken(*_: object) -> None:
+        """Fail as a bug does."""
         raise ZeroDivisionError
 
     logged: list[str] = []

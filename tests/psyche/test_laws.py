@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import astuple, replace
 
 from claudius.psyche import arcs as subjects
+from claudius.psyche.arcs import BORN
 from claudius.psyche.change import Change, Event, change_of, feel
 from claudius.psyche.mapping import Shift
 from claudius.psyche.personality import Kernel
@@ -31,7 +32,7 @@ from claudius.psyche.state import (
     push,
     stranger,
 )
-from claudius.substrate import DRIVES, Arc, Edge, Numbers, Psyche
+from claudius.substrate import DRIVES, Arc, Edge, Folded, Numbers, Psyche
 
 KERNEL = Kernel()
 FRIENDLY = Axes(0.7, 0.4, 0.7, 0.6, 0.4)
@@ -330,35 +331,55 @@ def _event(at_s: float, heard: Stimulus | None) -> Event:
 
 
 @given(
-    st.lists(st.tuples(stimuli, st.floats(0, 5 * DAY_S), st.sampled_from(["", "soften", "escalate"])), max_size=20),
+    st.lists(
+        st.tuples(
+            stimuli,
+            st.floats(0, 5 * DAY_S),
+            st.sampled_from(["", "soften", "escalate"]),
+            st.sampled_from(["", "new", "known"]),
+        ),
+        max_size=20,
+    ),
     kernels,
 )
 @settings(max_examples=60)
 def test_m23_the_trace_folds_again_to_the_same_bits(
-    happened: list[tuple[Stimulus, float, str]], kernel: Kernel
+    happened: list[tuple[Stimulus, float, str, str]], kernel: Kernel
 ) -> None:
     """M23: from the first row of the trace, written and read as JSON, the stored numbers come out bit for bit."""
     psyche, rows, at_s = Psyche(), [], 0.0
-    for heard, after_s, stance in happened:
+    for n, (heard, after_s, stance, subject) in enumerate(happened):
         at_s += after_s
         shifts = (Shift(person="ana", stance=stance),) if stance else ()
+        born = Arc(arc=f"t{n}", label=f"the {n}", stems=("a", "b"), at_s=at_s, intensity=BORN, band=1)
+        event = replace(
+            _event(at_s, heard),
+            matches=tuple((arc.arc, 0.6) for arc in psyche.arcs) if subject == "known" else (),
+            birth=born if subject == "new" else None,
+        )
         change = Change(
-            turn="t", audience="a", event=_event(at_s, heard), compiled=kernel, outcome="think", shifts=shifts
+            turn=f"t{n}", audience="a", event=event, compiled=kernel, outcome="think", shifts=shifts, max_arcs=3
         )
         folded = change.fold(psyche)
-        rows.append((msgspec.json.encode(folded.inputs), folded.traits))
-        psyche = Psyche(
-            numbers=msgspec.json.decode(msgspec.json.encode(folded.numbers), type=Numbers),
-            edges=tuple(msgspec.json.decode(msgspec.json.encode(edge), type=Edge) for edge in folded.edges),
-        )
+        rows.append((f"t{n}", msgspec.json.encode(folded.inputs), folded.traits))
+        psyche = _kept(psyche, folded)
 
     again = Psyche()
-    for inputs, traits in rows:  # a kill in the middle changes nothing: each row stands alone
-        folded = change_of(msgspec.json.decode(inputs), "ana", traits).fold(again)
-        again = Psyche(numbers=folded.numbers, edges=tuple(replace(edge, name="Ana") for edge in folded.edges))
+    for turn, inputs, traits in rows:  # a kill in the middle changes nothing: each row stands alone
+        folded = change_of(turn, msgspec.json.decode(inputs), "ana", traits).fold(again)
+        again = _kept(again, folded)
 
     assert again.numbers == psyche.numbers
-    assert again.edges == psyche.edges
+    assert [replace(edge, name="Ana") for edge in again.edges] == list(psyche.edges)
+    assert [(arc.arc, arc.intensity, arc.bias, arc.at_s) for arc in again.arcs] == [
+        (arc.arc, arc.intensity, arc.bias, arc.at_s) for arc in psyche.arcs
+    ]
+
+
+def _kept(psyche: Psyche, folded: Folded) -> Psyche:
+    """Return what a store holds after a turn, written and read."""
+    kept = Psyche(numbers=folded.numbers, edges=folded.edges, arcs=psyche.arcs if folded.arcs is None else folded.arcs)
+    return msgspec.json.decode(msgspec.json.encode(kept), type=Psyche)
 
 
 def test_a_change_is_folded_on_the_state_as_it_is_when_it_is_written() -> None:

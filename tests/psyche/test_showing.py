@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from claudius.psyche.change import Change, Event
+from claudius.psyche.moves import lanes_of, moves_of, sparks
 from claudius.psyche.personality import Kernel
-from claudius.psyche.plot import moves_of, plot, sparks
+from claudius.psyche.plot import plot
 from claudius.psyche.showing import explained, numbered, shown
-from claudius.psyche.state import DAY_S, Axes, Stimulus, advance
+from claudius.psyche.state import DAY_S, Axes, Stimulus, advance, advance_edge
 from claudius.substrate import DRIVES, Arc, Edge, Numbers, Psyche
 from driven import Machine
 
@@ -34,8 +35,10 @@ def rows(count: int) -> list[dict[str, object]]:
             {"person": one.person, "warmth": one.warmth, "trust": one.trust, "tension": one.tension}
             for one in folded.edges
         ]
+        arcs = [{"arc": "a", "at_s": n * 3600.0, "intensity": 0.2 * n, "bias": 0.0}] if n else None
+        mine: dict[str, object] = {"turn": f"t{n}", "person": "p<1>", "inputs": dict(folded.inputs)}
         after = {name: getattr(folded.numbers, name) for name in Numbers.__struct_fields__}
-        made.append({"turn": f"t{n}", "person": "p<1>", "inputs": dict(folded.inputs), "after": after, "edges": edges})
+        made.append({**mine, "after": after, "edges": edges, "arcs": arcs, "traits": folded.traits})
     return made
 
 
@@ -43,29 +46,53 @@ def test_the_same_data_draw_the_same_picture() -> None:
     """The picture is well-formed SVG, a pure function of its data, with a curve a number and a tick a turn."""
     moves = moves_of(rows(6))
 
-    once, again = (plot(moves, {"p<1>": "Ana & co"}, 0.0, DAY_S) for _ in range(2))
+    names = {"p<1>": "Ana & co", "a": "the bridge"}
+
+    once, again = (plot(moves, names, 0.0, DAY_S) for _ in range(2))
 
     tree = ET.fromstring(once)  # noqa: S314 - our own picture
     assert once == again
-    assert len(tree.findall(".//{*}polyline")) == 3 + len(DRIVES) + 3
-    assert len(tree.findall(".//{*}title")) == 6
+    assert len(tree.findall(".//{*}polyline")) == 3 + len(DRIVES) + 1 + 3
+    assert len(tree.findall(".//{*}path/{*}title")) == 6
+    assert len(tree.findall(".//{*}circle")) == 2
     assert "Ana &amp; co" in once
+    assert ">the bridge 0.76<" in once
+
+
+def test_between_two_turns_the_curves_follow_the_laws() -> None:
+    """A relation and a subject fade as the laws say, and before their first turn there is no curve."""
+    moves = moves_of(rows(2))
+    curves = {curve.name: curve for lane in lanes_of(moves, {"a": "the bridge"}, 0.0) for curve in lane.curves}
+    [edge] = moves[1].edges
+    later = moves[1].at_s + 2 * DAY_S
+
+    assert curves["warmth"].value(later) == advance_edge(edge, later, Kernel()).warmth < edge.warmth
+    assert curves["the bridge"].value(later) == pytest.approx(0.1)
+    assert curves["the bridge"].value(0.0) is None
+    assert curves["valence"].value(later) == advance(moves[1].numbers, later).valence
+    assert curves["valence"].value(-1.0) is None
 
 
 def test_the_terminal_draws_the_same_in_lines() -> None:
     """Without a file the curves are lines of text, each with its last value; nothing is drawn of nothing."""
-    lines = sparks(moves_of(rows(3)), 0.0, DAY_S)
+    lines = sparks(moves_of(rows(3)), {"p<1>": "Ana", "a": "bridge"}, 0.0, DAY_S)
 
     assert [line.split()[0] for line in lines] == [
+        "Mood",
         "valence",
-        "arousal",
+        "Strength",
         "energy",
+        "arousal",
+        "Needs",
         *DRIVES,
+        "On",
+        "bridge",
+        "Ana",
         "warmth",
         "trust",
         "tension",
     ]
-    assert sparks((), 0.0, DAY_S) == []
+    assert sparks((), {}, 0.0, DAY_S) == []
 
 
 def test_what_is_shown_stands_at_that_instant() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 
 import click
@@ -55,26 +55,32 @@ def show(*, as_json: bool) -> None:
 @json_option
 def plot(out: Path | None, days: float, *, as_json: bool) -> None:
     """Draw how the numbers moved, with the turns that moved them: an SVG, or lines in the terminal."""
-    from claudius.psyche.plot import moves_of, sparks
+    from claudius.psyche.moves import moves_of, sparks
     from claudius.psyche.plot import plot as draw
 
     now = _now()
-    since = now - timedelta(days=days)
+    from_s, to_s = (now - timedelta(days=days)).timestamp(), now.timestamp()
     with records(Home.of(os.environ)) as kept:
-        rows = kept.psyche_moves(since)
+        rows = kept.psyche_moves(now - timedelta(days=days))
         names = {row["person"]: row["name"] for row in kept.people()}
+        names |= {arc.arc: arc.label for arc in kept.psyche()[0].arcs}
+    inside = [row for row in rows if row["inputs"]["at_s"] >= from_s]
     if as_json:
-        print_json(rows)
+        print_json(inside)
         return
     moves = moves_of(rows)
     if out:
-        out.write_text(draw(moves, names, since.timestamp(), now.timestamp()), "utf-8")
-        click.echo(f"{out}: {len(moves)} turn(s)")
+        out.write_text(draw(moves, names, from_s, to_s, _zone()), "utf-8")
+        click.echo(f"{out}: {len(inside)} turn(s)")
         return
-    for line in sparks(moves, since.timestamp(), now.timestamp()):
-        click.echo(line)
-    if not moves:
+    for line in sparks(moves, names, from_s, to_s):
+        click.echo(safe(line))
+    if not inside:
         click.echo("nothing moved in that time")
+
+
+def _zone() -> tzinfo:
+    return datetime.now().astimezone().tzinfo or UTC
 
 
 def _now() -> datetime:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from claudius.cognition.temper import temper_of
 from claudius.config import Config
 from claudius.memory.store import Store
+from claudius.perception import Origin
 from claudius.psyche import Attention, attend, recollect
 from claudius.recollection import Recollection
 from claudius.soul import SoulText
@@ -27,7 +28,7 @@ async def attend_to(
     """
     perception = recollection.perception
     owes = any(one.owes for one in recollection.perceptions)
-    plain = Attention(speaks=owes)
+    plain = Attention(outcome="think" if owes or perception.origin is Origin.INTERNAL else "ignore", speaks=owes)
     if not config.psyche.enabled or recollection.psyche is None:
         return plain
     try:

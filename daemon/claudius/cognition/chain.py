@@ -27,7 +27,7 @@ from claudius.cognition.soul_engine import (
     zones,
 )
 from claudius.cognition.soul_engine.asks import QUERY, THOUGHT
-from claudius.cognition.soul_engine.conclusion import heard
+from claudius.cognition.soul_engine.entries import heard
 from claudius.cognition.soul_engine.feeling import joined
 from claudius.cognition.soul_engine.in_mind import Drawn, Scene, redraw
 from claudius.cognition.soul_engine.ladder import SAID

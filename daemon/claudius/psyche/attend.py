@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from claudius.perception import Perception
+from claudius.perception import Origin, Perception
 from claudius.psyche import arcs as subjects
 from claudius.psyche.attention import Attention, Temper
 from claudius.psyche.bands import edge_bands, edge_words, emotional_state, energy_words, mood_words, numbers_bands
@@ -21,7 +21,7 @@ from claudius.psyche.gate import judge
 from claudius.psyche.happening import episode_of, event_of, facts_of, happening_of
 from claudius.psyche.intentions import SHOWN_FROM, IntentionUpdate, advance_intentions
 from claudius.psyche.mapping import Shift
-from claudius.psyche.models import Happening, Judgement, Standing
+from claudius.psyche.models import Happening, Judgement, Outcome, Standing
 from claudius.psyche.packet import packet, remembered
 from claudius.psyche.personality import drifted_kernel
 from claudius.psyche.recall import EPISODE_CHARS, asks_about_the_past, rank
@@ -58,9 +58,8 @@ def attend(recollection: Recollection, perception: Perception, temper: Temper) -
     judged = judge(happening, standing, around(perception, recollection, happening, is_known=is_known), temper.weighing)
     aims = advance_intentions(psyche.intentions, now_s)
     relevant = _relevant(aims, recollection, happening)
-    outcome = judged.outcome
-    if outcome == "react" and perception.owes and not temper.can_acknowledge:
-        outcome = "think"
+    owed = any(one.owes for one in recollection.perceptions)
+    outcome = _answerable(judged.outcome, recollection, temper)
     change = Change(
         turn=recollection.turn,
         audience=recollection.audience,
@@ -70,24 +69,24 @@ def attend(recollection: Recollection, perception: Perception, temper: Temper) -
         m=judged.m,
         theta=judged.theta,
         mood=emotional_state(standing.numbers.bands, kernel),
-        episodes=episode_of(recollection, perception, event, temper),
+        episodes=episode_of(recollection, event, temper),
         facts=facts_of(recollection, perception, happening, person, now_s),
         max_arcs=temper.max_arcs,
     )
-    by_emoji = outcome == "react" and (not perception.owes or temper.acknowledges_by_emoji)
+    by_emoji = outcome == "react" and (not owed or temper.acknowledges_by_emoji)
     felt = Felt(
         record=_record(recollection, psyche, standing, judged, relevant, now_s) if outcome == "think" else {},
         emotional_state=_new_mood(psyche, standing),
-        asks=_asks(standing, judged, happening, event, relevant, owed=perception.owes),
+        asks=_asks(standing, judged, happening, event, relevant, owed=owed),
     )
     return Attention(
         outcome=outcome,
-        speaks=perception.owes or (outcome == "think" and happening.kind in MESSAGES),
+        speaks=owed or (outcome == "think" and happening.kind in MESSAGES),
         reaction=emoji(happening.heard.classes) if by_emoji and perception.extra.get("can_react") else "",
         felt=felt,
-        told=_told(perception, happening, judged, standing, outcome, event),
+        told=_told(happening, judged, standing, outcome, event, owed=owed),
         change=change,
-        wanted=_wanted(psyche, perception, judged, outcome, temper),
+        wanted=_wanted(psyche, recollection, judged, outcome, temper),
         keeps_reply=bool(change.episodes),
     )
 
@@ -136,6 +135,16 @@ def settle(
             ),
         )
     return replace(change, shifts=tuple(shifts), updates=tuple(updates), hint=hint, episodes=(*change.episodes, *own))
+
+
+def _answerable(outcome: Outcome, recollection: Recollection, temper: Temper) -> Outcome:
+    """Return the outcome as it can stand: what a person is owed is never met with silence. Pure."""
+    owing = [one for one in recollection.perceptions if one.owes and one.origin is Origin.EXTERNAL]
+    if outcome == "react" and owing and not temper.can_acknowledge:
+        return "think"
+    if outcome == "ignore" and not all(one.is_bot for one in owing):
+        return "think"
+    return outcome
 
 
 def _arcs_here(arcs: Sequence[Arc], named: dict[str, float], happening: Happening) -> tuple[tuple[Arc, float], ...]:
@@ -204,32 +213,36 @@ def _asks(
     return tuple(asked)
 
 
-def _wanted(psyche: Psyche, perception: Perception, judged: Judgement, outcome: str, temper: Temper) -> tuple[str, ...]:
+def _wanted(
+    psyche: Psyche, recollection: Recollection, judged: Judgement, outcome: str, temper: Temper
+) -> tuple[str, ...]:
     if outcome != "think" or judged.triviality not in ("significant", "critical"):
         return ()
     if not psyche.has_episodes and not psyche.facts:
         return ()
-    return stem_list(perception.text, temper.soul_name)
+    heard = " ".join(one.text for one in recollection.perceptions)
+    return stem_list(heard, temper.soul_name)
 
 
 def _told(
-    perception: Perception,
     happening: Happening,
     judged: Judgement,
     standing: Standing,
-    outcome: str,
+    outcome: Outcome,
     event: Event,
+    *,
+    owed: bool,
 ) -> dict[str, Any]:
     heard = happening.heard
     bands = standing.numbers.bands
-    form = {"think": "words", "react": "line" if perception.owes else "emoji", "ignore": "none"}[outcome]
+    form = {"think": "words", "react": "line" if owed else "emoji", "ignore": "none"}[outcome]
     return {
         "attention": outcome,
-        "speak": perception.owes or outcome != "ignore",
+        "speak": owed or outcome != "ignore",
         "form": form,
         "kind": happening.kind,
         "address": happening.address,
-        "owed": perception.owes,
+        "owed": owed,
         "triviality": judged.triviality,
         "m": judged.m,
         "theta": judged.theta,

@@ -146,7 +146,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
             edges=tuple(replace(edge, bands=edge_bands(edge)) for edge in edges),
             kernel=kernel_hash(kernel),
             traits=traits_of(kernel),
-            inputs=self.inputs(),
+            inputs=self.inputs(is_born=any(arc.arc == self.turn for arc in grown)),
             arcs=grown if self.event.matches or self.event.birth else None,
             intentions=intentions,
             episodes=self.episodes,
@@ -154,8 +154,11 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
             recalled=self.recalled,
         )
 
-    def inputs(self) -> dict[str, Any]:
-        """Return what moves the numbers, without a word of anybody: the trace folds again from it. Pure."""
+    def inputs(self, *, is_born: bool = False) -> dict[str, Any]:
+        """Return what moves the numbers, without a word of anybody: the trace folds again from it. Pure.
+
+        `is_born`: a subject was born of it.
+        """
         event = self.event
         stimulus = None
         if event.stimulus:
@@ -167,6 +170,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
             "stimulus": stimulus,
             "importance": event.importance,
             "matches": list(event.matches),
+            "born": self.max_arcs if is_born else 0,
             "outcome": self.outcome,
             "m": self.m,
             "theta": self.theta,
@@ -177,15 +181,16 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-def change_of(inputs: Mapping[str, Any], person: str, traits: tuple[float, ...]) -> Change:
-    """Return the change that a row of the trace was made by, as far as numbers and edges go. Pure."""
+def change_of(turn: str, inputs: Mapping[str, Any], person: str, traits: tuple[float, ...]) -> Change:
+    """Return the change that a row of the trace was made by, as far as numbers go. Pure."""
     told = inputs["stimulus"]
     stimulus = None
     if told:
         effects = tuple(told["drive_effects"])
         stimulus = Stimulus(**{**told, "axes": Axes(*told["axes"]), "drive_effects": effects})
+    born = Arc(arc=turn, label=turn, stems=(), at_s=inputs["at_s"], intensity=subjects.BORN, band=1)
     return Change(
-        turn="",
+        turn=turn,
         audience="",
         event=Event(
             at_s=inputs["at_s"],
@@ -195,7 +200,10 @@ def change_of(inputs: Mapping[str, Any], person: str, traits: tuple[float, ...])
             name="",
             stimulus=stimulus,
             importance=inputs["importance"],
+            matches=tuple((arc, match) for arc, match in inputs["matches"]),
+            birth=born if inputs["born"] else None,
         ),
+        max_arcs=inputs["born"] or subjects.MOST,
         compiled=Kernel(*traits),
         outcome=inputs["outcome"],
         shifts=tuple(Shift(person=who, stance=stance, strength=by) for who, stance, by in inputs["shifts"]),

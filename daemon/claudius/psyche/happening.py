@@ -77,7 +77,7 @@ def event_of(
     """Return what a perception is to the numbers. Pure."""
     heard, psyche = happening.heard, recollection.psyche or Psyche()
     heat = max((arc.intensity for arc in psyche.arcs if arc.arc in dict(matches)), default=0.0)
-    said = subjects.Said(perception.text, now_s, person)
+    said = subjects.Said(own_words(recollection), now_s, person)
     is_message = happening.kind in MESSAGES
     return Event(
         at_s=now_s,
@@ -102,12 +102,18 @@ def event_of(
     )
 
 
-def episode_of(recollection: Recollection, perception: Perception, event: Event, temper: Temper) -> tuple[Episode, ...]:
+def own_words(recollection: Recollection) -> str:
+    """Return what the speaker says in this turn, all of it: others' words may be taken up with theirs. Pure."""
+    speaker = recollection.perception.person
+    return "\n".join(one.text for one in recollection.perceptions if one.person == speaker)
+
+
+def episode_of(recollection: Recollection, event: Event, temper: Temper) -> tuple[Episode, ...]:
     """Return the episode that a perception is worth, or none. Pure."""
-    if not event.person or event.importance < temper.episode_threshold or not perception.text.strip():
+    text = own_words(recollection)[:EPISODE_CHARS]
+    if not event.person or event.importance < temper.episode_threshold or not text.strip():
         return ()
     previous = _previous(recollection)
-    text = perception.text[:EPISODE_CHARS]
     return (
         Episode(
             turn=recollection.turn,
@@ -142,4 +148,4 @@ def facts_of(
         return ()
     if happening.heard.words.isdisjoint(TELLS):
         return ()
-    return stated_facts(perception.text, person, (recollection.audience,), recollection.turn, now_s)
+    return stated_facts(own_words(recollection), person, (recollection.audience,), recollection.turn, now_s)

@@ -19,6 +19,8 @@ THREAD_S = 72 * 3600.0
 """How long a conversation counts as the soul's own thread after it spoke there."""
 REPEAT_S, REPEAT = 600.0, 0.9
 REACTION_REST_S = 600.0
+UNCALLED_EACH = 10
+"""Of so many messages that it was not called by, the soul answers one at most."""
 NODS = frozenset(("nodded", "acknowledged"))
 _THOUGHTS = (EntryType.INTERNAL_MONOLOGUE, EntryType.EXTERNAL_DIALOG)
 _PLEA = re.compile(r"(?:you|please|can|could|will)\b", re.IGNORECASE)
@@ -97,7 +99,8 @@ def around(perception: Perception, recollection: Recollection, happening: Happen
     """Return what stands around an event. `is_known`: the speaker was heard before. Pure."""
     now_s = recollection.now.timestamp()
     thought = None if happening.kind in OWN and not perception.owes else _last_thought(recollection)
-    may = perception.owes or perception.origin is Origin.INTERNAL or perception.extra.get("participation") == "group"
+    owed = any(one.owes for one in recollection.perceptions)
+    may = owed or perception.origin is Origin.INTERNAL or _is_welcome(perception, recollection)
     return Around(
         since_thought_s=None if thought is None else max(0.0, now_s - thought.at.timestamp()),
         has_open_question=_was_asked(recollection, perception),
@@ -108,6 +111,18 @@ def around(perception: Perception, recollection: Recollection, happening: Happen
         can_react=bool(perception.extra.get("can_react")),
         is_first_contact=not is_known and perception.origin is Origin.EXTERNAL,
     )
+
+
+def _is_welcome(perception: Perception, recollection: Recollection) -> bool:
+    """Tell whether the soul may speak uncalled: in a group, and not twice in ten messages of the others."""
+    if (perception.extra.get("participation") or recollection.participation) != "group":
+        return False
+    heard = 1
+    for _, entry in _backwards(recollection):
+        if entry.metadata.get("uncalled") and entry.verb not in NODS:
+            return heard >= UNCALLED_EACH
+        heard += entry.entry_type is EntryType.USER_MESSAGE
+    return True
 
 
 def _backwards(recollection: Recollection) -> Iterator[tuple[PastTurn, Entry]]:

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from claudius.cognition.processes.process import Process
+from claudius.cognition.soul_engine.entries import heard, second_thought, spoken
 from claudius.cognition.soul_engine.feeling import mood_change, settled, speakable
 from claudius.cognition.soul_engine.gate import Gated, Zones, gate, has_secret
 from claudius.cognition.soul_engine.ladder import SAID
@@ -20,7 +21,7 @@ from claudius.intent import ApologyKind, Call, Intent, Rung, Thought, Thoughts, 
 from claudius.peers import Noted
 from claudius.perception import Origin, Perception
 from claudius.psyche import Attention
-from claudius.recollection import Entry, EntryType, Recollection
+from claudius.recollection import Entry, Recollection
 from claudius.soul import SoulText
 
 UTTERANCES = UUID("6d0f1c52-7f1f-4d3b-9a36-5a0b8f2e41c7")
@@ -58,23 +59,6 @@ def draft_utterance(turn: str, perception: Perception) -> Utterance:
     )
 
 
-def heard(recollection: Recollection) -> tuple[Entry, ...]:
-    """Return the entries that keep what was heard, in order. Pure."""
-    return tuple(
-        Entry(
-            entry_type=EntryType.USER_MESSAGE if one.origin is Origin.EXTERNAL else EntryType.PERCEPTION,
-            content=one.text,
-            at=one.at,
-            person=(one.person or None) if one.origin is Origin.EXTERNAL else None,
-            name=one.name or None,
-            metadata=({"bot": True} if one.is_bot else {})
-            | ({"kind": one.kind.value} if one.kind != "message" else {}),
-            position=one.position,
-        )
-        for one in recollection.perceptions
-    )
-
-
 def conclude(
     plan: Plan,
     recollection: Recollection,
@@ -106,7 +90,7 @@ def conclude(
     # words that were shown as they came stand in one message, and stay there
     limit = None if thoughts.streamed else settings.post_chars
     said, posts = in_posts(gated.text, limit) if limit else (gated.text, (gated.text,))
-    entries: list[Entry] = [*heard(recollection), *_second_thought(recollection)]
+    entries: list[Entry] = [*heard(recollection), *second_thought(recollection)]
     judged: list[Thought] = []
     if recollection.second_thought:
         judged.append(Thought(step="consultation", content=recollection.second_thought))
@@ -250,30 +234,6 @@ def _intent(recollection: Recollection, plan: Plan, rung: Rung, flags: tuple[str
         history_from=plan.history_from,
         **({"next_process": recollection.process} | more),
     )
-
-
-def _second_thought(recollection: Recollection) -> tuple[Entry, ...]:
-    """Keep a counsel as the soul's own thought: in memory, in no history, heard by nobody."""
-    if not recollection.second_thought:
-        return ()
-    return (
-        Entry(
-            entry_type=EntryType.MENTAL_QUERY,
-            content=f"Claudius thought twice: {recollection.second_thought}",
-            at=recollection.now,
-            metadata={"query": "consultation"},
-        ),
-    )
-
-
-def spoken(
-    recollection: Recollection, text: str, verb: str, *, truncated: bool = False, apology: ApologyKind | None = None
-) -> Entry:
-    """Return the entry that keeps what was said aloud. Pure."""
-    metadata: dict[str, Any] = {"truncated": True} if truncated else {}
-    if apology:
-        metadata["apology"] = apology
-    return Entry(entry_type=EntryType.EXTERNAL_DIALOG, content=text, verb=verb, at=recollection.now, metadata=metadata)
 
 
 def utter(

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from claudius.cognition.processes import Process
-from claudius.cognition.soul_engine.conclusion import conclude_heard, spoken, utter
+from claudius.cognition.soul_engine.conclusion import conclude_heard, utter
+from claudius.cognition.soul_engine.entries import spoken
 from claudius.cognition.soul_engine.planning import EngineSettings
 from claudius.intent import Intent
 from claudius.psyche import Attention

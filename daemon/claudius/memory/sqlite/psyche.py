@@ -89,6 +89,7 @@ def move_psyche(db: Database, intent: Intent, at: str) -> None:
         inputs=dump(dict(folded.inputs)),
         after=after,
         edges=dump([_nameless(edge) for edge in folded.edges]),
+        arcs=None if folded.arcs is None else dump([_wordless(arc) for arc in folded.arcs]),
     )
     _keep_subjects(db, folded)
     _keep_past(db, folded)
@@ -133,6 +134,10 @@ def _valid(value: Any) -> Any:
 
 def _nameless(edge: Edge) -> dict[str, Any]:
     return {name: getattr(edge, name) for name in ("person", "warmth", "trust", "tension", "comfort", "familiarity")}
+
+
+def _wordless(arc: Arc) -> dict[str, Any]:
+    return {name: getattr(arc, name) for name in ("arc", "at_s", "intensity", "bias")}
 
 
 def _keep_subjects(db: Database, folded: Folded) -> None:

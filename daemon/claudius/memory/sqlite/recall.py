@@ -26,7 +26,7 @@ from claudius.recollection import (
 )
 
 _OTHERS = 2
-COUNTED = 15
+COUNTED = 16
 """Where in a conversation's row the ledger's row of its speaker begins."""
 
 
@@ -65,6 +65,7 @@ def recall(
         left_out=kept.left_out if kept else None,
         state=_state(db, seeing),
         last_at=instant(row[14]) if row else None,
+        participation=(row[15] or "") if row else "",
         peers=peers,
         beliefs=beliefs,
         psyche=recall_psyche(db, [one.person for one in (speaker, *others)], seeing.may) if limits.psyche else None,

@@ -14,18 +14,17 @@ from claudius.home import shipped
 from claudius.memory.names import model_path
 from claudius.memory.sqlite.connection import open_reader
 from claudius.memory.sqlite.ledger_records import LedgerRecordsRoom
-from claudius.memory.sqlite.psyche_records import psyche_moves, psyche_now
+from claudius.memory.sqlite.psyche_records import PsycheRecordsRoom
 from claudius.memory.sqlite.queries import Database, load_queries
 from claudius.memory.sqlite.rows import parse, stamp
 from claudius.memory.sqlite.schema import check_identity, empty_database, load_migrations
 from claudius.memory.sqlite.trouble import translate
 from claudius.perception import Place
-from claudius.substrate import Psyche
 
 By = Literal["day", "model", "person", "conversation", "job"]
 
 
-class SqliteRecords(LedgerRecordsRoom):
+class SqliteRecords(LedgerRecordsRoom, PsycheRecordsRoom):
     """A read-only look at one database. Where there is none yet, everything is empty."""
 
     def __init__(self, path: Path, *, memory: Path | None = None) -> None:
@@ -130,16 +129,6 @@ class SqliteRecords(LedgerRecordsRoom):
             for row in db.dicts("state_shown"):
                 found.setdefault(row.pop("key"), []).append(row)
         return found if every_audience else {key: rows[0] for key, rows in found.items()}
-
-    def psyche(self) -> tuple[Psyche, tuple[float, ...]]:
-        """Return the substrate as it stands, and the traits in force (none before its first turn)."""
-        with self._snapshot() as db:
-            return psyche_now(db)
-
-    def psyche_moves(self, since: datetime) -> Sequence[Mapping[str, Any]]:
-        """Return how the numbers moved since then, oldest first."""
-        with self._snapshot() as db:
-            return list(psyche_moves(db, stamp(since)))
 
     def people(self) -> Sequence[Mapping[str, Any]]:
         """Return every person with a model or a message; ids that are linked stand under their canonical one."""
