@@ -64,7 +64,7 @@ def killed(home: Home, after: int, spins: int) -> list[str]:
 @pytest.mark.parametrize("seed", range(6))
 async def test_a_kill_leaves_whole_cycles_only(home: Home, seed: int) -> None:
     """Killed anywhere: each recorded cycle has its one assessment, belief, directive and interactions; others none."""
-    chance = random.Random(seed)
+    chance = random.Random(seed)  # noqa: S311 - when it is killed is no secret
     said = killed(home, chance.randrange(2, 14), chance.randrange(0, 400_000))
 
     with closing(sqlite3.connect(home.database)) as database:

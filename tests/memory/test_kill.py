@@ -57,7 +57,7 @@ def killed(path: Path, after: int, delay_steps: int) -> list[str]:
 @pytest.mark.parametrize("seed", range(8))
 async def test_what_was_promised_survives_a_kill(home: Home, seed: int) -> None:
     """Accepted is kept, committed is never thought again, settled is never said again; memory is whole."""
-    chance = random.Random(seed)
+    chance = random.Random(seed)  # noqa: S311 - when it is killed is no secret
     said = killed(home.database, chance.randrange(1, 60), chance.randrange(0, 200_000))
     reached = {
         word: [int(line.split()[1]) for line in said if line.startswith(word)]

@@ -136,7 +136,7 @@ def test_m8_a_busy_hour_tires_and_mild_kindness_makes_no_bliss() -> None:
 
 def test_every_number_stays_in_its_range() -> None:
     """Bounds: whatever happens, in whatever order, no number leaves its range (20,000 events, 40 kernels)."""
-    chance = random.Random(7)
+    chance = random.Random(7)  # noqa: S311 - chance here is no secret
     for _ in range(40):
         kernel = Kernel(*(chance.uniform(0.05, 0.95) for _ in range(11)))
         numbers, edge, at_s = Numbers(at_s=0.0), stranger("ana", 0.0, kernel), 0.0
@@ -166,7 +166,7 @@ def _apart(one: object, other: object) -> float:
 
 def test_i1_any_split_of_time_gives_the_same_numbers() -> None:
     """I1: time is closed form; 300 random histories cut into 31 pieces end at most 1e-12 away."""
-    chance = random.Random(11)
+    chance = random.Random(11)  # noqa: S311 - chance here is no secret
     for _ in range(300):
         whole = pieces = Numbers(at_s=0.0)
         edge = cut = stranger("ana", 0.0, KERNEL)
