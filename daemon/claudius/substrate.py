@@ -11,6 +11,17 @@ from typing import Any, Protocol
 
 import msgspec
 
+FAULTS = (
+    ArithmeticError,
+    AttributeError,
+    ImportError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    msgspec.MsgspecError,
+)
+"""What a bug of the psyche or a row that cannot be read looks like: the soul goes on without it."""
 DRIVES = ("relatedness", "autonomy", "competence", "novelty", "safety")
 """The five needs, in the order in which `Numbers.drives` holds them. A level is unmet need, in [0, 1]."""
 

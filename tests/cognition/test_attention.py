@@ -16,10 +16,11 @@ from msgspec.structs import replace
 from claudius.cognition import attending
 from claudius.home import Home, shipped
 from claudius.intent import Intent
+from claudius.memory.sqlite import psyche as kept_psyche
 from claudius.perception import Perception
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted
-from claudius.psyche.change import change_of
+from claudius.psyche.change import Change, change_of
 from claudius.psyche.showing import explained, numbered
 from claudius.substrate import Edge, Numbers, Psyche
 from claudius.testing.alive import Alive, alive
@@ -274,6 +275,36 @@ async def test_a_fault_of_the_psyche_costs_no_reply(home: Home, monkeypatch: pyt
     assert logged == ["the psyche is at fault"]
 
 
+async def test_a_fault_in_the_folding_costs_no_reply(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Section 11: where a turn's change cannot be worked out, the turn is kept and the numbers stand."""
+    logged: list[str] = []
+    monkeypatch.setattr(Change, "fold", lambda *_: 1 // 0)
+    monkeypatch.setattr(kept_psyche.log, "exception", lambda message, **_: logged.append(message))
+    async with alive(home, Scripted(default=REPLY)) as soul:
+        said = await say(soul, "How do you do?")
+        found = soul.records().psyche()
+
+    assert said == "As you say."
+    assert found == (Psyche(), ())
+    assert logged == ["the psyche is at fault"]
+
+
+async def test_numbers_that_cannot_be_read_cost_no_reply(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Section 11: a soul whose numbers are no numbers any more answers as one without."""
+    logged: list[str] = []
+    monkeypatch.setattr(kept_psyche.log, "exception", lambda message, **_: logged.append(message))
+    voice = Scripted(default=REPLY)
+    async with alive(home, voice) as soul:
+        await say(soul, "How do you do?")
+        with sqlite3.connect(home.database) as kept:
+            kept.execute("UPDATE psyche_state SET numbers = '{}'")
+        said = await say(soul, "thanks!")
+
+    assert said == "As you say."
+    assert "## Psyche" not in voice.requests[-1].tail
+    assert "the psyche cannot be read" in logged
+
+
 async def test_what_is_overheard_moves_numbers_and_asks_nobody(home: Home) -> None:
     """Section 7: in a place that is not the soul's group, what is not owed is heard, felt, and never thought about."""
     voice = Scripted(default=REPLY)
@@ -314,6 +345,32 @@ async def test_an_uncalled_thought_may_end_in_silence(home: Home) -> None:
 
     assert len(voice.requests) == 1
     assert soul.network.visible == []
+
+
+async def test_in_a_group_one_of_ten_messages_is_answered_uncalled(home: Home) -> None:
+    """Processes, section 6: after an uncalled line the soul lets nine messages pass, however much they mean."""
+    now = [datetime(2026, 1, 1, tzinfo=UTC)]
+    voice = Scripted(default=REPLY)
+    async with alive(home, voice, settings=LISTENS, clock=lambda: now[0]) as soul:
+        for n in range(12):
+            now[0] += timedelta(hours=1)
+            await overhear(soul, f"I want to die, {n}", n, participation="group")
+        told = [one["attention"] for one in attention(soul)]
+
+    assert told == ["think", *["ignore"] * 9, "think", "ignore"]
+    assert len(soul.network.visible) == 2
+
+
+async def test_a_conversation_may_be_a_group_of_its_own(home: Home) -> None:
+    """Processes, section 6: the participation that is kept for a conversation counts as its place's does."""
+    voice = Scripted(default=REPLY)
+    async with alive(home, voice, settings=LISTENS) as soul:
+        await overhear(soul, "good morning all", 1)
+        with sqlite3.connect(home.database) as kept:
+            kept.execute("UPDATE conversation SET participation = 'group'")
+        await overhear(soul, "I want to die", 2)
+
+    assert [one.text for one in soul.network.visible] == ["As you say."]
 
 
 async def test_an_uncalled_nod_is_a_reaction(home: Home) -> None:

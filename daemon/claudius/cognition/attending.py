@@ -12,11 +12,9 @@ from claudius.perception import Origin
 from claudius.psyche import Attention, attend, recollect
 from claudius.recollection import Recollection
 from claudius.soul import SoulText
+from claudius.substrate import FAULTS
 
 log = logging.getLogger("claudius.psyche")
-
-TROUBLE = (ArithmeticError, LookupError, TypeError, ValueError, ImportError)
-"""What a fault of the psyche looks like: the turn goes on without it."""
 
 
 async def attend_to(
@@ -38,7 +36,7 @@ async def attend_to(
         if attention.wanted:
             found = await store.remember(perception, attention.wanted)
             attention = recollect(attention, recollection, found, temper)
-    except TROUBLE:
+    except FAULTS:
         log.exception("the psyche is at fault", extra={"turn": recollection.turn})
         return plain
     return attention

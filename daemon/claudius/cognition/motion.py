@@ -152,9 +152,9 @@ async def _declared(chain: Chain) -> Transition | None:
     chain.staged.asked += [name for name in planned.asked if name not in chain.staged.asked]
     chain.staged.streamed += thoughts.streamed
     quiet = replace(thoughts, speech="", streamed="")
-    part = conclude(
-        planned, chain.recollection, quiet, opening.soul, opening.settings, asking.zones, Kept(psyche=opening.attention)
-    )
+    attention = opening.attention
+    kept = Kept(psyche=attention, attention=attention.told if attention else {})
+    part = conclude(planned, chain.recollection, quiet, opening.soul, opening.settings, asking.zones, kept)
     transition = judge(chain.process, part)
     chain.parts.append(part)
     chain.thoughts.append(thoughts)

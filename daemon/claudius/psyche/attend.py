@@ -14,7 +14,15 @@ from msgspec.structs import replace
 from claudius.perception import Origin, Perception
 from claudius.psyche import arcs as subjects
 from claudius.psyche.attention import Attention, Temper
-from claudius.psyche.bands import edge_bands, edge_words, emotional_state, energy_words, mood_words, numbers_bands
+from claudius.psyche.bands import (
+    edge_bands,
+    edge_words,
+    emotional_state,
+    energy_words,
+    mood_words,
+    numbers_bands,
+    wants_words,
+)
 from claudius.psyche.change import Change, Event, edge_of, feel
 from claudius.psyche.events import MESSAGES
 from claudius.psyche.gate import judge
@@ -261,6 +269,7 @@ def _told(
         "words": {
             "mood": mood_words(bands),
             "energy": energy_words(bands),
+            "wants": wants_words(standing.numbers, bands),
             "toward": edge_words(edge_bands(standing.edge)) if standing.edge.person else "",
         },
     }

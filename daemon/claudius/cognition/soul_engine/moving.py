@@ -73,7 +73,7 @@ def parse_result(intent: Intent) -> dict[str, Any]:
     state = {change.key: change.value for change in intent.state}
     if intent.psyche is not None and intent.psyche.hint:  # as the model saw it; what is kept follows the numbers
         state[StateKey.EMOTIONAL_STATE.value] = intent.psyche.hint
-    return {**found, "soul_state": state}
+    return {**found, "soul_state": state, "psyche": dict(intent.attention.get("words", {}))}
 
 
 def judge(process: Process, intent: Intent) -> Transition | None:

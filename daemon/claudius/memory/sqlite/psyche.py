@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -17,7 +18,9 @@ from claudius.memory.sqlite.rows import dump, parse
 from claudius.memory.sqlite.seeing import Seeing
 from claudius.perception import Perception
 from claudius.prompt import valid
-from claudius.substrate import Arc, Edge, Episode, Fact, Folded, Found, Intention, Numbers, Psyche
+from claudius.substrate import FAULTS, Arc, Edge, Episode, Fact, Folded, Found, Intention, Numbers, Psyche
+
+log = logging.getLogger("claudius.psyche")
 
 CANDIDATES = 200
 """Most episodes that are ranked."""
@@ -68,12 +71,28 @@ def recall_psyche(db: Database, persons: Sequence[str], may: May | None = None) 
     )
 
 
+def psyche_if_whole(db: Database, persons: Sequence[str], may: May) -> Psyche | None:
+    """Read the substrate for a turn; None where a row of it cannot be read: the turn goes on without."""
+    try:
+        return recall_psyche(db, persons, may)
+    except FAULTS:
+        log.exception("the psyche cannot be read")
+        return None
+
+
 def move_psyche(db: Database, intent: Intent, at: str) -> None:
-    """Fold what a turn does to the numbers on the state as it is now, and keep the record of it."""
+    """Fold what a turn does to the numbers on the state as it is now, and keep the record of it.
+
+    Where that cannot be worked out the numbers stay, and the turn is kept all the same.
+    """
     change = intent.psyche
     if change is None:
         return
-    folded = change.fold(recall_psyche(db, change.persons))
+    try:
+        folded = change.fold(recall_psyche(db, change.persons))
+    except FAULTS:
+        log.exception("the psyche is at fault", extra={"turn": intent.turn})
+        return
     traits = dump(folded.traits)
     after = dump(folded.numbers)
     db.run("psyche_moved", numbers=after, kernel=folded.kernel)

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from claudius.memory.sqlite.company import company
 from claudius.memory.sqlite.past import Past, Shelf
-from claudius.memory.sqlite.psyche import recall_psyche
+from claudius.memory.sqlite.psyche import psyche_if_whole
 from claudius.memory.sqlite.queries import Database, Row
 from claudius.memory.sqlite.rows import dump, instant, maybe_instant, parse, stamp
 from claudius.memory.sqlite.seeing import Seeing
@@ -68,7 +68,7 @@ def recall(
         participation=(row[15] or "") if row else "",
         peers=peers,
         beliefs=beliefs,
-        psyche=recall_psyche(db, [one.person for one in (speaker, *others)], seeing.may) if limits.psyche else None,
+        psyche=psyche_if_whole(db, [one.person for one in (speaker, *others)], seeing.may) if limits.psyche else None,
         members=seeing.members(),
     )
 
