@@ -135,6 +135,19 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True):
     """A newer value takes its place."""
 
 
+class Drift(msgspec.Struct, frozen=True, kw_only=True):
+    """How far slow drift has moved traits from the compiled kernel."""
+
+    compiled: str = ""
+    """The hash of the kernel that it moves; it ends where soul.md is another."""
+    began_s: float = 0.0
+    looked_s: float = 0.0
+    """When it was last looked at."""
+    by: tuple[tuple[str, float], ...] = ()
+    since_s: tuple[tuple[str, float], ...] = ()
+    """When each trait last moved."""
+
+
 class Psyche(msgspec.Struct, frozen=True, kw_only=True):
     """The substrate as one turn sees it. What others' words went into is left out where it may not be shown."""
 
@@ -147,8 +160,9 @@ class Psyche(msgspec.Struct, frozen=True, kw_only=True):
     intentions: tuple[Intention, ...] = ()
     facts: tuple[Fact, ...] = ()
     """Of the people present."""
-    drift: tuple[tuple[str, float], ...] = ()
-    """How far slow drift has moved traits from the compiled kernel."""
+    drift: Drift = Drift()
+    stances: tuple[tuple[float, str], ...] | None = None
+    """The soul's stances since the drift began, oldest first, each with its instant; None = they were not asked for."""
     has_episodes: bool = False
 
 
@@ -178,6 +192,8 @@ class Folded(msgspec.Struct, frozen=True, kw_only=True):
     """Every intention there is now; None = as they were."""
     episodes: tuple[Episode, ...] = ()
     facts: tuple[Fact, ...] = ()
+    drift: Drift | None = None
+    """None = as it was."""
     recalled: tuple[str, ...] = ()
     """Turns whose episodes were recalled and so grow a little in importance."""
 
@@ -193,6 +209,10 @@ class PsycheChange(Protocol):
     @property
     def hint(self) -> str:
         """The model's own word for the soul's mood; empty = it had none."""
+        ...
+
+    def looks_back(self, psyche: Psyche) -> float | None:
+        """Return from when on the soul's stances are needed to fold it; None where they are not. Pure."""
         ...
 
     def fold(self, psyche: Psyche) -> Folded:

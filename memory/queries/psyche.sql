@@ -16,6 +16,13 @@ FROM (SELECT 1) LEFT JOIN psyche_state s ON s.id = 1;
 INSERT INTO psyche_state (id, version, numbers, kernel) VALUES (1, 1, :numbers, :kernel)
 ON CONFLICT (id) DO UPDATE SET version = version + 1, numbers = excluded.numbers, kernel = excluded.kernel;
 
+-- name: psyche_drifted
+UPDATE psyche_state SET drift = :drift WHERE id = 1;
+
+-- name: psyche_stances
+SELECT json_extract(t.inputs, '$.at_s'), json_extract(s.value, '$[1]')
+FROM psyche_trace t CROSS JOIN json_each(t.inputs, '$.shifts') s WHERE t.at > :since ORDER BY t.at;
+
 -- name: psyche_kernel_known
 INSERT OR IGNORE INTO psyche_kernel (kernel, traits, first_at) VALUES (:kernel, :traits, :at);
 
@@ -82,6 +89,7 @@ WHERE psyche_episode_index MATCH :stems ORDER BY i.rowid DESC LIMIT :most;
 SELECT edge, last_at FROM psyche_edge ORDER BY person;
 
 -- name: psyche_traces_shown
+-- scans: the owner asked to see how the numbers moved
 -- What moved since then; and before it, what everything stood at.
 SELECT t.turn, t.at, t.person, t.inputs, t.after, t.edges, coalesce(t.arcs, 'null'), k.traits FROM psyche_trace t
 JOIN psyche_kernel k ON k.kernel = t.kernel WHERE t.at >= :since OR t.id IN (

@@ -6,7 +6,7 @@ CREATE TABLE psyche_state (              -- one row: the soul's own numbers
     id          INTEGER PRIMARY KEY CHECK (id = 1), -- there is one soul
     version     INTEGER NOT NULL,        -- grows with every change
     numbers     TEXT NOT NULL,           -- JSON: energy, valence, arousal, five drives, their bands, the instant
-    drift       TEXT NOT NULL DEFAULT '[]', -- JSON: how far traits have slowly moved from the compiled ones
+    drift       TEXT NOT NULL DEFAULT '{}', -- JSON: how far traits have slowly moved from the compiled ones, since when
     kernel      TEXT NOT NULL            -- the traits it was worked out with, as in psyche_kernel
 ) STRICT;
 

@@ -20,7 +20,6 @@ from claudius.psyche.personality import (
     BadPersonality,
     Fingerprint,
     Kernel,
-    drifted_kernel,
     kernel,
     personality,
 )
@@ -305,17 +304,6 @@ def test_a_head_that_cannot_be_used_says_why(head: object) -> None:
     """An unknown template, level or trait, or weights that are no whole, are refused in one line."""
     with pytest.raises(BadPersonality, match=r"^.+$"):
         Fingerprint.of({"psyche": head})
-
-
-def test_m22_drift_tints_and_never_carries_off() -> None:
-    """M22: slow drift moves a trait by a tenth at most, and an unknown one not at all."""
-    compiled = Kernel()
-
-    moved = drifted_kernel(compiled, (("openness", 0.04), ("dominance", -3.0), ("charm", 0.1)))
-
-    assert moved.openness == pytest.approx(0.54)
-    assert moved.dominance == pytest.approx(0.40)
-    assert drifted_kernel(compiled, ()) is compiled
 
 
 def test_m10_activation_is_worked_out_without_a_model() -> None:

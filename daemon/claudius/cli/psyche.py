@@ -24,8 +24,7 @@ def psyche() -> None:
 @json_option
 def show(*, as_json: bool) -> None:
     """Print the numbers as they stand now, each beside its words."""
-    from claudius.psyche.change import kernel_hash
-    from claudius.psyche.personality import Kernel
+    from claudius.psyche.personality import Kernel, kernel_hash
     from claudius.psyche.showing import shown
 
     with records(Home.of(os.environ)) as kept:

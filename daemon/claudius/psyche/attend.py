@@ -24,6 +24,7 @@ from claudius.psyche.bands import (
     wants_words,
 )
 from claudius.psyche.change import Change, Event, edge_of, feel
+from claudius.psyche.drift import tinted
 from claudius.psyche.events import MESSAGES
 from claudius.psyche.gate import judge
 from claudius.psyche.happening import episode_of, event_of, facts_of, happening_of
@@ -31,7 +32,6 @@ from claudius.psyche.intentions import SHOWN_FROM, IntentionUpdate, advance_inte
 from claudius.psyche.mapping import Shift
 from claudius.psyche.models import Happening, Judgement, Outcome, Standing
 from claudius.psyche.packet import packet, remembered
-from claudius.psyche.personality import drifted_kernel
 from claudius.psyche.recall import EPISODE_CHARS, asks_about_the_past, rank
 from claudius.psyche.surroundings import around, earlier_messages
 from claudius.psyche.tendencies import emoji
@@ -46,7 +46,7 @@ STANCE_TENSION, STANCE_EVERY = 0.2, 5
 def attend(recollection: Recollection, perception: Perception, temper: Temper) -> Attention:
     """Decide what a perception is to the soul: think, react or let it be; with what it feels, in words. Pure."""
     psyche = recollection.psyche or Psyche()
-    kernel = drifted_kernel(temper.kernel, psyche.drift)
+    kernel = tinted(temper.kernel, psyche.drift)
     now_s = recollection.now.timestamp()
     earlier = earlier_messages(recollection)
     happening = happening_of(perception, recollection, earlier, temper)

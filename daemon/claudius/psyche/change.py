@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import astuple
 from functools import lru_cache
-from hashlib import sha256
 from typing import Any, NamedTuple
 
 import msgspec
@@ -18,8 +17,9 @@ from msgspec.structs import replace
 from claudius.psyche import arcs as subjects
 from claudius.psyche import intentions as aims
 from claudius.psyche.bands import edge_bands, numbers_bands
+from claudius.psyche.drift import drift_on, looks_back, tinted
 from claudius.psyche.mapping import Shift, drive_effects, shift_drives, shift_edge
-from claudius.psyche.personality import Kernel, drifted_kernel
+from claudius.psyche.personality import Kernel, kernel_hash
 from claudius.psyche.state import Axes, Stimulus, advance, advance_edge, apply, apply_edge, stranger
 from claudius.substrate import Arc, Edge, Episode, Fact, Folded, Numbers, Psyche
 
@@ -90,12 +90,6 @@ def traits_of(kernel: Kernel) -> tuple[float, ...]:
     return astuple(kernel)
 
 
-@lru_cache(maxsize=16)
-def kernel_hash(kernel: Kernel) -> str:
-    """Return a name for a kernel that tells it from every other. Pure."""
-    return sha256(repr(astuple(kernel)).encode()).hexdigest()[:16]
-
-
 class Change(msgspec.Struct, frozen=True, kw_only=True):
     """One turn's change. Implements `claudius.substrate.PsycheChange`."""
 
@@ -122,12 +116,16 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         """Whose edges are needed to fold it."""
         return tuple(dict.fromkeys((*((self.event.person,) if self.event.person else ()), *self._shifted())))
 
+    def looks_back(self, psyche: Psyche) -> float | None:
+        """Return from when on the soul's stances are needed to fold it; None where they are not. Pure."""
+        return looks_back(self.compiled, psyche.drift, self.event.at_s)
+
     def _shifted(self) -> list[str]:
         return [shift.person for shift in self.shifts]
 
     def fold(self, psyche: Psyche) -> Folded:
         """Work it out on the substrate as it stands now. Pure."""
-        kernel = drifted_kernel(self.compiled, psyche.drift)
+        kernel = tinted(self.compiled, psyche.drift)
         moved = feel(psyche, self.event, kernel)
         numbers, edges = _after_thought(self, psyche, moved, kernel)
         grown = subjects.with_birth(moved.arcs, self.event.birth, self.max_arcs)
@@ -152,6 +150,9 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
             episodes=self.episodes,
             facts=self.facts,
             recalled=self.recalled,
+            drift=None
+            if psyche.stances is None
+            else drift_on(self.compiled, psyche.drift, psyche.stances, self.event.at_s),
         )
 
     def inputs(self, *, is_born: bool = False) -> dict[str, Any]:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import astuple, dataclass, fields
 from functools import cache, lru_cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from claudius.psyche.words import tokens
 
 LOWEST, HIGHEST = 0.05, 0.95
 NUDGE, NUDGED_MOST = 0.04, 0.15
-DRIFT_MOST = 0.10
 LOW_BELOW, HIGH_FROM = 0.35, 0.65
 BANDS = ("low", "middle", "high")
 DOMAINS = ("conflict", "emotion", "communication", "humour")
@@ -135,15 +135,10 @@ def kernel(fingerprint: Fingerprint, prose: str) -> Kernel:
     return Kernel(**compiled)
 
 
-def drifted_kernel(compiled: Kernel, drift: tuple[tuple[str, float], ...]) -> Kernel:
-    """Return the kernel as slow drift has tinted it; never far from the compiled one. Pure."""
-    if not drift:
-        return compiled
-    moved = asdict(compiled)
-    for trait, by in drift:
-        if trait in moved:
-            moved[trait] = max(LOWEST, min(HIGHEST, moved[trait] + max(-DRIFT_MOST, min(DRIFT_MOST, by))))
-    return Kernel(**moved)
+@lru_cache(maxsize=16)
+def kernel_hash(kernel: Kernel) -> str:
+    """Return a name for a kernel that tells it from every other. Pure."""
+    return sha256(repr(astuple(kernel)).encode()).hexdigest()[:16]
 
 
 def band(value: float) -> str:

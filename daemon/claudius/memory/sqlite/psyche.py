@@ -6,19 +6,21 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
+from datetime import UTC, datetime
 from math import exp2
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from claudius.intent import Intent
 from claudius.memory.rarity import rarest
 from claudius.memory.sqlite.queries import Database, Row
-from claudius.memory.sqlite.rows import dump, parse
+from claudius.memory.sqlite.rows import dump, parse, stamp
 from claudius.memory.sqlite.seeing import Seeing
 from claudius.perception import Perception
 from claudius.prompt import valid
-from claudius.substrate import FAULTS, Arc, Edge, Episode, Fact, Folded, Found, Intention, Numbers, Psyche
+from claudius.substrate import FAULTS, Arc, Drift, Edge, Episode, Fact, Folded, Found, Intention, Numbers, Psyche
 
 log = logging.getLogger("claudius.psyche")
 
@@ -34,6 +36,7 @@ _NUMBERS = msgspec.json.Decoder(Numbers)
 _EDGES = msgspec.json.Decoder(tuple[Edge, ...])
 _ARCS = msgspec.json.Decoder(tuple[Arc, ...])
 _INTENTIONS = msgspec.json.Decoder(tuple[Intention, ...])
+_DRIFT = msgspec.json.Decoder(Drift)
 _FACTS = msgspec.json.Decoder(tuple[Fact, ...])
 
 May = Callable[[Iterable[str]], bool]
@@ -66,7 +69,7 @@ def recall_psyche(db: Database, persons: Sequence[str], may: May | None = None) 
         if intentions
         else (),
         facts=() if facts == "[]" else tuple(one for one in _FACTS.decode(facts) if may is None or may(one.sources)),
-        drift=() if drift == "[]" else tuple((name, by) for name, by in parse(drift)),
+        drift=_DRIFT.decode(drift),
         has_episodes=bool(has_episodes),
     )
 
@@ -89,7 +92,11 @@ def move_psyche(db: Database, intent: Intent, at: str) -> None:
     if change is None:
         return
     try:
-        folded = change.fold(recall_psyche(db, change.persons))
+        psyche = recall_psyche(db, change.persons)
+        since_s = change.looks_back(psyche)
+        if since_s is not None:
+            psyche = replace(psyche, stances=tuple(db.all("psyche_stances", since=_stamp(since_s))))
+        folded = change.fold(psyche)
     except FAULTS:
         log.exception("the psyche is at fault", extra={"turn": intent.turn})
         return
@@ -110,6 +117,8 @@ def move_psyche(db: Database, intent: Intent, at: str) -> None:
         edges=dump([_nameless(edge) for edge in folded.edges]),
         arcs=None if folded.arcs is None else dump([_wordless(arc) for arc in folded.arcs]),
     )
+    if folded.drift is not None:
+        db.run("psyche_drifted", drift=dump(folded.drift))
     _keep_subjects(db, folded)
     _keep_past(db, folded)
 
@@ -133,6 +142,10 @@ def find_episodes(db: Database, stems: Sequence[str], perception: Perception) ->
         frequencies=tuple((term, frequencies[term]) for term in terms),
         total=total,
     )
+
+
+def _stamp(at_s: float) -> str:
+    return stamp(datetime.fromtimestamp(at_s, UTC))
 
 
 def _clean(value: Any) -> str:
