@@ -80,9 +80,9 @@ SELECT s.term, s.doc FROM json_each(:stems) q CROSS JOIN psyche_episode_stem s O
 
 -- name: psyche_episodes_found
 SELECT e.turn, e.at_s, e.person, e.name, e.conversation, e.text, e.previous, e.stems, e.previous_stems, e.importance,
-    e.sources, e.is_own
+    e.sources, e.is_own, e.id
 FROM psyche_episode_index i CROSS JOIN psyche_episode e ON e.id = i.rowid
-WHERE psyche_episode_index MATCH :stems ORDER BY i.rowid DESC LIMIT :most;
+WHERE psyche_episode_index MATCH :stems AND i.rowid < :before ORDER BY i.rowid DESC LIMIT :most;
 
 -- name: psyche_edges_shown
 -- scans: a person asked to see them all

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import random
+import sqlite3
 from collections import Counter
+from datetime import UTC, datetime
 from math import log
+from pathlib import Path
 
 import pytest
 
+from claudius.home import shipped
 from claudius.memory.rarity import rarest
+from claudius.memory.sqlite.psyche import find_episodes
+from claudius.memory.sqlite.queries import Database, load_queries
+from claudius.memory.sqlite.schema import create_database, load_migrations
+from claudius.perception import Perception, private
 from claudius.psyche.recall import asks_about_the_past, importance, is_single_valued, rank, stated_facts
 from claudius.psyche.words import stem_list
 from claudius.substrate import Episode, Found
@@ -54,6 +63,37 @@ def test_m9_words_lead_and_recency_only_breaks_ties() -> None:
     ranked = rank(stem_list(asked), found([new, same, old], asked), 101 * 86_400.0, 5)
 
     assert [one.turn for one in ranked] == ["t1", "t2", "t3"]
+
+
+def test_m9_what_may_not_be_shown_takes_nobodys_place(tmp_path: Path) -> None:
+    """M9, M16: behind hundreds of newer moments of another audience the one that may be shown here is found."""
+    path = tmp_path / "kept.db"
+    create_database(path, load_migrations(shipped("memory") / "schema"))
+    db = Database(sqlite3.connect(path, isolation_level=None), load_queries(shipped("memory") / "queries"))
+    db.connection.execute("BEGIN")
+    for n in range(1600):
+        text = "the violin was tuned" if n < 300 else f"something else {n}"
+        audience = private("p") if n == 0 else private("q")
+        row = {name: getattr(episode(n, text), name) for name in ("turn", "at_s", "person", "conversation", "text")}
+        row |= {"name": "", "previous": "", "previous_stems": "", "importance": 0.4, "is_own": 0}
+        db.run("psyche_episode_kept", **row, stems=" ".join(stem_list(text)), sources=json.dumps([audience]))
+    db.connection.execute("COMMIT")
+    heard = Perception(
+        key="k",
+        conversation="rehearsal:t:dm:",
+        audience=private("p"),
+        person="p",
+        name="P",
+        text="violin",
+        at=datetime(2026, 1, 5, tzinfo=UTC),
+        position="1",
+    )
+
+    seen = find_episodes(db, ("violin", "tun"), heard)
+    db.connection.close()
+
+    assert [one.turn for one in seen.episodes] == ["t0"]
+    assert seen.total == 1600
 
 
 def test_m9_the_entry_before_counts_half() -> None:

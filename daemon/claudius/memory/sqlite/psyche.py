@@ -26,6 +26,8 @@ log = logging.getLogger("claudius.psyche")
 
 CANDIDATES = 200
 """Most episodes that are ranked."""
+PAGES = 5
+"""So many times as many are looked at, where most may not be shown."""
 MOST_EPISODES, LET_GO_AT_ONCE = 5000, 250
 KEPT_HALF_S = 180 * 86_400.0
 """An episode that is this old weighs half when the least important are let go."""
@@ -134,11 +136,17 @@ def find_episodes(db: Database, stems: Sequence[str], perception: Perception) ->
     if not terms:
         return Found(total=total)
     asked = " OR ".join(f'"{term}"' for term in terms)
-    rows = db.all("psyche_episodes_found", stems=asked, most=CANDIDATES)
     may = Seeing(db, perception).may
-    episodes = (_episode(row) for row in rows)
+    kept: list[Episode] = []
+    before = last + 1
+    for _ in range(PAGES):  # what may not be shown here takes nobody's place
+        rows = db.all("psyche_episodes_found", stems=asked, before=before, most=CANDIDATES)
+        kept += [one for row in rows if may((one := _episode(row)).sources)]
+        if len(rows) < CANDIDATES or len(kept) >= CANDIDATES:
+            break
+        before = rows[-1][-1]
     return Found(
-        episodes=tuple(one for one in episodes if may(one.sources)),
+        episodes=tuple(kept[:CANDIDATES]),
         frequencies=tuple((term, frequencies[term]) for term in terms),
         total=total,
     )
@@ -227,7 +235,7 @@ def _episode_row(episode: Episode) -> dict[str, Any]:
 
 
 def _episode(row: Row) -> Episode:
-    turn, at_s, person, name, conversation, text, previous, stems, previous_stems, importance, sources, is_own = row
+    turn, at_s, person, name, conversation, text, previous, stems, previous_stems, importance, sources, is_own, _ = row
     return Episode(
         turn=turn,
         at_s=at_s,
