@@ -49,7 +49,7 @@ HEAVY = ("anthropic", "slack_bolt", "discord", "claude_agent_sdk", "git", "aioht
 def test_rooms_import_downwards_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """Layers: the contract of pyproject.toml is kept, exhaustively."""
     monkeypatch.setattr(
-        "importlinter.cli._configure_logging", lambda **_: None
+        "importlinter.cli._configure_logging", lambda *_: None
     )  # it would disable every logger there is
 
     assert lint_imports(config_filename=str(REPOSITORY / "pyproject.toml"), no_cache=True) == 0
