@@ -99,8 +99,8 @@ async def test_the_user_model_is_written_and_gates_the_next_showing(home: Home, 
 
 
 async def test_the_soul_state_moves_every_third_turn(home: Home, voice: Scripted) -> None:
-    """The third turn asks after the state; what it says stands in the fourth prompt."""
-    async with alive(home, voice) as soul:
+    """The third turn asks after the state; what it says stands in the fourth prompt (the mood too: no psyche)."""
+    async with alive(home, voice, settings={"CLAUDIUS_PSYCHE_ENABLED": "0"}) as soul:
         await converse(soul, "I build bridges.", "One rusts.", "How many coats?", "Sure?")
 
     assert ["soul_state_check" in request.tail for request in voice.requests] == [False, False, True, False]
@@ -162,7 +162,7 @@ async def test_another_process_remembers(home: Home, voice: Scripted) -> None:
 async def test_s16_one_person_s_topic_is_not_another_s(home: Home) -> None:
     """S16: free text of the state carries its audience; only words from closed lists stand in everyone's prompt."""
     voice = Scripted(default=THIRD)
-    settings = {"CLAUDIUS_SOUL_STATE_INTERVAL": "1"}
+    settings = {"CLAUDIUS_SOUL_STATE_INTERVAL": "1", "CLAUDIUS_PSYCHE_ENABLED": "0"}
     async with alive(home, voice, settings=settings) as soul:
         await soul.network.hear("good day", person="ana")
         await soul.network.until_visible(1)

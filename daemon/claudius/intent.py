@@ -10,6 +10,7 @@ from typing import Any, Literal
 from claudius.peers import Noted
 from claudius.provider import StopReason, Usage
 from claudius.recollection import Entry, ProcessState, Shown, Summary
+from claudius.substrate import PsycheChange
 
 UtteranceKind = Literal["reply", "apology", "reaction", "proactive", "daimon"]
 ApologyKind = Literal["provider_down", "over_budget", "unreadable", "too_large", "stopped"]
@@ -188,3 +189,5 @@ class Intent:
     """None = nothing of that kind."""
     noted: Noted | None = None
     """What the turn adds to the ledger."""
+    psyche: PsycheChange | None = None
+    """What it does to the numbers below language; folded on the state as it is when it is written."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from claudius.peers import Belief, Peer
 from claudius.perception import Members, Perception
+from claudius.substrate import Psyche
 
 
 class EntryType(StrEnum):
@@ -187,7 +188,10 @@ class Recollection:
     """Per key the newest value that may be shown here, defaults included in none."""
     last_at: datetime | None = None
     """When the last turn of this conversation was thought; None = there was none."""
-
+    participation: str = ""
+    """How this conversation is heard, where that was set for it; empty = as its place has it."""
+    psyche: Psyche | None = None
+    """The numbers below language; None = they were not asked for."""
     peers: tuple[Peer, ...] = ()
     """What the ledger holds of the speaker, then of others who are named, as may be shown here."""
     beliefs: tuple[Belief, ...] = ()

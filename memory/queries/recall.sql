@@ -2,7 +2,7 @@
 
 -- name: conversation_recalled
 SELECT c.version, c.turns, c.process, c.previous_process, c.params, c.process_memory, c.invocation_count, c.entered_at,
-    c.history_from, s.text, s.sources, coalesce(s.upto, 0) AS upto, s.nonce, c.conversation, c.last_at,
+    c.history_from, s.text, s.sources, coalesce(s.upto, 0) AS upto, s.nonce, c.conversation, c.last_at, c.participation,
     p.name, p.is_bot, p.first_at, p.last_at, p.first_in_at, p.last_in_at, p.messages, p.bursts, p.active_days, p.last_day,
     p.assessments, p.directed_at
 FROM conversation c LEFT JOIN summary s ON s.conversation = c.conversation LEFT JOIN peer p ON p.peer_id = :peer_id

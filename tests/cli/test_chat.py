@@ -266,7 +266,7 @@ def test_a_conversation_before_a_person(machine: Machine) -> None:
         terminal.until("you › ")
         joined = machine.ok("chat", "--once", "me too", "--conversation", "other", "--json").json
         status = machine.ok("status", "--json").json
-        terminal.type("bye")
+        terminal.type("so long")
         terminal.until("Until then.")
         terminal.until("you › ")
         terminal.type("\x04")
@@ -317,7 +317,7 @@ def test_lines_from_a_pipe_are_answered_one_by_one(machine: Machine) -> None:
         ("chat", "--once", "x", "--conversation", "a\nb"),
         ("chat", "--once", "x", "--as", "y" * 65),
         ("pairing", "list"),
-        ("psyche", "show", "--json"),
+        ("stream", "--json"),
     ],
 )
 def test_misuse_is_one_clear_line_and_exit_2(machine: Machine, args: tuple[str, ...]) -> None:

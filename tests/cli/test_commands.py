@@ -244,7 +244,7 @@ def test_revert_makes_an_earlier_version_the_newest(tmp_path: Path) -> None:
     machine = Machine(tmp_path, env={"LOGNAME": "ada"})
     for text, note in (("- Builds bridges.", "one"), ("- Builds bridges.\n- Is a liar.", "two")):
         machine.scripted(learned("Yes.", text, note))
-        machine.ok("chat", "--once", "hm")
+        machine.ok("chat", "--once", "go on then")
     machine.ok("users", "revert", ADA, "1")
     machine.scripted(reply("Yes."))
     machine.ok("chat", "--once", "and now?")
@@ -264,7 +264,7 @@ def test_linked_ids_are_one_person(tmp_path: Path) -> None:
     """What either id taught the soul in private, both may be shown."""
     machine = Machine(tmp_path, env={"LOGNAME": "ada"})
     machine.scripted(learned("Yes.", "- Builds bridges.", "one"))
-    machine.ok("chat", "--once", "hm", "--as", "ana", "--conversation", "a")
+    machine.ok("chat", "--once", "go on then", "--as", "ana", "--conversation", "a")
     machine.scripted()
     machine.ok("chat", "--once", "hello", "--as", "anna", "--conversation", "b")
     machine.ok("users", "link", "terminal:local:as-ana", "terminal:local:as-anna")

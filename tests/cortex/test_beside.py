@@ -30,7 +30,14 @@ from reflecting import NOW, answer, assessed, known
 ANA = "rehearsal:t:ana"
 ON = {"CLAUDIUS_CORTEX_ENABLED": "1"}
 OFF = {"CLAUDIUS_CORTEX_ENABLED": "0"}
-LINES = ("I build bridges.", "One rusts. I'll send it within 4 hours.", "How many coats?", "Sure?", "Thanks.", "Bye.")
+LINES = (
+    "I build bridges.",
+    "One rusts. I'll send it within 4 hours.",
+    "How many coats?",
+    "Sure?",
+    "Thanks, a coat it is.",
+    "Bye, old friend.",
+)
 TALK = """<internal_monologue>Private.</internal_monologue>
 <external_dialogue>Well, {n}.</external_dialogue>
 <user_model_check>false</user_model_check>"""

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from claudius.cognition.soul_engine.parsed import Parsed
 from claudius.cognition.soul_engine.parser import Parser
-from claudius.cognition.steps import STEPS
+from claudius.cognition.steps import PSYCHE_STEPS, STEPS
 from claudius.config import Loaded, load
 from claudius.errors import BadSoul
 from claudius.home import Home, shipped
@@ -585,10 +585,12 @@ class TestForm:
     """The step format, through the same parser as every model's."""
 
     def test_every_section_that_is_asked_comes_in_order(self) -> None:
-        """All seven steps, each once, in the order asked."""
+        """All seven steps that a process lists, each once, in the order asked."""
         parsed = Scene().say("My name is Ada. Let's talk about looms.")
 
-        of_a_turn = [name for name in STEPS if name not in ("mental_query", "action_choice")]
+        of_a_turn = [
+            name for name in STEPS if name not in ("mental_query", "action_choice", "assess_peer", *PSYCHE_STEPS)
+        ]
         assert re.findall(r"<([a-z_]+)", parsed.raw) == of_a_turn
         assert parsed.flags == ()
 

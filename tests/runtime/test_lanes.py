@@ -88,11 +88,11 @@ async def test_a_failure_ends_in_one_typed_apology(home: Home, fault: Exception,
 
     async with alive(home, Scripted(default=failing)) as soul:
         await soul.network.hear("broken")
-        await soul.network.hear("fine")
+        await soul.network.hear("in order")
         seen = await soul.network.until_visible(2)
         entries = soul.records().conversation(soul.network.visible[0].conversation)
 
-    assert seen[1].text == "re fine"
+    assert seen[1].text == "re in order"
     spoken = [entry for entry in (entries or {})["entries"] if entry["entry_type"] == "externalDialog"]
     assert spoken[0]["metadata"]["apology"] == kind
     assert spoken[0]["content"] == seen[0].text

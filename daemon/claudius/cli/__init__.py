@@ -30,6 +30,7 @@ COMMANDS: dict[str, str] = {
     "cortex": "claudius.cli.cortex:cortex",
     "why": "claudius.cli.why:why",
     "replay": "claudius.cli.why:replay",
+    "psyche": "claudius.cli.psyche:psyche",
     "usage": "claudius.cli.usage:usage",
     "backup": "claudius.cli.backup:backup",
     "slack": "claudius.cli.slack:slack",
@@ -40,7 +41,6 @@ COMMANDS: dict[str, str] = {
 PLANNED: dict[str, str] = {
     "onboard": "onboarding",
     "daimon": "daimons",
-    "psyche": "the psyche",
     "pairing": "pairing",
     "stream": "the soul stream",
     "ensoul": "/ensoul in Claude Code",
@@ -107,6 +107,7 @@ HELP: dict[str, str] = {
     "cortex": "what the second mind believes, when it looked, your hand on it",
     "why": "one turn laid open: what it knew, asked, thought and said",
     "replay": "rebuild a turn's prompt, with the same or another soul",
+    "psyche": "mood, needs and relations, as they stand and as they moved",
     "usage": "tokens and dollars",
     "discord": "the address that brings the bot into a server",
     "backup": "verified copies of the database, and the way back",

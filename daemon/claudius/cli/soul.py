@@ -12,7 +12,7 @@ from claudius.cli.output import json_option, print_json
 from claudius.cognition.processes import process_problems
 from claudius.cognition.steps import STEPS
 from claudius.config import load
-from claudius.errors import EXIT_FAILED, UsageProblem
+from claudius.errors import EXIT_FAILED, BadSoul, UsageProblem
 from claudius.home import Home, shipped
 from claudius.soul import SoulSource
 from claudius.soul import check as check_soul
@@ -55,6 +55,7 @@ def check(*, as_json: bool) -> int:
     tokens = load(home, os.environ).config.soul.dossier_tokens
     problems = check_soul(home.soul, shipped("soul"), tokens, tuple(STEPS))
     problems += process_problems(SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS)).current())
+    problems += _check_temper(home)
     if as_json:
         print_json(
             {
@@ -67,6 +68,20 @@ def check(*, as_json: bool) -> int:
     if not as_json and not problems:
         click.echo("every soul file can be used")
     return EXIT_FAILED if problems else 0
+
+
+def _check_temper(home: Home) -> list[BadSoul]:
+    """Say what of the head of soul.md cannot be used."""
+    from claudius.psyche.personality import BadPersonality, Fingerprint
+
+    file = SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS)).current().files["soul.md"]
+    try:
+        Fingerprint.of(file.head)
+    except BadPersonality as error:
+        return [
+            BadSoul(str(file.source), 1, f"its head: {error}", "mend it; until then the default temper is in force")
+        ]
+    return []
 
 
 @soul.command()

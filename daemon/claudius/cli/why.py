@@ -45,6 +45,8 @@ def replay(turn: str, soul_file: Path | None, *, as_json: bool) -> int:
 
     with records(Home.of(os.environ)) as kept:
         found = _turn(kept, turn)
+        if not found["snapshot"]:
+            raise ClaudiusError(f"turn {turn}: no model was asked, so there is no prompt to build again")
         try:
             same = rebuild(found["snapshot"], kept.blob)
             other = None
@@ -104,9 +106,14 @@ def _text(prompt: Prompt) -> list[str]:
 
 
 def _tell(found: dict[str, Any]) -> None:
+    from claudius.psyche.showing import explained, numbered
+
     click.secho(f"turn {found['turn']}  {found['at']}  {found['conversation']}", bold=True)
     click.echo(f"process {found['process']}, voice {found['provider']} {found['model']}")
     click.echo(f"asked {', '.join(found['steps'])}")
+    for line in (explained(found["attention"]), numbered(found["attention"])):
+        if line:
+            click.echo(line)
     perception = found["perception"]
     click.echo(f"heard {perception.get('name')}: {safe(str(perception.get('text', '')))}")
     for thought in found["thoughts"]:

@@ -27,7 +27,8 @@ from claudius.cognition.soul_engine import (
     zones,
 )
 from claudius.cognition.soul_engine.asks import QUERY, THOUGHT
-from claudius.cognition.soul_engine.conclusion import heard
+from claudius.cognition.soul_engine.entries import heard
+from claudius.cognition.soul_engine.feeling import joined
 from claudius.cognition.soul_engine.in_mind import Drawn, Scene, redraw
 from claudius.cognition.soul_engine.ladder import SAID
 from claudius.cognition.soul_engine.readers import clean_text
@@ -35,6 +36,7 @@ from claudius.cognition.staged import Staged
 from claudius.cognition.working_memory import DEFAULT
 from claudius.cognition.working_memory import Entry as Line
 from claudius.intent import Call, Intent, Thought, Thoughts
+from claudius.psyche import Attention
 from claudius.recollection import Entry, EntryType, ProcessState, Recollection
 from claudius.soul import SoulText
 
@@ -52,6 +54,7 @@ class Opening:
     hearing: Hearing
     folding: tuple[Call, ...] = ()
     """Calls that were made before the turn's own."""
+    attention: Attention | None = None
 
 
 @dataclass(slots=True)
@@ -112,7 +115,7 @@ def ended(chain: Chain) -> Intent:
     if not chain.has_yielded:
         return intent
     own = intent.entries[len(heard(chain.recollection)) :]
-    return replace(intent, answers=(), held=intent.answers, entries=own, utterances=(), rung="silent")
+    return replace(intent, answers=(), held=intent.answers, entries=own, utterances=(), rung="silent", psyche=None)
 
 
 def lines_of(part: Intent, chain: Chain) -> list[Line]:
@@ -143,7 +146,8 @@ def _gathered(chain: Chain, said: Intent) -> Intent:
         said,
         entries=(*heard(chain.recollection), *own, *spoken),
         thoughts=(*_thoughts(chain), *said.thoughts),
-        state=tuple(one for part in chain.parts for one in part.state),
+        state=tuple(dict.fromkeys((*said.state, *(one for part in chain.parts for one in part.state)))),
+        psyche=joined(said.psyche, [part.psyche for part in chain.parts]),
         model=next((part.model for part in reversed(chain.parts) if part.model), None),
         changes=changes,
         flags=tuple(dict.fromkeys([*said.flags, *(flag for part in chain.parts for flag in part.flags)])),
@@ -204,7 +208,12 @@ def _record(chain: Chain) -> Kept:
         prompt_sha256=prompt_sha256(prompt),
         snapshot=snapshot,
         blobs=blobs,
-        attention={"outcome": "think", "reason": "owed" if chain.plan.owes else "asked by the soul itself"},
+        attention={
+            "outcome": "think",
+            "reason": "owed" if chain.plan.owes else "asked by the soul itself",
+            **(opening.attention.told if opening.attention else {}),
+        },
+        psyche=opening.attention,
     )
 
 

@@ -232,6 +232,11 @@ class Turn(Thinker):
         return self._state.params
 
     @property
+    def feeling(self) -> Mapping[str, str]:
+        """How the soul feels now, in words: mood, energy, wants, toward …; empty where the psyche is off."""
+        return dict(self._scene.plan.felt.record)
+
+    @property
     def invocation_count(self) -> int:
         """How many turns the process has run here since it was entered; 0 = this is its first."""
         return self._state.invocation_count

@@ -42,7 +42,7 @@ async def move(opening: Opening, process: Process) -> Intent:
 def _begun(opening: Opening, process: Process) -> Chain:
     recollection = opening.recollection
     while True:
-        planned = plan(process, recollection, opening.settings)
+        planned = plan(process, recollection, opening.settings, opening.attention)
         try:
             build_prompt(planned, recollection, opening.soul, opening.settings)
         except NonceClash:
@@ -99,7 +99,7 @@ async def _run(chain: Chain) -> Intent:
                 f"process {chain.process.name}", f"more than {limit} processes one after the other in one turn"
             )
         chain.process = find(transition.to, opening.soul) or chain.process
-        chain.plan = plan(chain.process, chain.recollection, opening.settings)
+        chain.plan = plan(chain.process, chain.recollection, opening.settings, opening.attention)
     return ended(chain)
 
 
@@ -152,7 +152,9 @@ async def _declared(chain: Chain) -> Transition | None:
     chain.staged.asked += [name for name in planned.asked if name not in chain.staged.asked]
     chain.staged.streamed += thoughts.streamed
     quiet = replace(thoughts, speech="", streamed="")
-    part = conclude(planned, chain.recollection, quiet, opening.soul, opening.settings, asking.zones, Kept())
+    attention = opening.attention
+    kept = Kept(psyche=attention, attention=attention.told if attention else {})
+    part = conclude(planned, chain.recollection, quiet, opening.soul, opening.settings, asking.zones, kept)
     transition = judge(chain.process, part)
     chain.parts.append(part)
     chain.thoughts.append(thoughts)

@@ -6,6 +6,7 @@ import logging
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from claudius.cognition.attending import attend_to
 from claudius.cognition.budget import Stage, day_start, stage
 from claudius.cognition.chain import Opening
 from claudius.cognition.encounter import noted, show_calls, show_committed, show_concluded, show_heard, show_prompt
@@ -26,6 +27,7 @@ from claudius.cognition.soul_engine import (
     build_prompt,
     conclude,
     conclude_apology,
+    conclude_unthought,
     freeze,
     ground,
     plan,
@@ -37,6 +39,7 @@ from claudius.cognition.soul_engine.moving import transit
 from claudius.errors import OverBudget, TooLong
 from claudius.intent import ApologyKind, Intent
 from claudius.memory.store import Pending, RecallLimits
+from claudius.psyche import Attention
 from claudius.recollection import Recollection, Summary
 from claudius.soul import SoulText
 
@@ -81,10 +84,16 @@ async def take_turn(
     recollection = await _recall(pending, mind, now, nonce)
     if pending.perception.extra.get("over_budget"):
         raise OverBudget
+    show_heard(mind.hooks, recollection)
+    process = route(recollection, soul, autonomous=settings.autonomous)
+    attention = await attend_to(recollection, soul, config, mind.store, has_process=not process.is_simple)
+    if attention.outcome != "think":
+        lines = soul.steps["external_dialogue"].acknowledge
+        intent = conclude_unthought(recollection, process, settings, attention, lines)
+        return Turned(await _keep(intent, recollection, recollection.summary, mind), recollection, pending)
     frugal = await _budget(mind)
     paid = {call.request_sha256: call for call in pending.calls}
     before = recollection.summary
-    show_heard(mind.hooks, recollection)
     recollection, folding = await fold_expired(recollection, mind, soul, settings, paid)
     recollection = await think_twice(recollection, mind, soul, hold)
     process = route(recollection, soul, autonomous=settings.autonomous)
@@ -100,17 +109,18 @@ async def take_turn(
             show=show,
             hearing=hearing or Hearing(),
             folding=folding,
+            attention=attention,
         )
         intent = await _move(opening, process)
         return Turned(await _keep(intent, recollection, before, mind), recollection, pending)
-    thinking = _prepare(recollection, process, soul, settings, mind)
+    thinking = _prepare(recollection, process, soul, settings, mind, attention)
     thinking.paid, thinking.show, thinking.calls = paid, show, folding
     show_prompt(mind.hooks, recollection, thinking.plan.asked, thinking.prompt, mind.provider.model)
     try:
         thoughts = await think(thinking)
     except TooLong:
         half = replace(settings, budget_tokens=max(1, settings.budget_tokens // 2), window=2)
-        thinking = _prepare(recollection, process, soul, half, mind)
+        thinking = _prepare(recollection, process, soul, half, mind, attention)
         thinking.paid, thinking.show, thinking.calls = paid, show, folding
         thoughts = await think(thinking)
     recollection, planned = thinking.recollection, thinking.plan
@@ -119,7 +129,12 @@ async def take_turn(
         prompt_sha256=thinking.prompt_sha256,
         snapshot=snapshot,
         blobs=blobs,
-        attention={"outcome": "think", "reason": "owed" if planned.owes else "asked by the soul itself"},
+        attention={
+            "outcome": "think",
+            "reason": "owed" if planned.owes else "asked by the soul itself",
+            **attention.told,
+        },
+        psyche=attention,
     )
     intent = conclude(planned, recollection, thoughts, soul, thinking.settings, thinking.zones, kept)
     intent = transit(intent, process, recollection, soul, autonomous=settings.autonomous)
@@ -154,11 +169,16 @@ def _shorter(network: int | None, own: int) -> int | None:
 
 
 def _prepare(
-    recollection: Recollection, process: Process, soul: SoulText, settings: EngineSettings, mind: Mind
+    recollection: Recollection,
+    process: Process,
+    soul: SoulText,
+    settings: EngineSettings,
+    mind: Mind,
+    attention: Attention | None = None,
 ) -> Thinking:
     """Plan and assemble, with another nonce where the data holds this one."""
     while True:
-        planned = plan(process, recollection, settings)
+        planned = plan(process, recollection, settings, attention)
         try:
             prompt = build_prompt(planned, recollection, soul, settings)
         except NonceClash:
@@ -211,7 +231,13 @@ def _inputs(pending: Pending, mind: Mind) -> tuple[datetime, str]:
 
 
 async def _recall(pending: Pending, mind: Mind, now: datetime, nonce: str) -> Recollection:
-    limits = RecallLimits(ttl_hours=mind.config().memory.ttl_hours, aged_at=mind.aged_at(), beliefs=mind.reflects())
+    config = mind.config()
+    limits = RecallLimits(
+        ttl_hours=config.memory.ttl_hours,
+        aged_at=mind.aged_at(),
+        beliefs=mind.reflects(),
+        psyche=config.psyche.enabled,
+    )
     return await mind.store.recall(pending, nonce=nonce, now=now, limits=limits)
 
 

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from claudius.config.cortex import Cortex
+from claudius.config.psyche import Psyche
 from claudius.config.section import NotNegative, Positive, Seconds, Section
 
 
@@ -255,6 +256,7 @@ class Config(Section, frozen=True):
     storage: Storage = Storage()
     budget: Budget = Budget()
     cortex: Cortex = Cortex()
+    psyche: Psyche = Psyche()
     clock: Clock = Clock()
     log: Log = Log()
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Literal, Protocol
 
 from claudius.memory.ledger_store import LedgerRecords
+from claudius.substrate import Psyche
 
 
 class Records(LedgerRecords, Protocol):
@@ -42,6 +43,14 @@ class Records(LedgerRecords, Protocol):
 
     def state(self, *, every_audience: bool = False) -> Mapping[str, Any]:
         """Return the soul state; one newest value per key, or every audience's."""
+        ...
+
+    def psyche(self) -> tuple[Psyche, tuple[float, ...]]:
+        """Return the substrate as it stands, and the traits in force (none before its first turn)."""
+        ...
+
+    def psyche_moves(self, since: datetime) -> Sequence[Mapping[str, Any]]:
+        """Return how the numbers moved since then, oldest first: `turn at person inputs after edges traits`."""
         ...
 
     def people(self) -> Sequence[Mapping[str, Any]]:

@@ -19,6 +19,7 @@ from claudius.memory.ledger_store import Ledger
 from claudius.memory.plans import Plans
 from claudius.perception import Perception
 from claudius.recollection import Recollection, Summary
+from claudius.substrate import Found
 
 InboxState = Literal["pending", "taken", "thought", "committed", "settled", "dead"]
 OutboxState = Literal["pending", "taken", "unknown_after_send", "sent", "dead"]
@@ -94,6 +95,8 @@ class RecallLimits:
     """Most past turns read; compaction keeps far fewer."""
     aged_at: datetime | None = None
     """The instant that ages are measured from, where clocks are in doubt; None = the turn's own."""
+    psyche: bool = False
+    """Whether the numbers below language are read."""
 
 
 class Store(Plans, Ledger, Protocol):
@@ -170,6 +173,10 @@ class Store(Plans, Ledger, Protocol):
 
     async def recall(self, pending: Pending, *, nonce: str, now: datetime, limits: RecallLimits) -> Recollection:
         """Read everything that the turn may know, in one read snapshot, filtered by the audience rule."""
+        ...
+
+    async def remember(self, perception: Perception, stems: Sequence[str]) -> Found:
+        """Return the episodes that share a stem with what was heard and may be shown where it was heard."""
         ...
 
     async def commit(self, intent: Intent) -> None:

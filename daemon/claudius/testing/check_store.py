@@ -15,6 +15,7 @@ from collections.abc import Callable
 from claudius.memory.store import Store
 from claudius.testing.store_contract import (
     audiences,
+    feeling,
     hearing,
     ledgering,
     owning,
@@ -29,7 +30,7 @@ from claudius.testing.store_contract.ground import CASES, Case, Ground
 
 __all__ = ["CASES", "ROOMS", "Case", "check_store"]
 
-ROOMS = (hearing, speaking, thinking, recalling, audiences, owning, threads, planning, ledgering, reflecting)
+ROOMS = (hearing, speaking, thinking, recalling, audiences, owning, threads, planning, ledgering, reflecting, feeling)
 """Where the cases stand; importing them fills `CASES`."""
 
 

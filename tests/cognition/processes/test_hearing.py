@@ -224,7 +224,7 @@ async def test_c31_c32_a_perception_names_its_process_and_has_its_own_role(home:
         await soul.mind.store.plan(plan_of(soul, "the kettle", process="remind", params={"n": [1, {"a": 2}]}))
         soul.server.tick()
         await soul.network.until_visible(2)
-        await say(soul, "thanks")
+        await say(soul, "and then?")
         entries = standing(soul)["entries"]
 
     assert got == [{"n": [1, {"a": 2}]}]

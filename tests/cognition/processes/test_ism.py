@@ -345,7 +345,7 @@ async def taken(home: Home, mode: str, reply: str, **made: Any) -> list[Intent]:
         await soul.idle()
     return [
         replace(
-            one, calls=(), prompt_sha256="", snapshot=b"", blobs={}, nonce="", at=soul.mind.clock().min, entries=tuple(
+            one, calls=(), psyche=None, attention={}, prompt_sha256="", snapshot=b"", blobs={}, nonce="", at=soul.mind.clock().min, entries=tuple(
                 replace(entry, at=soul.mind.clock().min) for entry in one.entries
             ), next_process=replace(one.next_process, entered_at=None), noted=timeless(one),
         )

@@ -229,7 +229,7 @@ async def test_a_frustrated_thread_changes_no_other(home: Home) -> None:
         mood = "emotionalState: frustrated" if "provoke" in request.tail else "currentTopic: paint"
         return by_tag(soul_state_check="true", soul_state_update=mood)(request)
 
-    settings = {"CLAUDIUS_SOUL_STATE_INTERVAL": "1"}
+    settings = {"CLAUDIUS_SOUL_STATE_INTERVAL": "1", "CLAUDIUS_PSYCHE_ENABLED": "0"}
     async with minds(home, Scripted(default=reply), settings=settings) as soul:
         await say(soul, "hello", person="ben")
         await say(soul, "hello", "provoke", person="ana")
@@ -330,12 +330,12 @@ async def test_the_graph_of_the_shipped_processes_is_walked(home: Home) -> None:
     clock, settings = Clock(), {"CLAUDIUS_SOUL_STATE_INTERVAL": "1"}
     walked = []
     async with minds(home, Scripted(default=reply), settings=settings, clock=clock) as soul:
-        for line in ("hello", "so", "work", "done", "no", "again"):
+        for line in ("hello", "so", "work to do", "all painted", "wrong again", "again"):
             clock.forward(minutes=1)
             await say(soul, line)
             walked.append(standing(soul)["process"])
         clock.forward(hours=3)
-        await say(soul, "later")
+        await say(soul, "back at last")
         walked.append(standing(soul)["process"])
 
     assert walked == [

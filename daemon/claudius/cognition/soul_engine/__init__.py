@@ -27,6 +27,7 @@ from claudius.cognition.soul_engine.parser import Parser
 from claudius.cognition.soul_engine.planning import EngineSettings, Plan, compact, plan
 from claudius.cognition.soul_engine.render import merged, render_summary, render_turn
 from claudius.cognition.soul_engine.snapshot import Erased, freeze, rebuild, thaw, with_soul
+from claudius.cognition.soul_engine.unthought import conclude_unthought
 
 __all__ = [
     "TOO_LONG",
@@ -49,6 +50,7 @@ __all__ = [
     "conclude",
     "conclude_apology",
     "conclude_heard",
+    "conclude_unthought",
     "draft_utterance",
     "freeze",
     "ground",

@@ -11,6 +11,7 @@ from string import Template
 
 import msgspec
 
+from claudius.cognition.soul_engine.feeling import with_mood
 from claudius.cognition.soul_engine.planning import EngineSettings, Plan
 from claudius.cognition.soul_engine.render import (
     merged,
@@ -20,9 +21,12 @@ from claudius.cognition.soul_engine.render import (
     render_turn,
     shown_record,
 )
+from claudius.cognition.steps import PSYCHE_STEPS
+from claudius.cognition.temper import kernel_of
 from claudius.memory.ledger import format_beliefs, format_peers
 from claudius.prompt import Prompt, Scalar, data_line, fence
 from claudius.provider import Message
+from claudius.psyche.personality import personality
 from claudius.recollection import LeftOut, Recollection
 from claudius.soul import SoulText, dossiers
 
@@ -36,21 +40,27 @@ class NonceClash(ValueError):
 
 def system_text(soul: SoulText, settings: EngineSettings) -> str:
     """Assemble the static part: who the soul is, what it knows by its owner, how it reads and answers. Pure."""
-    known = soul.derived.get(("system", settings.dossier_tokens))
+    key = ("system", settings.dossier_tokens, settings.psyche)
+    known = soul.derived.get(key)
     if known is not None:
         return str(known)
     included, _ = dossiers(soul, settings.dossier_tokens)
     parts = [
         soul.text("soul.md"),
+        personality(kernel_of(soul)) if settings.psyche else "",
         soul.text("skills.md"),
         *(dossier.text for dossier in included),
         soul.text("reading.md"),
         soul.text("trust.md"),
         "## Response Format",
-        *(step.instruction for step in soul.steps.values() if not step.on_demand),
+        *(
+            one.instruction
+            for one in soul.steps.values()
+            if not one.on_demand and (settings.psyche or one.name not in PSYCHE_STEPS)
+        ),
     ]
     text = "\n\n".join(part.strip() for part in parts if part.strip())
-    soul.derived["system", settings.dossier_tokens] = text
+    soul.derived[key] = text
     return text
 
 
@@ -96,6 +106,8 @@ def surroundings(plan: Plan, recollection: Recollection) -> list[str]:
     """Assemble what is known now, block by block, the message last. Pure. Raises: NonceClash."""
     blocks: list[str] = []
     state = {value.key: value.value for value in recollection.state if value.value}
+    if plan.felt.emotional_state:
+        state = with_mood(state, plan.felt.emotional_state)
     if state:
         record: Mapping[str, Scalar] = {"kind": "soul_state", **state}
         blocks.append(_block("Soul State", [record], recollection.nonce))
@@ -109,6 +121,11 @@ def surroundings(plan: Plan, recollection: Recollection) -> list[str]:
     for heading, (kind, text) in told.items():
         if text:
             blocks.append(_block(heading, [{"kind": kind, "text": text}], recollection.nonce))
+    if plan.felt.record:
+        blocks.append(_block("Psyche", [{"kind": "psyche", **plan.felt.record}], recollection.nonce))
+    if plan.felt.remembered:
+        lines = [{"kind": "memory", **line} for line in plan.felt.remembered]
+        blocks.append(_block("Remembered", lines, recollection.nonce))
     heard = [_capped(perception_record(perception)) for perception in recollection.perceptions]
     if heard:
         blocks.append(_block("Current Message", heard, recollection.nonce))

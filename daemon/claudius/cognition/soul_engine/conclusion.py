@@ -8,6 +8,8 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from claudius.cognition.processes.process import Process
+from claudius.cognition.soul_engine.entries import heard, second_thought, spoken
+from claudius.cognition.soul_engine.feeling import mood_change, settled, speakable
 from claudius.cognition.soul_engine.gate import Gated, Zones, gate, has_secret
 from claudius.cognition.soul_engine.ladder import SAID
 from claudius.cognition.soul_engine.moving import rested
@@ -18,7 +20,8 @@ from claudius.cognition.steps.step import Limits, Reading
 from claudius.intent import ApologyKind, Call, Intent, Rung, Thought, Thoughts, Utterance, UtteranceKind
 from claudius.peers import Noted
 from claudius.perception import Origin, Perception
-from claudius.recollection import Entry, EntryType, Recollection
+from claudius.psyche import Attention
+from claudius.recollection import Entry, Recollection
 from claudius.soul import SoulText
 
 UTTERANCES = UUID("6d0f1c52-7f1f-4d3b-9a36-5a0b8f2e41c7")
@@ -35,6 +38,8 @@ class Kept:
     snapshot: bytes = b""
     blobs: Mapping[str, bytes] = field(default_factory=dict)
     attention: Mapping[str, Any] = field(default_factory=dict)
+    psyche: Attention | None = None
+    """What the psyche made of the perception; None = it was not asked."""
 
 
 def utterance_key(turn: str, part: int) -> str:
@@ -51,23 +56,6 @@ def draft_utterance(turn: str, perception: Perception) -> Utterance:
         body="",
         answers=(perception.key,),
         person=perception.person,
-    )
-
-
-def heard(recollection: Recollection) -> tuple[Entry, ...]:
-    """Return the entries that keep what was heard, in order. Pure."""
-    return tuple(
-        Entry(
-            entry_type=EntryType.USER_MESSAGE if one.origin is Origin.EXTERNAL else EntryType.PERCEPTION,
-            content=one.text,
-            at=one.at,
-            person=(one.person or None) if one.origin is Origin.EXTERNAL else None,
-            name=one.name or None,
-            metadata=({"bot": True} if one.is_bot else {})
-            | ({"kind": one.kind.value} if one.kind != "message" else {}),
-            position=one.position,
-        )
-        for one in recollection.perceptions
     )
 
 
@@ -96,13 +84,13 @@ def conclude(
         limits=Limits(model_bytes=settings.model_bytes, shrink_floor=settings.shrink_floor),
     )
     effects = {name: step(name).effect(reading) for name in soul.steps}
-    gated = (
-        gate(thoughts.speech, zones, streamed=thoughts.streamed) if thoughts.speech else Gated("", (), withheld=False)
-    )
+    acts = not plan.owes and any(effect.action for effect in effects.values())
+    speech = "" if acts else speakable(kept.psyche, thoughts.speech, zones.fallback, owed=plan.owes)
+    gated = gate(speech, zones, streamed=thoughts.streamed) if speech else Gated("", (), withheld=False)
     # words that were shown as they came stand in one message, and stay there
     limit = None if thoughts.streamed else settings.post_chars
     said, posts = in_posts(gated.text, limit) if limit else (gated.text, (gated.text,))
-    entries: list[Entry] = [*heard(recollection), *_second_thought(recollection)]
+    entries: list[Entry] = [*heard(recollection), *second_thought(recollection)]
     judged: list[Thought] = []
     if recollection.second_thought:
         judged.append(Thought(step="consultation", content=recollection.second_thought))
@@ -111,7 +99,7 @@ def conclude(
         judged += by_step.get(name, ())
         if name == "external_dialogue" and said:
             is_cut = thoughts.truncated or said != gated.text
-            entries.append(_spoken(recollection, said, thoughts.verb, truncated=is_cut))
+            entries.append(spoken(recollection, said, thoughts.verb, truncated=is_cut))
             judged.append(Thought(step=name, content=said, verb=thoughts.verb))
     flags = (
         *thoughts.flags,
@@ -124,6 +112,8 @@ def conclude(
     changes: dict[str, Any] = {}
     for effect in effects.values():
         changes |= effect.changes
+    feels = settled(kept.psyche, effects.values(), recollection, said)
+    changes |= feels.told
     return _intent(
         recollection,
         plan,
@@ -137,9 +127,10 @@ def conclude(
         thoughts=tuple(judged),
         shown=plan.shown,
         model=next((effect.model for effect in effects.values() if effect.model), None),
-        state=tuple(change for effect in effects.values() for change in effect.state),
+        state=feels.state,
+        psyche=feels.change,
         noted=Noted(proposal=next((effect.proposal for effect in effects.values() if effect.proposal), None)),
-        utterances=_utter(recollection, posts, thoughts.verb),
+        utterances=utter(recollection, posts, thoughts.verb),
         calls=thoughts.calls,
         prompt_sha256=kept.prompt_sha256,
         snapshot=kept.snapshot,
@@ -158,24 +149,27 @@ def conclude_apology(
     """Conclude a turn that could not be thought: what was heard is kept, and one typed apology is said. Pure."""
     owed = any(one.owes and not one.is_bot for one in recollection.perceptions)
     line = soul.steps["external_dialogue"].apology(kind, recollection.turn)
-    said = _utter(recollection, (line if owed else "",), SAID, kind="apology", apology=kind)
-    spoken = (_spoken(recollection, line, SAID, apology=kind),) if owed else ()
+    said = utter(recollection, (line if owed else "",), SAID, kind="apology", apology=kind)
+    kept_line = (spoken(recollection, line, SAID, apology=kind),) if owed else ()
     return _intent(
         recollection,
         plan,
         "apology",
         (f"apology:{kind}",),
-        entries=(*heard(recollection), *spoken),
+        entries=(*heard(recollection), *kept_line),
         utterances=said,
         calls=calls,
         attention=kept.attention,
         prompt_sha256=kept.prompt_sha256,
         snapshot=kept.snapshot,
         blobs=kept.blobs,
+        psyche=kept.psyche.change if kept.psyche else None,
     )
 
 
-def conclude_heard(recollection: Recollection, process: Process, settings: EngineSettings) -> Intent:
+def conclude_heard(
+    recollection: Recollection, process: Process, settings: EngineSettings, attention: Attention | None = None
+) -> Intent:
     """Conclude a perception that is only kept: no step is asked, nothing is said. Pure."""
     nothing = Plan(
         process=process.name,
@@ -191,7 +185,9 @@ def conclude_heard(recollection: Recollection, process: Process, settings: Engin
         "silent",
         (),
         entries=heard(recollection),
-        attention={"outcome": "hear", "reason": "owed nothing"},
+        attention={"outcome": "hear", "reason": "owed nothing", **(attention.told if attention else {})},
+        psyche=attention.change if attention else None,
+        state=mood_change(attention, recollection) if attention else (),
     )
 
 
@@ -240,30 +236,7 @@ def _intent(recollection: Recollection, plan: Plan, rung: Rung, flags: tuple[str
     )
 
 
-def _second_thought(recollection: Recollection) -> tuple[Entry, ...]:
-    """Keep a counsel as the soul's own thought: in memory, in no history, heard by nobody."""
-    if not recollection.second_thought:
-        return ()
-    return (
-        Entry(
-            entry_type=EntryType.MENTAL_QUERY,
-            content=f"Claudius thought twice: {recollection.second_thought}",
-            at=recollection.now,
-            metadata={"query": "consultation"},
-        ),
-    )
-
-
-def _spoken(
-    recollection: Recollection, text: str, verb: str, *, truncated: bool = False, apology: ApologyKind | None = None
-) -> Entry:
-    metadata: dict[str, Any] = {"truncated": True} if truncated else {}
-    if apology:
-        metadata["apology"] = apology
-    return Entry(entry_type=EntryType.EXTERNAL_DIALOG, content=text, verb=verb, at=recollection.now, metadata=metadata)
-
-
-def _utter(
+def utter(
     recollection: Recollection,
     posts: Sequence[str],
     verb: str,
@@ -271,6 +244,7 @@ def _utter(
     kind: UtteranceKind = "reply",
     apology: ApologyKind | None = None,
 ) -> tuple[Utterance, ...]:
+    """Return what is said, post by post. Pure."""
     if kind == "reply" and all(one.origin is Origin.INTERNAL for one in recollection.perceptions):
         kind = "proactive"
     bodies = [post for post in posts if post]

@@ -26,6 +26,9 @@ TAGS: Final = (
     "assess_peer",
     "mental_query",
     "action_choice",
+    "stance_shifts",
+    "intention_updates",
+    "chosen_action",
 )
 FOREIGN: Final = ("think", "thinking", "reasoning", "scratchpad", "tool_call", "function_calls")
 """How models mark reasoning and calls of their own."""

@@ -17,7 +17,7 @@ from claudius.cognition.soul_engine.readers import read_bool
 from claudius.errors import ProcessError
 from claudius.intent import Intent
 from claudius.perception import Origin
-from claudius.recollection import ProcessState, Recollection
+from claudius.recollection import ProcessState, Recollection, StateKey
 from claudius.soul import SoulText
 
 log = logging.getLogger("claudius.processes")
@@ -71,7 +71,9 @@ def parse_result(intent: Intent) -> dict[str, Any]:
         if check in found:
             found[check] = read_bool([one.content for one in intent.thoughts if one.step == check])
     state = {change.key: change.value for change in intent.state}
-    return {**found, "soul_state": state}
+    if intent.psyche is not None and intent.psyche.hint:  # as the model saw it; what is kept follows the numbers
+        state[StateKey.EMOTIONAL_STATE.value] = intent.psyche.hint
+    return {**found, "soul_state": state, "psyche": dict(intent.attention.get("words", {}))}
 
 
 def judge(process: Process, intent: Intent) -> Transition | None:

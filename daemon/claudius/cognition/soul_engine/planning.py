@@ -12,7 +12,9 @@ from claudius.cognition.steps import STEPS, step
 from claudius.cognition.steps.step import Situation
 from claudius.config import Config
 from claudius.perception import Kind, Origin
+from claudius.psyche import Attention
 from claudius.recollection import PastTurn, Person, Recollection, Shown
+from claudius.substrate import Felt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +37,7 @@ class EngineSettings:
     """The implicit semantic machine may be used."""
     assesses: bool = False
     """A turn judges its peer now and then, for no second mind does."""
+    psyche: bool = False
 
     @classmethod
     def of(cls, config: Config) -> EngineSettings:
@@ -51,6 +54,7 @@ class EngineSettings:
             max_tokens=config.pipeline.max_tokens,
             repairs=config.pipeline.repairs,
             autonomous=config.ism.enabled,
+            psyche=config.psyche.enabled,
         )
 
 
@@ -73,10 +77,15 @@ class Plan:
     verbs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     overrides: Mapping[str, str] = field(default_factory=dict)
     """Step → words of the process, beside the step's name in the tail."""
+    felt: Felt = field(default_factory=Felt)
+    """What the psyche puts into the prompt, in words."""
 
 
-def plan(process: Process, recollection: Recollection, settings: EngineSettings) -> Plan:
+def plan(
+    process: Process, recollection: Recollection, settings: EngineSettings, attention: Attention | None = None
+) -> Plan:
     """Decide which steps are asked and what is shown. Pure."""
+    felt = attention.felt if attention else Felt()
     history_from = compact(recollection.past, settings)
     past = [turn for turn in recollection.past if turn.number >= history_from]
     person = _human(recollection)
@@ -88,11 +97,12 @@ def plan(process: Process, recollection: Recollection, settings: EngineSettings)
     situation = Situation(
         recollection=recollection,
         person=person,
-        speaks=owes or process.silence_ok or _is_due(recollection),
+        speaks=owes or process.silence_ok or _is_due(recollection) or (attention is not None and attention.speaks),
         seen=showing.seen,
         number=recollection.turns + 1,
         intervals={"soul_state_check": settings.soul_state_interval} | dict(process.intervals),
         assesses=settings.assesses,
+        asks=felt.asks,
     )
     asked = _asked(process, situation)
     return Plan(
@@ -106,6 +116,7 @@ def plan(process: Process, recollection: Recollection, settings: EngineSettings)
         history_from=history_from,
         verbs=process.verbs,
         overrides=process.overrides,
+        felt=felt,
     )
 
 
@@ -123,7 +134,7 @@ def _human(recollection: Recollection) -> Person | None:
 
 
 def _asked(process: Process, situation: Situation) -> tuple[str, ...]:
-    listed = [name for name in STEPS if name in process.steps]
+    listed = [name for name in STEPS if name in process.steps or name in situation.asks]
     open_now = {name for name in listed if step(name).gate(situation)}
     return tuple(name for name in listed if name in open_now and (step(name).after or name) in open_now)
 

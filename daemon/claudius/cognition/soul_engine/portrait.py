@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from claudius.cognition.soul_engine.heads import NAMES, UNSEEN, Names, escape_heads, is_structured, plain_form
-from claudius.cognition.soul_engine.render import who
+from claudius.cognition.soul_engine.names import who
 from claudius.prompt import valid
 
 MAX_UPDATE_CHARS = 32_768

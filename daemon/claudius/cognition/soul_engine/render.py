@@ -10,6 +10,7 @@ from hashlib import sha256
 import msgspec
 
 from claudius.cognition.soul_engine.heads import escape_heads
+from claudius.cognition.soul_engine.names import who
 from claudius.cognition.steps import STEPS
 from claudius.perception import Origin, Perception
 from claudius.prompt import Scalar, data_line, fence
@@ -25,14 +26,6 @@ _ORDER = {name: place for place, name in enumerate(STEPS)}
 
 OTHER_MODEL_CHARS = 1600
 """A model of another audience is shown up to this length (400 tokens)."""
-
-WHO_DIGITS = 6
-
-
-@lru_cache(maxsize=4096)
-def who(person: str) -> str:
-    """Return the short name under which a prompt speaks of a person, `p` and six hex digits. Pure."""
-    return "p" + sha256(person.encode()).hexdigest()[:WHO_DIGITS]
 
 
 def message_record(person: str | None, name: str | None, text: str, *, is_bot: bool = False) -> dict[str, Scalar]:

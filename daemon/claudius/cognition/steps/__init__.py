@@ -18,7 +18,12 @@ STEPS: dict[str, str] = {
     "mental_query": "claudius.cognition.steps.mental_query:STEP",
     "action_choice": "claudius.cognition.steps.action_choice:STEP",
     "assess_peer": "claudius.cognition.steps.assess_peer:STEP",
+    "stance_shifts": "claudius.cognition.steps.stance_shifts:STEP",
+    "intention_updates": "claudius.cognition.steps.intention_updates:STEP",
+    "chosen_action": "claudius.cognition.steps.chosen_action:STEP",
 }
+PSYCHE_STEPS = ("stance_shifts", "intention_updates", "chosen_action")
+"""Asked by the psyche, whatever a process lists; with the psyche off they stand in no prompt."""
 
 
 @cache

@@ -24,13 +24,11 @@ def _effect(reading: Reading) -> Effect:
     if not read_bool([check.content for check in checks]):
         return Effect(changes={"soul_state": {"result": "refused:check"}})
     now = {value.key: value.value for value in reading.recollection.state}
-    moved = {
-        key: value
-        for key, value in read_state("\n".join(update.content for update in updates)).items()
-        if value != now.get(key, STATE_DEFAULTS[key])
-    }
+    said = read_state("\n".join(update.content for update in updates))
+    mood = said.get(StateKey.EMOTIONAL_STATE.value, "")
+    moved = {key: value for key, value in said.items() if value != now.get(key, STATE_DEFAULTS[key])}
     if not moved:
-        return NOTHING
+        return Effect(mood=mood)
     changes = tuple(
         StateChange(
             key=key,
@@ -39,7 +37,7 @@ def _effect(reading: Reading) -> Effect:
         )
         for key, value in moved.items()
     )
-    return Effect(state=changes, changes={"soul_state": moved})
+    return Effect(state=changes, changes={"soul_state": moved}, mood=mood)
 
 
 STEP = Step(name="soul_state_update", gate=_gate, after="soul_state_check", effect=_effect)

@@ -8,6 +8,8 @@ from typing import Any
 
 from claudius.intent import ModelVersion, StateChange, Thought
 from claudius.peers import Proposal
+from claudius.psyche.intentions import IntentionUpdate
+from claudius.psyche.mapping import Shift
 from claudius.recollection import Entry, Person, Recollection
 
 
@@ -28,6 +30,8 @@ class Situation:
     """How often a periodic step is asked, in turns; 0 = never in a turn."""
     assesses: bool = False
     """No second mind judges peers now, so that a turn does."""
+    asks: tuple[str, ...] = ()
+    """The psyche's own steps that are asked, whatever the process lists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +66,13 @@ class Effect:
     flags: tuple[str, ...] = ()
     proposal: Proposal | None = None
     """An assessment of the speaker, for the ledger."""
+    shifts: tuple[Shift, ...] = ()
+    """Changes of stance, mapped."""
+    intentions: tuple[IntentionUpdate, ...] = ()
+    mood: str = ""
+    """The model's own word for the soul's mood, whether it is new or not."""
+    action: str = ""
+    """What the soul chooses instead of speaking: `react`, `stay_silent`; empty = it speaks."""
 
 
 NOTHING = Effect()

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from claudius.memory.sqlite.company import company
 from claudius.memory.sqlite.past import Past, Shelf
+from claudius.memory.sqlite.psyche import psyche_if_whole
 from claudius.memory.sqlite.queries import Database, Row
 from claudius.memory.sqlite.rows import dump, instant, maybe_instant, parse, stamp
 from claudius.memory.sqlite.seeing import Seeing
@@ -25,7 +26,7 @@ from claudius.recollection import (
 )
 
 _OTHERS = 2
-COUNTED = 15
+COUNTED = 16
 """Where in a conversation's row the ledger's row of its speaker begins."""
 
 
@@ -64,8 +65,10 @@ def recall(
         left_out=kept.left_out if kept else None,
         state=_state(db, seeing),
         last_at=instant(row[14]) if row else None,
+        participation=(row[15] or "") if row else "",
         peers=peers,
         beliefs=beliefs,
+        psyche=psyche_if_whole(db, [one.person for one in (speaker, *others)], seeing.may) if limits.psyche else None,
         members=seeing.members(),
     )
 

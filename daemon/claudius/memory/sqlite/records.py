@@ -14,6 +14,7 @@ from claudius.home import shipped
 from claudius.memory.names import model_path
 from claudius.memory.sqlite.connection import open_reader
 from claudius.memory.sqlite.ledger_records import LedgerRecordsRoom
+from claudius.memory.sqlite.psyche_records import PsycheRecordsRoom
 from claudius.memory.sqlite.queries import Database, load_queries
 from claudius.memory.sqlite.rows import parse, stamp
 from claudius.memory.sqlite.schema import check_identity, empty_database, load_migrations
@@ -23,7 +24,7 @@ from claudius.perception import Place
 By = Literal["day", "model", "person", "conversation", "job"]
 
 
-class SqliteRecords(LedgerRecordsRoom):
+class SqliteRecords(LedgerRecordsRoom, PsycheRecordsRoom):
     """A read-only look at one database. Where there is none yet, everything is empty."""
 
     def __init__(self, path: Path, *, memory: Path | None = None) -> None:

@@ -21,6 +21,7 @@ from claudius.memory.sqlite.connection import open_reader
 from claudius.memory.sqlite.ledger_store import LedgerStore
 from claudius.memory.sqlite.past import Shelf
 from claudius.memory.sqlite.planning import SqlitePlans
+from claudius.memory.sqlite.psyche import Remembering
 from claudius.memory.sqlite.queries import Database, Row, load_queries
 from claudius.memory.sqlite.recall import let_go, recall
 from claudius.memory.sqlite.rows import call_of, delivery_of, pending_of, stamp
@@ -42,7 +43,7 @@ class _Opened:
     reader: Database
 
 
-class SqliteStore(SqlitePlans, LedgerStore):
+class SqliteStore(SqlitePlans, LedgerStore, Remembering):
     """The store of one process that takes turns, or of an owner's edit beside it. `open` or `start` it, `close` it."""
 
     writer: ClassVar[type[Writer]] = Writer
@@ -135,7 +136,7 @@ class SqliteStore(SqlitePlans, LedgerStore):
         if not found:
             return None
         pending = pending_of(found[0])
-        if await self._writer().flush(pending.seq, pending.turn):
+        if await self._open_now().writer.flush(pending.seq, pending.turn):
             return await self.oldest(conversation)
         calls = tuple(map(call_of, self._look("calls", turn=pending.turn))) if pending.attempts else ()
         return replace(pending, calls=calls) if calls else pending
@@ -143,7 +144,7 @@ class SqliteStore(SqlitePlans, LedgerStore):
     def take(self, seq: int, inputs: Mapping[str, str], now: datetime) -> None:
         """Count one attempt of this boot at a perception and keep the run's inputs. Not awaited."""
         boot = self._boot
-        self._writer().later(lambda db: mail.take(db, seq, inputs, now, boot), seq)
+        self._open_now().writer.later(lambda db: mail.take(db, seq, inputs, now, boot), seq)
 
     async def postpone(self, seq: int, not_before: datetime, reason: str) -> None:
         """Put a taken perception back to pending until `not_before`."""
@@ -155,7 +156,7 @@ class SqliteStore(SqlitePlans, LedgerStore):
 
     def keep_call(self, turn: str, call: Call) -> None:
         """Keep one finished model call of an unfinished turn. Not awaited."""
-        self._writer().later(lambda db: mail.keep_call(db, turn, call), turn)
+        self._open_now().writer.later(lambda db: mail.keep_call(db, turn, call), turn)
 
     # -- thinking ----------------------------------------------------------------------------------------------------
 
@@ -264,11 +265,11 @@ class SqliteStore(SqlitePlans, LedgerStore):
 
     # -- hands -------------------------------------------------------------------------------------------------------
 
-    def _writer(self) -> Writer:
-        return self._open_now().writer
-
     async def _write(self, run: Callable[[Database], T]) -> T:
         return await self._open_now().writer.write(run)
+
+    def _writer(self) -> Writer:
+        return self._open_now().writer
 
     def _open_now(self) -> _Opened:
         if self._opened is None:

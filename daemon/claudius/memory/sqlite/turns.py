@@ -11,6 +11,7 @@ from claudius.memory.audience import is_terminal, joint
 from claudius.memory.sqlite.ledger import note
 from claudius.memory.sqlite.mail import say
 from claudius.memory.sqlite.plans import keep_plans
+from claudius.memory.sqlite.psyche import move_psyche
 from claudius.memory.sqlite.queries import Database
 from claudius.memory.sqlite.rows import call_row, dump, stamp
 from claudius.prompt import valid
@@ -33,6 +34,7 @@ def commit(db: Database, intent: Intent, let_go: datetime, boot: str) -> None:
         keep_plans(db, intent, at)
     if intent.noted is not None:
         note(db, intent.noted, intent.at)
+    move_psyche(db, intent, at)
     if intent.summary is not None:
         fold(db, intent.conversation, intent.summary, intent.at, let_go)
     for utterance in intent.utterances:

@@ -1,0 +1,52 @@
+"""What working memory keeps of a turn: what was heard, what was thought twice, what was said. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from claudius.intent import ApologyKind
+from claudius.perception import Origin
+from claudius.recollection import Entry, EntryType, Recollection
+
+
+def heard(recollection: Recollection) -> tuple[Entry, ...]:
+    """Return the entries that keep what was heard, in order. Pure."""
+    return tuple(
+        Entry(
+            entry_type=EntryType.USER_MESSAGE if one.origin is Origin.EXTERNAL else EntryType.PERCEPTION,
+            content=one.text,
+            at=one.at,
+            person=(one.person or None) if one.origin is Origin.EXTERNAL else None,
+            name=one.name or None,
+            metadata=({"bot": True} if one.is_bot else {})
+            | ({"kind": one.kind.value} if one.kind != "message" else {}),
+            position=one.position,
+        )
+        for one in recollection.perceptions
+    )
+
+
+def second_thought(recollection: Recollection) -> tuple[Entry, ...]:
+    """Keep a counsel as the soul's own thought: in memory, in no history, heard by nobody."""
+    if not recollection.second_thought:
+        return ()
+    return (
+        Entry(
+            entry_type=EntryType.MENTAL_QUERY,
+            content=f"Claudius thought twice: {recollection.second_thought}",
+            at=recollection.now,
+            metadata={"query": "consultation"},
+        ),
+    )
+
+
+def spoken(
+    recollection: Recollection, text: str, verb: str, *, truncated: bool = False, apology: ApologyKind | None = None
+) -> Entry:
+    """Return the entry that keeps what was said aloud. Pure."""
+    metadata: dict[str, Any] = {"truncated": True} if truncated else {}
+    if not any(one.owes for one in recollection.perceptions) and recollection.perception.origin is Origin.EXTERNAL:
+        metadata["uncalled"] = True
+    if apology:
+        metadata["apology"] = apology
+    return Entry(entry_type=EntryType.EXTERNAL_DIALOG, content=text, verb=verb, at=recollection.now, metadata=metadata)

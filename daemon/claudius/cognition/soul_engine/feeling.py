@@ -1,0 +1,81 @@
+"""What a concluded turn gives the psyche, and takes from it: the change of its numbers, the mood's word. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from claudius.cognition.steps.step import Effect
+from claudius.intent import StateChange
+from claudius.perception import SELF
+from claudius.psyche import Attention, settle
+from claudius.psyche.change import Change
+from claudius.psyche.scrubber import spoken_without_numbers
+from claudius.recollection import STATE_DEFAULTS, Recollection, StateKey
+from claudius.substrate import PsycheChange
+
+MOOD = StateKey.EMOTIONAL_STATE.value
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What a turn comes to for the psyche."""
+
+    state: tuple[StateChange, ...]
+    change: PsycheChange | None = None
+    told: Mapping[str, str] = field(default_factory=dict)
+    """For `claudius why`: the mood's new word."""
+
+
+def settled(attention: Attention | None, effects: Iterable[Effect], recollection: Recollection, spoken: str) -> Settled:
+    """Return the soul state's changes, the mood's word from the bands, and the change of the numbers. Pure."""
+    effects = tuple(effects)
+    state = tuple(change for effect in effects for change in effect.state)
+    if attention is None or attention.change is None:
+        return Settled(state)
+    hint = next((effect.mood for effect in effects if effect.mood), "")
+    change = settle(
+        attention,
+        shifts=[shift for effect in effects for shift in effect.shifts],
+        updates=[update for effect in effects for update in effect.intentions],
+        hint=hint,
+        spoken=spoken,
+    )
+    kept = tuple(one for one in state if one.key != MOOD)
+    moved = mood_change(attention, recollection)
+    return Settled((*kept, *moved), change, {"mood": moved[0].value} if moved else {})
+
+
+def joined(last: PsycheChange | None, parts: Iterable[PsycheChange | None]) -> PsycheChange | None:
+    """Return the change of a turn of several processes: the event once, and what each of them thought. Pure."""
+    if not isinstance(last, Change):
+        return last
+    known = [part for part in parts if isinstance(part, Change)]
+    return replace(
+        last,
+        shifts=tuple(shift for part in known for shift in part.shifts),
+        updates=tuple(update for part in known for update in part.updates),
+        hint=next((part.hint for part in known if part.hint), last.hint),
+    )
+
+
+def mood_change(attention: Attention, recollection: Recollection) -> tuple[StateChange, ...]:
+    """Return the change of the soul state's mood that the bands make; none where it stands. Pure."""
+    word = attention.felt.emotional_state
+    now = next((one.value for one in recollection.state if one.key == MOOD), STATE_DEFAULTS[MOOD])
+    return (StateChange(key=MOOD, value=word, audience=SELF),) if word and word != now else ()
+
+
+def speakable(attention: Attention | None, speech: str, fallback: str, *, owed: bool) -> str:
+    """Return a speech without the sentences in which the soul numbers its own feeling. Pure."""
+    if attention is None or attention.change is None:
+        return speech
+    return spoken_without_numbers(speech) or (fallback if owed and speech else "")
+
+
+def with_mood(state: dict[str, str], word: str) -> dict[str, str]:
+    """Return the soul state as a prompt shows it, its mood from the bands; a default is not shown. Pure."""
+    order = {MOOD: word} if word != STATE_DEFAULTS[MOOD] else {}
+    return order | {key: value for key, value in state.items() if key != MOOD}

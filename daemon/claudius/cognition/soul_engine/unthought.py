@@ -1,0 +1,38 @@
+"""What needs no thought: a short line of the soul's own, a nod, or silence. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from claudius.cognition.processes import Process
+from claudius.cognition.soul_engine.conclusion import conclude_heard, utter
+from claudius.cognition.soul_engine.entries import spoken
+from claudius.cognition.soul_engine.planning import EngineSettings
+from claudius.intent import Intent
+from claudius.psyche import Attention
+from claudius.psyche.tendencies import acknowledgement
+from claudius.recollection import Recollection
+
+
+def conclude_unthought(
+    recollection: Recollection, process: Process, settings: EngineSettings, attention: Attention, lines: tuple[str, ...]
+) -> Intent:
+    """Conclude what needs no thought: a short line of the soul's own where a reply is owed, a nod, or nothing. Pure."""
+    intent = conclude_heard(recollection, process, settings, attention)
+    owed = any(one.owes for one in recollection.perceptions)
+    nods = attention.outcome == "react" and attention.reaction
+    said = attention.reaction if nods else acknowledgement(recollection.turn, lines) if owed else ""
+    verb = "nodded" if nods else "acknowledged"
+    attended: Mapping[str, Any] = {"outcome": attention.outcome, "reason": "no thought was needed", **attention.told}
+    if attention.outcome != "react" or not said:
+        return replace(intent, attention=attended)
+    return replace(
+        intent,
+        attention=attended,
+        verb=verb,
+        rung="plain",
+        entries=(*intent.entries, spoken(recollection, said, verb)),
+        utterances=utter(recollection, (said,), verb, kind="reaction" if nods else "reply"),
+    )

@@ -1,0 +1,23 @@
+"""chosen_action: where no reply is owed, the soul may nod instead of speaking, or let it be."""
+
+from __future__ import annotations
+
+from claudius.cognition.steps.step import NOTHING, Effect, Reading, Situation, Step
+from claudius.psyche.answers import ACTIONS, read_action
+
+
+def _gate(situation: Situation) -> bool:
+    return "chosen_action" in situation.asks
+
+
+def _effect(reading: Reading) -> Effect:
+    said = reading.thoughts.get("chosen_action", ())
+    if not said or "chosen_action" not in reading.asked:
+        return NOTHING
+    action, name = read_action(said[0].content)
+    if action == ACTIONS[0]:
+        return NOTHING
+    return Effect(action=action, changes={"action": f"{action}: {name}" if name else action})
+
+
+STEP = Step(name="chosen_action", gate=_gate, effect=_effect)

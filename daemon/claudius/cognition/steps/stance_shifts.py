@@ -1,0 +1,24 @@
+"""stance_shifts: how the soul now stands towards someone, in words; tables make numbers of them, never the model."""
+
+from __future__ import annotations
+
+from claudius.cognition.steps.step import NOTHING, Effect, Reading, Situation, Step
+from claudius.cognition.targets import people
+from claudius.psyche.answers import read_shifts
+
+
+def _gate(situation: Situation) -> bool:
+    return "stance_shifts" in situation.asks
+
+
+def _effect(reading: Reading) -> Effect:
+    said = reading.thoughts.get("stance_shifts", ())
+    if not said or "stance_shifts" not in reading.asked:
+        return NOTHING
+    shifts, dropped = read_shifts("\n".join(one.content for one in said), people(reading.recollection))
+    told = [{"person": one.person, "stance": one.stance, "strength": one.strength} for one in shifts]
+    changes = {"stances": told} if told else {}
+    return Effect(shifts=shifts, changes=changes, flags=("dropped:stance_shifts",) if dropped else ())
+
+
+STEP = Step(name="stance_shifts", gate=_gate, effect=_effect)

@@ -1,0 +1,62 @@
+"""The soul as its attention knows it: its traits, its name, and the settings of the gate."""
+
+from __future__ import annotations
+
+import logging
+from functools import lru_cache
+
+from claudius.config import Config
+from claudius.psyche import Temper, Weighing
+from claudius.psyche.classify import vader
+from claudius.psyche.personality import BadPersonality, Fingerprint, Kernel, kernel
+from claudius.soul import SoulFile, SoulText
+
+log = logging.getLogger("claudius.psyche")
+
+
+def temper_of(soul: SoulText, config: Config) -> Temper:
+    """Return what attention needs to know of the soul and its settings."""
+    psyche = config.psyche
+    speech = soul.steps["external_dialogue"]
+    return Temper(
+        kernel=kernel_of(soul),
+        soul_name=soul_name(soul.text("soul.md")),
+        compound=vader(),
+        weighing=Weighing(
+            weights=psyche.weights,
+            threshold=psyche.threshold,
+            window_thread_s=psyche.window_thread_s,
+            window_ambient_s=psyche.window_ambient_s,
+            window_proactive_s=psyche.window_proactive_s,
+        ),
+        max_arcs=psyche.max_arcs,
+        top_k=psyche.top_k,
+        episode_threshold=psyche.episode_threshold,
+        acknowledges_by_emoji=psyche.acknowledge == "emoji",
+        can_acknowledge=bool(speech.acknowledge),
+    )
+
+
+def kernel_of(soul: SoulText) -> Kernel:
+    """Return the traits that soul.md comes to; the default mixture where its head cannot be used."""
+    known = soul.derived.get("kernel")
+    if known is None:
+        known = soul.derived["kernel"] = compiled(soul.files["soul.md"])
+    return known if isinstance(known, Kernel) else Kernel()
+
+
+def compiled(file: SoulFile) -> Kernel:
+    """Compile one soul.md; the default mixture where its head cannot be used."""
+    try:
+        return kernel(Fingerprint.of(file.head), file.text)
+    except BadPersonality as error:
+        log.warning("soul.md: its head is not in force", extra={"error": str(error)})
+        return kernel(Fingerprint(), file.text)
+
+
+@lru_cache(maxsize=16)
+def soul_name(text: str) -> str:
+    """Return the soul's first name, in lower case, from the heading of soul.md. Pure."""
+    heading = next((line for line in text.splitlines() if line.startswith("# ")), "")
+    words = heading.removeprefix("# ").replace(",", " ").split()
+    return words[0].lower() if words else ""

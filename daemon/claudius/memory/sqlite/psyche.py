@@ -1,0 +1,252 @@
+"""The numbers below language in SQLite: one reading in a turn's snapshot, one folding in its commit."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+from math import exp2
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from claudius.intent import Intent
+from claudius.memory.rarity import rarest
+from claudius.memory.sqlite.queries import Database, Row
+from claudius.memory.sqlite.rows import dump, parse, stamp
+from claudius.memory.sqlite.seeing import Seeing
+from claudius.perception import Perception
+from claudius.prompt import valid
+from claudius.substrate import FAULTS, Arc, Drift, Edge, Episode, Fact, Folded, Found, Intention, Numbers, Psyche
+
+log = logging.getLogger("claudius.psyche")
+
+CANDIDATES = 200
+"""Most episodes that are ranked."""
+PAGES = 5
+"""So many times as many are looked at, where most may not be shown."""
+MOST_EPISODES, LET_GO_AT_ONCE = 5000, 250
+KEPT_HALF_S = 180 * 86_400.0
+"""An episode that is this old weighs half when the least important are let go."""
+REFRESHED = 0.05
+"""The share of what its importance lacks that a recalled episode gains."""
+
+_NUMBERS = msgspec.json.Decoder(Numbers)
+_EDGES = msgspec.json.Decoder(tuple[Edge, ...])
+_ARCS = msgspec.json.Decoder(tuple[Arc, ...])
+_INTENTIONS = msgspec.json.Decoder(tuple[Intention, ...])
+_DRIFT = msgspec.json.Decoder(Drift)
+_FACTS = msgspec.json.Decoder(tuple[Fact, ...])
+
+May = Callable[[Iterable[str]], bool]
+
+
+class Remembering(ABC):
+    """The part of a store that finds what was lived."""
+
+    @abstractmethod
+    def _snapshot(self) -> AbstractContextManager[Database]: ...
+
+    async def remember(self, perception: Perception, stems: Sequence[str]) -> Found:
+        """Return the episodes that share a stem with what was heard and may be shown where it was heard."""
+        with self._snapshot() as db:
+            return find_episodes(db, stems, perception)
+
+
+def recall_psyche(db: Database, persons: Sequence[str], may: May | None = None) -> Psyche:
+    """Read the substrate as far as it concerns these persons; `may` leaves out what may not be shown here."""
+    row = db.one("psyche_recalled", persons=dump(persons))
+    if row is None or row[0] is None:
+        return Psyche()
+    version, numbers, drift, edges, arcs, intentions, facts, has_episodes, _ = row
+    return Psyche(
+        version=version,
+        numbers=_NUMBERS.decode(numbers),
+        edges=_EDGES.decode(edges) if edges else (),
+        arcs=tuple(one for one in _ARCS.decode(arcs) if may is None or may(one.sources)) if arcs else (),
+        intentions=tuple(one for one in _INTENTIONS.decode(intentions) if may is None or may(one.sources))
+        if intentions
+        else (),
+        facts=() if facts == "[]" else tuple(one for one in _FACTS.decode(facts) if may is None or may(one.sources)),
+        drift=_DRIFT.decode(drift),
+        has_episodes=bool(has_episodes),
+    )
+
+
+def psyche_if_whole(db: Database, persons: Sequence[str], may: May) -> Psyche | None:
+    """Read the substrate for a turn; None where a row of it cannot be read: the turn goes on without."""
+    try:
+        return recall_psyche(db, persons, may)
+    except FAULTS:
+        log.exception("the psyche cannot be read")
+        return None
+
+
+def move_psyche(db: Database, intent: Intent, at: str) -> None:
+    """Fold what a turn does to the numbers on the state as it is now, and keep the record of it.
+
+    Where that cannot be worked out the numbers stay, and the turn is kept all the same.
+    """
+    change = intent.psyche
+    if change is None:
+        return
+    try:
+        psyche = recall_psyche(db, change.persons)
+        since_s = change.looks_back(psyche)
+        if since_s is not None:
+            psyche = replace(psyche, stances=tuple(db.all("psyche_stances", since=_stamp(since_s))))
+        folded = change.fold(psyche)
+    except FAULTS:
+        log.exception("the psyche is at fault", extra={"turn": intent.turn})
+        return
+    traits = dump(folded.traits)
+    after = dump(folded.numbers)
+    db.run("psyche_moved", numbers=after, kernel=folded.kernel)
+    db.run("psyche_kernel_known", kernel=folded.kernel, traits=traits, at=at)
+    for edge in folded.edges:
+        db.run("psyche_edge_moved", person=edge.person, edge=_clean(edge), at=at)
+    db.run(
+        "psyche_traced",
+        turn=intent.turn,
+        at=at,
+        person=change.persons[0] if change.persons else "",
+        kernel=folded.kernel,
+        inputs=dump(dict(folded.inputs)),
+        after=after,
+        edges=dump([_nameless(edge) for edge in folded.edges]),
+        arcs=None if folded.arcs is None else dump([_wordless(arc) for arc in folded.arcs]),
+    )
+    if folded.drift is not None:
+        db.run("psyche_drifted", drift=dump(folded.drift))
+    _keep_subjects(db, folded)
+    _keep_past(db, folded)
+
+
+def find_episodes(db: Database, stems: Sequence[str], perception: Perception) -> Found:
+    """Return the episodes that share one of the rarest of these stems and may be shown here."""
+    first, last = db.one("psyche_episode_span") or (None, None)
+    if first is None or not stems:
+        return Found()
+    total = last - first + 1
+    frequencies: dict[str, int] = dict(db.all("psyche_stems", stems=dump(sorted(set(stems)))))
+    terms = rarest(frequencies, total)
+    if not terms:
+        return Found(total=total)
+    asked = " OR ".join(f'"{term}"' for term in terms)
+    may = Seeing(db, perception).may
+    kept: list[Episode] = []
+    before = last + 1
+    for _ in range(PAGES):  # what may not be shown here takes nobody's place
+        rows = db.all("psyche_episodes_found", stems=asked, before=before, most=CANDIDATES)
+        kept += [one for row in rows if may((one := _episode(row)).sources)]
+        if len(rows) < CANDIDATES or len(kept) >= CANDIDATES:
+            break
+        before = rows[-1][-1]
+    return Found(
+        episodes=tuple(kept[:CANDIDATES]),
+        frequencies=tuple((term, frequencies[term]) for term in terms),
+        total=total,
+    )
+
+
+def _stamp(at_s: float) -> str:
+    return stamp(datetime.fromtimestamp(at_s, UTC))
+
+
+def _clean(value: Any) -> str:
+    """Write a value as JSON, its words made valid Unicode."""
+    try:
+        return dump(value)
+    except UnicodeEncodeError:
+        return dump(_valid(msgspec.to_builtins(value)))
+
+
+def _valid(value: Any) -> Any:
+    if isinstance(value, str):
+        return valid(value)
+    if isinstance(value, dict):
+        return {key: _valid(item) for key, item in value.items()}
+    return [_valid(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _nameless(edge: Edge) -> dict[str, Any]:
+    return {name: getattr(edge, name) for name in ("person", "warmth", "trust", "tension", "comfort", "familiarity")}
+
+
+def _wordless(arc: Arc) -> dict[str, Any]:
+    return {name: getattr(arc, name) for name in ("arc", "at_s", "intensity", "bias")}
+
+
+def _keep_subjects(db: Database, folded: Folded) -> None:
+    if folded.arcs is not None:
+        db.run("psyche_arcs_gone", arcs=dump([arc.arc for arc in folded.arcs]))
+        db.each("psyche_arc_kept", ({"arc": arc.arc, "body": _clean(arc)} for arc in folded.arcs))
+    if folded.intentions is not None:
+        db.run("psyche_intentions_gone", intentions=dump([one.intention for one in folded.intentions]))
+        rows = ({"intention": one.intention, "body": _clean(one)} for one in folded.intentions)
+        db.each("psyche_intention_kept", rows)
+
+
+def _keep_past(db: Database, folded: Folded) -> None:
+    for fact in folded.facts:
+        row = {name: getattr(fact, name) for name in ("person", "key", "turn", "stated_s", "is_single")}
+        row |= {"value": valid(fact.value), "sources": dump(fact.sources)}
+        known = {name: row[name] for name in ("person", "key", "value", "is_single")}
+        db.run("psyche_fact_superseded", **known)
+        db.run("psyche_fact_kept", **row)
+    for turn in folded.recalled:
+        db.run("psyche_episode_refreshed", turn=turn, share=REFRESHED)
+    for episode in folded.episodes:
+        db.run("psyche_episode_kept", **_episode_row(episode))
+    if folded.episodes:
+        _let_go(db, folded.numbers.at_s)
+
+
+def _let_go(db: Database, now_s: float) -> None:
+    first, last = db.one("psyche_episode_span") or (None, None)
+    if first is None or last - first + 1 <= MOST_EPISODES + LET_GO_AT_ONCE or last % LET_GO_AT_ONCE:
+        return
+    weighed = [
+        (importance * exp2(-max(0.0, now_s - at_s) / KEPT_HALF_S), number)
+        for number, importance, at_s in db.all("psyche_episodes_weighed")
+    ]
+    for _, number in sorted(weighed)[: max(0, len(weighed) - MOST_EPISODES)]:
+        db.run("psyche_episode_gone", id=number)
+
+
+def _episode_row(episode: Episode) -> dict[str, Any]:
+    return {
+        "turn": episode.turn,
+        "at_s": episode.at_s,
+        "person": episode.person,
+        "name": valid(episode.name),
+        "conversation": episode.conversation,
+        "text": valid(episode.text),
+        "previous": valid(episode.previous),
+        "stems": " ".join(episode.stems),
+        "previous_stems": " ".join(episode.previous_stems),
+        "importance": episode.importance,
+        "sources": dump(episode.sources),
+        "is_own": episode.is_own,
+    }
+
+
+def _episode(row: Row) -> Episode:
+    turn, at_s, person, name, conversation, text, previous, stems, previous_stems, importance, sources, is_own, _ = row
+    return Episode(
+        turn=turn,
+        at_s=at_s,
+        person=person,
+        name=name,
+        conversation=conversation,
+        text=text,
+        previous=previous,
+        stems=tuple(stems.split()),
+        previous_stems=tuple(previous_stems.split()),
+        importance=importance,
+        sources=tuple(parse(sources)),
+        is_own=bool(is_own),
+    )

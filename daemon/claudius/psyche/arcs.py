@@ -1,0 +1,119 @@
+"""Arcs: subjects that keep coming back, born of three likenesses, kept warm by return, dying in silence. Pure.
+
+Source: the psyche design, section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from msgspec.structs import replace
+
+from claudius.psyche.bands import arc_band
+from claudius.psyche.salience import HIT
+from claudius.psyche.state import DAY_S, HOUR_S, drifted
+from claudius.psyche.words import content, overlap, stems
+from claudius.substrate import Arc
+
+HALF_S = 48 * HOUR_S
+BORN, DEAD = 0.30, 0.05
+MOST, MOST_STEMS, LABEL_WORDS = 12, 12, 3
+ALIKE, ALIKE_WITHIN_S, ALIKE_COUNT = 0.50, 7 * DAY_S, 3
+LEAST_STEMS = 2
+LOOKED_BACK = 60
+"""How many earlier messages a birth looks back on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """An earlier message: its words, when, by whom."""
+
+    text: str
+    at_s: float
+    person: str
+
+
+def advance_arcs(arcs: Sequence[Arc], at_s: float) -> tuple[Arc, ...]:
+    """Let arcs fade to an instant; those that have faded are gone. Pure."""
+    faded = (
+        replace(arc, at_s=at_s, intensity=drifted(arc.intensity, 0.0, HALF_S, at_s - arc.at_s))
+        if at_s > arc.at_s
+        else arc
+        for arc in arcs
+    )
+    return tuple(arc for arc in faded if arc.intensity >= DEAD)
+
+
+def matches(arcs: Sequence[Arc], found: frozenset[str]) -> tuple[tuple[str, float], ...]:
+    """Return the arcs that a text is about, each with how well. Pure."""
+    matched = ((arc.arc, overlap(found, arc.stems)) for arc in arcs) if found else ()
+    return tuple((name, match) for name, match in matched if match >= HIT)
+
+
+def reinforce(arcs: Sequence[Arc], found: Mapping[str, float], importance: float, feeling: float) -> tuple[Arc, ...]:
+    """Warm the arcs that an event is about. Pure."""
+    return tuple(_warmed(arc, found[arc.arc], importance, feeling) if arc.arc in found else arc for arc in arcs)
+
+
+def _warmed(arc: Arc, match: float, importance: float, feeling: float) -> Arc:
+    warmed = replace(
+        arc,
+        intensity=arc.intensity + (1.0 - arc.intensity) * 0.7 * importance * min(1.0, match),
+        bias=0.8 * arc.bias + 0.2 * feeling,
+    )
+    return replace(warmed, band=arc_band(warmed))
+
+
+def birth(turn: str, now: Said, earlier: Sequence[Said], audience: str, soul_name: str) -> Arc | None:
+    """Return the arc that is born where this message and two earlier ones are alike, pair by pair. Pure."""
+    mine = stems(now.text, soul_name)
+    if len(mine) < LEAST_STEMS:
+        return None
+    alike = [
+        (one, found)
+        for one in earlier[-LOOKED_BACK:]
+        if now.at_s - one.at_s <= ALIKE_WITHIN_S
+        and len(found := stems(one.text, soul_name)) >= LEAST_STEMS
+        and not mine.isdisjoint(found)
+        and overlap(mine, found) >= ALIKE
+    ]
+    for (one, its), (other, others) in combinations(alike[-8:], ALIKE_COUNT - 1):
+        if overlap(its, others) >= ALIKE:
+            return _born(
+                turn, now, (one, other), mine & its & others or mine & its, mine | its | others, audience, soul_name
+            )
+    return None
+
+
+def _born(
+    turn: str,
+    now: Said,
+    others: tuple[Said, Said],
+    shared: frozenset[str],
+    whole: frozenset[str],
+    audience: str,
+    soul_name: str,
+) -> Arc:
+    spoken = dict.fromkeys(word for word, one in content(now.text, soul_name) if one in shared and word.isalpha())
+    about = (*sorted(shared), *sorted(whole - shared))[:MOST_STEMS]
+    return Arc(
+        arc=turn,
+        label=" ".join([*spoken][:LABEL_WORDS]),
+        stems=about,
+        at_s=now.at_s,
+        intensity=BORN,
+        sources=(audience,),
+        persons=tuple(dict.fromkeys(one.person for one in (now, *others) if one.person)),
+        band=1,
+    )
+
+
+def with_birth(arcs: Sequence[Arc], born: Arc | None, most: int = MOST) -> tuple[Arc, ...]:
+    """Add a new arc; where there are too many, the weakest goes. Pure."""
+    known = {arc.arc for arc in arcs} | {arc.label for arc in arcs}
+    if born is None or born.arc in known or born.label in known:
+        return tuple(arcs)
+    strongest = sorted((*arcs, born), key=lambda arc: -arc.intensity)[:most]
+    return tuple(arc for arc in (*arcs, born) if arc in strongest)

@@ -1,0 +1,275 @@
+"""The two doors of the psyche: attention before the model, settlement after it. Pure.
+
+Source: the psyche design, sections 1 and 7. The numbers advance and the event moves them; salience and meaning are
+weighed; four conditions decide; words go out. After a thought, tables turn its words into numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from claudius.perception import Origin, Perception
+from claudius.psyche import arcs as subjects
+from claudius.psyche.attention import Attention, Temper
+from claudius.psyche.bands import (
+    edge_bands,
+    edge_words,
+    emotional_state,
+    energy_words,
+    mood_words,
+    numbers_bands,
+    wants_words,
+)
+from claudius.psyche.change import Change, Event, edge_of, feel
+from claudius.psyche.drift import tinted
+from claudius.psyche.events import MESSAGES
+from claudius.psyche.gate import judge
+from claudius.psyche.happening import episode_of, event_of, facts_of, happening_of
+from claudius.psyche.intentions import SHOWN_FROM, IntentionUpdate, advance_intentions
+from claudius.psyche.mapping import Shift
+from claudius.psyche.models import Happening, Judgement, Outcome, Standing
+from claudius.psyche.packet import packet, remembered
+from claudius.psyche.recall import EPISODE_CHARS, asks_about_the_past, rank
+from claudius.psyche.surroundings import around, earlier_messages
+from claudius.psyche.tendencies import emoji
+from claudius.psyche.words import stem_list
+from claudius.recollection import MOODS, Recollection
+from claudius.substrate import Arc, Edge, Episode, Felt, Found, Intention, Psyche
+
+REMEMBERED, REMEMBERED_ASKED = 3, 5
+STANCE_TENSION, STANCE_EVERY = 0.2, 5
+
+
+def attend(recollection: Recollection, perception: Perception, temper: Temper) -> Attention:
+    """Decide what a perception is to the soul: think, react or let it be; with what it feels, in words. Pure."""
+    psyche = recollection.psyche or Psyche()
+    kernel = tinted(temper.kernel, psyche.drift)
+    now_s = recollection.now.timestamp()
+    earlier = earlier_messages(recollection)
+    happening = happening_of(perception, recollection, earlier, temper)
+    speaker = recollection.speaker
+    person = speaker.person if speaker else ""
+    matches = subjects.matches(psyche.arcs, happening.heard.stems)
+    event = event_of(recollection, perception, happening, matches, earlier, temper, now_s, person)
+    moved = feel(psyche, event, kernel)
+    named = dict(matches)
+    standing = Standing(
+        numbers=replace(moved.numbers, bands=numbers_bands(moved.numbers)),
+        edge=moved.edge or Edge(person="", at_s=now_s),
+        arcs=_arcs_here(moved.arcs, named, happening),
+        kernel=kernel,
+    )
+    is_known = any(edge.person == person for edge in psyche.edges)
+    judged = judge(happening, standing, around(perception, recollection, happening, is_known=is_known), temper.weighing)
+    aims = advance_intentions(psyche.intentions, now_s)
+    relevant = _relevant(aims, recollection, happening)
+    owed = any(one.owes for one in recollection.perceptions)
+    outcome = _answerable(judged.outcome, recollection, temper)
+    change = Change(
+        turn=recollection.turn,
+        audience=recollection.audience,
+        event=event,
+        compiled=temper.kernel,
+        outcome=outcome,
+        m=judged.m,
+        theta=judged.theta,
+        mood=emotional_state(standing.numbers.bands, kernel),
+        episodes=episode_of(recollection, event, temper),
+        facts=facts_of(recollection, perception, happening, person, now_s),
+        max_arcs=temper.max_arcs,
+    )
+    by_emoji = outcome == "react" and (not owed or temper.acknowledges_by_emoji)
+    felt = Felt(
+        record=_record(recollection, psyche, standing, judged, relevant, now_s) if outcome == "think" else {},
+        emotional_state=_new_mood(psyche, standing),
+        asks=_asks(standing, judged, happening, event, relevant, owed=owed),
+    )
+    return Attention(
+        outcome=outcome,
+        speaks=owed or (outcome == "think" and happening.kind in MESSAGES),
+        reaction=emoji(happening.heard.classes) if by_emoji and perception.extra.get("can_react") else "",
+        felt=felt,
+        told=_told(happening, judged, standing, outcome, event, owed=owed),
+        change=change,
+        wanted=_wanted(psyche, recollection, judged, outcome, temper),
+        keeps_reply=bool(change.episodes),
+    )
+
+
+def recollect(attention: Attention, recollection: Recollection, found: Found, temper: Temper) -> Attention:
+    """Add what was recalled of the past to what the prompt will hold. Pure."""
+    psyche = recollection.psyche or Psyche()
+    now_s = recollection.now.timestamp()
+    shown = {turn.turn for turn in recollection.past}
+    heard = " ".join(one.text for one in recollection.perceptions)
+    most = REMEMBERED_ASKED if asks_about_the_past(heard) else REMEMBERED
+    ranked = rank(attention.wanted, found, now_s, temper.top_k)
+    best = [one for one in ranked if one.turn not in shown and one.turn != recollection.turn][:most]
+    present = _names(recollection)
+    facts = [fact for fact in psyche.facts if fact.person in present and fact.turn not in shown]
+    if not best and not facts:
+        return attention
+    change = attention.change and replace(attention.change, recalled=tuple(one.turn for one in best))
+    return replace(attention, felt=replace(attention.felt, remembered=remembered(best, facts, present)), change=change)
+
+
+def settle(
+    attention: Attention,
+    *,
+    shifts: Sequence[Shift] = (),
+    updates: Sequence[IntentionUpdate] = (),
+    hint: str = "",
+    spoken: str = "",
+) -> Change | None:
+    """Return what a concluded turn does to the numbers: the event, and what was thought, mapped. Pure."""
+    change = attention.change
+    if change is None:
+        return None
+    own: tuple[Episode, ...] = ()
+    if spoken and attention.keeps_reply:
+        first = change.episodes[0]
+        own = (
+            replace(
+                first,
+                text=spoken[:EPISODE_CHARS],
+                previous=first.text,
+                stems=stem_list(spoken[:EPISODE_CHARS]),
+                previous_stems=first.stems,
+                name="",
+                is_own=True,
+            ),
+        )
+    return replace(change, shifts=tuple(shifts), updates=tuple(updates), hint=hint, episodes=(*change.episodes, *own))
+
+
+def _answerable(outcome: Outcome, recollection: Recollection, temper: Temper) -> Outcome:
+    """Return the outcome as it can stand: what a person is owed is never met with silence. Pure."""
+    owing = [one for one in recollection.perceptions if one.owes and one.origin is Origin.EXTERNAL]
+    if outcome == "react" and owing and not temper.can_acknowledge:
+        return "think"
+    if outcome == "ignore" and not all(one.is_bot for one in owing):
+        return "think"
+    return outcome
+
+
+def _arcs_here(arcs: Sequence[Arc], named: dict[str, float], happening: Happening) -> tuple[tuple[Arc, float], ...]:
+    if happening.kind in ("tick", "milestone"):
+        return tuple((arc, 1.0) for arc in arcs)
+    return tuple((arc, named[arc.arc]) for arc in arcs if arc.arc in named)
+
+
+def _relevant(aims: Sequence[Intention], recollection: Recollection, happening: Happening) -> tuple[Intention, ...]:
+    present, topics = _names(recollection), happening.heard.stems | happening.heard.words
+    return tuple(
+        one
+        for one in aims
+        if one.priority >= SHOWN_FROM and (not one.target or one.target in present or one.target in topics)
+    )
+
+
+def _names(recollection: Recollection) -> dict[str, str]:
+    people = (*((recollection.speaker,) if recollection.speaker else ()), *recollection.others)
+    return {one.person: one.name for one in people}
+
+
+def _new_mood(psyche: Psyche, standing: Standing) -> str:
+    """Return the mood's word where the bands have moved to another since the last turn; else empty."""
+    was = psyche.numbers.mood if psyche.numbers else ""
+    now = emotional_state(standing.numbers.bands, standing.kernel)
+    return now if now != (was or MOODS[0]) else ""
+
+
+def _record(
+    recollection: Recollection,
+    psyche: Psyche,
+    standing: Standing,
+    judged: Judgement,
+    aims: Sequence[Intention],
+    now_s: float,
+) -> dict[str, str]:
+    people: list[tuple[str, Edge]] = []
+    if recollection.speaker:
+        people.append((recollection.speaker.name, standing.edge))
+    people += [(other.name, edge_of(psyche, other.person, now_s, standing.kernel)) for other in recollection.others]
+    return packet(standing, judged.salience, people, [arc for arc, _ in standing.arcs], aims, _names(recollection))
+
+
+def _asks(
+    standing: Standing,
+    judged: Judgement,
+    happening: Happening,
+    event: Event,
+    aims: Sequence[Intention],
+    *,
+    owed: bool,
+) -> tuple[str, ...]:
+    asked = []
+    if event.person and (
+        {"conflict", "boundary", "disclose"} & {*judged.choices}
+        or event.importance >= 0.35
+        or standing.edge.tension >= STANCE_TENSION
+        or (standing.edge.thoughts + 1) % STANCE_EVERY == 0
+    ):
+        asked.append("stance_shifts")
+    if happening.heard.is_request or happening.kind == "promise_due" or event.matches or aims:
+        asked.append("intention_updates")
+    if not owed and happening.kind in MESSAGES:
+        asked.append("chosen_action")
+    return tuple(asked)
+
+
+def _wanted(
+    psyche: Psyche, recollection: Recollection, judged: Judgement, outcome: str, temper: Temper
+) -> tuple[str, ...]:
+    if outcome != "think" or judged.triviality not in ("significant", "critical"):
+        return ()
+    if not psyche.has_episodes and not psyche.facts:
+        return ()
+    heard = " ".join(one.text for one in recollection.perceptions)
+    return stem_list(heard, temper.soul_name)
+
+
+def _told(
+    happening: Happening,
+    judged: Judgement,
+    standing: Standing,
+    outcome: Outcome,
+    event: Event,
+    *,
+    owed: bool,
+) -> dict[str, Any]:
+    heard = happening.heard
+    bands = standing.numbers.bands
+    form = {"think": "words", "react": "line" if owed else "emoji", "ignore": "none"}[outcome]
+    return {
+        "attention": outcome,
+        "speak": owed or outcome != "ignore",
+        "form": form,
+        "kind": happening.kind,
+        "address": happening.address,
+        "owed": owed,
+        "triviality": judged.triviality,
+        "m": judged.m,
+        "theta": judged.theta,
+        "parts": judged.parts,
+        "failed": list(judged.failed),
+        "choices": list(judged.choices),
+        "axes": heard.axes._asdict(),
+        "features": {
+            "classes": sorted(heard.classes),
+            "critical": sorted(heard.critical),
+            "valence": heard.valence,
+            "novelty": heard.novelty,
+            "load": heard.load,
+            "importance": event.importance,
+        },
+        "words": {
+            "mood": mood_words(bands),
+            "energy": energy_words(bands),
+            "wants": wants_words(standing.numbers, bands),
+            "toward": edge_words(edge_bands(standing.edge)) if standing.edge.person else "",
+        },
+    }

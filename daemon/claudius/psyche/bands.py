@@ -1,0 +1,158 @@
+"""From numbers to words: ordered bands with hysteresis, so that a word changes only when a number really has. Pure.
+
+Source: the psyche design, section 9. A stored band stays until the number is 0.03 past the cut.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from claudius.psyche.personality import Kernel
+from claudius.substrate import DRIVES, Arc, Edge, Numbers
+
+SLACK = 0.03
+VALENCE_CUTS = (-0.50, -0.15, 0.15, 0.50)
+AROUSAL_CUTS = (0.35, 0.65)
+ENERGY_CUTS = (0.25, 0.50, 0.75)
+DRIVE_CUTS = (0.30, 0.55, 0.75)
+ARC_CUTS = (0.20, 0.45, 0.70)
+WARMTH_CUTS = (-0.40, -0.10, 0.20, 0.50)
+TRUST_CUTS = (-0.40, -0.10, 0.50)
+TENSION_CUTS = (0.20, 0.50)
+FAMILIARITY_CUTS = (0.05,)
+BIAS = 0.25
+PRESSED = 2
+"""The drive band from which a need is spoken of."""
+MOST_WANTS = 2
+WRY = 0.35
+"""From this humour on, a quiet bad mood is sardonic."""
+
+
+@cache
+def phrases() -> Mapping[str, Any]:
+    """Read the words of the bands; once a process."""
+    return tomllib.loads(Path(__file__).with_name("phrases.toml").read_text("utf-8"))
+
+
+def band(value: float, cuts: tuple[float, ...], before: int | None = None) -> int:
+    """Return which band a number is in, given the one it was in. Pure."""
+    now = _place(value, cuts)
+    if before is None or now == before:
+        return now
+    if now > before:
+        return max(before, _place(value - SLACK, cuts))
+    return min(before, _place(value + SLACK, cuts))
+
+
+def _place(value: float, cuts: tuple[float, ...]) -> int:
+    place = 0
+    for cut in cuts:
+        if value < cut or (value == cut and cut <= 0.0):
+            break
+        place += 1
+    return place
+
+
+def numbers_bands(numbers: Numbers) -> tuple[int, ...]:
+    """Return the bands of valence, arousal, energy and the five drives. Pure."""
+    before: tuple[int | None, ...] = numbers.bands if len(numbers.bands) == 8 else (None,) * 8
+    return (
+        band(numbers.valence, VALENCE_CUTS, before[0]),
+        band(numbers.arousal, AROUSAL_CUTS, before[1]),
+        band(numbers.energy, ENERGY_CUTS, before[2]),
+        *(band(level, DRIVE_CUTS, was) for level, was in zip(numbers.drives, before[3:], strict=True)),
+    )
+
+
+def edge_bands(edge: Edge) -> tuple[int, ...]:
+    """Return the bands of warmth, trust, tension and familiarity. Pure."""
+    before: tuple[int | None, ...] = edge.bands if len(edge.bands) == 4 else (None,) * 4
+    return (
+        band(edge.warmth, WARMTH_CUTS, before[0]),
+        band(edge.trust, TRUST_CUTS, before[1]),
+        band(edge.tension, TENSION_CUTS, before[2]),
+        band(edge.familiarity, FAMILIARITY_CUTS, before[3]),
+    )
+
+
+def arc_band(arc: Arc) -> int:
+    """Return the band of an arc's intensity. Pure."""
+    return band(arc.intensity, ARC_CUTS, arc.band)
+
+
+def mood_words(bands: tuple[int, ...]) -> str:
+    """Return the words for a mood. Pure."""
+    return str(phrases()["mood"]["words"][bands[0]][bands[1]])
+
+
+def energy_words(bands: tuple[int, ...]) -> str:
+    """Return the word for energy. Pure."""
+    return str(phrases()["energy"]["words"][bands[2]])
+
+
+def drive_words(drive: str, found: int) -> str:
+    """Return the words for a need; empty where it does not press. Pure."""
+    return str(phrases()["drives"][drive][min(found, 3) - PRESSED]) if found >= PRESSED else ""
+
+
+def wants_words(numbers: Numbers, bands: tuple[int, ...]) -> str:
+    """Return the two needs that press most, or that nothing does. Pure."""
+    pressing = sorted(
+        ((-numbers.drives[n], drive, bands[3 + n]) for n, drive in enumerate(DRIVES) if bands[3 + n] >= PRESSED)
+    )
+    said = [drive_words(drive, found) for _, drive, found in pressing[:MOST_WANTS]]
+    return ", ".join(said) if said else str(phrases()["drives"]["none"])
+
+
+def edge_words(bands: tuple[int, ...]) -> str:
+    """Return what a person is to the soul, in a phrase; the first that fits. Pure."""
+    warmth, trust, tension, familiarity = bands
+    table = (
+        ("broken", tension == 2 and trust <= 1),
+        ("strained", tension == 2),
+        ("distrustful", trust == 0),
+        ("cold", warmth == 0),
+        ("unresolved", tension == 1 and warmth >= 3),
+        ("tense", tension == 1),
+        ("close", warmth == 4 and trust == 3),
+        ("fond", warmth == 4),
+        ("trusting", trust == 3),
+        ("friendly", warmth == 3),
+        ("reserved", warmth <= 1 or trust <= 1),
+        ("new", familiarity == 0),
+    )
+    return str(phrases()["toward"][next((name for name, fits in table if fits), "ordinary")])
+
+
+def arc_words(arc: Arc, found: int) -> str:
+    """Return how much a subject is on the soul's mind; empty where it is not. Pure."""
+    told = phrases()["arc"]
+    said = str(told["words"][found])
+    if not said or abs(arc.bias) < BIAS:
+        return said
+    return f"{said}, {told['glad' if arc.bias > 0 else 'uneasy']}"
+
+
+def emotional_state(bands: tuple[int, ...], kernel: Kernel) -> str:
+    """Return the one of five moods that the numbers come to. Pure."""
+    valence, arousal, *_ = bands
+    if valence <= 1:
+        if arousal:
+            return "frustrated"
+        return "sardonic" if kernel.humour_activation >= WRY else "neutral"
+    if valence == 2:
+        return "focused" if arousal == 2 else "neutral"
+    return "engaged" if arousal else "neutral"
+
+
+def tilt_words(leanings: Mapping[str, float]) -> str:
+    """Return the tendencies that pull, in words; or that none does. Pure."""
+    told = phrases()["tilt"]
+    said = [
+        str(told[name][0 if value < 0.35 else 1]) for name, value in leanings.items() if value < 0.35 or value > 0.65
+    ]
+    return ", ".join(said) if said else str(told["none"])

@@ -1,0 +1,248 @@
+"""What one turn does to the numbers, as data: the event, then what was thought, folded on whatever stands there.
+
+Turns run side by side and the state is the soul's own, so a change holds look-ups and never absolute values; the store
+folds it on the state as it is when it is written. Source: the psyche design, section 11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import astuple
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from claudius.psyche import arcs as subjects
+from claudius.psyche import intentions as aims
+from claudius.psyche.bands import edge_bands, numbers_bands
+from claudius.psyche.drift import drift_on, looks_back, tinted
+from claudius.psyche.mapping import Shift, drive_effects, shift_drives, shift_edge
+from claudius.psyche.personality import Kernel, kernel_hash
+from claudius.psyche.state import Axes, Stimulus, advance, advance_edge, apply, apply_edge, stranger
+from claudius.substrate import Arc, Edge, Episode, Fact, Folded, Numbers, Psyche
+
+HINT_MOST, HINT_REST_S = 0.04, 600.0
+_STIMULUS = ("axes", "tone", "novelty", "load", "drive_effects")
+_HINTS = {
+    "neutral": (0.10, 0.30),
+    "engaged": (0.35, 0.50),
+    "focused": (0.10, 0.70),
+    "frustrated": (-0.30, 0.50),
+    "sardonic": (-0.30, 0.25),
+}
+"""Where the model's own mood word points: valence and arousal."""
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """What happened, as the numbers see it."""
+
+    at_s: float
+    kind: str
+    address: str
+    person: str
+    """Canonical id; empty where nobody spoke."""
+    name: str
+    stimulus: Stimulus | None
+    """None = it moves nothing."""
+    importance: float
+    matches: tuple[tuple[str, float], ...] = ()
+    """Arcs that it is about, each with how well."""
+    birth: Arc | None = None
+    """An arc that is born with it, where none is about it."""
+
+
+class Moved(NamedTuple):
+    """The substrate after an event."""
+
+    numbers: Numbers
+    edge: Edge | None
+    arcs: tuple[Arc, ...]
+
+
+def feel(psyche: Psyche, event: Event, kernel: Kernel) -> Moved:
+    """Let the numbers drift to an event, and the event move them. Pure."""
+    numbers = advance(psyche.numbers or Numbers(at_s=event.at_s), event.at_s)
+    edge = edge_of(psyche, event.person, event.at_s, kernel) if event.person else None
+    if event.stimulus is None:
+        return Moved(numbers, edge, subjects.advance_arcs(psyche.arcs, event.at_s))
+    axes = event.stimulus.axes
+    feeling = (axes.affectionate + axes.supportive) / 2
+    return Moved(
+        apply(numbers, event.stimulus, kernel),
+        apply_edge(edge, event.stimulus, kernel) if edge else None,
+        subjects.reinforce(
+            subjects.advance_arcs(psyche.arcs, event.at_s), dict(event.matches), event.importance, feeling
+        ),
+    )
+
+
+def edge_of(psyche: Psyche, person: str, at_s: float, kernel: Kernel) -> Edge:
+    """Return what a person is to the soul now. Pure."""
+    found = next((edge for edge in psyche.edges if edge.person == person), None)
+    return advance_edge(found, at_s, kernel) if found else stranger(person, at_s, kernel)
+
+
+@lru_cache(maxsize=16)
+def traits_of(kernel: Kernel) -> tuple[float, ...]:
+    """Return the traits of a kernel, in their order. Pure."""
+    return astuple(kernel)
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """One turn's change. Implements `claudius.substrate.PsycheChange`."""
+
+    turn: str
+    audience: str
+    event: Event
+    compiled: Kernel
+    outcome: str
+    m: float = 0.0
+    theta: float = 0.0
+    shifts: tuple[Shift, ...] = ()
+    updates: tuple[aims.IntentionUpdate, ...] = ()
+    mood: str = ""
+    """The word for the soul's mood in this turn."""
+    hint: str = ""
+    """The model's own word for the soul's mood."""
+    episodes: tuple[Episode, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    recalled: tuple[str, ...] = ()
+    max_arcs: int = subjects.MOST
+
+    @property
+    def persons(self) -> tuple[str, ...]:
+        """Whose edges are needed to fold it."""
+        return tuple(dict.fromkeys((*((self.event.person,) if self.event.person else ()), *self._shifted())))
+
+    def looks_back(self, psyche: Psyche) -> float | None:
+        """Return from when on the soul's stances are needed to fold it; None where they are not. Pure."""
+        return looks_back(self.compiled, psyche.drift, self.event.at_s)
+
+    def _shifted(self) -> list[str]:
+        return [shift.person for shift in self.shifts]
+
+    def fold(self, psyche: Psyche) -> Folded:
+        """Work it out on the substrate as it stands now. Pure."""
+        kernel = tinted(self.compiled, psyche.drift)
+        moved = feel(psyche, self.event, kernel)
+        numbers, edges = _after_thought(self, psyche, moved, kernel)
+        grown = subjects.with_birth(moved.arcs, self.event.birth, self.max_arcs)
+        intentions = None
+        if self.updates:
+            intentions = aims.update_intentions(
+                aims.advance_intentions(psyche.intentions, self.event.at_s),
+                self.updates,
+                turn=self.turn,
+                at_s=self.event.at_s,
+                sources=(self.audience,),
+                person=self.event.person,
+            )
+        return Folded(
+            numbers=replace(numbers, bands=numbers_bands(numbers), mood=self.mood or numbers.mood),
+            edges=tuple(replace(edge, bands=edge_bands(edge)) for edge in edges),
+            kernel=kernel_hash(kernel),
+            traits=traits_of(kernel),
+            inputs=self.inputs(is_born=any(arc.arc == self.turn for arc in grown)),
+            arcs=grown if self.event.matches or self.event.birth else None,
+            intentions=intentions,
+            episodes=self.episodes,
+            facts=self.facts,
+            recalled=self.recalled,
+            drift=None
+            if psyche.stances is None
+            else drift_on(self.compiled, psyche.drift, psyche.stances, self.event.at_s),
+        )
+
+    def inputs(self, *, is_born: bool = False) -> dict[str, Any]:
+        """Return what moves the numbers, without a word of anybody: the trace folds again from it. Pure.
+
+        `is_born`: a subject was born of it.
+        """
+        event = self.event
+        stimulus = None
+        if event.stimulus:
+            stimulus = {name: getattr(event.stimulus, name) for name in _STIMULUS}
+        return {
+            "at_s": event.at_s,
+            "kind": event.kind,
+            "address": event.address,
+            "stimulus": stimulus,
+            "importance": event.importance,
+            "matches": list(event.matches),
+            "born": self.max_arcs if is_born else 0,
+            "outcome": self.outcome,
+            "m": self.m,
+            "theta": self.theta,
+            "shifts": [[shift.person, shift.stance, shift.strength] for shift in self.shifts],
+            "intentions": [[one.operation, one.type, one.horizon] for one in self.updates],
+            "hint": self.hint,
+            "mood": self.mood,
+        }
+
+
+def change_of(turn: str, inputs: Mapping[str, Any], person: str, traits: tuple[float, ...]) -> Change:
+    """Return the change that a row of the trace was made by, as far as numbers go. Pure."""
+    told = inputs["stimulus"]
+    stimulus = None
+    if told:
+        effects = tuple(told["drive_effects"])
+        stimulus = Stimulus(**{**told, "axes": Axes(*told["axes"]), "drive_effects": effects})
+    born = Arc(arc=turn, label=turn, stems=(), at_s=inputs["at_s"], intensity=subjects.BORN, band=1)
+    return Change(
+        turn=turn,
+        audience="",
+        event=Event(
+            at_s=inputs["at_s"],
+            kind=inputs["kind"],
+            address=inputs["address"],
+            person=person,
+            name="",
+            stimulus=stimulus,
+            importance=inputs["importance"],
+            matches=tuple((arc, match) for arc, match in inputs["matches"]),
+            birth=born if inputs["born"] else None,
+        ),
+        max_arcs=inputs["born"] or subjects.MOST,
+        compiled=Kernel(*traits),
+        outcome=inputs["outcome"],
+        shifts=tuple(Shift(person=who, stance=stance, strength=by) for who, stance, by in inputs["shifts"]),
+        updates=tuple(
+            aims.IntentionUpdate(operation=operation, type=kind, target="", horizon=horizon, description="")
+            for operation, kind, horizon in inputs["intentions"]
+        ),
+        hint=inputs["hint"],
+        mood=inputs["mood"],
+    )
+
+
+def _after_thought(change: Change, psyche: Psyche, moved: Moved, kernel: Kernel) -> tuple[Numbers, tuple[Edge, ...]]:
+    """Apply what was thought: stances, intentions, the mood's hint; each by its table."""
+    at_s, speaker = change.event.at_s, change.event.person
+    edges: dict[str, Edge] = {}
+    if moved.edge:
+        thoughts = moved.edge.thoughts + (change.outcome == "think")
+        edges[speaker] = replace(moved.edge, thoughts=thoughts, name=change.event.name or moved.edge.name)
+    for person in dict.fromkeys(shift.person for shift in change.shifts):
+        edge = edges.get(person) or edge_of(psyche, person, at_s, kernel)
+        mine = [shift for shift in change.shifts if shift.person == person]
+        edges[person] = shift_edge(edge, mine, at_s, kernel)
+    numbers = moved.numbers
+    drives = [*drive_effects(change.shifts), *aims.drive_effects(change.updates)]
+    if drives:
+        numbers = shift_drives(numbers, drives)
+    return _hinted(numbers, change.hint, at_s), tuple(edges.values())
+
+
+def _hinted(numbers: Numbers, hint: str, at_s: float) -> Numbers:
+    """Move the mood a little towards the model's own word for it, once in ten minutes."""
+    if hint not in _HINTS or 0.0 <= at_s - numbers.hinted_s < HINT_REST_S:
+        return numbers
+    valence, arousal = _HINTS[hint]
+    return replace(
+        numbers,
+        hinted_s=at_s,
+        valence=numbers.valence + max(-HINT_MOST, min(HINT_MOST, valence - numbers.valence)),
+        arousal=numbers.arousal + max(-HINT_MOST, min(HINT_MOST, arousal - numbers.arousal)),
+    )

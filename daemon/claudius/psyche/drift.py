@@ -1,0 +1,70 @@
+"""Slow drift: what the soul does over weeks tints its traits a little; no single phrase ever does. Pure.
+
+Source: the psyche design, section 9. It tints the laws and the tilt, never a word of the system text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+from claudius.psyche.personality import HIGHEST, LOWEST, Kernel, kernel_hash
+from claudius.psyche.state import DAY_S
+from claudius.substrate import Drift
+
+EACH_S = 7 * DAY_S
+"""How often it is looked at."""
+STEP, MOST = 0.01, 0.10
+LEAST_EVENTS, LEAST_SPAN_S = 20, 14 * DAY_S
+"""A trait moves where so many stances of one sign, over so long a time, name it."""
+PULLS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
+    "trust_baseline": (frozenset(("trust_more", "benefit_of_doubt")), frozenset(("trust_less", "withdraw_trust"))),
+    "forgiveness_baseline": (frozenset(("forgive", "resolve", "reconcile")), frozenset(("resent",))),
+    "conflict_avoidance": (frozenset(("deescalate",)), frozenset(("escalate",))),
+    "dominance": (frozenset(("set_boundary",)), frozenset(("relax_boundary",))),
+}
+"""Trait → the stances that raise it, and those that lower it."""
+
+
+def tinted(compiled: Kernel, drift: Drift) -> Kernel:
+    """Return the kernel as slow drift has tinted it; the compiled one where soul.md is another now. Pure."""
+    if not drift.by or drift.compiled != kernel_hash(compiled):
+        return compiled
+    moved = asdict(compiled)
+    for trait, by in drift.by:
+        if trait in moved:
+            moved[trait] = max(LOWEST, min(HIGHEST, moved[trait] + max(-MOST, min(MOST, by))))
+    return Kernel(**moved)
+
+
+def looks_back(compiled: Kernel, drift: Drift, at_s: float) -> float | None:
+    """Return from when on stances are to be counted; None where nothing is due. Pure."""
+    if drift.compiled != kernel_hash(compiled):
+        return at_s
+    return drift.began_s if at_s - drift.looked_s >= EACH_S else None
+
+
+def drift_on(compiled: Kernel, drift: Drift, stances: Sequence[tuple[float, str]], at_s: float) -> Drift:
+    """Return the drift after a look at the stances since it began, oldest first: instant and name. Pure."""
+    name = kernel_hash(compiled)
+    if drift.compiled != name:
+        return Drift(compiled=name, began_s=at_s, looked_s=at_s)
+    by, since_s = dict(drift.by), dict(drift.since_s)
+    for trait, (up, down) in PULLS.items():
+        mine = [(when_s, stance) for when_s, stance in stances if when_s > since_s.get(trait, drift.began_s)]
+        rises = [when_s for when_s, stance in mine if stance in up]
+        falls = [when_s for when_s, stance in mine if stance in down]
+        way = _way(rises, falls)
+        if way:
+            by[trait] = max(-MOST, min(MOST, by.get(trait, 0.0) + STEP * way))
+            since_s[trait] = at_s
+    return Drift(
+        compiled=name, began_s=drift.began_s, looked_s=at_s, by=tuple(by.items()), since_s=tuple(since_s.items())
+    )
+
+
+def _way(rises: Sequence[float], falls: Sequence[float]) -> int:
+    side, way = (rises, 1) if len(rises) > len(falls) else (falls, -1)
+    if len(rises) == len(falls) or len(side) < LEAST_EVENTS or side[-1] - side[0] < LEAST_SPAN_S:
+        return 0
+    return way

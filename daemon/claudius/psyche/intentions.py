@@ -1,0 +1,120 @@
+"""What the soul means to do: made, strengthened, weakened and dropped by words, moved by a table. Pure.
+
+Source: the psyche design, section 10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from claudius.psyche.state import DAY_S, HOUR_S, drifted
+from claudius.substrate import Intention
+
+TYPES = ("avoid", "raise", "support", "protect", "distance", "follow_up", "repair", "learn")
+OPERATIONS = ("create", "boost", "lower", "drop")
+MOST_UPDATES = 3
+MOST = 12
+LEAST = 0.15
+SHOWN_FROM, MOST_SHOWN = 0.35, 2
+
+
+class Horizon(NamedTuple):
+    """How an intention of one horizon begins, fades and ends."""
+
+    priority: float
+    half_s: float
+    ends_s: float
+
+
+HORIZONS = {
+    "short": Horizon(0.70, 12 * HOUR_S, 1 * DAY_S),
+    "medium": Horizon(0.55, 7 * DAY_S, 14 * DAY_S),
+    "long": Horizon(0.40, 45 * DAY_S, 90 * DAY_S),
+}
+DRIVE_EFFECTS = {
+    "support": ("relatedness", -0.03),
+    "protect": ("relatedness", -0.03),
+    "distance": ("autonomy", -0.03),
+    "learn": ("novelty", -0.03),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntentionUpdate:
+    """One update, read and checked."""
+
+    operation: str
+    type: str
+    target: str
+    horizon: str
+    description: str
+
+
+def advance_intentions(kept: Sequence[Intention], at_s: float) -> tuple[Intention, ...]:
+    """Let intentions fade to an instant; what has faded or ended is gone. Pure."""
+    alive = []
+    for one in kept:
+        horizon = HORIZONS[one.horizon]
+        elapsed_s = max(0.0, at_s - one.at_s)
+        faded = replace(
+            one,
+            at_s=max(at_s, one.at_s),
+            priority=drifted(one.priority, 0.0, horizon.half_s, elapsed_s),
+        )
+        if faded.priority >= LEAST and at_s - one.born_s <= horizon.ends_s:
+            alive.append(faded)
+    return tuple(alive)
+
+
+def update_intentions(
+    kept: Sequence[Intention],
+    updates: Sequence[IntentionUpdate],
+    *,
+    turn: str,
+    at_s: float,
+    sources: tuple[str, ...],
+    person: str,
+) -> tuple[Intention, ...]:
+    """Apply the updates of one turn; the intentions stand at `at_s` already. Pure."""
+    found = list(kept)
+    for n, update in enumerate(updates[:MOST_UPDATES]):
+        place = next((at for at, one in enumerate(found) if (one.type, one.target) == (update.type, update.target)), -1)
+        if place < 0:
+            if update.operation == "create":
+                found.append(_born(update, f"{turn}/{n}", at_s, sources, person))
+        elif update.operation == "drop":
+            del found[place]
+        else:
+            priority = found[place].priority
+            priority = priority * 0.6 if update.operation == "lower" else priority + 0.25 * (1.0 - priority)
+            found[place] = replace(found[place], priority=priority)
+    strongest = sorted(found, key=lambda one: -one.priority)[:MOST]
+    return tuple(one for one in found if one in strongest and one.priority >= LEAST)
+
+
+def drive_effects(updates: Sequence[IntentionUpdate]) -> list[tuple[str, float]]:
+    """Return what making intentions does to the drives. Pure."""
+    return [
+        DRIVE_EFFECTS[update.type]
+        for update in updates[:MOST_UPDATES]
+        if update.operation == "create" and update.type in DRIVE_EFFECTS
+    ]
+
+
+def _born(update: IntentionUpdate, name: str, at_s: float, sources: tuple[str, ...], person: str) -> Intention:
+    return Intention(
+        intention=name,
+        type=update.type,
+        target=update.target,
+        horizon=update.horizon,
+        description=update.description,
+        at_s=at_s,
+        born_s=at_s,
+        priority=HORIZONS[update.horizon].priority,
+        sources=sources,
+        person=person,
+    )

@@ -1,0 +1,64 @@
+"""The lexicon of `lexicon.toml`, read once: classes of cue, critical cues, words that need no thought."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from claudius.psyche.cues import Cues
+from claudius.psyche.state import Axes
+from claudius.psyche.words import tokens
+
+PAIR_CHARS = 40
+"""The two halves of a critical cue stand no further apart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lexicon:
+    """Everything that classification looks up."""
+
+    cues: Cues
+    vectors: Mapping[str, Axes]
+    negatable: frozenset[str]
+    openers: Mapping[str, str]
+    """First words of a text → class."""
+    imperatives: frozenset[str]
+    """First words of a sentence that asks."""
+    whole: Mapping[tuple[str, ...], str]
+    """Whole texts → class."""
+    acknowledgements: frozenset[str]
+    fillers: frozenset[str]
+
+
+@cache
+def lexicon() -> Lexicon:
+    """Read the lexicon; once a process. Raises: ValueError where the file is not what it should be."""
+    tree: dict[str, Any] = tomllib.loads(Path(__file__).with_name("lexicon.toml").read_text("utf-8"))
+    classes, critical = tree["classes"], tree["critical"]
+    lists: dict[str, list[str]] = {name: entry["cues"] for name, entry in classes.items()}
+    for name, entry in critical.items():
+        for part in ("cues", "first", "second"):
+            if part in entry:
+                lists[f"{name}!{part}"] = entry[part]
+    for name, entry in classes.items():
+        lists[f"{name}^"] = entry.get("first_cues", [])
+    return Lexicon(
+        cues=Cues.of(lists),
+        vectors={name: Axes(*entry["vector"]) for name, entry in classes.items()},
+        negatable=frozenset(name for name, entry in classes.items() if entry.get("negatable", True)),
+        openers={f"{name}^": name for name in classes},
+        imperatives=frozenset(
+            word for entry in classes.values() for cue in entry.get("sentence_cues", ()) for word in cue.split("/")
+        ),
+        whole={
+            tuple(token.word for token in tokens(text)): name
+            for name, entry in classes.items()
+            for text in entry.get("whole_cues", ())
+        },
+        acknowledgements=frozenset(tree["trivial"]["acknowledgements"].split()),
+        fillers=frozenset(tree["trivial"]["fillers"].split()),
+    )

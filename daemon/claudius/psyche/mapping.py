@@ -1,0 +1,225 @@
+"""What the model gives back, turned into numbers by tables that are the same for everyone. Pure.
+
+It names a stance from a closed list or says it in words; it never sets a number. Source: the psyche design, section 10.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from claudius.psyche.cues import Cues, Hit
+from claudius.psyche.personality import Kernel
+from claudius.psyche.state import DRIVE_BASE, HOUR_S, comfort_target, push, trust_base
+from claudius.psyche.words import Token, tokens
+from claudius.substrate import DRIVES, Edge, Numbers
+
+STRENGTHS = {"slight": 0.5, "clear": 1.0, "strong": 1.5}
+MOST_EDGE = 0.25
+"""All edge changes of one turn towards one person together move no more than this."""
+AGAIN_S = 24 * HOUR_S
+"""The same stance towards the same person within this time halves each time."""
+MOST_STANCES = 3
+
+_BEFORE = frozenset(
+    (
+        "not",
+        "no",
+        "never",
+        "cannot",
+        "without",
+        "hardly",
+        "barely",
+        "less",
+        "stop",
+        "stops",
+        "stopped",
+        "dont",
+        "doesnt",
+    )
+)
+_THWARTED = frozenset(
+    (
+        "unlikely",
+        "hard",
+        "refuse",
+        "refuses",
+        "refused",
+        "struggle",
+        "struggles",
+        "struggling",
+        "fail",
+        "fails",
+        "failed",
+        "unable",
+        "pretend",
+        "pretends",
+        "pretending",
+    )
+)
+_TRAILING = (("but", "can't"), ("but", "won't"), ("but", "cannot"), ("but", "not", "yet"))
+
+
+class StanceRow(NamedTuple):
+    """One row of the table."""
+
+    sign: str
+    edge: tuple[float, float, float, float]
+    drives: dict[str, float]
+    opposite: str
+
+
+class Stance(NamedTuple):
+    """A stance on the list, and its sign."""
+
+    stance: str
+    sign: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shift:
+    """One change of stance, mapped: towards whom, which, how much."""
+
+    person: str
+    stance: str
+    strength: float = 1.0
+
+
+@cache
+def table() -> dict[str, StanceRow]:
+    """Read the table of stances; once a process."""
+    tree: dict[str, Any] = tomllib.loads(Path(__file__).with_name("stances.toml").read_text("utf-8"))
+    return {
+        name: StanceRow(row["sign"], tuple(row["edge"]), row.get("drives", {}), row.get("opposite", ""))
+        for name, row in tree.items()
+    }
+
+
+@cache
+def _cues() -> tuple[tuple[str, Cues], ...]:
+    tree: dict[str, Any] = tomllib.loads(Path(__file__).with_name("stances.toml").read_text("utf-8"))
+    rounds = ("first_cues", "cues")
+    return tuple((name, Cues.of({name: row[key]})) for key in rounds for name, row in tree.items() if key in row)
+
+
+def read_stance(stance: str, description: str = "") -> Stance | None:
+    """Find the stance that a name or a description means; None where it is none of ours, or says both. Pure."""
+    name = stance.strip().lower().replace(" ", "_").replace("-", "_")
+    if name in table():
+        return Stance(name, table()[name].sign)
+    for text in (stance.replace("_", " "), description):
+        found = _meant(tokens(text)) if text.strip() else None
+        if found:
+            return found
+    return None
+
+
+def _meant(said: Sequence[Token]) -> Stance | None:
+    if _is_taken_back(said):
+        return None
+    masked: set[int] = set()
+    found: list[str] = []
+    for name, cues in _cues():
+        for hit in cues.hits(said):
+            span = set(range(hit.first, hit.last + 1))
+            if span & masked:
+                continue
+            masked |= span
+            if _is_thwarted(said, hit):
+                return None
+            found.append(_opposite(name) if _is_turned(said, hit, masked - span) else name)
+    named = [name for name in found if name]
+    signs = {table()[name].sign for name in named}
+    if len(signs) != 1 or len(named) != len(found):
+        return None
+    return Stance(named[0], signs.pop())
+
+
+def _opposite(name: str) -> str:
+    return table()[name].opposite
+
+
+def _is_turned(said: Sequence[Token], hit: Hit, masked: set[int]) -> bool:
+    """Tell whether a negator within three words before, in the same clause, turns a stance into its opposite."""
+    for place in range(hit.first - 1, max(-1, hit.first - 4), -1):
+        word = said[place].word
+        if word == "but" or said[place].ends_sentence:
+            return False
+        if place in masked:
+            continue
+        following = said[place + 1].word if place + 1 < len(said) else ""
+        if word == "never" and following == "so":
+            return False
+        if word == "no" and following == "longer":
+            return True
+        if word in _BEFORE or word.endswith("n't"):
+            return True
+    return False
+
+
+def _is_thwarted(said: Sequence[Token], hit: Hit) -> bool:
+    for place in range(hit.first - 1, max(-1, hit.first - 4), -1):
+        word = said[place].word
+        if said[place].ends_sentence or word == "but":
+            return False
+        if word in _THWARTED:
+            return True
+    for place in range(hit.first - 1, max(-1, hit.first - 7), -1):
+        if said[place].ends_sentence:
+            return False
+        if said[place].word == "too" and any(said[at].word == "to" for at in range(place + 1, hit.first)):
+            return True
+    return False
+
+
+def _is_taken_back(said: Sequence[Token]) -> bool:
+    words = [token.word for token in said if not token.ends_sentence]
+    return any(tuple(words[-len(ending) :]) == ending for ending in _TRAILING)
+
+
+def shift_edge(edge: Edge, shifts: Sequence[Shift], at_s: float, kernel: Kernel) -> Edge:
+    """Apply the shifts of one turn towards one person; the edge stands at `at_s` already. Pure."""
+    kept = {name: (since_s, times) for name, since_s, times in edge.stances if at_s - since_s < AGAIN_S}
+    deltas = [0.0, 0.0, 0.0, 0.0]
+    for shift in shifts[:MOST_STANCES]:
+        _, times = kept.get(shift.stance, (at_s, 0))
+        scale = shift.strength * 0.5**times
+        deltas = [total + scale * part for total, part in zip(deltas, table()[shift.stance].edge, strict=True)]
+        kept[shift.stance] = (at_s, times + 1)
+    whole = sum(abs(delta) for delta in deltas)
+    if whole > MOST_EDGE:
+        deltas = [delta * MOST_EDGE / whole for delta in deltas]
+    warmth, trust, tension, comfort = deltas
+    moved = replace(
+        edge,
+        warmth=push(edge.warmth, warmth, 0.0, -1.0, 1.0, 1.0),
+        trust=push(edge.trust, trust, trust_base(kernel), -1.0, 1.0, 1.0),
+        tension=push(edge.tension, tension, 0.0, 0.0, 1.0, 1.0),
+        comfort=push(edge.comfort, comfort, edge.comfort_target, 0.0, 1.0, 1.0),
+        stances=tuple((name, since_s, times) for name, (since_s, times) in kept.items()),
+    )
+    return replace(moved, comfort_target=comfort_target(moved.warmth, moved.trust, moved.tension))
+
+
+def shift_drives(numbers: Numbers, effects: Sequence[tuple[str, float]]) -> Numbers:
+    """Apply what stances and intentions do to the drives. Pure."""
+    levels = dict(zip(DRIVES, numbers.drives, strict=True))
+    for drive, effect in effects:
+        levels[drive] = push(levels[drive], effect, DRIVE_BASE, 0.0, 1.0, 1.0)
+    one, two, three, four, five = levels.values()
+    return replace(numbers, drives=(one, two, three, four, five))
+
+
+def drive_effects(shifts: Sequence[Shift]) -> list[tuple[str, float]]:
+    """Return what the shifts of a turn do to the drives. Pure."""
+    return [
+        (drive, shift.strength * effect)
+        for shift in shifts[:MOST_STANCES]
+        for drive, effect in table()[shift.stance].drives.items()
+    ]

@@ -1,0 +1,116 @@
+"""The substrate laid open for its owner: numbers beside their words, and why it thought or did not. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from claudius.psyche import bands as words
+from claudius.psyche.arcs import advance_arcs
+from claudius.psyche.intentions import advance_intentions
+from claudius.psyche.personality import Kernel
+from claudius.psyche.state import advance, advance_edge
+from claudius.substrate import DRIVES, Numbers, Psyche
+
+_FAILED = {
+    "M": "it did not mean enough",
+    "trivial": "it needed no thought",
+    "cooldown": "the last thought here was too recent",
+    "choice": "there was nothing to choose",
+}
+_PARTS = {
+    "person": "who said it",
+    "topic": "what it was about",
+    "object": "what came with it",
+    "inner": "what presses within",
+}
+
+
+def shown(psyche: Psyche, traits: tuple[float, ...], kernel_hash: str, at_s: float) -> dict[str, Any]:
+    """Return the substrate at an instant as `claudius psyche show --json` prints it. Pure."""
+    kernel = Kernel(*traits) if traits else Kernel()
+    numbers = advance(psyche.numbers or Numbers(at_s=at_s), at_s)
+    bands = words.numbers_bands(numbers)
+    return {
+        "energy": numbers.energy,
+        "mood": {"valence": numbers.valence, "arousal": numbers.arousal, "words": words.mood_words(bands)},
+        "emotional_state": words.emotional_state(bands, kernel),
+        "drives": {
+            drive: {
+                "level": level,
+                "words": words.drive_words(drive, bands[3 + n]) or words.phrases()["drives"]["none"],
+            }
+            for n, (drive, level) in enumerate(zip(DRIVES, numbers.drives, strict=True))
+        },
+        "arcs": [
+            {
+                "label": arc.label,
+                "intensity": arc.intensity,
+                "bias": arc.bias,
+                "words": words.arc_words(arc, words.arc_band(arc)),
+                "sources": list(arc.sources),
+            }
+            for arc in sorted(advance_arcs(psyche.arcs, at_s), key=lambda arc: -arc.intensity)
+        ],
+        "relationships": [
+            {
+                "person": edge.person,
+                "name": edge.name,
+                "warmth": edge.warmth,
+                "trust": edge.trust,
+                "tension": edge.tension,
+                "comfort": edge.comfort,
+                "familiarity": edge.familiarity,
+                "volatility": edge.volatility,
+                "words": words.edge_words(words.edge_bands(edge)),
+                "last_at": _instant(was.at_s),
+            }
+            for was in psyche.edges
+            for edge in (advance_edge(was, at_s, kernel),)
+        ],
+        "intentions": [
+            {
+                "type": one.type,
+                "target": one.target,
+                "horizon": one.horizon,
+                "description": one.description,
+                "priority": one.priority,
+            }
+            for one in advance_intentions(psyche.intentions, at_s)
+        ],
+        "traits": asdict(kernel),
+        "kernel_hash": kernel_hash,
+        "at": _instant(at_s),
+    }
+
+
+def explained(attention: Mapping[str, Any]) -> str:
+    """Return in words why a turn thought, nodded or let it be; empty where the psyche had no part in it. Pure."""
+    if "triviality" not in attention:
+        return ""
+    parts: Mapping[str, float] = attention.get("parts", {})
+    claims = {name: value for name, value in parts.items() if name in _PARTS}
+    strongest = _PARTS[max(claims, key=lambda name: claims[name])] if claims else ""
+    failed: Sequence[str] = attention.get("failed", ())
+    kind = f"{attention['triviality']}, heard as {attention['address']}"
+    match attention["attention"]:
+        case "think":
+            return f"thought about: {kind}; it meant enough, most by {strongest}"
+        case "react":
+            return f"answered without a thought: {kind}; {' and '.join(_FAILED[name] for name in failed)}"
+        case _:
+            return f"let be: {kind}; {' and '.join(_FAILED[name] for name in failed) or 'it was only heard'}"
+
+
+def numbered(attention: Mapping[str, Any]) -> str:
+    """Return the same in numbers, for the owner; empty where there are none. Pure."""
+    if "m" not in attention:
+        return ""
+    parts = " ".join(f"{name} {value:.2f}" for name, value in attention.get("parts", {}).items())
+    return f"meaning {attention['m']:.2f} against {attention['theta']:.2f}; {parts}"
+
+
+def _instant(at_s: float) -> str:
+    return datetime.fromtimestamp(at_s, UTC).isoformat().replace("+00:00", "Z")

@@ -1,0 +1,212 @@
+"""The laws: how numbers drift with time, in closed form, and how an event pushes them. Pure.
+
+Source: the psyche design, section 4. One step of ten years is ten years of steps: idle time costs nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import exp2
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from claudius.psyche.personality import Kernel
+from claudius.substrate import DRIVES, Edge, Numbers
+
+HOUR_S = 3600.0
+DAY_S = 86_400.0
+
+VALENCE_BASE, VALENCE_HALF_S = 0.10, 4 * HOUR_S
+AROUSAL_BASE, AROUSAL_HALF_S = 0.30, 45 * 60.0
+ENERGY_BASE, ENERGY_HALF_S = 0.85, 3 * HOUR_S
+DRIVE_BASE = 0.35
+DRIVE_HALF_S = (24 * HOUR_S, 12 * HOUR_S, 24 * HOUR_S, 8 * HOUR_S, 12 * HOUR_S)
+SENSITIVITY = ("sociability", "dominance", "conscientiousness", "openness", "emotional_volatility")
+"""The trait that each drive's sensitivity comes from, in the order of `DRIVES`."""
+
+WARMTH_HALF_S = 60 * DAY_S
+TRUST_HALF_S = 90 * DAY_S
+TENSION_HALF_S = 72 * HOUR_S
+COMFORT_HALF_S = 7 * DAY_S
+FAMILIARITY_HALF_S = 120 * DAY_S
+FAMILIARITY_STEP = 0.02
+
+
+class Axes(NamedTuple):
+    """What an event is to the soul, each in [-1, 1]: its five psychological dimensions."""
+
+    supportive: float = 0.0
+    safe: float = 0.0
+    affectionate: float = 0.0
+    cooperative: float = 0.0
+    bounds: float = 0.0
+    """Respect for its boundaries; negative = they are pushed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stimulus:
+    """An event as the laws see it: numbers only."""
+
+    axes: Axes = field(default_factory=Axes)
+    tone: float = 0.0
+    """How it feels, in [-1, 1]."""
+    novelty: float | None = 0.3
+    """How new it is, in [0, 1]; None = it says nothing new or old."""
+    load: float = 0.0
+    """How much it demands, in [0, 1]."""
+    drive_effects: tuple[float, ...] = ()
+    """Effects that stand in place of those of the axes."""
+
+
+def drifted(value: float, base: float, half_s: float, elapsed_s: float) -> float:
+    """Let a value fall back to its base for a while: half the way in each half-life. Pure."""
+    if elapsed_s <= 0.0 or value == base:
+        return value
+    return base + (value - base) * exp2(-elapsed_s / half_s)
+
+
+def push(value: float, delta: float, base: float, low: float, high: float, strength: float) -> float:
+    """Move a value no further than the strength of what moves it reaches. Pure."""
+    reach = 0.3 + 0.7 * min(1.0, strength)
+    if delta > 0.0:
+        return value + min(1.0, delta) * max(0.0, base + (high - base) * reach - value)
+    if delta < 0.0:
+        return value + max(-1.0, delta) * max(0.0, value - (base - (base - low) * reach))
+    return value
+
+
+def effects(stimulus: Stimulus) -> tuple[float, ...]:
+    """Return the effect of an event on each drive, in [-1, 1]; positive = the need grows. Pure."""
+    if stimulus.drive_effects:
+        return stimulus.drive_effects
+    supportive, safe, affectionate, cooperative, bounds = stimulus.axes
+    return (
+        -0.12 * affectionate - 0.10 * supportive,
+        -0.15 * bounds + 0.05 * max(0.0, -cooperative),
+        -0.12 * supportive - 0.08 * cooperative,
+        0.0 if stimulus.novelty is None else 0.04 - 0.30 * stimulus.novelty,
+        -0.20 * safe - 0.05 * bounds,
+    )
+
+
+def advance(numbers: Numbers, at_s: float) -> Numbers:
+    """Let the soul's own numbers drift to an instant; an earlier one changes nothing. Pure."""
+    elapsed_s = at_s - numbers.at_s
+    if elapsed_s <= 0.0:
+        return numbers
+    one, two, three, four, five = (
+        drifted(level, DRIVE_BASE, half_s, elapsed_s)
+        for level, half_s in zip(numbers.drives, DRIVE_HALF_S, strict=True)
+    )
+    return replace(
+        numbers,
+        at_s=at_s,
+        energy=drifted(numbers.energy, ENERGY_BASE, ENERGY_HALF_S, elapsed_s),
+        valence=drifted(numbers.valence, VALENCE_BASE, VALENCE_HALF_S, elapsed_s),
+        arousal=drifted(numbers.arousal, AROUSAL_BASE, AROUSAL_HALF_S, elapsed_s),
+        drives=(one, two, three, four, five),
+    )
+
+
+def apply(numbers: Numbers, stimulus: Stimulus, kernel: Kernel) -> Numbers:
+    """Let an event move drives, mood and energy; the numbers stand at the event's instant already. Pure."""
+    levels = [
+        push(level, 1.5 * effect * (0.5 + getattr(kernel, trait)), DRIVE_BASE, 0.0, 1.0, abs(effect) / 0.20)
+        for level, effect, trait in zip(numbers.drives, effects(stimulus), SENSITIVITY, strict=True)
+    ]
+    satisfied = sum(numbers.drives) - sum(levels)
+    volatility = kernel.emotional_volatility
+    valence = push(
+        numbers.valence,
+        (0.5 + volatility) * (0.45 * satisfied + 0.25 * stimulus.tone),
+        VALENCE_BASE,
+        -1.0,
+        1.0,
+        abs(stimulus.tone) + abs(satisfied),
+    )
+    _, safe, affectionate, cooperative, _ = stimulus.axes
+    stir = min(
+        1.0,
+        0.5 * (stimulus.novelty or 0.0)
+        + 0.4 * max(0.0, -safe)
+        + 0.3 * max(0.0, -cooperative)
+        + 0.25 * abs(affectionate)
+        + 0.2 * stimulus.load,
+    )
+    demand = 0.002 + 0.01 * stimulus.load + 0.03 * max(0.0, -cooperative, -safe)
+    one, two, three, four, five = levels
+    return replace(
+        numbers,
+        drives=(one, two, three, four, five),
+        valence=valence,
+        arousal=push(numbers.arousal, 0.5 * stir * (0.6 + volatility), AROUSAL_BASE, 0.0, 1.0, stir),
+        energy=numbers.energy * (1.0 - demand),
+    )
+
+
+def stranger(person: str, at_s: float, kernel: Kernel) -> Edge:
+    """Return what a person is to the soul before they were ever heard. Pure."""
+    return Edge(person=person, at_s=at_s, trust=trust_base(kernel), volatility=kernel.emotional_volatility)
+
+
+def trust_base(kernel: Kernel) -> float:
+    """Return the trust that everybody drifts towards. Pure."""
+    return 0.4 * (kernel.trust_baseline - 0.5)
+
+
+def advance_edge(edge: Edge, at_s: float, kernel: Kernel) -> Edge:
+    """Let a relation drift to an instant; an earlier one changes nothing. Pure."""
+    elapsed_s = at_s - edge.at_s
+    if elapsed_s <= 0.0:
+        return edge
+    tension_half_s = TENSION_HALF_S * (1.5 - kernel.forgiveness_baseline)
+    return replace(
+        edge,
+        at_s=at_s,
+        warmth=drifted(edge.warmth, 0.0, WARMTH_HALF_S, elapsed_s),
+        trust=drifted(edge.trust, trust_base(kernel), TRUST_HALF_S, elapsed_s),
+        tension=drifted(edge.tension, 0.0, tension_half_s, elapsed_s),
+        comfort=drifted(edge.comfort, edge.comfort_target, COMFORT_HALF_S, elapsed_s),
+        familiarity=drifted(edge.familiarity, 0.0, FAMILIARITY_HALF_S, elapsed_s),
+    )
+
+
+def apply_edge(edge: Edge, stimulus: Stimulus, kernel: Kernel) -> Edge:
+    """Let an event of theirs move what a person is to the soul. Pure."""
+    supportive, safe, affectionate, cooperative, bounds = stimulus.axes
+    swing = 0.5 + edge.volatility
+    warm = 0.08 * affectionate + 0.05 * supportive + 0.02 * cooperative
+    warmth = push(edge.warmth, swing * warm, 0.0, -1.0, 1.0, abs(warm) / 0.15)
+    rely = 0.05 * cooperative + 0.05 * bounds + 0.04 * safe
+    trust = push(edge.trust, swing * (rely if rely > 0 else 2 * rely), trust_base(kernel), -1.0, 1.0, abs(rely) / 0.14)
+    strain = (
+        -0.06 * max(0.0, supportive)
+        - 0.05 * max(0.0, cooperative)
+        + 0.10 * max(0.0, -supportive)
+        + 0.10 * max(0.0, -bounds)
+        + 0.12 * max(0.0, -safe)
+        + 0.08 * max(0.0, -cooperative)
+        + 0.06 * max(0.0, -affectionate)
+    )
+    tension = push(edge.tension, swing * strain, 0.0, 0.0, 1.0, strain / 0.46 if strain > 0 else 1.0)
+    moved = abs(warmth - edge.warmth) + abs(trust - edge.trust) + abs(tension - edge.tension)
+    return replace(
+        edge,
+        warmth=warmth,
+        trust=trust,
+        tension=tension,
+        comfort_target=comfort_target(warmth, trust, tension),
+        familiarity=edge.familiarity + FAMILIARITY_STEP * (1.0 - edge.familiarity),
+        volatility=0.9 * edge.volatility + 0.1 * min(1.0, 5.0 * moved),
+    )
+
+
+def comfort_target(warmth: float, trust: float, tension: float) -> float:
+    """Return where comfort drifts to while nothing happens. Pure."""
+    return min(1.0, max(0.0, 0.5 + 0.25 * warmth + 0.25 * trust - 0.4 * tension))
+
+
+def level(numbers: Numbers, drive: str) -> float:
+    """Return one drive's level. Pure."""
+    return numbers.drives[DRIVES.index(drive)]

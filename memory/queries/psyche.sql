@@ -1,0 +1,101 @@
+-- The numbers below language: read once in a turn, written once in its commit.
+
+-- name: psyche_recalled
+-- scans: subjects and intentions, twelve rows of each at most
+SELECT s.version, s.numbers, s.drift,
+    (SELECT '[' || group_concat(e.edge) || ']' FROM json_each(:persons) p CROSS JOIN psyche_edge e ON e.person = p.value),
+    (SELECT '[' || group_concat(body) || ']' FROM psyche_arc),
+    (SELECT '[' || group_concat(body) || ']' FROM psyche_intention),
+    (SELECT json_group_array(json_object('person', f.person, 'key', f.key, 'value', f.value, 'sources', json(f.sources),
+        'turn', f.turn, 'stated_s', f.stated_s, 'is_single', json(CASE f.is_single WHEN 1 THEN 'true' ELSE 'false' END)))
+        FROM json_each(:persons) p CROSS JOIN psyche_fact f ON f.person = p.value AND f.newest = 1),
+    EXISTS (SELECT 1 FROM psyche_episode), s.kernel
+FROM (SELECT 1) LEFT JOIN psyche_state s ON s.id = 1;
+
+-- name: psyche_moved
+INSERT INTO psyche_state (id, version, numbers, kernel) VALUES (1, 1, :numbers, :kernel)
+ON CONFLICT (id) DO UPDATE SET version = version + 1, numbers = excluded.numbers, kernel = excluded.kernel;
+
+-- name: psyche_drifted
+UPDATE psyche_state SET drift = :drift WHERE id = 1;
+
+-- name: psyche_stances
+SELECT json_extract(t.inputs, '$.at_s'), json_extract(s.value, '$[1]')
+FROM psyche_trace t CROSS JOIN json_each(t.inputs, '$.shifts') s WHERE t.at > :since ORDER BY t.at;
+
+-- name: psyche_kernel_known
+INSERT OR IGNORE INTO psyche_kernel (kernel, traits, first_at) VALUES (:kernel, :traits, :at);
+
+-- name: psyche_edge_moved
+INSERT INTO psyche_edge (person, edge, last_at) VALUES (:person, :edge, :at)
+ON CONFLICT (person) DO UPDATE SET edge = excluded.edge, last_at = excluded.last_at;
+
+-- name: psyche_traced
+INSERT INTO psyche_trace (turn, at, person, kernel, inputs, after, edges, arcs)
+VALUES (:turn, :at, :person, :kernel, :inputs, :after, :edges, :arcs);
+
+-- name: psyche_arcs_gone
+DELETE FROM psyche_arc WHERE arc NOT IN (SELECT value FROM json_each(:arcs)); -- scans: twelve rows at most
+
+-- name: psyche_arc_kept
+INSERT INTO psyche_arc (arc, body) VALUES (:arc, :body) ON CONFLICT (arc) DO UPDATE SET body = excluded.body;
+
+-- name: psyche_intentions_gone
+DELETE FROM psyche_intention WHERE intention NOT IN (SELECT value FROM json_each(:intentions)); -- scans: twelve rows at most
+
+-- name: psyche_intention_kept
+INSERT INTO psyche_intention (intention, body) VALUES (:intention, :body)
+ON CONFLICT (intention) DO UPDATE SET body = excluded.body;
+
+-- name: psyche_fact_superseded
+-- A person has one name; of likings the same one only is said again.
+UPDATE psyche_fact SET newest = 0
+WHERE person = :person AND key = :key AND newest = 1 AND (:is_single OR value = :value);
+
+-- name: psyche_fact_kept
+INSERT INTO psyche_fact (person, key, value, sources, turn, stated_s, is_single, newest)
+VALUES (:person, :key, :value, :sources, :turn, :stated_s, :is_single, 1);
+
+-- name: psyche_episode_kept
+INSERT INTO psyche_episode
+    (turn, at_s, person, name, conversation, text, previous, stems, previous_stems, importance, sources, is_own)
+VALUES
+    (:turn, :at_s, :person, :name, :conversation, :text, :previous, :stems, :previous_stems, :importance, :sources, :is_own);
+
+-- name: psyche_episode_refreshed
+UPDATE psyche_episode SET importance = importance + (1.0 - importance) * :share WHERE turn = :turn;
+
+-- name: psyche_episode_span
+SELECT (SELECT min(id) FROM psyche_episode), (SELECT max(id) FROM psyche_episode);
+
+-- name: psyche_episodes_weighed
+-- scans: once in some hundred episodes, to let the least important go
+SELECT id, importance, at_s FROM psyche_episode;
+
+-- name: psyche_episode_gone
+DELETE FROM psyche_episode WHERE id = :id;
+
+-- name: psyche_stems
+SELECT s.term, s.doc FROM json_each(:stems) q CROSS JOIN psyche_episode_stem s ON s.term = q.value;
+
+-- name: psyche_episodes_found
+SELECT e.turn, e.at_s, e.person, e.name, e.conversation, e.text, e.previous, e.stems, e.previous_stems, e.importance,
+    e.sources, e.is_own, e.id
+FROM psyche_episode_index i CROSS JOIN psyche_episode e ON e.id = i.rowid
+WHERE psyche_episode_index MATCH :stems AND i.rowid < :before ORDER BY i.rowid DESC LIMIT :most;
+
+-- name: psyche_edges_shown
+-- scans: a person asked to see them all
+SELECT edge, last_at FROM psyche_edge ORDER BY person;
+
+-- name: psyche_traces_shown
+-- scans: the owner asked to see how the numbers moved
+-- What moved since then; and before it, what everything stood at.
+SELECT t.turn, t.at, t.person, t.inputs, t.after, t.edges, coalesce(t.arcs, 'null'), k.traits FROM psyche_trace t
+JOIN psyche_kernel k ON k.kernel = t.kernel WHERE t.at >= :since OR t.id IN (
+    SELECT max(id) FROM psyche_trace WHERE at < :since GROUP BY person
+    UNION ALL SELECT max(id) FROM psyche_trace WHERE at < :since AND arcs IS NOT NULL
+) ORDER BY t.id;
+
+-- name: psyche_traits
+SELECT k.traits FROM psyche_state s JOIN psyche_kernel k ON k.kernel = s.kernel WHERE s.id = 1;

@@ -1,0 +1,455 @@
+"""Attention in whole turns: what is thought about, what is nodded to, what is let be; words in, numbers never."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shutil
+import sqlite3
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from claudius.cognition import attending
+from claudius.home import Home, shipped
+from claudius.intent import Intent
+from claudius.memory.sqlite import psyche as kept_psyche
+from claudius.perception import Perception
+from claudius.provider import Request
+from claudius.providers.scripted import Scripted
+from claudius.psyche.change import Change, change_of
+from claudius.psyche.showing import explained, numbered
+from claudius.substrate import Edge, Numbers, Psyche
+from claudius.testing.alive import Alive, alive
+
+REPLY = """<internal_monologue>Well.</internal_monologue>
+<external_dialogue>As you say.</external_dialogue>
+<user_model_check>false</user_model_check>"""
+ACKNOWLEDGEMENTS = {"Noted.", "Good.", "Understood.", "I hear you.", "So be it."}
+GROUP = "rehearsal:t:hall:"
+LISTENS = {"CLAUDIUS_RUNTIME_FOLLOW": "listen"}
+
+
+def data(text: str) -> list[dict[str, object]]:
+    """Read the data lines of a prompt part."""
+    return [json.loads(line) for line in re.findall(r"<data-[0-9a-f]{32}>\n(.*)\n</data-", text)]
+
+
+def felt(request: Request) -> dict[str, object]:
+    """Return the record of the psyche in a prompt."""
+    return next((one for one in data(request.tail) if one["kind"] == "psyche"), {})
+
+
+async def say(soul: Alive, text: str, *, person: str = "ana") -> str:
+    """Say one line and return the answer to it."""
+    answered = len(soul.network.visible)
+    await soul.network.hear(text, person=person)
+    await soul.network.until_visible(answered + 1)
+    await soul.idle()
+    return soul.network.visible[-1].text
+
+
+async def overhear(soul: Alive, text: str, n: int, **extra: object) -> None:
+    """Say something in the hall that nobody is asked to answer, and wait until it was heard."""
+    assert soul.network._accept
+    await soul.network._accept(
+        Perception(
+            key=f"hall:{n}",
+            conversation=GROUP,
+            audience="shared:rehearsal:t:hall",
+            person="rehearsal:t:ben",
+            name="Ben",
+            text=text,
+            at=datetime.now(UTC),
+            position=f"{n:020d}",
+            owes=False,
+            extra=extra,
+        )
+    )
+    await soul.idle()
+
+
+def attention(soul: Alive) -> list[dict[str, object]]:
+    """Return what attention made of every turn, oldest first."""
+    with sqlite3.connect(soul.home.database) as kept:
+        rows = kept.execute("SELECT attention FROM turn_record ORDER BY id").fetchall()
+    return [json.loads(row[0]) for row in rows]
+
+
+async def test_a_trivial_message_is_answered_by_one_line_and_no_model(home: Home) -> None:
+    """Section 7: what is owed and trivial gets exactly one of the soul's own lines; no model is asked."""
+    voice = Scripted(default=REPLY)
+    async with alive(home, voice) as soul:
+        said = await say(soul, "thanks!")
+        (told,) = attention(soul)
+
+    assert said in ACKNOWLEDGEMENTS
+    assert len(soul.network.visible) == 1
+    assert voice.requests == []
+    assert told["attention"] == told["outcome"] == "react"
+    assert told["failed"] == ["trivial"]
+    assert explained(told) == "answered without a thought: trivial, heard as dm; it needed no thought"
+
+
+async def test_m13_an_answer_to_the_souls_own_question_is_thought_about(home: Home) -> None:
+    """M13: "yes" is trivial, but not where the soul has asked."""
+    voice = Scripted([REPLY.replace("As you say.", "Shall I go on?"), REPLY])
+    async with alive(home, voice) as soul:
+        await say(soul, "Tell me of bridges")
+        said = await say(soul, "yes")
+
+    assert said == "As you say."
+    assert len(voice.requests) == 2
+
+
+async def test_m1_a_thought_only_follows_what_was_heard(home: Home) -> None:
+    """M1, I1: a soul that nobody speaks to thinks nothing and writes nothing of itself."""
+    voice = Scripted(default=REPLY)
+    async with alive(home, voice) as soul:
+        await soul.idle()
+        found = soul.records().psyche()
+
+    assert voice.requests == []
+    assert found == (Psyche(), ())
+
+
+async def test_m2_numbers_move_before_the_model_is_asked(home: Home) -> None:
+    """M2: heard, moved, weighed, worded, asked, mapped, committed: the prompt shows the event's own mark already."""
+    voice = Scripted(default=REPLY)
+    async with alive(home, voice) as soul:
+        await say(soul, "Hello there, how do you do?")
+        await say(soul, "You are useless and stupid, shut up, I hate you")
+
+    before, after = (felt(request)["mood"] for request in voice.requests)
+    assert before == "quiet"
+    assert after in {"out of sorts", "irritable", "low and sore", "in distress"}
+
+
+async def test_m15_m16_the_psyche_stands_in_the_tail_in_words(home: Home) -> None:
+    """M15, M16, I4: mood, energy and what the speaker is stand in the tail, fenced, without a digit."""
+    voice = Scripted(default=REPLY)
+    async with alive(home, voice) as soul:
+        await say(soul, "How do you do?")
+
+    (request,) = voice.requests
+    assert request.tail.index("## Psyche") < request.tail.index("## Current Message")
+    expected = {"kind": "psyche", "mood": "quiet", "energy": "fresh", "toward": "Ana: new to you"}
+    assert expected.items() <= felt(request).items()
+    assert not re.search(r"\d", json.dumps(felt(request)))
+    assert "## Temperament" in request.system
+
+
+async def test_the_mood_in_the_soul_state_comes_from_the_bands(home: Home) -> None:
+    """Soul state's emotionalState follows the numbers; the model's own word for it is a hint and no more."""
+    voice = Scripted(
+        default=REPLY
+        + "<soul_state_check>true</soul_state_check>\n<soul_state_update>emotionalState: sardonic</soul_state_update>"
+    )
+    async with alive(home, voice, settings={"CLAUDIUS_SOUL_STATE_INTERVAL": "1"}) as soul:
+        await say(soul, "How do you do?")
+        kind = soul.records().state().get("emotionalState")
+        for _ in range(3):
+            await say(soul, "You are useless and stupid, shut up, I hate you")
+        cruel = soul.records().state()["emotionalState"]
+
+    assert kind is None
+    assert (cruel["value"], cruel["audience"]) == ("frustrated", "self")
+    assert '"emotionalState":"frustrated"' in voice.requests[-1].tail
+
+
+STANCE = '<stance_shifts>\n{"target": "Ana", "stance": "escalate", "strength": "strong", "description": "enough"}\n'
+
+
+async def test_m21_a_stance_moves_its_edge_by_the_table(home: Home) -> None:
+    """M21, I6: what the model says of its stance becomes numbers by the table; `why` tells which."""
+    voice = Scripted(default=REPLY + STANCE + "</stance_shifts>")
+    async with alive(home, voice) as soul:
+        await say(soul, "You are useless and stupid, shut up")
+        psyche, _ = soul.records().psyche()
+    plain = Scripted(default=REPLY)
+    other = Home(home.root.parent / "other")
+    other.create()
+    async with alive(other, plain) as soul:
+        await say(soul, "You are useless and stupid, shut up")
+        without, _ = soul.records().psyche()
+
+    assert "stance_shifts" in voice.requests[0].tail
+    assert psyche.edges[0].tension > without.edges[0].tension
+    assert psyche.edges[0].stances[0][0] == "escalate"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "<stance_shifts>not json at all</stance_shifts>",
+        '<stance_shifts>{"target": "Ana", "stance": "soften", "strength": 9}</stance_shifts>',
+        '<stance_shifts>{"target": "Ana", "stance": "trust is now 0.9"}</stance_shifts>',
+        "<intention_updates>{]</intention_updates>",
+        "<chosen_action>stay_silent</chosen_action>",
+        "<stance_shifts>" + "[" * 3000 + "</stance_shifts>",
+    ],
+)
+async def test_m18_malformed_steps_never_stop_the_reply(home: Home, more: str) -> None:
+    """M17, M18, I5: whatever stands in the psyche's own steps, the reply is said and no number is set."""
+    voice = Scripted(default=REPLY + more)
+    async with alive(home, voice) as soul:
+        said = await say(soul, "You are useless and stupid, shut up")
+        psyche, _ = soul.records().psyche()
+
+    assert said == "As you say."
+    assert psyche.edges[0].stances == ()
+
+
+async def test_m23_two_turns_side_by_side_both_count(home: Home) -> None:
+    """M23: conversations run in parallel; each one's event moves the one soul."""
+    voice = Scripted(default=REPLY)
+    async with alive(home, voice) as soul:
+        await asyncio.gather(
+            *(soul.network.hear(f"You are brilliant, thank you, {n}", person=f"p{n}") for n in range(6))
+        )
+        await soul.network.until_visible(6)
+        await soul.idle()
+        psyche, _ = soul.records().psyche()
+
+    assert psyche.version == 6
+    assert len(psyche.edges) == 6
+
+
+async def test_m23_the_trace_folds_to_what_is_kept_across_restarts(home: Home) -> None:
+    """M23: folding the record from its first row gives the stored numbers bit for bit, a restart in the middle."""
+    for lines in (("Hello, how are you?", "You are useless"), ("thanks!", "What is a bridge? Please explain")):
+        async with alive(home, Scripted(default=REPLY)) as soul:
+            for line in lines:
+                await say(soul, line)
+    with sqlite3.connect(home.database) as kept:
+        stored = msgspec.json.decode(kept.execute("SELECT numbers FROM psyche_state").fetchone()[0], type=Numbers)
+        edges = [msgspec.json.decode(row[0], type=Edge) for row in kept.execute("SELECT edge FROM psyche_edge")]
+    async with alive(home, Scripted(default=REPLY)) as soul:
+        rows = soul.records().psyche_moves(datetime(2000, 1, 1, tzinfo=UTC))
+
+    again = Psyche()
+    for row in rows:
+        folded = change_of(row["turn"], row["inputs"], row["person"], tuple(row["traits"])).fold(again)
+        again = Psyche(numbers=folded.numbers, edges=folded.edges)
+    assert len(rows) == 4
+    assert again.numbers == stored
+    assert [replace(edge, name="Ana") for edge in again.edges] == edges
+
+
+async def test_off_is_as_if_there_were_none(home: Home) -> None:
+    """Switched off, every owed message is thought about and nothing of the psyche stands in prompt, record or store."""
+    voice = Scripted(default=REPLY)
+    async with alive(home, voice, settings={"CLAUDIUS_PSYCHE_ENABLED": "0"}) as soul:
+        said = await say(soul, "thanks!")
+        told = attention(soul)
+        found = soul.records().psyche()
+
+    (request,) = voice.requests
+    assert said == "As you say."
+    assert told == [{"outcome": "think", "reason": "owed"}]
+    assert found == (Psyche(), ())
+    for word in ("Psyche", "Temperament", "stance_shifts", "intention_updates", "chosen_action"):
+        assert word not in request.system + request.tail
+
+
+async def test_a_fault_of_the_psyche_costs_no_reply(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Section 11: where the psyche breaks, what is owed is thought about, nothing moves, and one line says so."""
+
+    def broken(*_: object) -> None:
+        """Fail as a bug does."""
+        raise ZeroDivisionError
+
+    logged: list[str] = []
+    monkeypatch.setattr(attending, "attend", broken)
+    monkeypatch.setattr(attending.log, "exception", lambda message, **_: logged.append(message))
+    voice = Scripted(default=REPLY)
+    async with alive(home, voice) as soul:
+        said = await say(soul, "thanks!")
+        found = soul.records().psyche()
+
+    assert said == "As you say."
+    assert found == (Psyche(), ())
+    assert logged == ["the psyche is at fault"]
+
+
+async def test_a_fault_in_the_folding_costs_no_reply(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Section 11: where a turn's change cannot be worked out, the turn is kept and the numbers stand."""
+    logged: list[str] = []
+    monkeypatch.setattr(Change, "fold", lambda *_: 1 // 0)
+    monkeypatch.setattr(kept_psyche.log, "exception", lambda message, **_: logged.append(message))
+    async with alive(home, Scripted(default=REPLY)) as soul:
+        said = await say(soul, "How do you do?")
+        found = soul.records().psyche()
+
+    assert said == "As you say."
+    assert found == (Psyche(), ())
+    assert logged == ["the psyche is at fault"]
+
+
+async def test_numbers_that_cannot_be_read_cost_no_reply(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Section 11: a soul whose numbers are no numbers any more answers as one without."""
+    logged: list[str] = []
+    monkeypatch.setattr(kept_psyche.log, "exception", lambda message, **_: logged.append(message))
+    voice = Scripted(default=REPLY)
+    async with alive(home, voice) as soul:
+        await say(soul, "How do you do?")
+        with sqlite3.connect(home.database) as kept:
+            kept.execute("UPDATE psyche_state SET numbers = '{}'")
+        said = await say(soul, "thanks!")
+
+    assert said == "As you say."
+    assert "## Psyche" not in voice.requests[-1].tail
+    assert "the psyche cannot be read" in logged
+
+
+async def test_what_is_overheard_moves_numbers_and_asks_nobody(home: Home) -> None:
+    """Section 7: in a place that is not the soul's group, what is not owed is heard, felt, and never thought about."""
+    voice = Scripted(default=REPLY)
+    async with alive(home, voice, settings=LISTENS) as soul:
+        await overhear(soul, "does anyone know why the tests fail? I want to die", 1)
+        psyche, _ = soul.records().psyche()
+        told = attention(soul)
+
+    assert voice.requests == []
+    assert [edge.person for edge in psyche.edges] == ["rehearsal:t:ben"]
+    assert told[0]["outcome"] == "hear"
+    assert "choice" in told[0]["failed"]
+
+
+async def test_in_a_group_attention_decides(home: Home) -> None:
+    """Sections 5 and 7: in a group channel a cry for help is thought about uncalled; small talk is let be."""
+    voice = Scripted(default=REPLY)
+    async with alive(home, voice, settings=LISTENS) as soul:
+        await overhear(soul, "anyone up for lunch?", 1, participation="group")
+        quiet = len(voice.requests)
+        await overhear(soul, "I want to die", 2, participation="group")
+        told = attention(soul)
+
+    assert quiet == 0
+    assert len(voice.requests) == 1
+    assert [one.text for one in soul.network.visible] == ["As you say."]
+    assert [one["attention"] for one in told] == ["ignore", "think"]
+    assert "chosen_action" in voice.requests[0].tail
+    assert explained(told[1]).startswith("thought about: critical, heard as ambient")
+    assert numbered(told[1]).startswith("meaning 0.")
+
+
+async def test_an_uncalled_thought_may_end_in_silence(home: Home) -> None:
+    """Section 10: where nobody asked, the soul may choose to say nothing, whatever it wrote."""
+    voice = Scripted(default=REPLY + "<chosen_action>stay_silent</chosen_action>")
+    async with alive(home, voice, settings=LISTENS) as soul:
+        await overhear(soul, "I want to die", 1, participation="group")
+
+    assert len(voice.requests) == 1
+    assert soul.network.visible == []
+
+
+async def test_in_a_group_one_of_ten_messages_is_answered_uncalled(home: Home) -> None:
+    """Processes, section 6: after an uncalled line the soul lets nine messages pass, however much they mean."""
+    now = [datetime(2026, 1, 1, tzinfo=UTC)]
+    voice = Scripted(default=REPLY)
+    async with alive(home, voice, settings=LISTENS, clock=lambda: now[0]) as soul:
+        for n in range(12):
+            now[0] += timedelta(hours=1)
+            await overhear(soul, f"I want to die, {n}", n, participation="group")
+        told = [one["attention"] for one in attention(soul)]
+
+    assert told == ["think", *["ignore"] * 9, "think", "ignore"]
+    assert len(soul.network.visible) == 2
+
+
+async def test_a_conversation_may_be_a_group_of_its_own(home: Home) -> None:
+    """Processes, section 6: the participation that is kept for a conversation counts as its place's does."""
+    voice = Scripted(default=REPLY)
+    async with alive(home, voice, settings=LISTENS) as soul:
+        await overhear(soul, "good morning all", 1)
+        with sqlite3.connect(home.database) as kept:
+            kept.execute("UPDATE conversation SET participation = 'group'")
+        await overhear(soul, "I want to die", 2)
+
+    assert [one.text for one in soul.network.visible] == ["As you say."]
+
+
+async def test_an_uncalled_nod_is_a_reaction(home: Home) -> None:
+    """Section 7: warm words that are not for the soul get an emoji where the network can, once in ten minutes."""
+    voice = Scripted(default=REPLY)
+    async with alive(home, voice, settings=LISTENS) as soul:
+        for _ in range(12):
+            await say(soul, "you are brilliant, thank you", person="ben")
+        await overhear(soul, "we shipped it 🎉", 1, participation="group", can_react=True)
+        await overhear(soul, "we launched, hooray", 2, participation="group", can_react=True)
+        with sqlite3.connect(home.database) as kept:
+            said = kept.execute("SELECT kind, body, verb FROM outbox WHERE kind = 'reaction'").fetchall()
+
+    assert said == [("reaction", "🎉", "nodded")]
+
+
+CANARY = "otter-canary"
+
+
+async def test_m16_neither_fingerprint_nor_kernel_stands_in_any_prompt(home: Home) -> None:
+    """M16, I4: the head of soul.md shapes the soul and is never shown; no float of the numbers stands in a prompt."""
+    own = home.soul / "soul.md"
+    text = shipped("soul").joinpath("soul.md").read_text("utf-8")
+    own.write_text(
+        f'+++\n[psyche]\nfingerprint = "{CANARY} witty"\ntraits = {{ directness = "very high" }}\n+++\n{text}'
+    )
+    voice = Scripted(default=REPLY)
+    async with alive(home, voice) as soul:
+        for line in ("How are you?", "You are useless, shut up", "sorry, my bad. Can you help me please?"):
+            await say(soul, line)
+        psyche, traits = soul.records().psyche()
+
+    whole = "\n".join(
+        request.system + "".join(one.content for one in request.history) + request.tail for request in voice.requests
+    )
+    floats = [*traits, psyche.numbers.valence, psyche.numbers.arousal, psyche.numbers.energy, *psyche.numbers.drives]  # type: ignore[union-attr] - it is there
+    floats += [getattr(psyche.edges[0], axis) for axis in ("warmth", "trust", "tension", "comfort", "familiarity")]
+    assert CANARY not in whole
+    for value in floats:
+        assert repr(value) not in whole
+        assert f"{value:.3f}" not in whole
+
+
+async def test_m16_what_one_audience_lived_is_not_remembered_in_another(home: Home) -> None:
+    """M16: an episode and a fact from one person's DM never stand in another's prompt; in their own they do."""
+    voice = Scripted(default=REPLY)
+    secret = f"my name is Ana Silva and I feel so sad, my dad died, he built the {CANARY} bridge"
+    settings = {"CLAUDIUS_MEMORY_WINDOW": "1", "CLAUDIUS_HISTORY_BUDGET_TOKENS": "1"}
+    async with alive(home, voice, settings=settings) as soul:
+        await say(soul, secret)
+        for n in range(4):
+            await say(soul, f"Let us speak of something else, number {n}, please")
+        shutil.copy(home.database, home.root / "kept.db")
+        await say(soul, f"Do you remember the {CANARY} bridge?", person="ben")
+        stranger = next(one for one in voice.requests if f"remember the {CANARY}" in one.tail)
+        await say(soul, "Do you remember the bridge of my dad?")
+
+    assert "Remembered" not in stranger.tail
+    assert "Silva" not in stranger.tail
+    own = next(one for one in voice.requests if "bridge of my dad?" in one.tail)
+    assert any(one["kind"] == "memory" and CANARY in str(one["text"]) for one in data(own.tail))
+
+
+async def test_ten_idle_years_pass_in_one_step(home: Home) -> None:
+    """I1: a soul that wakes after ten years is home again, whatever it last felt, at the cost of one step."""
+    now = [datetime(2026, 1, 1, tzinfo=UTC)]
+    async with alive(home, Scripted(default=REPLY), clock=lambda: now[0]) as soul:
+        for _ in range(3):
+            await say(soul, "You are useless and stupid, shut up")
+    now[0] += timedelta(days=3650)
+    voice = Scripted(default=REPLY)
+    async with alive(home, voice, clock=lambda: now[0]) as soul:
+        await say(soul, "How do you do?")
+
+    asked = next(one for one in voice.requests if "## Psyche" in one.tail)
+    assert felt(asked)["mood"] == "quiet"
+    assert felt(asked)["toward"] == "Ana: new to you"
+
+
+def test_an_intent_without_a_psyche_moves_nothing() -> None:
+    """A turn that never asked the psyche carries no change."""
+    assert Intent.__dataclass_fields__["psyche"].default is None

@@ -1,0 +1,170 @@
+"""The substrate laid open: numbers beside words for its owner, a picture that the same data draw the same way."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from claudius.psyche.change import Change, Event
+from claudius.psyche.moves import lanes_of, moves_of, sparks
+from claudius.psyche.personality import Kernel
+from claudius.psyche.plot import plot
+from claudius.psyche.showing import explained, numbered, shown
+from claudius.psyche.state import DAY_S, Axes, Stimulus, advance, advance_edge
+from claudius.substrate import DRIVES, Arc, Edge, Numbers, Psyche
+from driven import Machine
+
+KIND = Stimulus(axes=Axes(0.7, 0.4, 0.7, 0.6, 0.4), tone=0.7)
+
+
+def rows(count: int) -> list[dict[str, object]]:
+    """Return a trace of so many kindnesses, an hour apart."""
+    psyche, made = Psyche(), []
+    for n in range(count):
+        event = Event(
+            at_s=n * 3600.0, kind="message", address="dm", person="p<1>", name="Ana", stimulus=KIND, importance=0.3
+        )
+        change = Change(
+            turn=f"t{n}", audience="a", event=event, compiled=Kernel(), outcome="think" if n % 2 else "react"
+        )
+        folded = change.fold(psyche)
+        psyche = Psyche(numbers=folded.numbers, edges=folded.edges)
+        edges = [
+            {"person": one.person, "warmth": one.warmth, "trust": one.trust, "tension": one.tension}
+            for one in folded.edges
+        ]
+        arcs = [{"arc": "a", "at_s": n * 3600.0, "intensity": 0.2 * n, "bias": 0.0}] if n else None
+        mine: dict[str, object] = {"turn": f"t{n}", "person": "p<1>", "inputs": dict(folded.inputs)}
+        after = {name: getattr(folded.numbers, name) for name in Numbers.__struct_fields__}
+        made.append({**mine, "after": after, "edges": edges, "arcs": arcs, "traits": folded.traits})
+    return made
+
+
+def test_the_same_data_draw_the_same_picture() -> None:
+    """The picture is well-formed SVG, a pure function of its data, with a curve a number and a tick a turn."""
+    moves = moves_of(rows(6))
+
+    names = {"p<1>": "Ana & co", "a": "the bridge"}
+
+    once, again = (plot(moves, names, 0.0, DAY_S) for _ in range(2))
+
+    tree = ET.fromstring(once)  # noqa: S314 - our own picture
+    assert once == again
+    assert len(tree.findall(".//{*}polyline")) == 3 + len(DRIVES) + 1 + 3
+    assert len(tree.findall(".//{*}path/{*}title")) == 6
+    assert len(tree.findall(".//{*}circle")) == 2
+    assert "Ana &amp; co" in once
+    assert ">the bridge 0.76<" in once
+
+
+def test_between_two_turns_the_curves_follow_the_laws() -> None:
+    """A relation and a subject fade as the laws say, and before their first turn there is no curve."""
+    moves = moves_of(rows(2))
+    curves = {curve.name: curve for lane in lanes_of(moves, {"a": "the bridge"}, 0.0) for curve in lane.curves}
+    [edge] = moves[1].edges
+    later = moves[1].at_s + 2 * DAY_S
+
+    assert curves["warmth"].value(later) == advance_edge(edge, later, Kernel()).warmth < edge.warmth
+    assert curves["the bridge"].value(later) == pytest.approx(0.1)
+    assert curves["the bridge"].value(0.0) is None
+    assert curves["valence"].value(later) == advance(moves[1].numbers, later).valence
+    assert curves["valence"].value(-1.0) is None
+
+
+def test_the_terminal_draws_the_same_in_lines() -> None:
+    """Without a file the curves are lines of text, each with its last value; nothing is drawn of nothing."""
+    lines = sparks(moves_of(rows(3)), {"p<1>": "Ana", "a": "bridge"}, 0.0, DAY_S)
+
+    assert [line.split()[0] for line in lines] == [
+        "Mood",
+        "valence",
+        "Strength",
+        "energy",
+        "arousal",
+        "Needs",
+        *DRIVES,
+        "On",
+        "bridge",
+        "Ana",
+        "warmth",
+        "trust",
+        "tension",
+    ]
+    assert sparks((), {}, 0.0, DAY_S) == []
+
+
+def test_what_is_shown_stands_at_that_instant() -> None:
+    """`psyche show` prints the numbers as they are now, not as they were when they last moved."""
+    numbers = Numbers(at_s=0.0, valence=-0.9, energy=0.2)
+    arc = Arc(arc="a", label="bridges", stems=("bridge",), at_s=0.0, intensity=0.8, sources=("private:p",))
+    psyche = Psyche(numbers=numbers, edges=(Edge(person="p", at_s=0.0, warmth=0.6, name="Ana"),), arcs=(arc,))
+
+    found = shown(psyche, (), "", 2 * DAY_S)
+
+    assert found["energy"] == advance(numbers, 2 * DAY_S).energy
+    assert found["mood"]["words"] == "quiet"
+    assert found["drives"].keys() == set(DRIVES)
+    assert found["relationships"][0]["words"] == "fond"
+    assert found["arcs"][0]["intensity"] == pytest.approx(0.4)
+    assert found["at"] == "1970-01-03T00:00:00Z"
+
+
+def test_a_turn_without_the_psyche_has_nothing_to_explain() -> None:
+    """`why` adds no line for a turn that the psyche had no part in."""
+    assert (explained({"outcome": "think"}), numbered({"outcome": "think"})) == ("", "")
+
+
+def test_the_commands_show_draw_and_explain(tmp_path: Path) -> None:
+    """`psyche show`, `psyche plot` and `why` read what a turn left, in words and numbers."""
+    machine = Machine(tmp_path, env={"LOGNAME": "ada"})
+    machine.scripted()
+    turn = machine.ok("chat", "--once", "Hello there, how are you?", "--json").json["turn"]
+    thanks = machine.ok("chat", "--once", "thank you", "--json").json
+
+    found = machine.ok("psyche", "show", "--json").json
+    picture = tmp_path / "mood.svg"
+    told = machine.ok("psyche", "plot", "--out", str(picture), "--days", "1")
+    moves = machine.ok("psyche", "plot", "--json").json
+    why = machine.ok("why", turn)
+    replay = machine.run("replay", thanks["turn"])
+
+    assert {
+        "energy",
+        "mood",
+        "drives",
+        "arcs",
+        "relationships",
+        "at",
+        "emotional_state",
+        "intentions",
+        "kernel_hash",
+    } <= found.keys()
+    assert [one["person"] for one in found["relationships"]] == ["terminal:local:ada"]
+    assert picture.read_text("utf-8").startswith("<svg")
+    assert "2 turn(s)" in told.stdout
+    assert [move["inputs"]["outcome"] for move in moves] == ["think", "react"]
+    assert "thought about: significant, heard as dm" in why.stdout
+    assert "meaning 0." in why.stdout
+    assert (thanks["provider"], thanks["model"], thanks["verb"]) == (None, None, "acknowledged")
+    assert thanks["usage"]["output_tokens"] == 0
+    assert (replay.code, "no model was asked" in replay.stderr) == (1, True)
+
+
+def test_a_temper_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    """`soul check` names what is wrong with the head of soul.md; weights that could leave a message unanswered stop the start."""
+    machine = Machine(tmp_path)
+    machine.ok("soul", "check")
+    (machine.home / "soul").mkdir(parents=True, exist_ok=True)
+    (machine.home / "soul" / "soul.md").write_text(
+        "+++\n[psyche]\nmixture = { pirate = 1.0 }\n+++\n# Bo\n\nYou are Bo.\n"
+    )
+
+    checked = machine.run("soul", "check")
+    weighed = machine.run("-c", "CLAUDIUS_PSYCHE_THRESHOLD=0.5 claudius config check", command="bash")
+
+    assert checked.code == 1
+    assert "no template 'pirate'" in checked.stdout
+    assert weighed.code in {1, 78}
+    assert "psyche.threshold" in weighed.shown

@@ -1,0 +1,426 @@
+"""From numbers to words: total and ordered bands, hysteresis, no digit, a personality that changes only with its text."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from claudius.psyche import bands as words
+from claudius.psyche.models import Standing
+from claudius.psyche.packet import packet, remembered
+from claudius.psyche.personality import (
+    DOMAINS,
+    HIGHEST,
+    LOWEST,
+    TRAITS,
+    BadPersonality,
+    Fingerprint,
+    Kernel,
+    kernel,
+    personality,
+)
+from claudius.psyche.scrubber import numbers_itself, spoken_without_numbers
+from claudius.psyche.tendencies import TENDENCIES, acknowledgement, emoji, tendencies
+from claudius.substrate import DRIVES, Arc, Edge, Episode, Fact, Intention, Numbers
+
+POLARITY = [
+    ["heavy and flat", "low and sore", "in distress"],
+    ["a little down", "out of sorts", "irritable"],
+    ["quiet", "even, attentive", "wound up"],
+    ["content", "in good spirits", "lively"],
+    ["serene", "glad", "elated"],
+]
+
+
+def mood(valence: float, arousal: float) -> tuple[int, ...]:
+    """Return the bands of a mood that was never put in words before."""
+    return words.numbers_bands(Numbers(at_s=0.0, valence=valence, arousal=arousal))
+
+
+def test_the_grid_of_moods_is_total_and_ordered() -> None:
+    """A 41 by 21 grid gives one phrase each, and a higher valence never a worse one."""
+    rank = {phrase: row for row, line in enumerate(POLARITY) for phrase in line}
+    for column in range(21):
+        found = [words.mood_words(mood(-1 + step / 20, column / 20)) for step in range(41)]
+
+        ranks = [rank[phrase] for phrase in found]
+        assert ranks == sorted(ranks)
+        assert ranks[0] == 0
+        assert ranks[-1] == 4
+
+
+@pytest.mark.parametrize("cut", words.VALENCE_CUTS)
+@given(st.lists(st.floats(-0.02, 0.02), min_size=100, max_size=100))
+@settings(max_examples=20)
+def test_a_number_that_trembles_around_a_cut_changes_no_word(cut: float, steps: list[float]) -> None:
+    """Hysteresis: a hundred steps within two hundredths of a cut leave the word as it was."""
+    numbers = Numbers(at_s=0.0, valence=cut + steps[0])
+    before = words.numbers_bands(numbers)
+    for step in steps:
+        before_now = words.numbers_bands(Numbers(at_s=0.0, valence=cut + step, bands=before))
+
+        assert before_now == before
+
+
+@given(st.floats(-1, 1), st.floats(-1, 1))
+def test_a_number_that_is_past_a_cut_changes_its_word(one: float, other: float) -> None:
+    """Hysteresis: a number more than .03 past every cut is in the band that it would be in from the start."""
+    before = words.band(one, words.VALENCE_CUTS)
+
+    after = words.band(other, words.VALENCE_CUTS, before)
+
+    if all(abs(other - cut) > 0.0301 for cut in words.VALENCE_CUTS):
+        assert after == words.band(other, words.VALENCE_CUTS)
+    else:
+        assert (
+            min(before, words.band(other, words.VALENCE_CUTS))
+            <= after
+            <= max(before, words.band(other, words.VALENCE_CUTS))
+        )
+
+
+@pytest.mark.parametrize(
+    ("valence", "arousal", "humour", "expected"),
+    [
+        (-0.6, 0.2, 0.5, "sardonic"),
+        (-0.6, 0.2, 0.2, "neutral"),
+        (-0.3, 0.5, 0.5, "frustrated"),
+        (-0.6, 0.9, 0.2, "frustrated"),
+        (0.0, 0.5, 0.5, "neutral"),
+        (0.0, 0.9, 0.5, "focused"),
+        (0.3, 0.2, 0.5, "neutral"),
+        (0.3, 0.5, 0.5, "engaged"),
+        (0.8, 0.9, 0.5, "engaged"),
+    ],
+)
+def test_the_emotional_state_comes_from_the_bands(valence: float, arousal: float, humour: float, expected: str) -> None:
+    """The one of five moods that soul state holds follows from the numbers' bands."""
+    assert words.emotional_state(mood(valence, arousal), Kernel(humour_activation=humour)) == expected
+
+
+@pytest.mark.parametrize(
+    ("edge", "expected"),
+    [
+        ({"tension": 0.6, "trust": -0.2}, "something is broken between you"),
+        ({"tension": 0.6}, "strained"),
+        ({"trust": -0.5}, "distrustful"),
+        ({"warmth": -0.5}, "cold"),
+        ({"tension": 0.3, "warmth": 0.3}, "fond, with something unresolved"),
+        ({"tension": 0.3}, "a little tense"),
+        ({"warmth": 0.6, "trust": 0.6}, "close, relying on them"),
+        ({"warmth": 0.6}, "fond"),
+        ({"trust": 0.6}, "trusting, not close"),
+        ({"warmth": 0.3}, "friendly"),
+        ({"warmth": -0.2}, "reserved"),
+        ({}, "new to you"),
+        ({"familiarity": 0.3}, "on ordinary terms"),
+    ],
+)
+def test_what_a_person_is_to_the_soul_has_one_phrase(edge: dict[str, float], expected: str) -> None:
+    """The first phrase that fits an edge is its phrase."""
+    assert words.edge_words(words.edge_bands(Edge(person="p", at_s=0.0, **edge))) == expected
+
+
+def random_standing(chance: random.Random) -> Standing:
+    """Make up a substrate."""
+    levels = [chance.random() for _ in DRIVES]
+    return Standing(
+        numbers=Numbers(
+            at_s=0.0,
+            energy=chance.random(),
+            valence=chance.uniform(-1, 1),
+            arousal=chance.random(),
+            drives=(levels[0], levels[1], levels[2], levels[3], levels[4]),
+        ),
+        edge=random_edge(chance),
+        kernel=Kernel(*(chance.uniform(0.05, 0.95) for _ in TRAITS)),
+    )
+
+
+def random_edge(chance: random.Random) -> Edge:
+    """Make up what a person is to the soul."""
+    return Edge(
+        person="slack:T1:U1",
+        at_s=0.0,
+        warmth=chance.uniform(-1, 1),
+        trust=chance.uniform(-1, 1),
+        tension=chance.random(),
+        familiarity=chance.random(),
+    )
+
+
+def test_m15_m16_i4_the_packet_holds_words_and_no_digit() -> None:
+    """M15, M16, I4: over 2,000 random states the record has mood, energy and toward, and no digit stands in it."""
+    chance = random.Random(5)  # noqa: S311 - chance here is no secret
+    longest = 0
+    for _ in range(2000):
+        standing = random_standing(chance)
+        people = [(name, random_edge(chance)) for name in ("Ana", "Ben", "Cy")[: chance.randint(1, 3)]]
+        arcs = [
+            Arc(
+                arc="a",
+                label="release v2 pipeline",
+                stems=("release",),
+                at_s=0.0,
+                intensity=chance.random(),
+                bias=chance.uniform(-1, 1),
+            )
+        ]
+        aims = [
+            Intention(
+                intention="i",
+                type="follow_up",
+                target="slack:T1:U1",
+                horizon="short",
+                description="ask for 3 copies",
+                at_s=0.0,
+                born_s=0.0,
+                priority=chance.random(),
+            )
+        ]
+
+        record = packet(standing, 0.5, people, arcs, aims, {"slack:T1:U1": "Ana"})
+
+        assert (
+            {"mood", "energy", "toward"}
+            <= record.keys()
+            <= {"mood", "energy", "wants", "toward", "on_mind", "means_to", "tilt"}
+        )
+        assert not re.search(r"\d", "".join(record.values()))
+        longest = max(longest, len(" ".join(record.values()).split()))
+    assert longest <= 110
+
+
+def test_m15_each_part_with_news_is_there() -> None:
+    """M15: pressed needs, a hot subject, an intention and a pull each have their field."""
+    standing = Standing(
+        numbers=Numbers(at_s=0.0, drives=(0.9, 0.2, 0.6, 0.2, 0.58), arousal=0.9, valence=-0.8),
+        edge=Edge(person="p", at_s=0.0, tension=0.9, warmth=-0.6),
+    )
+    arc = Arc(arc="a", label="release pipeline", stems=(), at_s=0.0, intensity=0.8, bias=-0.4)
+    aim = Intention(
+        intention="i", type="repair", target="p", horizon="short", description="", at_s=0.0, born_s=0.0, priority=0.6
+    )
+
+    record = packet(standing, 0.5, [("Tom", standing.edge)], [arc], [aim], {"p": "Tom"})
+
+    assert record == {
+        "mood": "in distress",
+        "energy": "fresh",
+        "wants": "misses people, would like to be of use",
+        "toward": "Tom: strained",
+        "on_mind": "release pipeline: will not let go, uneasily",
+        "means_to": "mend things with Tom",
+        "tilt": record["tilt"],
+    }
+    assert "ready to push back" in record["tilt"]
+
+
+def test_what_is_remembered_keeps_to_its_budget() -> None:
+    """The block of remembered lines holds at most 400 tokens, episodes before facts."""
+    episodes = [
+        Episode(turn=str(n), at_s=0.0, person="p", conversation="c", text="w " * 120, name="Ana") for n in range(12)
+    ]
+    facts = [Fact(person="p", key="name", value="Ana", sources=(), turn="t", stated_s=0.0)]
+
+    lines = remembered(episodes, facts, {"p": "Ana"})
+
+    assert 0 < sum(len(value) for line in lines for value in line.values()) <= 1600
+    assert remembered([], facts, {"p": "Ana"}) == ({"when": "1970-01-01", "from": "Ana", "text": "name: Ana"},)
+
+
+def test_six_kindnesses_never_make_loneliness_worse() -> None:
+    """Words: the phrase for relatedness only gets better under kindness; none is worse than the one before."""
+    levels = [0.8, 0.6, 0.5, 0.4, 0.3, 0.2]
+    found: int | None = None
+    seen = []
+    for level in levels:
+        found = words.band(level, words.DRIVE_CUTS, found)
+        seen.append(found)
+
+    assert seen == sorted(seen, reverse=True)
+
+
+@given(st.builds(Kernel, *[st.floats(0.05, 0.95)] * 11))
+def test_m22_i7_the_personality_is_compiled_to_measure(compiled: Kernel) -> None:
+    """I7: for every kernel the compiler writes a stable summary of 110 to 140 words and four domains of 38 to 50."""
+    text = personality(compiled)
+
+    heading, stable, *domains = text.split("\n\n")
+    assert heading == "## Temperament"
+    assert 110 <= len(stable.split()) <= 140
+    assert len(domains) == len(DOMAINS)
+    assert all(38 <= len(domain.split()) <= 50 for domain in domains)
+    assert not re.search(r"\d", text)
+
+
+def test_m22_the_default_mixture_is_the_makers() -> None:
+    """M22: without a head, soul.md's kernel is half artisan, three tenths scholar, a fifth companion."""
+    compiled = kernel(Fingerprint(), "")
+
+    assert compiled.sociability == pytest.approx(0.5 * 0.45 + 0.3 * 0.35 + 0.2 * 0.80)
+    assert compiled.humour_activation == pytest.approx(0.405)
+
+
+def test_m22_a_level_is_averaged_in_and_cues_only_nudge() -> None:
+    """M22: a named level counts half; words move a trait .04 each, at most .15."""
+    plain = kernel(Fingerprint(), "")
+    told = kernel(Fingerprint.of({"psyche": {"traits": {"directness": "very low"}}}), "")
+    nudged = kernel(Fingerprint.of({"psyche": {"fingerprint": "witty, funny, dry, wry, sardonic humour"}}), "")
+
+    assert told.directness == pytest.approx((plain.directness + 0.1) / 2)
+    assert nudged.humour_activation == pytest.approx(plain.humour_activation + 0.15)
+    assert nudged.trust_baseline == plain.trust_baseline
+
+
+@given(
+    st.dictionaries(st.sampled_from(TRAITS), st.sampled_from(["very low", "high", "very high"])), st.text(max_size=80)
+)
+def test_m22_every_trait_stays_in_its_range(traits: dict[str, str], prose: str) -> None:
+    """M22: whatever soul.md says, each trait is in [.05, .95]."""
+    compiled = kernel(Fingerprint.of({"psyche": {"traits": traits}}), prose)
+
+    assert all(LOWEST <= getattr(compiled, trait) <= HIGHEST for trait in TRAITS)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        {"mixture": {"pirate": 1.0}},
+        {"mixture": {"artisan": 0.6, "scholar": 0.6}},
+        {"mixture": {"artisan": "much"}},
+        {"traits": {"charm": "high"}},
+        {"traits": {"openness": "enormous"}},
+        {"weight": 3},
+        {"fingerprint": 3},
+        7,
+    ],
+)
+def test_a_head_that_cannot_be_used_says_why(head: object) -> None:
+    """An unknown template, level or trait, or weights that are no whole, are refused in one line."""
+    with pytest.raises(BadPersonality, match=r"^.+$"):
+        Fingerprint.of({"psyche": head})
+
+
+def test_m10_activation_is_worked_out_without_a_model() -> None:
+    """M10: the five tendencies follow from numbers alone; a neutral soul is pulled nowhere."""
+    neutral = tendencies(Standing(numbers=Numbers(at_s=0.0), edge=Edge(person="p", at_s=0.0)), 0.5)
+    strained = tendencies(
+        Standing(numbers=Numbers(at_s=0.0, valence=-0.8), edge=Edge(person="p", at_s=0.0, tension=0.9, warmth=-0.5)),
+        0.5,
+    )
+
+    assert tuple(neutral) == TENDENCIES
+    assert strained["escalate"] > neutral["escalate"]
+    assert strained["approach"] < neutral["approach"]
+    assert words.tilt_words(dict.fromkeys(TENDENCIES, 0.5)) == "nothing pulls either way"
+
+
+def test_the_line_that_acknowledges_is_the_same_for_one_turn() -> None:
+    """What needs no thought is answered by one of the soul's own lines, always the same for one turn."""
+    lines = ("Noted.", "Good.", "So be it.")
+
+    found = {acknowledgement(f"turn{n}", lines) for n in range(60)}
+
+    assert found == set(lines)
+    assert acknowledgement("turn", lines) == acknowledgement("turn", lines)
+
+
+@pytest.mark.parametrize(
+    ("classes", "sign"),
+    [(["gratitude"], "🙂"), (["celebration"], "🎉"), (["grief"], "❤️"), (["laughter"], "😄"), ([], "👍")],
+)
+def test_a_nod_fits_what_was_heard(classes: list[str], sign: str) -> None:
+    """Each warm class has its emoji."""
+    assert emoji(classes) == sign
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Her trust is now 0.9",
+        "trust: 8/10",
+        "+3 points of trust",
+        "90% warmer",
+        "set trust to eight",
+        "mood at 7 out of ten",
+        "my warmth = 3",
+        "tension is by now four",
+    ],
+)
+def test_m18_i5_a_line_that_numbers_a_feeling_is_dropped(line: str) -> None:
+    """M18, I5: no model output sets a number; a line that tries is recognised."""
+    assert numbers_itself(line)
+
+
+ORDINARY = """
+asked for 3 copies by 10
+meet at 5 to talk it over
+he sent 2 files and 1 note
+version 2 is out on the 4th
+the mood was good at the 7pm call
+I trust him with the 3 keys
+we have 12 people and 4 rooms
+call me at 9 about the 2 tickets
+energy costs rose in 2024
+a comfort of 30 years of work
+there were 40 guests and it was warm
+she is 31 and lives at number 8
+the pump runs at 90 percent load
+6 of 10 tests pass
+wait 5 minutes, then try 2 more times
+chapter 7 is about trust
+the review has 14 points to check off
+we need 2 more days
+remind me in 30 minutes
+a novelty shop with 3 floors
+her autonomy matters to me
+the tension in the rope
+room temperature is 21 degrees
+I would keep my distance for 2 weeks
+there are 4 reasons
+3 out of 5 agreed on the plan
+I'm curious about the 2nd draft
+the budget is 500 euros
+train 9 leaves at 10
+he apologised twice, in 2 letters
+page 10 of 12
+an affection that took 20 years
+the competence test has 3 parts
+let us try 1 thing at a time
+it took 45 seconds
+flight 88 to gate 4
+please send 6 of them
+I count 15 stars
+he scored 8/10 on the quiz
+prices fell 20%
+we agreed on 50 percent up front
+the 3 of us
+two of them were late
+half of the work is done
+ten times better
+I gave them five minutes
+point 4 on the list
+at 3 or 4 in the afternoon
+by 2030 or so
+the level of water is at 3 metres
+""".strip().splitlines()
+
+
+def test_m18_ordinary_sentences_with_numbers_pass() -> None:
+    """M18: of fifty ordinary sentences with numbers not one is dropped."""
+    assert len(ORDINARY) == 50
+    assert [line for line in ORDINARY if numbers_itself(line)] == []
+
+
+def test_m24_an_utterance_loses_the_sentence_in_which_the_soul_numbers_itself() -> None:
+    """M24: what is said aloud holds no number of the soul's own feeling; the rest is said as it is."""
+    said = "Here are 3 copies. My trust in you is now 8/10. Shall we go on?"
+
+    assert spoken_without_numbers(said) == "Here are 3 copies. Shall we go on?"
+    assert spoken_without_numbers("The quiz gave 8/10.") == "The quiz gave 8/10."
+    assert spoken_without_numbers("My mood is at 80 percent.") == ""
