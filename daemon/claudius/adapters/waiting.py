@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from typing import Any
 
 
 async def until(event: asyncio.Event, seconds: float) -> None:
@@ -37,3 +38,12 @@ async def surely(work: Coroutine[None, None, None], name: str) -> None:
     except asyncio.CancelledError:
         await asyncio.gather(doing, return_exceptions=True)
         raise
+
+
+async def ended(tasks: set[asyncio.Task[Any]], within_s: float) -> None:
+    """Let tasks end; cancel those that do not."""
+    if tasks:
+        _, late = await asyncio.wait(tasks, timeout=within_s)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)

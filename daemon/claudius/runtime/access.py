@@ -19,15 +19,20 @@ def admit(perception: Perception, config: Config) -> Perception | None:
     """Return a perception as it may come in, or None where its speaker or place is not heard. Pure."""
     if perception.origin is Origin.INTERNAL:
         return perception
-    if perception.standing is not Standing.MEMBER or not _is_in_allowed_guild(perception, config):
+    # a deletion: networks do not say whose hand it was, and nothing comes in by it
+    if perception.kind is not Kind.DELETE and not _may_talk(perception, config):
         return None
-    if perception.is_bot and not _is_allowed_bot(perception.person, config):
-        return None
-    if perception.audience.startswith("private:") or perception.kind in (Kind.MENTION, Kind.COMMAND):
-        return perception
-    if perception.kind is not Kind.MESSAGE:
+    if perception.kind not in (Kind.MESSAGE, Kind.MENTION, Kind.COMMAND):
         return replace(perception, owes=False)
+    if perception.audience.startswith("private:") or perception.kind is not Kind.MESSAGE:
+        return perception
     return _overheard(perception, config)
+
+
+def _may_talk(perception: Perception, config: Config) -> bool:
+    if perception.standing is not Standing.MEMBER or not _is_in_allowed_guild(perception, config):
+        return False
+    return not perception.is_bot or _is_allowed_bot(perception.person, config)
 
 
 def _overheard(perception: Perception, config: Config) -> Perception:

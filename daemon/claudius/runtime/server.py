@@ -60,7 +60,7 @@ class Server:
         self._lanes = Lanes(mind, adapters, chance=chance, failed=self._failed, body=body, committed=self._committed)
         self._second: SecondMind | None = None
         self._control = ControlSocket(home.socket, {**handlers, "status": self._status})
-        self._intake = Intake(mind, body, self._lanes.wake, self._lanes.forget_members, self._failed)
+        self._intake = Intake(mind, body, self._lanes, self._failed)
         self._networks = Networks(adapters, mind, self._lanes, self._intake, self._failed)
         self._beside: list[asyncio.Task[None]] = []
         self._started_at = body.clock.steady()

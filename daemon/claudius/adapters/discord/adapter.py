@@ -5,18 +5,29 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from time import monotonic
 from typing import Any
 
 import discord
 
+from claudius.adapters.discord.afterwards import heeded
 from claudius.adapters.discord.deafness import Probe
 from claudius.adapters.discord.entrance import enter
-from claudius.adapters.discord.gateway import Gateway, NotNow, connect, hang_up, point_at
-from claudius.adapters.discord.hearing import DIRECT, NETWORK, Nothing, Said, Us, interpret, perceive, position
+from claudius.adapters.discord.gateway import (
+    HEARD,
+    Change,
+    Gateway,
+    NotNow,
+    connect,
+    hang_up,
+    hush_the_library,
+    point_at,
+)
+from claudius.adapters.discord.hearing import NETWORK, Nothing, Said, Us, interpret, perceive, position
 from claudius.adapters.discord.history import History
 from claudius.adapters.discord.people import People
 from claudius.adapters.discord.places import Places, keep
@@ -26,7 +37,7 @@ from claudius.adapters.discord.speaking import Voice
 from claudius.adapters.discord.text import title
 from claudius.adapters.discord.watch import Patience, Pulse, watch
 from claudius.adapters.reached import Reached
-from claudius.adapters.waiting import surely, unless, until
+from claudius.adapters.waiting import ended, surely, unless, until
 from claudius.errors import ClaudiusError, DeliveryLater, OverBudget
 from claudius.intent import Utterance
 from claudius.perception import Kind, Perception
@@ -91,7 +102,7 @@ class DiscordAdapter:
 
     async def listen(self, accept: Accept) -> None:
         """Hear until closed. Raises: AdapterRefused where the token is refused, or the bot may not read messages."""
-        _hush_the_library()
+        hush_the_library()
         point_at(self._options.api_url, self._options.gateway_url)
         self._accept = accept
         self._ended.clear()
@@ -152,8 +163,6 @@ class DiscordAdapter:
         for task in done:
             task.result()
 
-    # What the gateway tells.
-
     def stands(self, *, is_new: bool) -> None:
         """Tell that events come; after a new session, what was missed meanwhile is looked for."""
         self._pulse.down_at = None
@@ -162,10 +171,8 @@ class DiscordAdapter:
         elif self.link.connected:
             self.link.reconnects += 1
         self.link.up()
-        if is_new and self._inside and not any(self._people.hears(str(one.id)) for one in self._inside.gateway.guilds):
-            there = ", ".join(f"{one.id} ({one.name})" for one in self._inside.gateway.guilds) or "none yet"
-            self.link.detail = f"no server is allowed in discord.guilds; the bot is in: {there}"
-            log.warning("nobody is heard", extra={"guilds": [str(one.id) for one in self._inside.gateway.guilds]})
+        if is_new and self._inside:
+            self.link.detail = self._people.nobody_heard(self._inside.gateway)
 
     def fell(self) -> None:
         """Tell that the socket is gone."""
@@ -175,17 +182,24 @@ class DiscordAdapter:
     def came(self, event: str) -> None:
         """Tell that an event came."""
         self._probe.came()
-        if event not in ("MESSAGE_CREATE", "READY", "RESUMED", "GUILD_CREATE"):
-            self.ignored[event] += 1  # edits, deletions, reactions, commands: acknowledged, and not built yet
+        if event not in HEARD:
+            self.ignored[event] += 1
 
     async def take(self, message: discord.Message) -> None:
         """Hear one message. What cannot be kept is looked for in the history again."""
+        await self._listening(partial(self._hear, message))
+
+    async def heed(self, change: Change) -> None:
+        """Hear what became of an earlier message; what cannot be kept is lost, for no history tells it."""
+        await self._listening(partial(self._heed, change))
+
+    async def _listening(self, hear: Callable[[_Inside, Accept], Awaitable[None]]) -> None:
         task = asyncio.current_task()
         if self._accept is None or self._inside is None or self._over.is_set() or task is None:
             return
         self._hearing.add(task)
         try:
-            await self._hear(message, self._inside, self._accept)
+            await hear(self._inside, self._accept)
         except OverBudget:
             log.info("over budget")
         except ConnectionAbortedError:
@@ -203,8 +217,7 @@ class DiscordAdapter:
                 self._reached.known(f"{where.guild}:{where.channel}", said.position)
                 self._places.know(where.place, said.position)
                 self._probe.spoke()
-                direct = where.guild == DIRECT
-                guilds = await self._people.shared(said.user, inside.gateway) if direct else (where.guild,)
+                guilds = await self._people.shared_in(where.guild, said.user, inside.gateway)
                 perception = perceive(said, inside.us, guilds)
                 if perception.kind is Kind.MENTION and not where.thread:
                     keep(self._places.titles, said.id, title(perception.text, inside.us.name))
@@ -212,6 +225,12 @@ class DiscordAdapter:
             case Nothing(what):
                 self.ignored[what] += 1
                 self._places.know(where.place, position(str(message.id)))
+
+    async def _heed(self, change: Change, inside: _Inside, accept: Accept) -> None:
+        where = await self._places.find(change.channel_id, change.guild_id, inside.gateway)
+        guilds = partial(self._people.shared_in, where.guild, client=inside.gateway)
+        for perception in await heeded(change, where, inside.us, guilds, self._clock()):
+            await accept(perception)
 
     async def _keep(self, perception: Perception, channel: str, accept: Accept) -> None:
         try:
@@ -231,8 +250,6 @@ class DiscordAdapter:
     def _sweep_now(self) -> None:
         self._sweeping = None
         self.link.deaf()
-
-    # The door.
 
     async def speak(self, utterance: Utterance) -> str:
         """Post one part; return its id. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
@@ -271,9 +288,8 @@ class DiscordAdapter:
         self._accept = None
         if self._sweeping:
             self._sweeping.cancel()
-        await _ended(self._hearing, HEARING_S)
-        if self._speaking:
-            await asyncio.wait(self._speaking, timeout=SPEAKING_S)
+        await ended(self._hearing, HEARING_S)
+        await ended(self._speaking, SPEAKING_S)
         self._over.set()
         await self._ended.wait()
         await self._people.close()
@@ -282,19 +298,3 @@ class DiscordAdapter:
         if self._inside is None:
             raise DeliveryLater(self._patience.again_s)
         return self._inside
-
-
-def _hush_the_library() -> None:
-    """Keep the library's own log, which holds what people said, off the terminal."""
-    library = logging.getLogger("discord")
-    if not library.handlers:
-        library.addHandler(logging.NullHandler())
-
-
-async def _ended(tasks: set[asyncio.Task[Any]], within_s: float) -> None:
-    """Let tasks end; cancel those that do not."""
-    if tasks:
-        _, late = await asyncio.wait(tasks, timeout=within_s)
-        for task in late:
-            task.cancel()
-        await asyncio.gather(*late, return_exceptions=True)

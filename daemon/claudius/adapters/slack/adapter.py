@@ -14,6 +14,7 @@ from slack_bolt.response import BoltResponse
 from slack_sdk.web.async_client import AsyncWebClient
 
 from claudius.adapters.reached import Reached
+from claudius.adapters.slack.afterwards import afterwards
 from claudius.adapters.slack.calls import web_client
 from claudius.adapters.slack.deafness import Probe
 from claudius.adapters.slack.entrance import BOT_TOKEN, NotNow, enter
@@ -37,7 +38,7 @@ from claudius.adapters.slack.socket import Socket, bolt
 from claudius.adapters.slack.speaking import Voice
 from claudius.adapters.slack.text import named_in
 from claudius.adapters.slack.watch import Patience, watch
-from claudius.adapters.waiting import surely, unless, until
+from claudius.adapters.waiting import ended, surely, unless, until
 from claudius.errors import AdapterRefused, ClaudiusError, DeliveryLater, DeliveryRefused, OverBudget
 from claudius.intent import Utterance
 from claudius.perception import Perception, Place
@@ -183,7 +184,9 @@ class SlackAdapter:
         return BoltResponse(status=200)
 
     async def _hear(self, event: Mapping[str, Any], inside: _Inside, accept: Accept) -> None:
-        match interpret(event, inside.us):
+        match await afterwards(event, inside.us, inside.people) or interpret(event, inside.us):
+            case Perception() as perception:
+                await accept(perception)
             case Said() as said:
                 people = await inside.people.know(said.user, named_in(said.raw))
                 self._reached.known(said.channel, said.ts)
@@ -264,7 +267,7 @@ class SlackAdapter:
         What the soul still has to say is said through sessions of its own.
         """
         self._accept = None
-        await _ended(self._hearing, HEARING_S)
+        await ended(self._hearing, HEARING_S)
         self._over.set()
         await self._ended.wait()
         if self._inside:
@@ -279,12 +282,3 @@ class SlackAdapter:
         if self._inside is None:
             raise DeliveryLater(self._patience.again_s)
         return self._inside
-
-
-async def _ended(tasks: set[asyncio.Task[Any]], within_s: float) -> None:
-    """Let tasks end; cancel those that do not."""
-    if tasks:
-        _, late = await asyncio.wait(tasks, timeout=within_s)
-        for task in late:
-            task.cancel()
-        await asyncio.gather(*late, return_exceptions=True)

@@ -20,11 +20,10 @@ HEARD_SUBTYPES = frozenset({"", "thread_broadcast", "file_share", "me_message", 
 """Messages; every other subtype tells of something else."""
 MOVES = {"member_joined_channel": Kind.JOIN, "member_left_channel": Kind.LEAVE}
 GOODBYES = frozenset({"tokens_revoked", "app_uninstalled"})
-NOT_YET = frozenset(
-    {"reaction_added", "reaction_removed", "channel_archive", "group_archive", "app_home_opened"}
-)  # edits and deletions are subtypes of a message
+REACTIONS = {"reaction_added": True, "reaction_removed": False}
+NOT_YET = frozenset({"channel_archive", "group_archive", "app_home_opened"})
 """Events that are acknowledged and counted, and mean nothing yet."""
-HANDLED = frozenset({"message", "app_mention", *MOVES, *GOODBYES, *NOT_YET})
+HANDLED = frozenset({"message", "app_mention", *MOVES, *REACTIONS, *GOODBYES, *NOT_YET})
 SLACKBOT = "USLACKBOT"
 _TS = re.compile(r"\d{10}\.\d{6}")
 

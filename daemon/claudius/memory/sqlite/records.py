@@ -94,6 +94,7 @@ class SqliteRecords(LedgerRecordsRoom, PsycheRecordsRoom):
             )
             calls = [_call(one) for one in db.dicts("calls", turn=turn)]
             parts = db.dicts("turn_delivery", turn=turn)
+            reactions = db.dicts("reactions_to", turn=turn)
         for name in ("shown", "flags", "steps", "attention", "changes", "thoughts"):
             row[name] = parse(row[name])
         for entry in entries:
@@ -114,6 +115,7 @@ class SqliteRecords(LedgerRecordsRoom, PsycheRecordsRoom):
             "model": thought[0]["model"] if thought else None,
             "usage": _sum(calls),
             "delivery": parts,
+            "reactions": reactions,
         }
 
     def blob(self, sha256: str) -> bytes | None:

@@ -16,6 +16,7 @@ from claudius.home import shipped
 from claudius.intent import Call, Intent, Utterance
 from claudius.memory.documents import Document, KeptFile, Unarchived
 from claudius.memory.sqlite import archiving, mail, owner, turns
+from claudius.memory.sqlite.amending import SqliteAmendments
 from claudius.memory.sqlite.backups import backups_of
 from claudius.memory.sqlite.connection import open_reader
 from claudius.memory.sqlite.ledger_store import LedgerStore
@@ -43,7 +44,7 @@ class _Opened:
     reader: Database
 
 
-class SqliteStore(SqlitePlans, LedgerStore, Remembering):
+class SqliteStore(SqlitePlans, SqliteAmendments, LedgerStore, Remembering):
     """The store of one process that takes turns, or of an owner's edit beside it. `open` or `start` it, `close` it."""
 
     writer: ClassVar[type[Writer]] = Writer
