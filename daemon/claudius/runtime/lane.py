@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from claudius.cognition.hearing import Hearing
 from claudius.cognition.turn import Turned
+from claudius.intent import ApologyKind
+from claudius.memory.store import Pending
 from claudius.perception import Perception
 
+log = logging.getLogger("claudius.lanes")
+
 T = TypeVar("T")
+
+ENDED_PROCESSES = 2
+"""A perception whose turns ended so many processes is not thought again."""
 
 
 class BrokenOff(Exception):
@@ -64,3 +72,11 @@ class Held:
     waiting: set[str] = field(default_factory=set)
     complete: set[str] = field(default_factory=set)
     """Conversations whose history is read."""
+
+
+def given_up(pending: Pending) -> ApologyKind | None:
+    """Tell why a perception is not thought about, but apologised for; None where it is."""
+    if pending.boots >= ENDED_PROCESSES:
+        log.error("turn given up", extra={"turn": pending.turn, "attempts": pending.attempts})
+        return "unreadable"
+    return "stopped" if pending.is_stopped else None

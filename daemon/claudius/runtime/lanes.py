@@ -21,19 +21,18 @@ from claudius.intent import ApologyKind
 from claudius.memory.store import Pending
 from claudius.perception import Kind, Perception, Place
 from claudius.runtime.adapter import Adapter
+from claudius.runtime.attaching import with_files
 from claudius.runtime.body import Body
 from claudius.runtime.bursts import hearing_of, together
 from claudius.runtime.delivery import Delivered, Post, deliver
 from claudius.runtime.failures import Apologise, decide
-from claudius.runtime.lane import BrokenOff, Held, Lane
+from claudius.runtime.hydrating import Hydration
+from claudius.runtime.lane import BrokenOff, Held, Lane, given_up
 from claudius.runtime.membership import Membership
 from claudius.runtime.streaming import Stream, hold
 from claudius.runtime.waiting import unless, until
 
 log = logging.getLogger("claudius.lanes")
-
-ENDED_PROCESSES = 2
-"""A perception whose turns ended so many processes is not thought again."""
 
 SECOND_THOUGHTS = (Kind.EDIT, Kind.DELETE)
 """What a lane does not think about, but puts in force: it waited for a turn to end."""
@@ -65,6 +64,7 @@ class Lanes:
         self._lanes: dict[str, Lane] = {}
         self._held: dict[str, Held] = {}
         self._members = Membership(mind.store, mind.clock)
+        self._hydration = Hydration(mind)
         self._closing = False
 
     def wake(self, conversation: str) -> None:
@@ -195,16 +195,10 @@ class Lanes:
 
     async def _think(self, pending: Pending, now: datetime) -> None:
         conversation = pending.perception.conversation
-        if pending.perception.kind in SECOND_THOUGHTS:
-            await self._mind.store.amend(pending.perception, now)
-            return
         adapter, lane = self._adapter(conversation), self._lanes[conversation]
-        if adapter and pending.perception.audience.startswith("shared:"):
-            await self._members.refresh(pending.perception.audience, adapter)
-        attempts = pending.attempts + 1
-        if kind := _given_up(pending):
-            await self._apologise(pending, kind)
+        if await self._is_settled_before(pending, adapter, now):
             return
+        attempts = pending.attempts + 1
         try:
             if await passes(pending, self._mind):
                 return
@@ -212,8 +206,8 @@ class Lanes:
             post_chars = adapter.post_chars if adapter else None
             stream, holding = Stream.of(pending, adapter, self._mind), partial(hold, adapter, pending.perception)
             lane.hearing = hearing_of(pending, self._mind)
-            turn = take_turn(pending, self._mind, stream, lane.hearing, post_chars=post_chars, hold=holding)
-            turned = await lane.think(pending.turn, turn)
+            take = partial(take_turn, show=stream, hearing=lane.hearing, post_chars=post_chars, hold=holding)
+            turned = await lane.think(pending.turn, with_files(pending, self._mind, adapter, take))
             lane.last = turned
             self._committed(turned)
         except Superseded:
@@ -246,6 +240,21 @@ class Lanes:
 
         finally:
             lane.hearing = None
+
+    async def _is_settled_before(self, pending: Pending, adapter: Adapter | None, now: datetime) -> bool:
+        """Do what comes before a thought; tell whether there is none to be had now."""
+        perception = pending.perception
+        if perception.kind in SECOND_THOUGHTS:
+            await self._mind.store.amend(perception, now)
+            return True
+        if kind := given_up(pending):
+            await self._apologise(pending, kind)
+            return True
+        if adapter is None:
+            return False
+        if perception.audience.startswith("shared:"):
+            await self._members.refresh(perception.audience, adapter)
+        return await self._hydration.read(perception, adapter)
 
     async def _apologise(self, pending: Pending, kind: ApologyKind) -> None:
         """Apologise; where even that cannot be concluded, give the perception up, so that the lane goes on."""
@@ -280,11 +289,3 @@ class Lanes:
         for one, on in ((before, False), (perception, True)):
             if one is not None and (adapter := self._adapter(one.conversation)):
                 await adapter.working(one, on=on)
-
-
-def _given_up(pending: Pending) -> ApologyKind | None:
-    """Tell why a perception is not thought about, but apologised for; None where it is."""
-    if pending.boots >= ENDED_PROCESSES:
-        log.error("turn given up", extra={"turn": pending.turn, "attempts": pending.attempts})
-        return "unreadable"
-    return "stopped" if pending.is_stopped else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -17,6 +17,7 @@ import discord
 from claudius.adapters.discord.afterwards import heeded
 from claudius.adapters.discord.deafness import Probe
 from claudius.adapters.discord.entrance import enter
+from claudius.adapters.discord.files import fetch
 from claudius.adapters.discord.gateway import (
     HEARD,
     Change,
@@ -37,11 +38,11 @@ from claudius.adapters.discord.speaking import Voice
 from claudius.adapters.discord.text import title
 from claudius.adapters.discord.watch import Patience, Pulse, watch
 from claudius.adapters.reached import Reached
-from claudius.adapters.waiting import ended, surely, unless, until
+from claudius.adapters.waiting import Soon, ended, surely, unless, until
 from claudius.errors import ClaudiusError, DeliveryLater, OverBudget
 from claudius.intent import Utterance
 from claudius.perception import Kind, Perception
-from claudius.runtime.adapter import Accept, Gap, Link, Swept
+from claudius.runtime.adapter import Accept, Fetched, Gap, Link, Swept
 
 log = logging.getLogger("claudius.discord")
 
@@ -96,7 +97,7 @@ class DiscordAdapter:
         self._probe, self._pulse = Probe(self._places, self._patience), Pulse()
         self._hearing: set[asyncio.Task[Any]] = set()
         self._speaking: set[asyncio.Task[Any]] = set()
-        self._sweeping: asyncio.TimerHandle | None = None
+        self._again = Soon(self._patience.again_s, self.link.deaf)
         self._over, self._ended = asyncio.Event(), asyncio.Event()
         self._ended.set()
 
@@ -206,7 +207,7 @@ class DiscordAdapter:
             log.info("going to sleep: whoever wakes next finds it")
         except (ClaudiusError, *FAILURES) as error:
             log.warning("not heard; it is looked for again", extra={"error": repr(error)})
-            self._look_again()
+            self._again.ring()
         finally:
             self._hearing.discard(task)
 
@@ -241,16 +242,6 @@ class DiscordAdapter:
             self._reached.failed(channel, perception.position)
             raise
 
-    def _look_again(self) -> None:
-        """Have the history read soon, once for all that could not be kept."""
-        if self._sweeping is None:
-            loop = asyncio.get_running_loop()
-            self._sweeping = loop.call_later(self._patience.again_s, self._sweep_now)
-
-    def _sweep_now(self) -> None:
-        self._sweeping = None
-        self.link.deaf()
-
     async def speak(self, utterance: Utterance) -> str:
         """Post one part; return its id. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
         speaking = asyncio.ensure_future(self._in().voice.speak(utterance))
@@ -279,6 +270,14 @@ class DiscordAdapter:
         async for swept in self._in().history.catch_up(gap):
             yield swept
 
+    async def context(self, perception: Perception, most: int) -> Sequence[Perception]:
+        """Return what was said before in a thread. Raises: DeliveryError, TimeoutError."""
+        return await self._in().history.before(perception, most)
+
+    async def fetch(self, file: Mapping[str, Any], most_bytes: int) -> Fetched:
+        """Return a file. Raises: ValueError, OSError, DeliveryLater."""
+        return await fetch(self._in().gateway, self._options.api_url, file, most_bytes)
+
     async def members(self, audience: str) -> Sequence[str] | None:  # noqa: ARG002 - the door's signature
         """Tell nothing: without the members intent nobody knows who can see a channel."""
         return None
@@ -286,8 +285,7 @@ class DiscordAdapter:
     async def close(self) -> None:
         """Stop hearing; leave no task, socket or session."""
         self._accept = None
-        if self._sweeping:
-            self._sweeping.cancel()
+        self._again.cancel()
         await ended(self._hearing, HEARING_S)
         await ended(self._speaking, SPEAKING_S)
         self._over.set()

@@ -18,6 +18,7 @@ from claudius.adapters.slack.afterwards import afterwards
 from claudius.adapters.slack.calls import web_client
 from claudius.adapters.slack.deafness import Probe
 from claudius.adapters.slack.entrance import BOT_TOKEN, NotNow, enter
+from claudius.adapters.slack.files import fetch
 from claudius.adapters.slack.hearing import (
     NETWORK,
     Goodbye,
@@ -42,7 +43,7 @@ from claudius.adapters.waiting import ended, surely, unless, until
 from claudius.errors import AdapterRefused, ClaudiusError, DeliveryLater, DeliveryRefused, OverBudget
 from claudius.intent import Utterance
 from claudius.perception import Perception, Place
-from claudius.runtime.adapter import Accept, Gap, Link, Swept
+from claudius.runtime.adapter import Accept, Fetched, Gap, Link, Swept
 
 log = logging.getLogger("claudius.slack")
 
@@ -239,6 +240,16 @@ class SlackAdapter:
         """Read what may have been missed. Raises: DeliveryLater, DeliveryUnknown, TimeoutError."""
         async for swept in self._in().history.catch_up(gap):
             yield swept
+
+    async def context(self, perception: Perception, most: int) -> Sequence[Perception]:
+        """Return what was said before in a thread. Raises: DeliveryError, TimeoutError."""
+        return await self._in().history.before(perception, most)
+
+    async def fetch(self, file: Mapping[str, Any], most_bytes: int) -> Fetched:
+        """Return a file. Raises: ValueError, OSError."""
+        if self._client is None:
+            raise ConnectionError("Slack was not reached yet")
+        return await fetch(self._client, file, most_bytes)
 
     async def members(self, audience: str) -> Sequence[str] | None:
         """Return who is in a channel now; None where Slack does not tell. Raises: ConnectionError where not now."""

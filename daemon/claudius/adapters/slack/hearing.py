@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from claudius.adapters.downloading import described
 from claudius.adapters.slack.text import begins_with, named_in, read
 from claudius.perception import Kind, Perception, Standing, private, shared
 from claudius.prompt import valid
@@ -63,7 +64,8 @@ class Said:
     teams: tuple[str, ...]
     """The teams that the message names as its speaker's."""
     username: str = ""
-    files: tuple[str, ...] = ()
+    files: tuple[Mapping[str, Any], ...] = ()
+    """Each with its id, name, type, size in bytes and link, as far as they are told."""
     is_direct: bool = False
 
 
@@ -159,7 +161,7 @@ def perceive(said: Said, us: Us, people: Mapping[str, Who]) -> Perception:
         audience=private(person) if said.is_direct else shared(conversation),
         person=person,
         name=valid(who.name),
-        text=valid("\n".join((*([seen.text] if seen.text else []), *said.files))),
+        text=valid("\n".join((*([seen.text] if seen.text else []), *map(described, said.files)))),
         at=moment(said.ts),
         position=said.ts,
         kind=Kind.MENTION if is_called and not said.is_direct else Kind.MESSAGE,
@@ -236,11 +238,14 @@ def _standing(said: Said, us: Us, who: Who) -> Standing:
     return who.standing
 
 
-def _file(file: Mapping[str, Any]) -> str:
-    """Name a file by what is known of it without fetching it."""
-    facts = [str(file.get("mimetype") or "")] + [f"{size} bytes" for size in (file.get("size"),) if size]
-    about = ", ".join(fact for fact in facts if fact)
-    return f"📎 {file.get('name') or file.get('id')}" + (f" ({about})" if about else "")
+def _file(file: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "id": _text(file, "id"),
+        "name": valid(_text(file, "name") or _text(file, "id")),
+        "type": _text(file, "mimetype"),
+        "bytes": file.get("size") or 0,
+        "url": _text(file, "url_private_download"),
+    }
 
 
 def _text(event: Mapping[str, Any], key: str) -> str:

@@ -59,6 +59,14 @@ class DiscordStage:
         words = f"{US} {text}" if calls else text
         return await self.world.upload(PLACES[where], PEOPLE[ANA], name, content, mimetype=mimetype, text=words)
 
+    async def begin_thread(self, message: str) -> str:
+        """Begin a thread on a message of the channel."""
+        return await self.world.create_thread(PLACES[CHANNEL], PEOPLE[ANA], "talk", message=message)
+
+    async def refuse_history(self) -> None:
+        """Let the app read no history from now on."""
+        await self.world.fault("get_channel_messages", "status", status=403, times=99)
+
     async def visible(self) -> list[Shown]:
         """Give the app's messages, oldest first."""
         places = {channel: where for where, channel in PLACES.items()}

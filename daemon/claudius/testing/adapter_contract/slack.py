@@ -70,6 +70,15 @@ class SlackStage:
         words = f"<@{BOT_USER}> {text}" if calls else text
         return await self.world.upload(PLACES[where], PEOPLE[ANA], name, content, text=words)
 
+    async def begin_thread(self, message: str) -> str:
+        """Give the thread of a message: it begins with the first reply."""
+        return message
+
+    async def refuse_history(self) -> None:
+        """Let the app read no history from now on."""
+        for method in ("conversations.history", "conversations.replies"):
+            await self.world.fault(method, "error", error="missing_scope", times=99)
+
     async def visible(self) -> list[Shown]:
         """Give the app's messages, oldest first."""
         places = {channel: where for where, channel in PLACES.items()}

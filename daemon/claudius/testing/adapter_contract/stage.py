@@ -61,6 +61,12 @@ class Stage(Protocol):
         """Show the app a file; give the message's id."""
         ...
 
+    async def begin_thread(self, message: str) -> str:
+        """Begin a thread on a message of the channel, as people do; give its id."""
+
+    async def refuse_history(self) -> None:
+        """Let the app read no history from now on."""
+
     async def visible(self) -> list[Shown]:
         """Give the app's messages, oldest first."""
         ...
