@@ -56,6 +56,11 @@ class Soon:
         self._after_s, self._do = after_s, do
         self._waiting: asyncio.TimerHandle | None = None
 
+    @property
+    def is_waiting(self) -> bool:
+        """It was asked for, and is not done yet."""
+        return self._waiting is not None
+
     def ring(self) -> None:
         """Ask for it."""
         if self._waiting is None:

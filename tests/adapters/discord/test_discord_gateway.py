@@ -128,7 +128,7 @@ async def test_a_message_over_the_budget_is_let_go(
     await world.say(DM, ANA, "fine")
     await ear.until(1)
 
-    assert adapter._sweeping is None
+    assert not adapter._again.is_waiting
 
 
 async def test_a_slow_accept_holds_nobody_up(world: DiscordWorld, adapter: DiscordAdapter) -> None:

@@ -16,12 +16,14 @@ from slack_sdk.web.async_client import AsyncWebClient
 from claudius.adapters.slack.hearing import NETWORK, Us, stamp
 from claudius.adapters.slack.refusals import FAILURES, NOT_UNDERSTOOD, classify, classify_look, code_of
 from claudius.adapters.slack.text import mrkdwn
-from claudius.errors import DeliveryUnknown
+from claudius.errors import DeliveryRefused, DeliveryUnknown
 from claudius.intent import Utterance
 from claudius.perception import Place
 
 log = logging.getLogger("claudius.slack.speaking")
 
+THREAD_GONE = "thread_gone"
+"""Ours: Slack posts into the channel, and says nothing, where the thread's first message was taken down."""
 EVENT_TYPE = "claudius_turn"
 LOOKED_AT = 200
 """Messages a page of history."""
@@ -102,7 +104,17 @@ class Voice:
         ts = answer.get("ts")
         if not isinstance(ts, str):
             raise DeliveryUnknown("an answer without a ts")
+        if "thread_ts" in post and not (answer.get("message") or {}).get("thread_ts"):
+            await self._take_back(str(post["channel"]), ts)
+            raise DeliveryRefused(THREAD_GONE)
         return ts
+
+    async def _take_back(self, channel: str, ts: str) -> None:
+        """Take down what Slack put beside a thread: the thread's first message was gone when it came."""
+        try:
+            await self._client.chat_delete(channel=channel, ts=ts)
+        except FAILURES as error:
+            log.warning("a post stands outside its thread", extra={"channel": channel, "ts": ts, "error": repr(error)})
 
 
 class _NotUnderstood(Exception):
