@@ -42,7 +42,7 @@ from claudius.adapters.slack.watch import Patience, watch
 from claudius.adapters.waiting import ended, surely, unless, until
 from claudius.errors import AdapterRefused, ClaudiusError, DeliveryLater, DeliveryRefused, OverBudget
 from claudius.intent import Utterance
-from claudius.perception import Perception, Place
+from claudius.perception import Perception
 from claudius.runtime.adapter import Accept, Fetched, Gap, Link, Swept
 
 log = logging.getLogger("claudius.slack")
@@ -148,7 +148,7 @@ class SlackAdapter:
                 voice=Voice(client, us),
                 history=History(client, us, people, self._reached),
                 signs=Signs(client, self._options.status),
-                probe=Probe(client, self._reached, self._patience),
+                probe=Probe(client, us, self._reached, self._patience),
             )
         return self._inside
 
@@ -216,9 +216,7 @@ class SlackAdapter:
         speaking = asyncio.ensure_future(self._in().voice.speak(utterance))
         self._speaking.add(speaking)
         speaking.add_done_callback(self._speaking.discard)
-        ts = await speaking
-        self._reached.known(Place.of(utterance.conversation).channel, ts)
-        return ts
+        return await speaking
 
     async def find(self, utterance: Utterance, *, decided_at: datetime) -> str | None:
         """Look whether a part is visible. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""

@@ -122,7 +122,7 @@ def _message(event: Mapping[str, Any], us: Us) -> Event:
     if subtype not in HEARD_SUBTYPES or event.get("hidden"):
         return Nothing(subtype or "hidden", channel, ts)
     user, bot = _text(event, "user"), _text(event, "bot_id")
-    if user == us.user or (bot and bot == us.bot):
+    if is_ours(event, us):
         return Nothing("our own", channel, ts)
     if not (channel and _TS.fullmatch(ts) and (user or bot)):
         return Nothing("incomplete", channel, ts)
@@ -139,6 +139,11 @@ def _message(event: Mapping[str, Any], us: Us) -> Event:
         files=files,
         is_direct=event.get("channel_type") == "im" or channel.startswith("D"),
     )
+
+
+def is_ours(message: Mapping[str, Any], us: Us) -> bool:
+    """Tell whether a message is our own, by our user or by our bot alone. Pure."""
+    return message.get("user") == us.user or (bool(us.bot) and message.get("bot_id") == us.bot)
 
 
 def perceive(said: Said, us: Us, people: Mapping[str, Who]) -> Perception:

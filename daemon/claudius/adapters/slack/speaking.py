@@ -13,7 +13,7 @@ from typing import Any
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
-from claudius.adapters.slack.hearing import NETWORK, Us, stamp
+from claudius.adapters.slack.hearing import NETWORK, Us, is_ours, stamp
 from claudius.adapters.slack.refusals import FAILURES, NOT_UNDERSTOOD, classify, classify_look, code_of
 from claudius.adapters.slack.text import mrkdwn
 from claudius.errors import DeliveryRefused, DeliveryUnknown
@@ -82,7 +82,7 @@ class Voice:
                 else:
                     page = await self._client.conversations_history(**span)
                 for message in page.get("messages") or ():
-                    if _is_ours(message, self._us) and _key(message) == utterance.key:
+                    if is_ours(message, self._us) and _key(message) == utterance.key:
                         return str(message["ts"])
                 cursor = (page.get("response_metadata") or {}).get("next_cursor")
                 if not cursor:
@@ -132,10 +132,6 @@ def _trigger_ts(utterance: Utterance) -> str:
     network, _, rest = (utterance.answers[0] if utterance.answers else "").partition(":")
     parts = rest.split(":")
     return parts[-1] if network == NETWORK and len(parts) == 3 else ""
-
-
-def _is_ours(message: Mapping[str, Any], us: Us) -> bool:
-    return message.get("user") == us.user or (bool(us.bot) and message.get("bot_id") == us.bot)
 
 
 def _key(message: Mapping[str, Any]) -> str:
