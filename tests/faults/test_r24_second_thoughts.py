@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
-import pytest
-
-from both import SIDES, Side
+from both import Side
 from claudius.home import Home
 from claudius.provider import Request
 from claudius.providers.scripted import Line, Reply, Scripted
@@ -17,13 +13,6 @@ from claudius.testing.loopback.discord import state
 from claudius.testing.loopback.slack.state import BOT_USER
 from discord_side import echo
 from judging import judged
-
-
-@pytest.fixture(params=sorted(SIDES))
-async def side(request: pytest.FixtureRequest) -> AsyncIterator[Side]:
-    """Give one network after the other."""
-    async with SIDES[request.param]() as running:
-        yield running
 
 
 def slowly(request: Request) -> Reply:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from claudius.testing.adapter_contract.stage import ANA, BEN, CHANNEL, DM, Shown
+from claudius.testing.adapter_contract.stage import ANA, BEN, CHANNEL, DM, EVERYTHING, Shown
 from claudius.testing.loopback.discord import state
 from claudius.testing.loopback.discord.world import DiscordWorld
 
@@ -21,6 +21,24 @@ class DiscordStage:
     world: DiscordWorld
     name: str = "discord"
     own_person: str = f"discord:@me:{state.ANA}"
+
+    can: frozenset[str] = EVERYTHING
+
+    def seen(self, text: str) -> str:
+        """Encode nothing."""
+        return text
+
+    async def say_as_us(self, where: str, text: str) -> None:
+        """Say something under the app's own name."""
+        await self.world.say(PLACES[where], state.BOT_USER, text)
+
+    async def double(self, events: int) -> None:
+        """Bring so many messages to come twice."""
+        await self.world.double_events(events, "MESSAGE_CREATE")
+
+    async def lose_answer(self, *, is_applied: bool) -> None:
+        """Cut the connection of the next post."""
+        await self.world.fault("create_message", "reset", is_applied=is_applied)
 
     async def say(
         self, where: str, text: str, *, by: str = ANA, thread: str = "", calls: bool = False, deliver: bool = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from claudius.testing.adapter_contract.stage import ANA, BEN, CHANNEL, DM, Shown
+from claudius.testing.adapter_contract.stage import ANA, BEN, CHANNEL, DM, EVERYTHING, Shown
 from claudius.testing.loopback.slack.state import BOT_USER
 from claudius.testing.loopback.slack.world import SlackWorld
 
@@ -21,6 +21,24 @@ class SlackStage:
     world: SlackWorld
     name: str = "slack"
     own_person: str = "slack:T1:U1"
+
+    can: frozenset[str] = EVERYTHING
+
+    def seen(self, text: str) -> str:
+        """Decode what Slack encodes."""
+        return text.replace("&lt;", "<")
+
+    async def say_as_us(self, where: str, text: str) -> None:
+        """Say something under the app's own name."""
+        await self.world.say(PLACES[where], BOT_USER, text)
+
+    async def double(self, events: int) -> None:
+        """Bring so many events to come twice."""
+        await self.world.double_events(events)
+
+    async def lose_answer(self, *, is_applied: bool) -> None:
+        """Cut the connection of the next post."""
+        await self.world.fault("chat.postMessage", "reset", is_applied=is_applied)
 
     async def say(
         self, where: str, text: str, *, by: str = ANA, thread: str = "", calls: bool = False, deliver: bool = True

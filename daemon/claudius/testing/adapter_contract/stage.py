@@ -12,6 +12,9 @@ ANA, BEN = "ana", "ben"
 """Two people whom the network knows as full members."""
 
 
+EVERYTHING = frozenset({"threads", "edits", "deletes", "reactions", "files", "history", "redelivery", "lost answers"})
+
+
 @dataclass(frozen=True, slots=True)
 class Shown:
     """One whole message of the app's that people see."""
@@ -30,6 +33,22 @@ class Stage(Protocol):
     """The network's word in conversation keys."""
     own_person: str
     """The person id of Ana."""
+
+    @property
+    def can(self) -> frozenset[str]:
+        """What this network can do: threads, edits, deletes, reactions, files, history, redelivery, lost answers."""
+
+    def seen(self, text: str) -> str:
+        """Return a text, as it is sent, as people see it there."""
+
+    async def say_as_us(self, where: str, text: str) -> None:
+        """Say something under the app's own name, by another hand than the adapter's."""
+
+    async def double(self, events: int) -> None:
+        """Bring so many events to come twice."""
+
+    async def lose_answer(self, *, is_applied: bool) -> None:
+        """Let the answer to the next post be lost, after it was applied or before."""
 
     async def say(
         self, where: str, text: str, *, by: str = ANA, thread: str = "", calls: bool = False, deliver: bool = True
