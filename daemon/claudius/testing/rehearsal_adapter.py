@@ -63,6 +63,11 @@ class RehearsalAdapter:
         self.link.up()
         await self._closed.wait()
 
+    @property
+    def is_listening(self) -> bool:
+        """Whether somebody hears."""
+        return self._accept is not None
+
     async def hear(
         self,
         text: str,
