@@ -65,6 +65,10 @@ class Records(LedgerRecords, Protocol):
         """Return every version of a person's models, oldest first, markdown included."""
         ...
 
+    def personal(self, ids: Sequence[str]) -> Mapping[str, Any]:
+        """Return `{"messages": [...], "state": [...]}` of one person, by every id of theirs."""
+        ...
+
     def usage(self, by: Literal["day", "model", "person", "conversation", "job"]) -> Mapping[str, Any]:
         """Return `{"rows": [...], "total": {...}}`."""
         ...

@@ -17,6 +17,7 @@ from claudius.intent import Call, Intent, Utterance
 from claudius.memory.amendments import Amendments
 from claudius.memory.documents import Document, KeptFile, Unarchived
 from claudius.memory.ledger_store import Ledger
+from claudius.memory.personal import Personal
 from claudius.memory.plans import Plans
 from claudius.perception import Perception
 from claudius.recollection import Recollection, Summary
@@ -102,7 +103,7 @@ class RecallLimits:
     """Whether the numbers below language are read."""
 
 
-class Store(Plans, Amendments, Ledger, Protocol):
+class Store(Plans, Amendments, Ledger, Personal, Protocol):
     """What the process that takes turns keeps and recalls."""
 
     async def start(self, boot: str, now: datetime) -> Waiting:

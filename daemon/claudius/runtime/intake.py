@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Protocol, TypeVar
 
 from claudius.cognition.mind import Mind
-from claudius.errors import OverBudget, StoreError
+from claudius.errors import OverBudget, StoreError, TryAgain
 from claudius.perception import Kind, Origin, Perception, Place
 from claudius.runtime.access import admit
 from claudius.runtime.body import Body
@@ -51,10 +51,15 @@ class Intake:
         self.last_at: dict[str, datetime] = {}
         """When each network was last heard."""
         self._is_shut = False
+        self._frozen: frozenset[str] = frozenset()
 
     def shut(self) -> None:
         """Hear nothing more: what comes now is not acknowledged, and comes back to whoever wakes next."""
         self._is_shut = True
+
+    def freeze(self, persons: Sequence[str]) -> None:
+        """Hear nothing of these persons for now, because they are being erased: what comes is to come again."""
+        self._frozen = frozenset(persons)
 
     async def accept(self, perception: Perception) -> bool:
         """Make a perception durable, then let its lane know; False where it is known, or not to be heard.
@@ -120,6 +125,8 @@ class Intake:
             raise
 
     def _admit(self, perception: Perception) -> Perception | None:
+        if perception.person in self._frozen:
+            raise TryAgain("this person is being forgotten just now")
         if perception.kind in (Kind.JOIN, Kind.LEAVE):
             self._lanes.forget_members(perception.audience)
         config = self._mind.config()

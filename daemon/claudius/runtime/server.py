@@ -22,6 +22,7 @@ from claudius.runtime.body import Body
 from claudius.runtime.control import Connection, ControlSocket, Handler
 from claudius.runtime.disk import LOOK_S
 from claudius.runtime.due import keep_time
+from claudius.runtime.forgetting import Around, Forgetting
 from claudius.runtime.intake import Intake
 from claudius.runtime.lanes import Lanes
 from claudius.runtime.lock import HomeLock
@@ -59,8 +60,12 @@ class Server:
         self._body = body = body or Body.of(home, mind)
         self._lanes = Lanes(mind, adapters, chance=chance, failed=self._failed, body=body, committed=self._committed)
         self._second: SecondMind | None = None
-        self._control = ControlSocket(home.socket, {**handlers, "status": self._status})
+        self._control = ControlSocket(home.socket, {**handlers, "status": self._status, "forget": self._forget})
         self._intake = Intake(mind, body, self._lanes, self._failed)
+        around = Around(
+            freeze=self._intake.freeze, forget_members=self._lanes.forget_members, leave_out=body.log_leave_out
+        )
+        self._forgetting = Forgetting(home, mind.store, archive, around)
         self._networks = Networks(adapters, mind, self._lanes, self._intake, self._failed)
         self._beside: list[asyncio.Task[None]] = []
         self._started_at = body.clock.steady()
@@ -89,6 +94,7 @@ class Server:
         await self._control.open()
         for conversation in waiting.conversations:
             self._lanes.wake(conversation)
+        self._beside.append(asyncio.create_task(self._forget_what_was_begun(), name="erasures"))
         keeping = keep_time(self._mind, self._lanes.wake, self._planned)
         self._beside.append(asyncio.create_task(keeping, name="plans"))
         log.info("awake", extra={"boot": self.boot, "waiting": len(waiting.conversations)})
@@ -181,6 +187,20 @@ class Server:
             self._archive.wake()
         if turned.intent.planned:
             self._planned.set()
+
+    async def _forget_what_was_begun(self) -> None:
+        try:
+            await self._forgetting.resume(self._mind.clock())
+        except (ClaudiusError, GitFailed, OSError) as error:
+            log.error("an erasure could not be ended", extra={"error": str(error)})  # noqa: TRY400 - no trace
+
+    async def _forget(self, connection: Connection, asked: Mapping[str, Any]) -> None:
+        try:
+            receipt = await self._forgetting.forget(str(asked.get("person")), self._mind.clock(), "owner")
+        except (ClaudiusError, GitFailed, OSError) as error:
+            await connection.send({"event": "error", "message": str(error)})
+            return
+        await connection.send({"event": "forgotten", "receipt": receipt})
 
     async def _archive_from_now_on(self, archive: Archive) -> None:
         await asyncio.sleep(ARCHIVE_AFTER_S)

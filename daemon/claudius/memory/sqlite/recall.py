@@ -92,7 +92,7 @@ def _process(row: Row | None) -> ProcessState:
 
 
 def _summary(seeing: Seeing, row: Row | None) -> Summary | None:
-    if row is None or row[9] is None:
+    if row is None or not row[9]:  # none yet, or erased
         return None
     sources = tuple(parse(row[10]))
     return Summary(text=row[9], sources=sources, upto=row[11], nonce=row[12]) if seeing.may(sources) else None
