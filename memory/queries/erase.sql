@@ -157,7 +157,6 @@ UNION SELECT person FROM entry WHERE person IS NOT NULL UNION SELECT person FROM
 UNION SELECT canonical FROM person_link UNION SELECT person FROM audience_member;
 
 -- name: last_heard
--- scans: once a restore
 SELECT max(at) FROM (SELECT max(heard_at) AS at FROM inbox UNION ALL SELECT max(at) FROM turn);
 
 -- name: messages_of
