@@ -32,6 +32,29 @@ UNION ALL SELECT content FROM entry WHERE person IS NULL AND (conversation, numb
 UNION ALL SELECT markdown FROM user_model WHERE person NOT IN (SELECT value FROM json_each(:ids))
 UNION ALL SELECT body FROM outbox WHERE turn NOT IN (SELECT value FROM json_each(:turns));
 
+-- name: interactions_of
+-- scans: an erasure reads everything once
+SELECT id FROM interaction WHERE peer_id IN (SELECT value FROM json_each(:ids)) OR turn IN (SELECT value FROM json_each(:turns));
+
+-- name: erase_lessons
+-- scans: an erasure reads everything once
+DELETE FROM lesson WHERE (key, audience) IN (SELECT key, audience FROM belief WHERE EXISTS (
+    SELECT 1 FROM json_each(belief.evidence) e WHERE e.value IN (SELECT value FROM json_each(:evidence))));
+
+-- name: erase_beliefs
+-- scans: an erasure reads everything once
+DELETE FROM belief WHERE EXISTS (
+    SELECT 1 FROM json_each(evidence) e WHERE e.value IN (SELECT value FROM json_each(:evidence)));
+
+-- name: erase_reflections
+-- scans: an erasure reads everything once
+DELETE FROM reflection WHERE EXISTS (
+    SELECT 1 FROM json_each(evidence) e WHERE e.value IN (SELECT value FROM json_each(:evidence)));
+
+-- name: erase_interactions
+-- scans: an erasure reads everything once
+DELETE FROM interaction WHERE turn IN (SELECT value FROM json_each(:turns));
+
 -- name: erase_turn
 DELETE FROM turn WHERE turn = :turn;
 

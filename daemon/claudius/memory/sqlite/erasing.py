@@ -63,9 +63,11 @@ class _Person:
 
 def erase(db: Database, ids: Sequence[str]) -> Erased:
     """Take a person out of every table."""
+    db.connection.execute("PRAGMA defer_foreign_keys = ON")  # a row and what hangs on it may go in any order
     one = _Person(db, ids)
     versions = db.one("versions_in_git", ids=one.values["ids"])
     audiences = tuple(audience for (audience,) in db.all("audiences_with", ids=one.values["ids"]))
+    _erase_what_was_concluded(one)
     _erase_turns(one)
     _erase_prompts(one)
     one.run("outbox", "erase_said")
@@ -111,6 +113,16 @@ def _excerpts(text: str) -> list[str]:
     """Return pieces that every encoding of ours leaves as they are: the first, one of the middle, the last. Pure."""
     found = _PLAIN.findall(text)
     return [piece for piece in {*found[:1], *found[len(found) // 2 :][:1], *found[-1:]} if piece.strip()]
+
+
+def _erase_what_was_concluded(one: _Person) -> None:
+    """Take away what the second mind drew from this person's words, whomever it is about."""
+    values = {"ids": one.values["ids"], "turns": one.values["turns"]}
+    evidence = dump([id_ for (id_,) in one.db.all("interactions_of", **values)])
+    one.run("lesson", "erase_lessons", evidence=evidence)
+    one.run("belief", "erase_beliefs", evidence=evidence)
+    one.run("reflection", "erase_reflections", evidence=evidence)
+    one.run("interaction", "erase_interactions")
 
 
 def _erase_turns(one: _Person) -> None:
@@ -188,7 +200,7 @@ def _among(column: str, values: str) -> str:
 
 
 def _tables(db: Database) -> list[tuple[str, set[str]]]:
-    ours = "type = 'table' AND name NOT LIKE 'sqlite_%' AND sql NOT LIKE 'CREATE VIRTUAL%'"
+    ours = "type = 'table' AND name NOT LIKE 'sqlite_%'"
     names = db.connection.execute(f"SELECT name FROM sqlite_master WHERE {ours}").fetchall()  # noqa: S608 - no value in it
     columns = "SELECT name FROM pragma_table_info(?)"
     return [(name, {row[0] for row in db.connection.execute(columns, (name,))}) for (name,) in names]
