@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from claudius.memory.people import People
+
 ERASED = b"erased"
 """What stands in the place of a turn's snapshot that was erased."""
 
@@ -32,7 +34,7 @@ class Erased:
     """Shared places whose members are to be asked anew: one of them is not on the list any more."""
 
 
-class Personal(Protocol):
+class Personal(People, Protocol):
     """One person's part of everything that is kept."""
 
     async def ids_of(self, person: str) -> Sequence[str]:

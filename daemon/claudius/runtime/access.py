@@ -13,6 +13,13 @@ from claudius.perception import Following, Kind, Origin, Perception, Place, Stan
 EVERYWHERE = "*"
 DIRECT = "@me"
 """The workspace of Discord's direct messages."""
+PAIRED = "paired"
+"""Set on what a person says who was let in by a code."""
+
+
+def is_owner(perception: Perception, config: Config) -> bool:
+    """Tell, by the id that the network signed, whether somebody has the owner's rights. Pure."""
+    return perception.is_owner or perception.person in config.owners
 
 
 def admit(perception: Perception, config: Config) -> Perception | None:
@@ -56,6 +63,8 @@ def _is_in_allowed_guild(perception: Perception, config: Config) -> bool:
     """On Discord: said in an allowed guild, or directly by somebody who shares one. An empty list admits nobody."""
     place, allowed = Place.of(perception.conversation), config.discord.guilds
     if place.network != "discord":
+        return True
+    if place.workspace == DIRECT and perception.extra.get(PAIRED) is True:
         return True
     guilds = perception.extra.get("guilds", ()) if place.workspace == DIRECT else (place.workspace,)
     return bool(guilds) and (EVERYWHERE in allowed or any(guild in allowed for guild in guilds))

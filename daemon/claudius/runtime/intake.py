@@ -14,6 +14,7 @@ from claudius.errors import OverBudget, StoreError, TryAgain
 from claudius.perception import Kind, Origin, Perception, Place
 from claudius.runtime.access import admit
 from claudius.runtime.body import Body
+from claudius.runtime.company import Company
 from claudius.runtime.rates import Rates, Verdict
 from claudius.runtime.stopping import is_owner, is_stop
 
@@ -51,6 +52,8 @@ class Intake:
         self.last_at: dict[str, datetime] = {}
         """When each network was last heard."""
         self._is_shut = False
+        self.company: Company | None = None
+        """Who is let in by a code, and where the soul takes part how."""
         self._frozen: frozenset[str] = frozenset()
 
     def shut(self) -> None:
@@ -129,14 +132,17 @@ class Intake:
             raise TryAgain("this person is being forgotten just now")
         if perception.kind in (Kind.JOIN, Kind.LEAVE):
             self._lanes.forget_members(perception.audience)
+        perception = self.company.introduce(perception) if self.company else perception
         config = self._mind.config()
         admitted = admit(perception, config)
         if admitted is None:
+            if self.company:
+                self.company.refuse(perception)
             log.debug("not heard", extra={"person": perception.person, "standing": perception.standing})
             return None
         if admitted.is_bot and not self._rates.once(f"bot {admitted.key}", lambda: self._hears_bot(admitted)):
             return None
-        return admitted
+        return self.company.receive(admitted) if self.company else admitted
 
     def _hears_bot(self, perception: Perception) -> bool:
         turns = self._mind.config().bots.turns

@@ -24,6 +24,7 @@ from claudius.runtime.adapter import Adapter
 from claudius.runtime.attaching import with_files
 from claudius.runtime.body import Body
 from claudius.runtime.bursts import hearing_of, together
+from claudius.runtime.commands.words import is_apart
 from claudius.runtime.delivery import Delivered, Post, deliver
 from claudius.runtime.failures import Apologise, decide
 from claudius.runtime.hydrating import Hydration
@@ -61,6 +62,8 @@ class Lanes:
         self._mind, self._adapters, self._chance = mind, adapters, chance
         self._failed, self._body, self._committed = failed, body, committed
         self._began = body.clock.steady()
+        self.commanded: Callable[[str], None] = lambda _: None
+        """Told of conversations that hold commands: no turn is theirs."""
         self._lanes: dict[str, Lane] = {}
         self._held: dict[str, Held] = {}
         self._members = Membership(mind.store, mind.clock)
@@ -69,6 +72,9 @@ class Lanes:
 
     def wake(self, conversation: str) -> None:
         """Have a conversation's lane look again at what waits."""
+        if is_apart(conversation):
+            self.commanded(conversation)
+            return
         lane = self._lanes.get(conversation)
         held = self._held.get(Place.of(conversation).network) if self._held else None
         if lane:

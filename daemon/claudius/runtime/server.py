@@ -19,6 +19,8 @@ from claudius.memory.archive import Archive, GitFailed
 from claudius.memory.store import Waiting
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.body import Body
+from claudius.runtime.commands import Commands
+from claudius.runtime.company import Company
 from claudius.runtime.control import Connection, ControlSocket, Handler
 from claudius.runtime.disk import LOOK_S
 from claudius.runtime.due import keep_time
@@ -60,12 +62,17 @@ class Server:
         self._body = body = body or Body.of(home, mind)
         self._lanes = Lanes(mind, adapters, chance=chance, failed=self._failed, body=body, committed=self._committed)
         self._second: SecondMind | None = None
-        self._control = ControlSocket(home.socket, {**handlers, "status": self._status, "forget": self._forget})
         self._intake = Intake(mind, body, self._lanes, self._failed)
         around = Around(
             freeze=self._intake.freeze, forget_members=self._lanes.forget_members, leave_out=body.log_leave_out
         )
         self._forgetting = Forgetting(home, mind.store, archive, around)
+        self._company = Company(mind.store, mind.config, mind.clock)
+        self._commands = Commands(mind, adapters, self._company, self._forgetting)
+        self._company.tell = self._commands.tell
+        self._intake.company, self._lanes.commanded = self._company, self._commands.wake
+        own = {"status": self._status, "forget": self._forget, **self._company.handlers}
+        self._control = ControlSocket(home.socket, {**handlers, **own})
         self._networks = Networks(adapters, mind, self._lanes, self._intake, self._failed)
         self._beside: list[asyncio.Task[None]] = []
         self._started_at = body.clock.steady()
@@ -84,6 +91,7 @@ class Server:
         if not waiting.was_clean:
             log.warning("the last process did not stop in good order", extra={"waiting": len(waiting.conversations)})
             self._body.careful.begin(waiting.conversations)
+        await self._company.load()
         self._networks.open()
         self._beside.append(asyncio.create_task(self._watch(), name="watch"))
         if self._archive:
@@ -122,7 +130,7 @@ class Server:
     @property
     def busy(self) -> int:
         """How many conversations have something to do."""
-        return self._lanes.busy
+        return self._lanes.busy + self._commands.busy
 
     async def wait(self) -> None:
         """Wait until something ends the process from inside. Raises: StoreError where the store is beyond use."""
@@ -139,6 +147,7 @@ class Server:
         if self._second:
             await self._second.stop()
         await self._lanes.drain(0.0 if is_damaged else grace_s)
+        await self._commands.close(0.0 if is_damaged else max(CLOSE_S, stop_at_s - AFTER_DRAIN_S - time.monotonic()))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_S):
                 await self._networks.close()

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from time import time
 from typing import Any
 
 from slack_bolt.response import BoltResponse
@@ -16,6 +17,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from claudius.adapters.reached import Reached
 from claudius.adapters.slack.afterwards import afterwards
 from claudius.adapters.slack.calls import web_client
+from claudius.adapters.slack.commands import HOME_OPENED, Answers, asked_by, commanded
 from claudius.adapters.slack.deafness import Probe
 from claudius.adapters.slack.entrance import BOT_TOKEN, NotNow, enter
 from claudius.adapters.slack.files import fetch
@@ -42,7 +44,7 @@ from claudius.adapters.slack.watch import Patience, watch
 from claudius.adapters.waiting import ended, surely, unless, until
 from claudius.errors import AdapterRefused, ClaudiusError, DeliveryLater, DeliveryRefused, OverBudget
 from claudius.intent import Utterance
-from claudius.perception import Perception
+from claudius.perception import Perception, Standing
 from claudius.runtime.adapter import Accept, Fetched, Gap, Link, Swept
 
 log = logging.getLogger("claudius.slack")
@@ -77,6 +79,7 @@ class _Inside:
     history: History
     signs: Signs
     probe: Probe
+    answers: Answers
 
 
 class SlackAdapter:
@@ -149,6 +152,7 @@ class SlackAdapter:
                 history=History(client, us, people, self._reached),
                 signs=Signs(client, self._options.status),
                 probe=Probe(client, us, self._reached, self._patience),
+                answers=Answers(client, us),
             )
         return self._inside
 
@@ -170,8 +174,8 @@ class SlackAdapter:
         self._hearing.add(task)
         try:
             event = body.get("event")
-            if not isinstance(event, Mapping):
-                return self._decline(body)
+            if not isinstance(event, Mapping) or event.get("type") == HOME_OPENED:
+                return await self._ask(body, self._inside, self._accept)
             self._inside.probe.heard()
             await self._hear(event, self._inside, self._accept)
         except OverBudget:
@@ -203,13 +207,20 @@ class SlackAdapter:
                 if channel and ts:
                     self._reached.known(channel, ts)
 
-    def _decline(self, body: Mapping[str, Any]) -> BoltResponse:
-        """Answer a command, a button or a view, all of which are not built yet."""
-        self.ignored[str(body.get("command") or body.get("type"))] += 1
-        if "command" not in body:
-            return BoltResponse(status=200)
-        line = f"{body['command']} is not built yet. Mention me, or write to me directly."
-        return BoltResponse(status=200, body={"response_type": "ephemeral", "text": line})
+    async def _ask(self, body: Mapping[str, Any], inside: _Inside, accept: Accept) -> BoltResponse:
+        """Hear a command, or a button; it is kept before it is acknowledged, and answered later."""
+        user = asked_by(body)
+        who = (await inside.people.know(user)).get(user) if user else None
+        perception = commanded(body, inside.us, who or Who(user, Standing.OUTSIDER), time())
+        if perception is None:
+            self.ignored[str(body.get("command") or body.get("type"))] += 1
+        else:
+            await accept(perception)
+        return BoltResponse(status=200)
+
+    async def answer(self, perception: Perception, text: str) -> None:
+        """Answer a command to the one who gave it, and to nobody else where that can be."""
+        await self._in().answers.answer(perception, text)
 
     async def speak(self, utterance: Utterance) -> str:
         """Post one part; return its ts. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""

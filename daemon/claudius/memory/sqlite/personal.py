@@ -10,13 +10,13 @@ from typing import Literal, TypeVar
 from claudius.errors import StoreError
 from claudius.memory.personal import Erased, Probes
 from claudius.memory.sqlite import erasing, owner
-from claudius.memory.sqlite.planning import SqlitePlans
+from claudius.memory.sqlite.people import SqlitePeople
 from claudius.memory.sqlite.queries import Database
 
 T = TypeVar("T")
 
 
-class SqlitePersonal(SqlitePlans):
+class SqlitePersonal(SqlitePeople):
     """What is changed by hand, and one person's part of everything that is kept."""
 
     @abstractmethod
