@@ -37,6 +37,6 @@ WHERE conversation >= :place AND conversation < :place || char(0x10FFFF)
 -- name: turn_sources
 SELECT t.at, t.shown, r.snapshot FROM turn t JOIN turn_record r ON r.id = t.record WHERE t.turn = :turn;
 
--- name: heard_before
+-- name: heard_lately
 SELECT position FROM entry WHERE conversation = :conversation AND number <= :number AND entry_type = 'userMessage'
 ORDER BY number DESC, n DESC LIMIT :most;

@@ -17,11 +17,6 @@ PAIRED = "paired"
 """Set on what a person says who was let in by a code."""
 
 
-def is_owner(perception: Perception, config: Config) -> bool:
-    """Tell, by the id that the network signed, whether somebody has the owner's rights. Pure."""
-    return perception.is_owner or perception.person in config.owners
-
-
 def admit(perception: Perception, config: Config) -> Perception | None:
     """Return a perception as it may come in, or None where its speaker or place is not heard. Pure."""
     if perception.origin is Origin.INTERNAL:

@@ -47,9 +47,8 @@ def configured(place: str, config: Config) -> Mode | None:
 
 def taking_part(perception: Perception, mode: Mode | None) -> Perception | None:
     """Return a perception as this way of taking part lets it in; None where the soul stays out. Pure."""
-    if mode is None or perception.kind is Kind.COMMAND or not perception.audience.startswith("shared:"):
-        return perception
-    if perception.origin is Origin.INTERNAL or perception.kind in (Kind.JOIN, Kind.LEAVE):
+    is_talk = perception.kind in (Kind.MESSAGE, Kind.MENTION) and perception.origin is Origin.EXTERNAL
+    if mode is None or not is_talk or not perception.audience.startswith("shared:"):
         return perception
     if mode == "off":
         return None

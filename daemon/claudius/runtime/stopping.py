@@ -21,5 +21,5 @@ def is_stop(perception: Perception) -> bool:
 
 
 def is_owner(perception: Perception, config: Config) -> bool:
-    """Tell whether its speaker may have anybody's answer stopped. Pure."""
+    """Tell, by the id that the network signed, whether its speaker has the owner's rights. Pure."""
     return perception.is_owner or perception.person in config.owners

@@ -22,9 +22,9 @@ HEARD_SUBTYPES = frozenset({"", "thread_broadcast", "file_share", "me_message", 
 MOVES = {"member_joined_channel": Kind.JOIN, "member_left_channel": Kind.LEAVE}
 GOODBYES = frozenset({"tokens_revoked", "app_uninstalled"})
 REACTIONS = {"reaction_added": True, "reaction_removed": False}
-NOT_YET = frozenset({"channel_archive", "group_archive", "app_home_opened"})
+NOT_YET = frozenset({"channel_archive", "group_archive"})
 """Events that are acknowledged and counted, and mean nothing yet."""
-HANDLED = frozenset({"message", "app_mention", *MOVES, *REACTIONS, *GOODBYES, *NOT_YET})
+HANDLED = frozenset({"message", "app_mention", "app_home_opened", *MOVES, *REACTIONS, *GOODBYES, *NOT_YET})
 SLACKBOT = "USLACKBOT"
 _TS = re.compile(r"\d{10}\.\d{6}")
 

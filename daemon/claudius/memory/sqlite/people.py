@@ -80,7 +80,7 @@ class SqlitePeople(SqlitePlans):
                 return None
             turn, conversation, number = found
             row = db.one("turn_sources", turn=turn)
-            heard = db.all("heard_before", conversation=conversation, number=number, most=MOST_HEARD)
+            heard = db.all("heard_lately", conversation=conversation, number=number, most=MOST_HEARD)
             if row is None:
                 return None
             at, shown, snapshot = row

@@ -5,9 +5,9 @@ from __future__ import annotations
 from claudius.cognition.mind import Mind
 from claudius.memory.people import Mode
 from claudius.perception import Perception, Place
-from claudius.runtime.access import is_owner
 from claudius.runtime.commands.words import ENSOUL
 from claudius.runtime.company import Company, place_of
+from claudius.runtime.stopping import is_owner
 
 WORDS: dict[Mode | None, str] = {
     "on": "I take part here: I hear what is said, and answer when I am called.",
