@@ -24,6 +24,7 @@ COMMANDS: dict[str, str] = {
     "state": "claudius.cli.state:state",
     "conversations": "claudius.cli.conversations:conversations",
     "users": "claudius.cli.users:users",
+    "pairing": "claudius.cli.pairing:pairing",
     "process": "claudius.cli.process:process",
     "schedule": "claudius.cli.schedule:schedule",
     "ledger": "claudius.cli.ledger:ledger",
@@ -41,7 +42,6 @@ COMMANDS: dict[str, str] = {
 PLANNED: dict[str, str] = {
     "onboard": "onboarding",
     "daimon": "daimons",
-    "pairing": "pairing",
     "stream": "the soul stream",
     "ensoul": "/ensoul in Claude Code",
 }
@@ -101,6 +101,7 @@ HELP: dict[str, str] = {
     "state": "the soul's own state of mind",
     "conversations": "what was said, conversation by conversation",
     "users": "what the soul knows of each person, and its history",
+    "pairing": "strangers who ask to be let in",
     "process": "its mental processes, and where each conversation stands",
     "schedule": "what the soul has planned for later",
     "ledger": "whom the soul deals with, and how its trust moved",

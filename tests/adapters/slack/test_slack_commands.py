@@ -39,6 +39,7 @@ async def answers(slack: SlackWorld, soul: Alive, count: int) -> list[tuple[str,
 async def test_whoami_shows_a_person_their_own_memory_and_nobody_else(slack: SlackWorld, wake: Wake) -> None:
     """A29: an ephemeral answer by the response_url; nothing in the channel, no model call, nothing left waiting."""
     voice = Scripted(default=echo)
+    await slack.add_user("U9", "Oz")
 
     async with wake(voice=voice) as soul:
         await slack.slash("C1", "U1", "/claudius", "correct I work on bridges")

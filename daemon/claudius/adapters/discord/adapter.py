@@ -15,6 +15,7 @@ from typing import Any
 import discord
 
 from claudius.adapters.discord.afterwards import heeded
+from claudius.adapters.discord.commands import Tree, answer, ask
 from claudius.adapters.discord.deafness import Probe
 from claudius.adapters.discord.entrance import enter
 from claudius.adapters.discord.files import fetch
@@ -30,6 +31,7 @@ from claudius.adapters.discord.gateway import (
 )
 from claudius.adapters.discord.hearing import NETWORK, Nothing, Said, Us, interpret, perceive, position
 from claudius.adapters.discord.history import History
+from claudius.adapters.discord.options import Options
 from claudius.adapters.discord.people import People
 from claudius.adapters.discord.places import Places, keep
 from claudius.adapters.discord.refusals import FAILURES, refusal
@@ -49,22 +51,8 @@ log = logging.getLogger("claudius.discord")
 POST_CHARS = 2000
 APPEARS_S = 0.0
 """A part that was looked for and not seen is said again at once: under its nonce it stays one message."""
-HEARING_S = 2.0
-"""At the end, what is being heard may take so long to become durable."""
-SPEAKING_S = 5.0
-"""At the end, a post that is on its way may take so long to be answered."""
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What the owner set."""
-
-    token: str
-    api_url: str
-    gateway_url: str
-    guilds: tuple[str, ...] = ()
-    """The guilds whose members are heard; * = every one."""
-    is_typing_shown: bool = True
+HEARING_S, SPEAKING_S = 2.0, 5.0
+"""At the end, what is being heard may take so long to become durable, and a post on its way to be answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +64,7 @@ class _Inside:
     voice: Voice
     history: History
     signs: Signs
+    tree: Tree
 
 
 class DiscordAdapter:
@@ -147,6 +136,7 @@ class DiscordAdapter:
             voice=Voice(gateway, us, self._places, self._clock, self._patience.send_s),
             history=History(gateway, us, self._people, self._places, self._reached),
             signs=Signs(gateway, self._places, is_shown=self._options.is_typing_shown),
+            tree=Tree(gateway, lambda one, text: self._listening(partial(self._ask, one, text))),
         )
 
     async def _live(self, inside: _Inside) -> None:
@@ -174,6 +164,7 @@ class DiscordAdapter:
         self.link.up()
         if is_new and self._inside:
             self.link.detail = self._people.nobody_heard(self._inside.gateway)
+            self._inside.tree.register_soon(self._hearing)
 
     def fell(self) -> None:
         """Tell that the socket is gone."""
@@ -193,6 +184,15 @@ class DiscordAdapter:
     async def heed(self, change: Change) -> None:
         """Hear what became of an earlier message; what cannot be kept is lost, for no history tells it."""
         await self._listening(partial(self._heed, change))
+
+    async def _ask(self, interaction: discord.Interaction, text: str, inside: _Inside, accept: Accept) -> None:
+        where = await self._places.find(interaction.channel_id or 0, interaction.guild_id, inside.gateway)
+        guilds = partial(self._people.shared_in, where.guild, client=inside.gateway)
+        await ask(interaction, text, where, guilds, accept)
+
+    async def answer(self, perception: Perception, text: str) -> None:
+        """Answer a command to the one who gave it, and to nobody else."""
+        await answer(perception, text, self._in().gateway)
 
     async def _listening(self, hear: Callable[[_Inside, Accept], Awaitable[None]]) -> None:
         task = asyncio.current_task()

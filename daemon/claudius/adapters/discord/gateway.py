@@ -39,6 +39,7 @@ HEARD = frozenset(
         "MESSAGE_DELETE_BULK",
         "MESSAGE_REACTION_ADD",
         "MESSAGE_REACTION_REMOVE",
+        "INTERACTION_CREATE",
     }
 )
 """Events that mean something; others are counted."""

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 
 from claudius.cognition.mind import Mind
-from claudius.errors import ClaudiusError
+from claudius.errors import ClaudiusError, StoreError
 from claudius.perception import Perception, Place
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.commands.about import About
@@ -96,7 +96,7 @@ class Commands:
                 text = await self._do(pending.perception)
                 await self._mind.store.withdraw(pending.seq, "carried out")
                 await self._answer(pending.perception, text)
-        except ClaudiusError as error:
+        except StoreError as error:
             log.error("a command waits for the next start", extra={"error": error.message})  # noqa: TRY400 - no trace
         finally:
             del self._running[conversation]
@@ -109,6 +109,9 @@ class Commands:
             return await carry_out(perception, asked.rest) if carry_out else HELP
         except ClaudiusError as error:
             return f"That did not work: {error.message}"
+        except Exception:
+            log.exception("a command stumbled", extra={"word": asked.word})
+            return "That did not work; the owner can see why in my log."
 
     async def _answer(self, perception: Perception, text: str) -> None:
         adapter = self._adapters.get(Place.of(perception.conversation).network)
@@ -117,5 +120,7 @@ class Commands:
             return
         try:
             await answer(perception, text)
-        except (ClaudiusError, OSError, TimeoutError) as error:
-            log.warning("an answer was not given", extra={"person": perception.person, "error": repr(error)})
+        except Exception as error:
+            is_bug = not isinstance(error, (ClaudiusError, OSError, TimeoutError))
+            facts = {"person": perception.person, "error": repr(error)}
+            log.warning("an answer was not given", extra=facts, exc_info=is_bug)
