@@ -40,3 +40,8 @@ SELECT t.at, t.shown, r.snapshot FROM turn t JOIN turn_record r ON r.id = t.reco
 -- name: heard_lately
 SELECT position FROM entry WHERE conversation = :conversation AND number <= :number AND entry_type = 'userMessage'
 ORDER BY number DESC, n DESC LIMIT :most;
+
+-- name: kinds_heard
+-- scans: doctor asks it
+SELECT DISTINCT CASE WHEN key LIKE '%:home:%' THEN 'home' ELSE kind END FROM inbox
+WHERE conversation >= :prefix AND conversation < :after;

@@ -15,6 +15,7 @@ import claudius
 from claudius.errors import EXIT_FAILED, EXIT_USAGE, ClaudiusError
 
 COMMANDS: dict[str, str] = {
+    "onboard": "claudius.cli.onboard:onboard",
     "chat": "claudius.cli.chat:chat",
     "daemon": "claudius.cli.daemon:daemon",
     "status": "claudius.cli.status:status",
@@ -40,7 +41,6 @@ COMMANDS: dict[str, str] = {
 }
 
 PLANNED: dict[str, str] = {
-    "onboard": "onboarding",
     "daimon": "daimons",
     "stream": "the soul stream",
     "ensoul": "/ensoul in Claude Code",
@@ -92,6 +92,7 @@ class _Secrets:
 
 
 HELP: dict[str, str] = {
+    "onboard": "set it up: who speaks, which networks, their tokens, each tried for real",
     "chat": "talk with the soul here in the terminal",
     "daemon": "the soul as a process of its own: start, stop, run, install",
     "status": "what runs, who speaks, what waits",

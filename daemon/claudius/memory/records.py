@@ -69,6 +69,10 @@ class Records(LedgerRecords, Protocol):
         """Return `{"messages": [...], "state": [...]}` of one person, by every id of theirs."""
         ...
 
+    def kinds_heard(self, network: str) -> frozenset[str]:
+        """Return which kinds of event (message, mention, join …) a network brought of late."""
+        ...
+
     def usage(self, by: Literal["day", "model", "person", "conversation", "job"]) -> Mapping[str, Any]:
         """Return `{"rows": [...], "total": {...}}`."""
         ...

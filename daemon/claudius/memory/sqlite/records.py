@@ -13,8 +13,7 @@ from claudius.errors import StoreError
 from claudius.home import shipped
 from claudius.memory.names import model_path
 from claudius.memory.sqlite.connection import open_reader
-from claudius.memory.sqlite.erasing import export
-from claudius.memory.sqlite.ledger_records import LedgerRecordsRoom
+from claudius.memory.sqlite.people_records import PeopleRecords
 from claudius.memory.sqlite.psyche_records import PsycheRecordsRoom
 from claudius.memory.sqlite.queries import Database, load_queries
 from claudius.memory.sqlite.rows import parse, stamp
@@ -25,7 +24,7 @@ from claudius.perception import Place
 By = Literal["day", "model", "person", "conversation", "job"]
 
 
-class SqliteRecords(LedgerRecordsRoom, PsycheRecordsRoom):
+class SqliteRecords(PeopleRecords, PsycheRecordsRoom):
     """A read-only look at one database. Where there is none yet, everything is empty."""
 
     def __init__(self, path: Path, *, memory: Path | None = None) -> None:
@@ -164,11 +163,6 @@ class SqliteRecords(LedgerRecordsRoom, PsycheRecordsRoom):
             canonical = _find(db, person)
             rows = db.dicts("person_versions", person=canonical) if canonical else []
         return [row | {"suspect": bool(row["suspect"])} for row in rows]
-
-    def personal(self, ids: Sequence[str]) -> Mapping[str, Any]:
-        """Return what these ids of a person said and were answered, and the state that was learned from them."""
-        with self._snapshot() as db:
-            return export(db, ids)
 
     def usage(self, by: By) -> Mapping[str, Any]:
         """Return `{"rows": [...], "total": {...}}`; a cost is None where no price is known."""
