@@ -55,6 +55,7 @@ class Commands:
         }
         self._running: dict[str, asyncio.Task[None]] = {}
         self._again: set[str] = set()
+        self._is_closing = False
 
     @property
     def busy(self) -> int:
@@ -63,6 +64,8 @@ class Commands:
 
     def wake(self, conversation: str) -> None:
         """Carry out what waits in a conversation of commands."""
+        if self._is_closing:
+            return
         if conversation in self._running:
             self._again.add(conversation)
             return
@@ -78,6 +81,7 @@ class Commands:
 
     async def close(self, within_s: float) -> None:
         """Let what runs end, for so long; what does not is carried out by the next process."""
+        self._is_closing = True
         if self._running:
             _, late = await asyncio.wait(self._running.values(), timeout=within_s)
             for task in late:
