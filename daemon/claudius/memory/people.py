@@ -69,7 +69,7 @@ class People(Protocol):
         ...
 
     async def wants_proactive(self, person: str) -> bool:
-        """Tell whether a person may be written to first; True unless they said no, under any of their ids."""
+        """Tell whether a person said that they may be written to first, and took it back under none of their ids."""
         ...
 
     async def known_of(self, person: str, now: datetime) -> Known:

@@ -55,11 +55,12 @@ class SqlitePeople(SqlitePlans):
         await self._write(lambda db: db.run("wish", person=person, proactive=proactive, now=stamp(now)))
 
     async def wants_proactive(self, person: str) -> bool:
-        """Tell whether a person may be written to first; True unless they said no, under any of their ids."""
+        """Tell whether a person said that they may be written to first, and took it back under none of their ids."""
         with self._snapshot() as db:
             canonical = owner.canonical(db, person)
             ids = [canonical, *(one for (one,) in db.all("linked", canonical=canonical))]
-            return all((db.one("wished", person=one) or (1,))[0] for one in ids)
+            said = [row[0] for one in ids if (row := db.one("wished", person=one))]
+        return bool(said) and all(said)
 
     async def known_of(self, person: str, now: datetime) -> Known:
         """Return what a person may be shown, alone, of what the soul knows of them."""
