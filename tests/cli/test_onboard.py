@@ -142,7 +142,7 @@ async def test_doctor_names_every_fault_of_slack(machine: Machine) -> None:
     assert "#kitchen: the bot is not in it" in plain.stdout
     assert "/invite" in plain.stdout
     assert "nothing was ever heard" in found["slack events"]
-    assert '"*"' in found["access"]
+    assert "slack.channels hears every channel" in found["access"]
 
 
 async def test_doctor_names_every_fault_of_discord(machine: Machine) -> None:

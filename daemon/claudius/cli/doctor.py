@@ -111,7 +111,7 @@ def _access(home: Home) -> Iterator[Check]:
     for key, allowed in lists.items():
         if "*" in allowed:
             what = "hears every channel" if key.endswith("channels") else "lets everybody in"
-            yield Check("access", ok=False, detail=f'{key} holds "*": it {what}', fix="name them one by one")
+            yield Check("access", ok=False, detail=f"{key} {what}", fix="name them one by one")
     for owner in config.owners:
         if owner.count(":") != 2 or (owner.startswith("discord:") and not owner.startswith("discord:@me:")):
             fix = "write network:workspace:user, e.g. slack:T1:U1 or discord:@me:1; `claudius users list` shows ids"
