@@ -34,6 +34,7 @@ from claudius.adapters.slack.hearing import (
     perceive_move,
 )
 from claudius.adapters.slack.history import History
+from claudius.adapters.slack.options import Options
 from claudius.adapters.slack.people import People
 from claudius.adapters.slack.refusals import FAILURES, classify
 from claudius.adapters.slack.sign import Signs
@@ -52,21 +53,8 @@ log = logging.getLogger("claudius.slack")
 POST_CHARS = 3000
 APPEARS_S = 5.0
 MOST_MEMBERS_PAGES = 20
-HEARING_S = 2.0
-"""At the end, what is being heard may take so long to become durable."""
-SPEAKING_S = 5.0
-"""At the end, a post that is on its way may take so long to be answered."""
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What the owner set."""
-
-    bot_token: str
-    app_token: str
-    api_url: str
-    status: str = ""
-    """Shown beside our name while the soul thinks; empty = no sign."""
+HEARING_S, SPEAKING_S = 2.0, 5.0
+"""At the end, what is being heard may take so long to become durable, and a post on its way to be answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,8 +198,8 @@ class SlackAdapter:
     async def _ask(self, body: Mapping[str, Any], inside: _Inside, accept: Accept) -> BoltResponse:
         """Hear a command, or a button; it is kept before it is acknowledged, and answered later."""
         user = asked_by(body)
-        who = (await inside.people.know(user)).get(user) if user else None
-        perception = commanded(body, inside.us, who or Who(user, Standing.OUTSIDER), time())
+        who = (await inside.people.know(user)).get(user, Who(user, Standing.OUTSIDER))
+        perception = commanded(body, inside.us, who, time())
         if perception is None:
             self.ignored[str(body.get("command") or body.get("type"))] += 1
         else:
