@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import subprocess
+from collections.abc import AsyncIterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from claudius.home import Home
 from claudius.memory.erasures import Erasures
+from claudius.provider import Event, Request
+from claudius.providers.scripted import Scripted
+from claudius.testing.alive import alive
 from driven import Machine, reply, until
 
 CANARY = "my locker number is seven four one nine"
@@ -136,3 +142,48 @@ def test_s31_an_id_that_looks_alike_is_left_alone(tmp_path: Path, other: str) ->
     said = machine.ok("users", "export", other, "--json").json["messages"]
     assert receipt["verified"] is True
     assert [message["content"] for message in said if message["person"]] == ["Hello from the second"]
+
+
+class _Slow(Scripted):
+    """A voice that thinks until it is let go, and keeps sessions."""
+
+    def __init__(self) -> None:
+        """Think on."""
+        super().__init__(default=reply(f"I keep it: {CANARY}"))
+        self.begun, self.let_go = asyncio.Event(), asyncio.Event()
+        self.forgotten: list[str] = []
+
+    async def complete(self, request: Request) -> AsyncIterator[Event]:
+        """Wait, then answer."""
+        self.begun.set()
+        await self.let_go.wait()
+        async for event in super().complete(request):
+            yield event
+
+    async def forget(self, conversation: str) -> None:
+        """End a session."""
+        self.forgotten.append(conversation)
+
+
+async def test_s31_what_was_thought_meanwhile_is_not_kept(home: Home) -> None:
+    """S31: a turn that runs while its speaker is forgotten commits nothing, says nothing; sessions end."""
+    voice = _Slow()
+
+    async with alive(home, voice) as soul:
+        await soul.network.hear("hello before that", person="ana")
+        voice.let_go.set()
+        await soul.idle()
+        voice.begun.clear()
+        voice.let_go.clear()
+        await soul.network.hear(f"hello, {CANARY}", person="ana")
+        await voice.begun.wait()
+        receipt = await soul.server._forgetting.forget("rehearsal:t:ana", soul.mind.clock(), "owner")
+        voice.let_go.set()
+        await soul.idle()
+        people = soul.records().people()
+
+    assert receipt["verified"] is True
+    assert list(people) == []
+    assert voice.forgotten == ["rehearsal:t:dm-ana:"]
+    assert len(soul.network.visible) == 1
+    assert where(home.root, CANARY) == []

@@ -30,6 +30,8 @@ class Erased:
     """By table: rows deleted or blanked."""
     versions: int
     """Portraits that git held, and holds no more once it is built anew."""
+    conversations: tuple[str, ...]
+    """Every conversation that held something of theirs."""
     audiences: tuple[str, ...]
     """Shared places whose members are to be asked anew: one of them is not on the list any more."""
 

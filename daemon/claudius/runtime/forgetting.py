@@ -11,7 +11,7 @@ import re
 import shutil
 import sqlite3
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -40,6 +40,8 @@ class Around:
     freeze: Callable[[Sequence[str]], None]
     """Hears nothing more of these persons; of everyone again, with none."""
     forget_members: Callable[[str], None]
+    end_session: Callable[[str], Awaitable[None]]
+    """Lets a voice forget what it keeps of a conversation, its transcript too."""
     leave_out: Callable[[Callable[[str], bool]], int]
     """Writes the log anew."""
 
@@ -105,6 +107,8 @@ class Forgetting:
     async def _erase(self, ids: Sequence[str]) -> Erased:
         erased = await self._store.erase(ids)
         await self._store.scrub()
+        for conversation in erased.conversations:
+            await self._around.end_session(conversation)
         for audience in erased.audiences:
             self._around.forget_members(audience)
         return erased

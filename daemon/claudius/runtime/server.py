@@ -64,7 +64,10 @@ class Server:
         self._second: SecondMind | None = None
         self._intake = Intake(mind, body, self._lanes, self._failed)
         around = Around(
-            freeze=self._intake.freeze, forget_members=self._lanes.forget_members, leave_out=body.log_leave_out
+            freeze=self._intake.freeze,
+            forget_members=self._lanes.forget_members,
+            end_session=self._end_session,
+            leave_out=body.log_leave_out,
         )
         self._forgetting = Forgetting(home, mind.store, archive, around)
         self._company = Company(mind.store, mind.config, mind.clock)
@@ -196,6 +199,11 @@ class Server:
             self._archive.wake()
         if turned.intent.planned:
             self._planned.set()
+
+    async def _end_session(self, conversation: str) -> None:
+        for voice in (self._mind.provider, *(one.provider for one in self._mind.voices.values())):
+            if forget := getattr(voice, "forget", None):
+                await forget(conversation)
 
     async def _forget_what_was_begun(self) -> None:
         try:

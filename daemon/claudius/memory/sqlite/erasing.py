@@ -91,7 +91,12 @@ def erase(db: Database, ids: Sequence[str]) -> Erased:
     one.run("thread", "erase_threads")
     _unname(one)
     db.run("moved_on")
-    return Erased(rows=dict(sorted(one.rows.items())), versions=versions[0] if versions else 0, audiences=audiences)
+    return Erased(
+        rows=dict(sorted(one.rows.items())),
+        versions=versions[0] if versions else 0,
+        conversations=(*one.places, *one.touched),
+        audiences=audiences,
+    )
 
 
 def probes_of(db: Database, ids: Sequence[str]) -> Probes:
