@@ -145,7 +145,7 @@ talk() {
 }
 
 main() {
-    local extras=(api discord slack)
+    local extras=(api discord images slack)
     cd "$(dirname "${BASH_SOURCE[0]}")"
     case "${1:-}" in
     -h | --help)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from claudius.home import Home
+
+if TYPE_CHECKING:
+    from both import Side
 
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]}
 settings.register_profile("push", max_examples=100, **_COMMON)
@@ -53,3 +57,12 @@ def _log_of_its_own() -> Iterator[None]:
         handler.close()
     log.setLevel(level)
     log.propagate = propagates
+
+
+@pytest.fixture(params=("discord", "slack"))
+async def side(request: pytest.FixtureRequest) -> AsyncIterator[Side]:
+    """Give one network after the other: what holds on every network is said once."""
+    from both import SIDES  # noqa: PLC0415 - most tests need neither network's library
+
+    async with SIDES[request.param]() as running:
+        yield running

@@ -82,6 +82,8 @@ def test_everything_that_reads_prints_json() -> None:
         "claudius daemon install",
         "claudius daemon uninstall",
         "claudius schedule cancel",
+        "claudius pairing approve",
+        "claudius pairing revoke",
     }
     prints_text = {"claudius users diff", "claudius process graph"}
     prints_json_anyway = {"claudius daemon logs"}

@@ -211,6 +211,7 @@ async def compose(
         quarantine=lambda now: quarantine(home.database, home.backups, now),
         fingerprints=fingerprints(settings.loaded.secrets),
         log_dropped=lambda: log_file.dropped,
+        log_leave_out=log_file.leave_out,
     )
     mind = Mind(
         store=store,

@@ -89,7 +89,7 @@ class ModelVersion:
     version: int
     markdown: str
     note: str
-    author: Literal["turn", "owner", "revert"] = "turn"
+    author: Literal["turn", "owner", "revert", "person"] = "turn"
     suspect: bool = False
     name: str = ""
     """The person's display name now, for the archive's file name."""

@@ -18,6 +18,14 @@ class Message:
     content: str
 
 
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A picture that goes with what is asked."""
+
+    media_type: str
+    data: bytes
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """One model call: the prompt's three parts and how it is to be answered.
@@ -40,6 +48,8 @@ class Request:
     model: str | None = None
     """None = the provider's own."""
     temperature: float | None = None
+    images: tuple[Image, ...] = ()
+    """Shown before the tail, in the order in which it counts them; by a provider whose `sees` is true."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

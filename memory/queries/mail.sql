@@ -89,7 +89,7 @@ ON CONFLICT (person) DO UPDATE SET name = excluded.name, is_bot = excluded.is_bo
 WHERE name IS NOT excluded.name OR is_bot IS NOT excluded.is_bot;
 
 -- name: oldest
-SELECT seq, payload, state, attempts, boots, not_before, heard_at, inputs, owes, held, turn FROM inbox
+SELECT seq, payload, state, attempts, boots, not_before, heard_at, inputs, owes, held, turn, stopped FROM inbox
 WHERE conversation = :conversation AND state IN ('pending', 'taken', 'thought')
 ORDER BY position, seq LIMIT 1;
 

@@ -37,7 +37,7 @@ SELECT position FROM inbox WHERE conversation = :conversation AND state IN ('pen
 ORDER BY position DESC, seq DESC LIMIT 1;
 
 -- name: unfinished
-SELECT seq, payload, state, attempts, boots, not_before, heard_at, inputs, owes, held, turn FROM inbox
+SELECT seq, payload, state, attempts, boots, not_before, heard_at, inputs, owes, held, turn, stopped FROM inbox
 WHERE conversation = :conversation AND state IN ('pending', 'taken', 'thought')
 ORDER BY position, seq LIMIT :most;
 

@@ -79,7 +79,7 @@ LEFT JOIN archive_file f ON f.person = m.person AND f.audience = m.audience
 WHERE m.person = :person AND m.newest = 1 ORDER BY m.audience;
 
 -- name: person_versions
-SELECT m.person, m.audience, m.version, r.at, r.note, r.author, r.turn, r.git_commit AS "commit", m.suspect, m.markdown
+SELECT m.person, m.audience, m.version, r.at, r.note, r.author, r.turn, r.git_commit AS "commit", r.doubted_at, m.suspect, m.markdown
 FROM user_model m JOIN revision r ON r.id = m.revision WHERE m.person = :person ORDER BY r.id;
 
 -- name: usage_by_day

@@ -21,7 +21,7 @@ from claudius.errors import ClaudiusError, DeliveryLater
 from claudius.intent import Utterance
 from claudius.perception import Perception, private
 from claudius.prompt import valid
-from claudius.runtime.adapter import Accept, Gap, Link, Swept, nothing_missed
+from claudius.runtime.adapter import Accept, Fetched, Gap, Link, Swept, nothing_missed
 from claudius.runtime.control import Connection
 
 log = logging.getLogger("claudius.terminal")
@@ -237,6 +237,14 @@ class TerminalAdapter:
     def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:  # noqa: ARG002 - the door's signature
         """A line that was not heard is sent again by the client that holds it."""
         return nothing_missed()
+
+    async def context(self, perception: Perception, most: int) -> Sequence[Perception]:  # noqa: ARG002 - the door's signature
+        """There are no threads here."""
+        return ()
+
+    async def fetch(self, file: Mapping[str, Any], most_bytes: int) -> Fetched:  # noqa: ARG002 - the door's signature
+        """Nobody shows files here."""
+        raise FileNotFoundError("a terminal holds no files")
 
     async def members(self, audience: str) -> Sequence[str] | None:  # noqa: ARG002 - the door's signature
         """Who sits at this terminal is learned from who speaks."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 
 async def until(event: asyncio.Event, seconds: float) -> None:
@@ -37,3 +38,39 @@ async def surely(work: Coroutine[None, None, None], name: str) -> None:
     except asyncio.CancelledError:
         await asyncio.gather(doing, return_exceptions=True)
         raise
+
+
+async def ended(tasks: set[asyncio.Task[Any]], within_s: float) -> None:
+    """Let tasks end; cancel those that do not."""
+    if tasks:
+        _, late = await asyncio.wait(tasks, timeout=within_s)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+
+
+class Soon:
+    """Does something a little later, once for all that asked for it meanwhile."""
+
+    def __init__(self, after_s: float, do: Callable[[], None]) -> None:
+        self._after_s, self._do = after_s, do
+        self._waiting: asyncio.TimerHandle | None = None
+
+    @property
+    def is_waiting(self) -> bool:
+        """It was asked for, and is not done yet."""
+        return self._waiting is not None
+
+    def ring(self) -> None:
+        """Ask for it."""
+        if self._waiting is None:
+            self._waiting = asyncio.get_running_loop().call_later(self._after_s, self._now)
+
+    def cancel(self) -> None:
+        """Do it no more."""
+        if self._waiting:
+            self._waiting.cancel()
+
+    def _now(self) -> None:
+        self._waiting = None
+        self._do()

@@ -15,6 +15,7 @@ import claudius
 from claudius.errors import EXIT_FAILED, EXIT_USAGE, ClaudiusError
 
 COMMANDS: dict[str, str] = {
+    "onboard": "claudius.cli.onboard:onboard",
     "chat": "claudius.cli.chat:chat",
     "daemon": "claudius.cli.daemon:daemon",
     "status": "claudius.cli.status:status",
@@ -24,6 +25,7 @@ COMMANDS: dict[str, str] = {
     "state": "claudius.cli.state:state",
     "conversations": "claudius.cli.conversations:conversations",
     "users": "claudius.cli.users:users",
+    "pairing": "claudius.cli.pairing:pairing",
     "process": "claudius.cli.process:process",
     "schedule": "claudius.cli.schedule:schedule",
     "ledger": "claudius.cli.ledger:ledger",
@@ -39,9 +41,7 @@ COMMANDS: dict[str, str] = {
 }
 
 PLANNED: dict[str, str] = {
-    "onboard": "onboarding",
     "daimon": "daimons",
-    "pairing": "pairing",
     "stream": "the soul stream",
     "ensoul": "/ensoul in Claude Code",
 }
@@ -92,6 +92,7 @@ class _Secrets:
 
 
 HELP: dict[str, str] = {
+    "onboard": "set it up: who speaks, which networks, their tokens, each tried for real",
     "chat": "talk with the soul here in the terminal",
     "daemon": "the soul as a process of its own: start, stop, run, install",
     "status": "what runs, who speaks, what waits",
@@ -101,6 +102,7 @@ HELP: dict[str, str] = {
     "state": "the soul's own state of mind",
     "conversations": "what was said, conversation by conversation",
     "users": "what the soul knows of each person, and its history",
+    "pairing": "strangers who ask to be let in",
     "process": "its mental processes, and where each conversation stands",
     "schedule": "what the soul has planned for later",
     "ledger": "whom the soul deals with, and how its trust moved",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import sqlite3
@@ -74,6 +75,7 @@ def restore(path: Path, *, yes: bool) -> None:
         fresh.unlink(missing_ok=True)
         shutil.copyfile(path, fresh)
         fresh.chmod(FILE_MODE)
+        forgotten = asyncio.run(_forget_again(home, fresh))
         aside = home.backups / f"replaced-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"
         aside.mkdir(mode=0o700)
         for suffix in ("", "-wal", "-shm"):
@@ -86,3 +88,27 @@ def restore(path: Path, *, yes: bool) -> None:
     finally:
         lock.release()
     click.echo(f"{home.database} is {path} again; what was there lies in {aside}")
+    if forgotten:
+        click.echo("people who were forgotten since that copy was made are forgotten in it, too")
+
+
+async def _forget_again(home: Home, database: Path) -> int:
+    """Erase from a copy, before it is in force, everyone who was forgotten after it was made."""
+    from claudius.memory.erasures import Erasures
+    from claudius.memory.sqlite import SqliteStore
+
+    ledger = Erasures(home.state)
+    store = SqliteStore(database, backups=home.backups)
+    if not ledger.erased_at():
+        return 0
+    await store.open()
+    try:
+        people, last = await store.everyone()
+        ids = ledger.among(people, ledger.since(last))
+        if ids:
+            await store.erase(ids)
+            await store.archive_anew()
+        await store.scrub()
+    finally:
+        await store.close(clean=False)
+    return len(ids)

@@ -64,15 +64,7 @@ def set_(key: str, value: str) -> None:
         raise BadConfiguration("config.toml", key, "is a secret", f"write it into {home.env_file} (mode 0600)")
     _known(key)
     parsed = parse_value(key, value)
-    home.create()
-    before = home.config.read_text("utf-8-sig") if home.config.exists() else ""
-    after = _with(before, key, _toml(parsed))
-    _write(home.config, after)
-    try:
-        load(home, {})
-    except BadConfiguration:
-        _write(home.config, before)
-        raise
+    write_setting(home, key, parsed)
     click.echo(f"{key} = {_toml(parsed)}, in {home.config}")
 
 
@@ -95,6 +87,18 @@ def check(*, as_json: bool) -> int:
     if not as_json and not problems:
         click.echo("the configuration can be used")
     return EXIT_CONFIG if problems else 0
+
+
+def write_setting(home: Home, key: str, value: Any) -> None:
+    """Write one setting to config.toml, unless it could not be read back. Raises: BadConfiguration."""
+    home.create()
+    before = home.config.read_text("utf-8-sig") if home.config.exists() else ""
+    _write(home.config, _with(before, key, _toml(value)))
+    try:
+        load(home, {})
+    except BadConfiguration:
+        _write(home.config, before)
+        raise
 
 
 def _known(key: str) -> None:

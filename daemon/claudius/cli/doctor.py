@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
+from claudius.cli.checks import Check
 from claudius.cli.output import json_option, print_json
 from claudius.cli.records import records
 from claudius.cognition.steps import STEPS
@@ -20,18 +21,8 @@ from claudius.errors import EXIT_FAILED, ClaudiusError, UsageProblem
 from claudius.home import DIRECTORY_MODE, FILE_MODE, Home, shipped
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One finding."""
-
-    name: str
-    ok: bool
-    detail: str
-    fix: str = ""
-
-
 @click.command()
-@click.option("--live", is_flag=True, help="Also ask the model for one word.")
+@click.option("--live", is_flag=True, help="Also ask the networks how they are set up, and the model for one word.")
 @click.option("--security", is_flag=True, help="Only what concerns who may read and do what.")
 @json_option
 def doctor(*, live: bool, security: bool, as_json: bool) -> int:
@@ -41,7 +32,7 @@ def doctor(*, live: bool, security: bool, as_json: bool) -> int:
     if not security:
         rooms += [_configuration, _soul, _store, _daemon, _git, _voice]
     if live and not security:
-        rooms.append(_live)
+        rooms += [_networks, _live]
     secrets = held(os.environ)
     found = [_blotted(check, secrets) for room in rooms for check in _held(room, home)]
     ok = all(check.ok for check in found)
@@ -110,9 +101,21 @@ def _paths(root: Path) -> Iterator[Path]:
 def _access(home: Home) -> Iterator[Check]:
     """Look at lists of who is heard: one that lets everybody in, one that lets nobody in."""
     loaded = load(home, os.environ)
-    for key, allowed in (("bots.allow", loaded.config.bots.allow), ("discord.guilds", loaded.config.discord.guilds)):
+    config = loaded.config
+    lists = {
+        "bots.allow": config.bots.allow,
+        "discord.guilds": config.discord.guilds,
+        "slack.channels": config.slack.channels,
+        "discord.channels": config.discord.channels,
+    }
+    for key, allowed in lists.items():
         if "*" in allowed:
-            yield Check("access", ok=False, detail=f"{key} lets everybody in", fix="name them one by one")
+            what = "hears every channel" if key.endswith("channels") else "lets everybody in"
+            yield Check("access", ok=False, detail=f"{key} {what}", fix="name them one by one")
+    for owner in config.owners:
+        if owner.count(":") != 2 or (owner.startswith("discord:") and not owner.startswith("discord:@me:")):
+            fix = "write network:workspace:user, e.g. slack:T1:U1 or discord:@me:1; `claudius users list` shows ids"
+            yield Check("access", ok=False, detail=f"owners: {owner!r} is no person's id", fix=fix)
     if loaded.secret("DISCORD_TOKEN") and not loaded.config.discord.guilds:
         fix = "set it to the id of your server; docs/discord.md says where it stands"
         yield Check("access", ok=False, detail="discord.guilds is empty: nobody is heard on Discord", fix=fix)
@@ -206,14 +209,58 @@ def _voice(home: Home) -> Iterator[Check]:
     )
 
 
+def _networks(home: Home) -> Iterator[Check]:
+    """Ask each network that has a token how it is set up, and look what of it was ever heard."""
+    import asyncio
+
+    from claudius.cli.ask_discord import ask_discord
+    from claudius.cli.ask_slack import ask_slack
+
+    loaded = load(home, os.environ)
+
+    async def all_of(checks: AsyncIterator[Check]) -> list[Check]:
+        return [check async for check in checks]
+
+    if loaded.secret("SLACK_BOT_TOKEN") or loaded.secret("SLACK_APP_TOKEN"):
+        yield from asyncio.run(all_of(ask_slack(loaded)))
+        yield from _heard(home, "slack", SLACK_EVENTS)
+    if loaded.secret("DISCORD_TOKEN"):
+        yield from asyncio.run(all_of(ask_discord(loaded)))
+
+
+SLACK_EVENTS = {
+    "mention": "app_mention",
+    "message": "message.channels, message.groups, message.im",
+    "join": "member_joined_channel",
+    "reaction": "reaction_added",
+    "home": "app_home_opened",
+}
+"""What was heard, by kind, and the event subscription that brings it."""
+
+
+def _heard(home: Home, network: str, events: Mapping[str, str]) -> Iterator[Check]:
+    """Look which kinds of event never came: a subscription that is missing looks like a quiet workspace."""
+    with records(home) as kept:
+        found = kept.kinds_heard(network)
+    never = [event for kind, event in events.items() if kind not in found]
+    if not found:
+        detail = "nothing was ever heard"
+        fix = "write to it directly; if it stays deaf, its event subscriptions are missing: reinstall from the manifest"
+        yield Check(f"{network} events", ok=False, detail=detail, fix=fix)
+    else:
+        detail = f"never heard yet: {'; '.join(never)}" if never else "every kind was heard"
+        yield Check(f"{network} events", ok=True, detail=detail)
+
+
 def _live(home: Home) -> Iterator[Check]:
     import asyncio
 
     loaded = load(home, os.environ)
-    yield asyncio.run(_one_word(loaded, home))
+    yield asyncio.run(one_word(loaded, home))
 
 
-async def _one_word(loaded: Loaded, home: Home) -> Check:
+async def one_word(loaded: Loaded, home: Home) -> Check:
+    """Ask the voice that is set for one word."""
     from claudius.compose import provider
     from claudius.provider import Done, Request
 

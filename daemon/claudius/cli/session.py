@@ -55,11 +55,11 @@ async def _awake(home: Home) -> AsyncIterator[Connection]:
         await server.stop()
 
 
-async def ask(home: Home, op: str) -> dict[str, Any] | None:
+async def ask(home: Home, op: str, **words: str) -> dict[str, Any] | None:
     """Ask the running process one thing; None where none runs. Raises: TryAgain where it does not answer."""
     try:
         async with asyncio.timeout(ANSWER_S), connect(home.socket) as connection:
-            await connection.send({"op": op})
+            await connection.send({"op": op, **words})
             return await connection.receive()
     except (FileNotFoundError, ConnectionRefusedError):
         return None

@@ -13,7 +13,7 @@ import click
 
 from claudius.cli.output import json_option, print_json, safe
 from claudius.cli.records import records
-from claudius.errors import ClaudiusError, UsageProblem
+from claudius.errors import EXIT_FAILED, ClaudiusError, UsageProblem
 from claudius.home import Home
 from claudius.memory.records import Records
 from claudius.memory.store import Store
@@ -140,6 +140,68 @@ def link(person: str, other: str) -> None:
 
     asyncio.run(_with_store(home, write))
     click.echo(f"{other} and {person} are one person now")
+
+
+@users.command()
+@click.argument("person")
+@json_option
+def export(person: str, *, as_json: bool) -> None:
+    """Print everything that is kept of a person: portraits, what was said and answered, what was learned of it."""
+    with records(Home.of(os.environ)) as kept:
+        found = _person(kept, person)
+        said = kept.personal((found["person"], *found["ids"]))
+    document = {"person": found["person"], "name": found["name"], "models": found["models"], **said}
+    if as_json:
+        print_json(document)
+        return
+    for model in document["models"]:
+        click.secho(f"── {model['audience']}, version {model['version']}", dim=True)
+        click.echo(safe(model["markdown"]).rstrip() + "\n")
+    for line in document["messages"]:
+        who = "I" if line["person"] is None else line["person"]
+        click.echo(f"{line['at']}  {line['conversation']}  {who}: {safe(line['content'])}")
+    for value in document["state"]:
+        click.echo(f"{value['key']} = {safe(value['value'])}")
+
+
+@users.command()
+@click.argument("person")
+@click.option("--yes", is_flag=True, help="Really erase; nothing brings it back.")
+@json_option
+def forget(person: str, *, yes: bool, as_json: bool) -> int:
+    """Erase a person: rows, git history, logs and backups; print the receipt."""
+    if not yes:
+        raise UsageProblem(f"this erases all that is kept of {person}, backups too: say --yes")
+    home = Home.of(os.environ)
+    with records(home) as kept:
+        known = _person(kept, person)["person"]
+    receipt = asyncio.run(_forget(home, known))
+    if as_json:
+        print_json(receipt)
+    else:
+        _tell_receipt(receipt)
+    return 0 if receipt["verified"] else EXIT_FAILED
+
+
+async def _forget(home: Home, person: str) -> dict[str, Any]:
+    from claudius.cli.session import session
+
+    async with session(home) as connection:
+        await connection.send({"op": "forget", "person": person})
+        answer = await connection.receive() or {}
+    if answer.get("event") != "forgotten":
+        raise ClaudiusError(str(answer.get("message") or "the daemon ended while it forgot: say it again"))
+    receipt: dict[str, Any] = answer["receipt"]
+    return receipt
+
+
+def _tell_receipt(receipt: Mapping[str, Any]) -> None:
+    rows = ", ".join(f"{table} {count}" for table, count in receipt["rows"].items())
+    click.echo(f"{receipt['person']} is forgotten. Rows: {rows or 'none'}.")
+    click.echo(f"git: {receipt['git']} versions; log: {receipt['logs']} lines; old backups: {receipt['backups']}.")
+    where = ", ".join(receipt["left"])
+    click.echo("Searched, and found nowhere." if receipt["verified"] else f"STILL FOUND in {where}: say it again.")
+    click.echo("Not mine to erase: " + "; ".join(receipt["not_ours"]) + ".")
 
 
 async def _with_store(home: Home, work: Callable[[Store], Awaitable[T]]) -> T:

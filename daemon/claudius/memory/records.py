@@ -65,6 +65,14 @@ class Records(LedgerRecords, Protocol):
         """Return every version of a person's models, oldest first, markdown included."""
         ...
 
+    def personal(self, ids: Sequence[str]) -> Mapping[str, Any]:
+        """Return `{"messages": [...], "state": [...]}` of one person, by every id of theirs."""
+        ...
+
+    def kinds_heard(self, network: str) -> frozenset[str]:
+        """Return which kinds of event (message, mention, join …) a network brought of late."""
+        ...
+
     def usage(self, by: Literal["day", "model", "person", "conversation", "job"]) -> Mapping[str, Any]:
         """Return `{"rows": [...], "total": {...}}`."""
         ...

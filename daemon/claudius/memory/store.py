@@ -14,8 +14,10 @@ from datetime import datetime
 from typing import Literal, Protocol
 
 from claudius.intent import Call, Intent, Utterance
+from claudius.memory.amendments import Amendments
 from claudius.memory.documents import Document, KeptFile, Unarchived
 from claudius.memory.ledger_store import Ledger
+from claudius.memory.personal import Personal
 from claudius.memory.plans import Plans
 from claudius.perception import Perception
 from claudius.recollection import Recollection, Summary
@@ -50,6 +52,8 @@ class Pending:
     """Finished model calls of an earlier, unfinished run; a re-run does not pay for them again."""
     held: int = 0
     """How often its turn gave way to a newer perception; it is answered with the next."""
+    is_stopped: bool = False
+    """Its speaker wants no answer any more: it is owed the apology, and no model."""
     further: tuple[Pending, ...] = ()
     """What is answered in the same turn, oldest first."""
 
@@ -99,7 +103,7 @@ class RecallLimits:
     """Whether the numbers below language are read."""
 
 
-class Store(Plans, Ledger, Protocol):
+class Store(Plans, Amendments, Ledger, Personal, Protocol):
     """What the process that takes turns keeps and recalls."""
 
     async def start(self, boot: str, now: datetime) -> Waiting:

@@ -14,14 +14,14 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
-from itertools import groupby
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from claudius.config import Loaded, Model
 from claudius.errors import Cut, ProviderError, TimedOut, Unavailable, Unreachable
 from claudius.home import Home
-from claudius.provider import Done, Event, Request, Role, StopReason, Usage
+from claudius.provider import Done, Event, Request, StopReason, Usage
 from claudius.providers import pricing
+from claudius.providers.anthropic_messages import messages
 from claudius.providers.classify import by_kind, by_status, message_of, one_line, retry_after_s
 from claudius.providers.reply import LINE_BYTES, Reply
 
@@ -35,8 +35,6 @@ NAME = "anthropic_api"
 BASE_URL = "https://api.anthropic.com"
 CONNECT_S = 10.0
 LOAD_AFTER_S = 0.5
-OPENING = "(the conversation so far)"
-"""Stands first where history begins with the soul's own words: a user message must come first."""
 
 THINKING: tuple[dict[str, Any], ...] = (
     {"thinking": {"type": "disabled"}},
@@ -61,6 +59,8 @@ class AnthropicApi:
     """The API under one key."""
 
     name = NAME
+    sees = True
+    """Pictures are shown to it."""
 
     def __init__(self, make: Callable[[], AsyncAnthropic], model: str, *, cache_ttl: str) -> None:
         """`make` gives the client, once, in a thread of its own; `cache_ttl` is the system part's: `5m` or `1h`."""
@@ -139,26 +139,6 @@ class AnthropicApi:
         if request.system.strip():
             ttl: Any = self._ttl
             yield {"type": "text", "text": request.system, "cache_control": {"type": "ephemeral", "ttl": ttl}}
-
-
-def messages(request: Request) -> Iterator[dict[str, Any]]:
-    """Give history and tail in the API's shape. Pure.
-
-    Neighbours of one role become content blocks of one message, so that a longer history never changes the bytes of a
-    shorter one. Breakpoints stand at the end of `history[:cached]` and at the end of the history.
-    """
-    marks = {request.cached - 1, len(request.history) - 1}
-    parts: list[tuple[Role, TextBlockParam]] = []
-    if request.history and request.history[0].role == "assistant":
-        parts.append(("user", {"type": "text", "text": OPENING}))
-    for number, message in enumerate(request.history):
-        if message.content.strip():
-            parts.append((message.role, {"type": "text", "text": message.content}))
-        if number in marks and parts:
-            parts[-1][1]["cache_control"] = {"type": "ephemeral"}
-    parts.append(("user", {"type": "text", "text": request.tail}))
-    for role, group in groupby(parts, key=lambda part: part[0]):
-        yield {"role": role, "content": [block for _, block in group]}
 
 
 class _Said:

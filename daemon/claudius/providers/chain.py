@@ -56,6 +56,11 @@ class Chain:
         self._settings, self._clock, self._sleep, self._chance = settings, clock, sleep, chance
         self._resting: dict[int, tuple[float, ProviderError]] = {}
 
+    @property
+    def sees(self) -> bool:
+        """Whether pictures are shown to the voice that comes first."""
+        return bool(getattr(self.providers[0], "sees", False))
+
     async def complete(self, request: Request) -> AsyncIterator[Event]:
         """Stream the reply of the first voice that gives one. Raises: ProviderError, of the last voice asked."""
         failed: ProviderError | None = None

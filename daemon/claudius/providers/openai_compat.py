@@ -6,6 +6,7 @@ the chat design, section 9.3.
 
 from __future__ import annotations
 
+import base64
 import json
 import logging
 import socket
@@ -17,7 +18,7 @@ from urllib.parse import urlsplit
 from claudius.config import Loaded, Model
 from claudius.errors import BadRequest, Cut, ProviderError, TimedOut, Unavailable, Unreachable
 from claudius.home import Home
-from claudius.provider import Done, Event, Request, StopReason, Usage
+from claudius.provider import Done, Event, Image, Request, StopReason, Usage
 from claudius.providers import pricing
 from claudius.providers.classify import by_kind, by_status, message_of, one_line, retry_after_s
 from claudius.providers.reply import LINE_BYTES, Reply
@@ -103,14 +104,19 @@ def _body(request: Request, model: str, limit: str) -> dict[str, Any]:
     return body
 
 
-def messages(request: Request) -> Iterator[dict[str, str]]:
+def messages(request: Request) -> Iterator[dict[str, Any]]:
     """Give the prompt as turns; neighbours of one role stay apart, so that earlier bytes never change. Pure."""
     if request.system.strip():
         yield {"role": "system", "content": request.system}
     for message in request.history:
         if message.content.strip():
             yield {"role": message.role, "content": message.content}
-    yield {"role": "user", "content": request.tail}
+    shown = [{"type": "image_url", "image_url": {"url": _data_url(image)}} for image in request.images]
+    yield {"role": "user", "content": [*shown, {"type": "text", "text": request.tail}] if shown else request.tail}
+
+
+def _data_url(image: Image) -> str:
+    return f"data:{image.media_type};base64,{base64.b64encode(image.data).decode()}"
 
 
 class _Said:

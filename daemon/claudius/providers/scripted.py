@@ -82,6 +82,7 @@ class Scripted:
     record: Callable[[Request], None] | None = None
     model: str = NAME
     name: str = NAME
+    sees: bool = True
     requests: list[Request] = field(default_factory=list)
     """Every request, oldest first."""
     open: int = 0

@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from claudius.intent import Utterance
 from claudius.perception import Perception
@@ -145,6 +145,20 @@ class Adapter(Protocol):
         """
         ...
 
+    async def context(self, perception: Perception, most: int) -> Sequence[Perception]:
+        """Return what was said in a perception's thread before it: the latest so many, oldest first; not by us.
+
+        Raises: DeliveryError, OSError, TimeoutError where the network does not let us read now.
+        """
+        ...
+
+    async def fetch(self, file: Mapping[str, Any], most_bytes: int) -> Fetched:
+        """Return a file that a perception names in `extra["files"]`, from the network's own hosts.
+
+        Raises: ValueError where it is too large, DeliveryError, OSError, TimeoutError where it cannot be had.
+        """
+        ...
+
     async def members(self, audience: str) -> Sequence[str] | None:
         """Return who can see a shared audience now, by person id; None where the network cannot tell."""
         ...
@@ -152,6 +166,15 @@ class Adapter(Protocol):
     async def close(self) -> None:
         """Stop hearing; leave no task, socket or session."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """A file that a network gave."""
+
+    content: bytes
+    name: str
+    media_type: str
 
 
 @runtime_checkable

@@ -37,6 +37,8 @@ class Body:
     """A short hash of each token, for the lock file."""
     log_dropped: Callable[[], int] = lambda: 0
     """How many lines of the log found no room."""
+    log_leave_out: Callable[[Callable[[str], bool]], int] = lambda _: 0
+    """Writes the log anew without some of its lines; returns how many those were."""
 
     @classmethod
     def of(cls, home: Home, mind: Mind) -> Body:

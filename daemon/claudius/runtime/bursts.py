@@ -33,7 +33,7 @@ def gathered(waiting: Sequence[Pending], *, merges: bool) -> list[Pending]:
     if merges and group:
         person = group[-1].perception.person
         group += takewhile(lambda one: one.perception.owes and one.perception.person == person, rest[1:])
-    return [one for one in group[:TOGETHER] if one.perception.owes or one is group[0]]
+    return [one for one in group[:TOGETHER] if (one.perception.owes and not one.is_stopped) or one is group[0]]
 
 
 def hearing_of(pending: Pending, mind: Mind) -> Hearing:

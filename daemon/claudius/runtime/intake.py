@@ -4,45 +4,65 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Protocol, TypeVar
 
 from claudius.cognition.mind import Mind
-from claudius.errors import OverBudget, StoreError
+from claudius.errors import OverBudget, StoreError, TryAgain
 from claudius.perception import Kind, Origin, Perception, Place
 from claudius.runtime.access import admit
 from claudius.runtime.body import Body
+from claudius.runtime.company import Company
 from claudius.runtime.rates import Rates, Verdict
+from claudius.runtime.stopping import is_owner, is_stop
 
 log = logging.getLogger("claudius.intake")
+
+T = TypeVar("T")
+
+AFTERWARDS = (Kind.EDIT, Kind.DELETE, Kind.REACTION)
+"""What is about something that was said before: put in force at once, ahead of what waits."""
+
+
+class Thinkers(Protocol):
+    """Who thinks about what is heard."""
+
+    def wake(self, conversation: str) -> None:
+        """Have a conversation look again at what waits."""
+
+    def break_off(self, conversation: str, turn: str) -> None:
+        """Let a turn not go on."""
+
+    def forget_members(self, audience: str) -> None:
+        """Ask again who can see a shared audience."""
 
 
 class Intake:
     """The one door through which perceptions come in."""
 
-    def __init__(
-        self,
-        mind: Mind,
-        body: Body,
-        wake: Callable[[str], None],
-        forget_members: Callable[[str], None],
-        failed: Callable[[StoreError], None],
-    ) -> None:
-        """Keep what is heard in `mind.store`, while the `body`'s disk has room for it, then `wake` its conversation.
+    def __init__(self, mind: Mind, body: Body, lanes: Thinkers, failed: Callable[[StoreError], None]) -> None:
+        """Keep what is heard in `mind.store`, while the `body`'s disk has room for it, then tell the `lanes`.
 
-        `forget_members` is told of each shared audience that someone joined or left, `failed` when the store fails.
+        `failed` is told when the store fails.
         """
-        self._mind, self._body, self._wake = mind, body, wake
-        self._forget_members, self._failed = forget_members, failed
+        self._mind, self._body, self._lanes, self._failed = mind, body, lanes, failed
         self._rates = Rates()
         self.last_at: dict[str, datetime] = {}
         """When each network was last heard."""
         self._is_shut = False
+        self.company: Company | None = None
+        """Who is let in by a code, and where the soul takes part how."""
+        self._frozen: frozenset[str] = frozenset()
 
     def shut(self) -> None:
         """Hear nothing more: what comes now is not acknowledged, and comes back to whoever wakes next."""
         self._is_shut = True
+
+    def freeze(self, persons: Sequence[str]) -> None:
+        """Hear nothing of these persons for now, because they are being erased: what comes is to come again."""
+        self._frozen = frozenset(persons)
 
     async def accept(self, perception: Perception) -> bool:
         """Make a perception durable, then let its lane know; False where it is known, or not to be heard.
@@ -57,10 +77,12 @@ class Intake:
         admitted = self._admit(perception)
         if admitted is None:
             return False
+        if admitted.kind in AFTERWARDS or is_stop(admitted):
+            return await self._amend(admitted)
         if not admitted.is_owner and admitted.origin is Origin.EXTERNAL:
             admitted = self._within_rates(admitted)
         (new,) = await self._keep((admitted,))
-        self._wake(admitted.conversation)
+        self._lanes.wake(admitted.conversation)
         return new
 
     async def hear(self, missed: Sequence[Perception]) -> None:
@@ -74,7 +96,7 @@ class Intake:
             return
         await self._keep(admitted)
         for conversation in dict.fromkeys(one.conversation for one in admitted):
-            self._wake(conversation)
+            self._lanes.wake(conversation)
 
     def _check_open(self) -> None:
         if self._is_shut:
@@ -82,24 +104,45 @@ class Intake:
 
     async def _keep(self, perceptions: Sequence[Perception]) -> Sequence[bool]:
         """WRITE 1. Raises: StoreError; then nothing was kept."""
+        return await self._write(lambda: self._mind.store.accept(perceptions, self._body.clock.steady()))
+
+    async def _amend(self, perception: Perception) -> bool:
+        """Put a second thought in force; the turn that was about the old words does not go on. Raises: StoreError."""
+        store = self._mind.store
+        if is_stop(perception):
+            by_owner = is_owner(perception, self._mind.config())
+            amended = await self._write(lambda: store.stop(perception, by_owner=by_owner))
+        else:
+            amended = await self._write(lambda: store.amend(perception, self._body.clock.steady()))
+        if amended.is_new:
+            self._lanes.break_off(amended.conversation, amended.interrupts)
+            self._lanes.wake(amended.conversation)
+        return amended.is_new
+
+    async def _write(self, write: Callable[[], Awaitable[T]]) -> T:
         self._body.disk.refuse()
         try:
-            return await self._mind.store.accept(perceptions, self._body.clock.steady())
+            return await write()
         except StoreError as error:
             self._failed(error)
             raise
 
     def _admit(self, perception: Perception) -> Perception | None:
+        if perception.person in self._frozen:
+            raise TryAgain("this person is being forgotten just now")
         if perception.kind in (Kind.JOIN, Kind.LEAVE):
-            self._forget_members(perception.audience)
+            self._lanes.forget_members(perception.audience)
+        perception = self.company.introduce(perception) if self.company else perception
         config = self._mind.config()
         admitted = admit(perception, config)
         if admitted is None:
+            if self.company:
+                self.company.refuse(perception)
             log.debug("not heard", extra={"person": perception.person, "standing": perception.standing})
             return None
         if admitted.is_bot and not self._rates.once(f"bot {admitted.key}", lambda: self._hears_bot(admitted)):
             return None
-        return admitted
+        return self.company.receive(admitted) if self.company else admitted
 
     def _hears_bot(self, perception: Perception) -> bool:
         turns = self._mind.config().bots.turns

@@ -8,56 +8,38 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 
 from claudius.cognition.encounter import show_error
-from claudius.cognition.hearing import Hearing, Superseded
+from claudius.cognition.hearing import Superseded
 from claudius.cognition.mind import Mind
 from claudius.cognition.overhear import passes
 from claudius.cognition.turn import Turned, afterthought, apologise, take_turn
 from claudius.errors import ClaudiusError, StaleTurn, StoreCorrupt, StoreError
 from claudius.intent import ApologyKind
 from claudius.memory.store import Pending
-from claudius.perception import Perception, Place
+from claudius.perception import Kind, Perception, Place
 from claudius.runtime.adapter import Adapter
+from claudius.runtime.attaching import with_files
 from claudius.runtime.body import Body
 from claudius.runtime.bursts import hearing_of, together
+from claudius.runtime.commands.words import is_apart
 from claudius.runtime.delivery import Delivered, Post, deliver
 from claudius.runtime.failures import Apologise, decide
+from claudius.runtime.hydrating import Hydration
+from claudius.runtime.lane import BrokenOff, Held, Lane, given_up
 from claudius.runtime.membership import Membership
 from claudius.runtime.streaming import Stream, hold
 from claudius.runtime.waiting import unless, until
 
 log = logging.getLogger("claudius.lanes")
 
-ENDED_PROCESSES = 2
-"""A perception whose turns ended so many processes is not thought again."""
+SECOND_THOUGHTS = (Kind.EDIT, Kind.DELETE)
+"""What a lane does not think about, but puts in force: it waited for a turn to end."""
 
 STUMBLE_S = 5.0
 """How long a lane rests after an error that no turn explains."""
-
-
-@dataclass(slots=True)
-class _Lane:
-    task: asyncio.Task[None]
-    last: Turned | None = None
-    """The last turn since the lane was last idle."""
-    signed: Perception | None = None
-    """What the soul is seen to think about."""
-    bell: asyncio.Event = field(default_factory=asyncio.Event)
-    hearing: Hearing | None = None
-    """The ear of the turn that runs."""
-
-
-@dataclass(slots=True)
-class _Held:
-    """A network whose lanes wait for its history."""
-
-    waiting: set[str] = field(default_factory=set)
-    complete: set[str] = field(default_factory=set)
-    """Conversations whose history is read."""
 
 
 class Lanes:
@@ -80,13 +62,19 @@ class Lanes:
         self._mind, self._adapters, self._chance = mind, adapters, chance
         self._failed, self._body, self._committed = failed, body, committed
         self._began = body.clock.steady()
-        self._lanes: dict[str, _Lane] = {}
-        self._held: dict[str, _Held] = {}
+        self.commanded: Callable[[str], None] = lambda _: None
+        """Told of conversations that hold commands: no turn is theirs."""
+        self._lanes: dict[str, Lane] = {}
+        self._held: dict[str, Held] = {}
         self._members = Membership(mind.store, mind.clock)
+        self._hydration = Hydration(mind)
         self._closing = False
 
     def wake(self, conversation: str) -> None:
         """Have a conversation's lane look again at what waits."""
+        if is_apart(conversation):
+            self.commanded(conversation)
+            return
         lane = self._lanes.get(conversation)
         held = self._held.get(Place.of(conversation).network) if self._held else None
         if lane:
@@ -97,11 +85,16 @@ class Lanes:
             held.waiting.add(conversation)
         elif not self._closing:
             task = asyncio.create_task(self._run(conversation), name=f"lane {conversation}")
-            self._lanes[conversation] = _Lane(task)
+            self._lanes[conversation] = Lane(task)
+
+    def break_off(self, conversation: str, turn: str) -> None:
+        """Let a turn not go on: what it was to answer is another thing now, or nothing."""
+        if lane := self._lanes.get(conversation):
+            lane.break_off(turn)
 
     def hold(self, network: str) -> None:
         """Let no further lane of a network begin until its history is read."""
-        self._held.setdefault(network, _Held())
+        self._held.setdefault(network, Held())
 
     def release(self, network: str, conversation: str | None = None) -> None:
         """Let one conversation, or the whole network, answer again."""
@@ -197,7 +190,7 @@ class Lanes:
             return None
         if pending.not_before and pending.not_before > now:
             return (pending.not_before - now).total_seconds()
-        if pending.held or self._mind.config().runtime.merge_while_busy:
+        if not pending.is_stopped and (pending.held or self._mind.config().runtime.merge_while_busy):
             pending = await together(pending, self._mind)
         if self._body.disk.shut:
             return STUMBLE_S
@@ -209,13 +202,9 @@ class Lanes:
     async def _think(self, pending: Pending, now: datetime) -> None:
         conversation = pending.perception.conversation
         adapter, lane = self._adapter(conversation), self._lanes[conversation]
-        if adapter and pending.perception.audience.startswith("shared:"):
-            await self._members.refresh(pending.perception.audience, adapter)
-        attempts = pending.attempts + 1
-        if pending.boots >= ENDED_PROCESSES:
-            log.error("turn given up", extra={"turn": pending.turn, "attempts": pending.attempts})
-            await self._apologise(pending, "unreadable")
+        if await self._is_settled_before(pending, adapter, now):
             return
+        attempts = pending.attempts + 1
         try:
             if await passes(pending, self._mind):
                 return
@@ -223,13 +212,14 @@ class Lanes:
             post_chars = adapter.post_chars if adapter else None
             stream, holding = Stream.of(pending, adapter, self._mind), partial(hold, adapter, pending.perception)
             lane.hearing = hearing_of(pending, self._mind)
-            turned = await take_turn(pending, self._mind, stream, lane.hearing, post_chars=post_chars, hold=holding)
+            take = partial(take_turn, show=stream, hearing=lane.hearing, post_chars=post_chars, hold=holding)
+            turned = await lane.think(pending.turn, with_files(pending, self._mind, adapter, take))
             lane.last = turned
             self._committed(turned)
         except Superseded:
             log.info("turn gave way to a new perception", extra={"turn": pending.turn})
             await self._mind.store.hold(pending)
-        except StaleTurn:
+        except (StaleTurn, BrokenOff):
             log.info("turn run anew", extra={"turn": pending.turn})
         except StoreError:
             raise
@@ -256,6 +246,21 @@ class Lanes:
 
         finally:
             lane.hearing = None
+
+    async def _is_settled_before(self, pending: Pending, adapter: Adapter | None, now: datetime) -> bool:
+        """Do what comes before a thought; tell whether there is none to be had now."""
+        perception = pending.perception
+        if perception.kind in SECOND_THOUGHTS:
+            await self._mind.store.amend(perception, now)
+            return True
+        if kind := given_up(pending):
+            await self._apologise(pending, kind)
+            return True
+        if adapter is None:
+            return False
+        if perception.audience.startswith("shared:"):
+            await self._members.refresh(perception.audience, adapter)
+        return await self._hydration.read(perception, adapter)
 
     async def _apologise(self, pending: Pending, kind: ApologyKind) -> None:
         """Apologise; where even that cannot be concluded, give the perception up, so that the lane goes on."""
@@ -284,7 +289,7 @@ class Lanes:
     def _adapter(self, conversation: str) -> Adapter | None:
         return self._adapters.get(Place.of(conversation).network)
 
-    async def _sign(self, lane: _Lane, perception: Perception | None) -> None:
+    async def _sign(self, lane: Lane, perception: Perception | None) -> None:
         """Show that the soul thinks about a perception, or about nothing any more."""
         before, lane.signed = lane.signed, perception
         for one, on in ((before, False), (perception, True)):

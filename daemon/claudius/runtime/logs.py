@@ -6,7 +6,7 @@ import json
 import logging
 import logging.handlers
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -51,9 +51,32 @@ class PrivateFile(logging.handlers.RotatingFileHandler):
         os.close(os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
         return super()._open()
 
+    def leave_out(self, is_left_out: Callable[[str], bool]) -> int:
+        """Write this log and its older files anew without some lines; return how many those were. Raises: OSError."""
+        if self.lock is None:  # pragma: no cover - every handler has one
+            return 0
+        with self.lock:
+            if self.stream:
+                self.stream.close()
+            here = Path(self.baseFilename)
+            gone = sum(_leave_out(path, is_left_out) for path in sorted(here.parent.glob(here.name + "*")))
+            self.stream = self._open()  # type: ignore[no-untyped-call]  # its type differs by version
+        return gone
+
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002, N802 - the library's name
         """Drop the line, and count it."""
         self.dropped += 1
+
+
+def _leave_out(path: Path, is_left_out: Callable[[str], bool]) -> int:
+    lines = path.read_text("utf-8", "replace").splitlines(keepends=True)
+    kept = [line for line in lines if not is_left_out(line)]
+    if len(kept) < len(lines):
+        fresh = path.with_name(f".{path.name}.new")
+        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:  # noqa: PTH123 - the mode from the first byte on
+            file.writelines(kept)
+        fresh.replace(path)
+    return len(lines) - len(kept)
 
 
 def start_log(directory: Path, level: str, secrets: Sequence[str]) -> PrivateFile:

@@ -19,9 +19,12 @@ from claudius.memory.archive import Archive, GitFailed
 from claudius.memory.store import Waiting
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.body import Body
+from claudius.runtime.commands import Commands
+from claudius.runtime.company import Company
 from claudius.runtime.control import Connection, ControlSocket, Handler
 from claudius.runtime.disk import LOOK_S
 from claudius.runtime.due import keep_time
+from claudius.runtime.forgetting import Around, Forgetting
 from claudius.runtime.intake import Intake
 from claudius.runtime.lanes import Lanes
 from claudius.runtime.lock import HomeLock
@@ -59,8 +62,20 @@ class Server:
         self._body = body = body or Body.of(home, mind)
         self._lanes = Lanes(mind, adapters, chance=chance, failed=self._failed, body=body, committed=self._committed)
         self._second: SecondMind | None = None
-        self._control = ControlSocket(home.socket, {**handlers, "status": self._status})
-        self._intake = Intake(mind, body, self._lanes.wake, self._lanes.forget_members, self._failed)
+        self._intake = Intake(mind, body, self._lanes, self._failed)
+        around = Around(
+            freeze=self._intake.freeze,
+            forget_members=self._lanes.forget_members,
+            end_session=self._end_session,
+            leave_out=body.log_leave_out,
+        )
+        self._forgetting = Forgetting(home, mind.store, archive, around)
+        self._company = Company(mind.store, mind.config, mind.clock)
+        self._commands = Commands(mind, adapters, self._company, self._forgetting)
+        self._company.tell = self._commands.tell
+        self._intake.company, self._lanes.commanded = self._company, self._commands.wake
+        own = {"status": self._status, "forget": self._forget, **self._company.handlers}
+        self._control = ControlSocket(home.socket, {**handlers, **own})
         self._networks = Networks(adapters, mind, self._lanes, self._intake, self._failed)
         self._beside: list[asyncio.Task[None]] = []
         self._started_at = body.clock.steady()
@@ -79,6 +94,7 @@ class Server:
         if not waiting.was_clean:
             log.warning("the last process did not stop in good order", extra={"waiting": len(waiting.conversations)})
             self._body.careful.begin(waiting.conversations)
+        await self._company.load()
         self._networks.open()
         self._beside.append(asyncio.create_task(self._watch(), name="watch"))
         if self._archive:
@@ -89,6 +105,7 @@ class Server:
         await self._control.open()
         for conversation in waiting.conversations:
             self._lanes.wake(conversation)
+        self._beside.append(asyncio.create_task(self._forget_what_was_begun(), name="erasures"))
         keeping = keep_time(self._mind, self._lanes.wake, self._planned)
         self._beside.append(asyncio.create_task(keeping, name="plans"))
         log.info("awake", extra={"boot": self.boot, "waiting": len(waiting.conversations)})
@@ -116,7 +133,7 @@ class Server:
     @property
     def busy(self) -> int:
         """How many conversations have something to do."""
-        return self._lanes.busy
+        return self._lanes.busy + self._commands.busy
 
     async def wait(self) -> None:
         """Wait until something ends the process from inside. Raises: StoreError where the store is beyond use."""
@@ -133,6 +150,7 @@ class Server:
         if self._second:
             await self._second.stop()
         await self._lanes.drain(0.0 if is_damaged else grace_s)
+        await self._commands.close(0.0 if is_damaged else max(CLOSE_S, stop_at_s - AFTER_DRAIN_S - time.monotonic()))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_S):
                 await self._networks.close()
@@ -181,6 +199,25 @@ class Server:
             self._archive.wake()
         if turned.intent.planned:
             self._planned.set()
+
+    async def _end_session(self, conversation: str) -> None:
+        for voice in (self._mind.provider, *(one.provider for one in self._mind.voices.values())):
+            if forget := getattr(voice, "forget", None):
+                await forget(conversation)
+
+    async def _forget_what_was_begun(self) -> None:
+        try:
+            await self._forgetting.resume(self._mind.clock())
+        except (ClaudiusError, GitFailed, OSError) as error:
+            log.error("an erasure could not be ended", extra={"error": str(error)})  # noqa: TRY400 - no trace
+
+    async def _forget(self, connection: Connection, asked: Mapping[str, Any]) -> None:
+        try:
+            receipt = await self._forgetting.forget(str(asked.get("person")), self._mind.clock(), "owner")
+        except (ClaudiusError, GitFailed, OSError) as error:
+            await connection.send({"event": "error", "message": str(error)})
+            return
+        await connection.send({"event": "forgotten", "receipt": receipt})
 
     async def _archive_from_now_on(self, archive: Archive) -> None:
         await asyncio.sleep(ARCHIVE_AFTER_S)

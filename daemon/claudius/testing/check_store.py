@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from claudius.memory.store import Store
 from claudius.testing.store_contract import (
+    amending,
     audiences,
     feeling,
     hearing,
@@ -30,7 +31,20 @@ from claudius.testing.store_contract.ground import CASES, Case, Ground
 
 __all__ = ["CASES", "ROOMS", "Case", "check_store"]
 
-ROOMS = (hearing, speaking, thinking, recalling, audiences, owning, threads, planning, ledgering, reflecting, feeling)
+ROOMS = (
+    hearing,
+    speaking,
+    thinking,
+    recalling,
+    audiences,
+    owning,
+    threads,
+    planning,
+    amending,
+    ledgering,
+    reflecting,
+    feeling,
+)
 """Where the cases stand; importing them fills `CASES`."""
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 from uuid import uuid4
 
 from claudius.errors import DeliveryError
 from claudius.intent import Utterance
 from claudius.perception import Kind, Perception, Place, private, shared
-from claudius.runtime.adapter import Accept, Gap, Link, Swept
+from claudius.runtime.adapter import Accept, Fetched, Gap, Link, Swept
 
 NETWORK = "rehearsal"
 
@@ -47,6 +48,8 @@ class RehearsalAdapter:
     faults: deque[tuple[DeliveryError, bool]] = field(default_factory=deque)
     held: list[tuple[str, str]] = field(default_factory=list)
     """Every holding line: conversation, words."""
+    files: dict[str, bytes] = field(default_factory=dict)
+    """What people show, by its id."""
     signs: list[tuple[str, bool]] = field(default_factory=list)
     """Every change of the working sign: conversation, on or off."""
     _accept: Accept | None = None
@@ -59,6 +62,11 @@ class RehearsalAdapter:
         self._accept = accept
         self.link.up()
         await self._closed.wait()
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether somebody hears."""
+        return self._accept is not None
 
     async def hear(
         self,
@@ -139,6 +147,20 @@ class RehearsalAdapter:
                 position=said[-1].position,
                 conversation=conversation,
             )
+
+    async def context(self, perception: Perception, most: int) -> Sequence[Perception]:
+        """Return what was said there before, of what was missed."""
+        there = (one for one in self.missed if one.conversation == perception.conversation)
+        return [one for one in there if one.position < perception.position][-most:]
+
+    async def fetch(self, file: Mapping[str, Any], most_bytes: int) -> Fetched:
+        """Give a file of this network. Raises: ValueError, FileNotFoundError."""
+        content = self.files.get(str(file.get("id")))
+        if content is None:
+            raise FileNotFoundError(str(file.get("id")))
+        if len(content) > most_bytes:
+            raise ValueError("too large")
+        return Fetched(content, str(file.get("name")), str(file.get("type")))
 
     async def members(self, audience: str) -> Sequence[str] | None:
         """Tell who can see a shared audience, as far as the test said so."""

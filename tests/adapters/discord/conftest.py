@@ -12,7 +12,8 @@ from typing import Any
 import discord
 import pytest
 
-from claudius.adapters.discord.adapter import DiscordAdapter, Options
+from claudius.adapters.discord.adapter import DiscordAdapter
+from claudius.adapters.discord.options import Options
 from claudius.home import Home
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import Alive, alive

@@ -68,15 +68,13 @@ async def test_what_nobody_said_is_not_heard(world: DiscordWorld, ear: Listening
     await world.say(CHANNEL, ANA, "", kind=7)
     await world.create_thread(CHANNEL, ANA, "plans")
     message = await world.say(CHANNEL, ANA, "hm")
-    await world.edit(CHANNEL, message, "hmm")
+    await world.unfurl(CHANNEL, message)
     await world.react(CHANNEL, message, ANA, "👍")
-    await world.delete(CHANNEL, message)
     await world.until_heard()
     await ear.until(1)
 
     assert [one.text for one in ear.heard.values()] == ["hm"]
     assert adapter.ignored["our own"] >= 1
-    assert {"MESSAGE_UPDATE", "MESSAGE_REACTION_ADD", "MESSAGE_DELETE"} <= set(adapter.ignored)
 
 
 async def test_bots_and_webhooks_are_called_so(world: DiscordWorld, ear: Listening) -> None:
@@ -130,7 +128,7 @@ async def test_a_message_over_the_budget_is_let_go(
     await world.say(DM, ANA, "fine")
     await ear.until(1)
 
-    assert adapter._sweeping is None
+    assert not adapter._again.is_waiting
 
 
 async def test_a_slow_accept_holds_nobody_up(world: DiscordWorld, adapter: DiscordAdapter) -> None:

@@ -375,7 +375,7 @@ async def test_the_whole_daemon_hears_discord(home: Home, server: DiscordServer,
 
 
 async def test_a_guild_that_is_not_allowed_is_not_heard(world: DiscordWorld, wake: Wake) -> None:
-    """A8, S23: by mention or by DM, its people cost no row and no model call."""
+    """A8, S23: by mention or by DM, its people cost no row and no model call; one who writes directly gets a code."""
     voice = Scripted(default=echo)
     await world.add_user(BOB, "bob", guilds=())
     await world.add_guild("200000000000000002", "elsewhere", BOB, [BOT_USER, BOB])
@@ -383,16 +383,20 @@ async def test_a_guild_that_is_not_allowed_is_not_heard(world: DiscordWorld, wak
 
     async with wake(voice=voice) as soul:
         await world.say("300000000000000002", BOB, f"{US} let me in")
-        await world.say(await world.open_dm(BOB), BOB, "please")
+        theirs = await world.open_dm(BOB)
+        await world.say(theirs, BOB, "please")
         await world.say(DM, ANA, "hello")
-        await world.until_visible(1)
+        await world.until_visible(2)
         await world.until_called("get_guild_member", 2)
         await soul.idle()
         kept = soul.records()
         conversations = [one["conversation"] for one in kept.conversations()]
         kept.close()
 
-    assert await said(world) == [(DM, "re hello")]
+    told = await said(world)
+    assert [text for place, text in told if place == DM] == ["re hello"]
+    assert [text[:22] for place, text in told if place == theirs] == ["I do not know you yet."]
+    assert len(told) == 2
     assert len(voice.requests) == 1
     assert conversations == [f"discord:@me:{DM}:"]
 

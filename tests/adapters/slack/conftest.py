@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from claudius.adapters.slack.adapter import Options, SlackAdapter
+from claudius.adapters.slack.adapter import SlackAdapter
+from claudius.adapters.slack.options import Options
 from claudius.home import Home
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import Alive, alive

@@ -323,3 +323,23 @@ async def test_two_tokens_and_nothing_else_wake_it_on_slack(home: Home, server: 
 
     assert (reply.channel, reply.thread_ts) == ("C1", ts)
     await slack.until_connected(0)
+
+
+async def test_an_answer_to_a_thread_that_is_gone_does_not_stand_in_the_channel(slack: SlackWorld, wake: Wake) -> None:
+    """R24: Slack would put it there and say nothing; it is taken down, given up with its reason, and nothing repeats."""
+    await slack.fault("chat.postMessage", "rate_limit", retry_after_s=1)
+
+    async with wake() as soul:
+        ts = await slack.say("C1", "U1", "<@U0BOT> hello")
+        await slack.until_called("chat.postMessage")
+        await slack.delete("C1", ts)
+        await slack.until_called("chat.delete")
+        await soul.idle()
+        with closing(soul.records()) as kept:
+            dead = kept.dead()
+
+    assert {one["reason"] for one in dead} == {"thread_gone"}
+    assert [one.kind for one in await slack.trace() if one.by == "app" and one.kind in ("post", "delete")] == [
+        "post",
+        "delete",
+    ]

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 def build(loaded: Loaded, clock: Callable[[], datetime]) -> DiscordAdapter:
     """Make the adapter. Raises: ClaudiusError where discord.py is not installed."""
     try:
-        from claudius.adapters.discord.adapter import DiscordAdapter, Options  # noqa: PLC0415 - an invite needs no library
+        from claudius.adapters.discord.adapter import DiscordAdapter  # noqa: PLC0415 - an invite needs no library
+        from claudius.adapters.discord.options import Options  # noqa: PLC0415 - it stands beside the adapter
     except ModuleNotFoundError as error:
         raise ClaudiusError(
             f"discord needs the package {error.name!r}: run ./setup.sh, or pip install 'claudius-daemon[discord]'"

@@ -5,19 +5,33 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from time import monotonic
 from typing import Any
 
 import discord
 
+from claudius.adapters.discord.afterwards import heeded
+from claudius.adapters.discord.commands import Tree, answer, ask
 from claudius.adapters.discord.deafness import Probe
 from claudius.adapters.discord.entrance import enter
-from claudius.adapters.discord.gateway import Gateway, NotNow, connect, hang_up, point_at
-from claudius.adapters.discord.hearing import DIRECT, NETWORK, Nothing, Said, Us, interpret, perceive, position
+from claudius.adapters.discord.files import fetch
+from claudius.adapters.discord.gateway import (
+    HEARD,
+    Change,
+    Gateway,
+    NotNow,
+    connect,
+    hang_up,
+    hush_the_library,
+    point_at,
+)
+from claudius.adapters.discord.hearing import NETWORK, Nothing, Said, Us, interpret, perceive, position
 from claudius.adapters.discord.history import History
+from claudius.adapters.discord.options import Options
 from claudius.adapters.discord.people import People
 from claudius.adapters.discord.places import Places, keep
 from claudius.adapters.discord.refusals import FAILURES, refusal
@@ -26,33 +40,19 @@ from claudius.adapters.discord.speaking import Voice
 from claudius.adapters.discord.text import title
 from claudius.adapters.discord.watch import Patience, Pulse, watch
 from claudius.adapters.reached import Reached
-from claudius.adapters.waiting import surely, unless, until
+from claudius.adapters.waiting import Soon, ended, surely, unless, until
 from claudius.errors import ClaudiusError, DeliveryLater, OverBudget
 from claudius.intent import Utterance
 from claudius.perception import Kind, Perception
-from claudius.runtime.adapter import Accept, Gap, Link, Swept
+from claudius.runtime.adapter import Accept, Fetched, Gap, Link, Swept
 
 log = logging.getLogger("claudius.discord")
 
 POST_CHARS = 2000
 APPEARS_S = 0.0
 """A part that was looked for and not seen is said again at once: under its nonce it stays one message."""
-HEARING_S = 2.0
-"""At the end, what is being heard may take so long to become durable."""
-SPEAKING_S = 5.0
-"""At the end, a post that is on its way may take so long to be answered."""
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What the owner set."""
-
-    token: str
-    api_url: str
-    gateway_url: str
-    guilds: tuple[str, ...] = ()
-    """The guilds whose members are heard; * = every one."""
-    is_typing_shown: bool = True
+HEARING_S, SPEAKING_S = 2.0, 5.0
+"""At the end, what is being heard may take so long to become durable, and a post on its way to be answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,7 @@ class _Inside:
     voice: Voice
     history: History
     signs: Signs
+    tree: Tree
 
 
 class DiscordAdapter:
@@ -85,13 +86,13 @@ class DiscordAdapter:
         self._probe, self._pulse = Probe(self._places, self._patience), Pulse()
         self._hearing: set[asyncio.Task[Any]] = set()
         self._speaking: set[asyncio.Task[Any]] = set()
-        self._sweeping: asyncio.TimerHandle | None = None
+        self._again = Soon(self._patience.again_s, self.link.deaf)
         self._over, self._ended = asyncio.Event(), asyncio.Event()
         self._ended.set()
 
     async def listen(self, accept: Accept) -> None:
         """Hear until closed. Raises: AdapterRefused where the token is refused, or the bot may not read messages."""
-        _hush_the_library()
+        hush_the_library()
         point_at(self._options.api_url, self._options.gateway_url)
         self._accept = accept
         self._ended.clear()
@@ -135,6 +136,7 @@ class DiscordAdapter:
             voice=Voice(gateway, us, self._places, self._clock, self._patience.send_s),
             history=History(gateway, us, self._people, self._places, self._reached),
             signs=Signs(gateway, self._places, is_shown=self._options.is_typing_shown),
+            tree=Tree(gateway, lambda one, text: self._listening(partial(self._ask, one, text))),
         )
 
     async def _live(self, inside: _Inside) -> None:
@@ -152,8 +154,6 @@ class DiscordAdapter:
         for task in done:
             task.result()
 
-    # What the gateway tells.
-
     def stands(self, *, is_new: bool) -> None:
         """Tell that events come; after a new session, what was missed meanwhile is looked for."""
         self._pulse.down_at = None
@@ -162,10 +162,9 @@ class DiscordAdapter:
         elif self.link.connected:
             self.link.reconnects += 1
         self.link.up()
-        if is_new and self._inside and not any(self._people.hears(str(one.id)) for one in self._inside.gateway.guilds):
-            there = ", ".join(f"{one.id} ({one.name})" for one in self._inside.gateway.guilds) or "none yet"
-            self.link.detail = f"no server is allowed in discord.guilds; the bot is in: {there}"
-            log.warning("nobody is heard", extra={"guilds": [str(one.id) for one in self._inside.gateway.guilds]})
+        if is_new and self._inside:
+            self.link.detail = self._people.nobody_heard(self._inside.gateway)
+            self._inside.tree.register_soon(self._hearing)
 
     def fell(self) -> None:
         """Tell that the socket is gone."""
@@ -175,24 +174,40 @@ class DiscordAdapter:
     def came(self, event: str) -> None:
         """Tell that an event came."""
         self._probe.came()
-        if event not in ("MESSAGE_CREATE", "READY", "RESUMED", "GUILD_CREATE"):
-            self.ignored[event] += 1  # edits, deletions, reactions, commands: acknowledged, and not built yet
+        if event not in HEARD:
+            self.ignored[event] += 1
 
     async def take(self, message: discord.Message) -> None:
         """Hear one message. What cannot be kept is looked for in the history again."""
+        await self._listening(partial(self._hear, message))
+
+    async def heed(self, change: Change) -> None:
+        """Hear what became of an earlier message; what cannot be kept is lost, for no history tells it."""
+        await self._listening(partial(self._heed, change))
+
+    async def _ask(self, interaction: discord.Interaction, text: str, inside: _Inside, accept: Accept) -> None:
+        where = await self._places.find(interaction.channel_id or 0, interaction.guild_id, inside.gateway)
+        guilds = partial(self._people.shared_in, where.guild, client=inside.gateway)
+        await ask(interaction, text, where, guilds, accept)
+
+    async def answer(self, perception: Perception, text: str) -> None:
+        """Answer a command to the one who gave it, and to nobody else."""
+        await answer(perception, text, self._in().gateway)
+
+    async def _listening(self, hear: Callable[[_Inside, Accept], Awaitable[None]]) -> None:
         task = asyncio.current_task()
         if self._accept is None or self._inside is None or self._over.is_set() or task is None:
             return
         self._hearing.add(task)
         try:
-            await self._hear(message, self._inside, self._accept)
+            await hear(self._inside, self._accept)
         except OverBudget:
             log.info("over budget")
         except ConnectionAbortedError:
             log.info("going to sleep: whoever wakes next finds it")
         except (ClaudiusError, *FAILURES) as error:
             log.warning("not heard; it is looked for again", extra={"error": repr(error)})
-            self._look_again()
+            self._again.ring()
         finally:
             self._hearing.discard(task)
 
@@ -203,8 +218,7 @@ class DiscordAdapter:
                 self._reached.known(f"{where.guild}:{where.channel}", said.position)
                 self._places.know(where.place, said.position)
                 self._probe.spoke()
-                direct = where.guild == DIRECT
-                guilds = await self._people.shared(said.user, inside.gateway) if direct else (where.guild,)
+                guilds = await self._people.shared_in(where.guild, said.user, inside.gateway)
                 perception = perceive(said, inside.us, guilds)
                 if perception.kind is Kind.MENTION and not where.thread:
                     keep(self._places.titles, said.id, title(perception.text, inside.us.name))
@@ -212,6 +226,12 @@ class DiscordAdapter:
             case Nothing(what):
                 self.ignored[what] += 1
                 self._places.know(where.place, position(str(message.id)))
+
+    async def _heed(self, change: Change, inside: _Inside, accept: Accept) -> None:
+        where = await self._places.find(change.channel_id, change.guild_id, inside.gateway)
+        guilds = partial(self._people.shared_in, where.guild, client=inside.gateway)
+        for perception in await heeded(change, where, inside.us, guilds, self._clock()):
+            await accept(perception)
 
     async def _keep(self, perception: Perception, channel: str, accept: Accept) -> None:
         try:
@@ -221,18 +241,6 @@ class DiscordAdapter:
         except (ClaudiusError, *FAILURES):
             self._reached.failed(channel, perception.position)
             raise
-
-    def _look_again(self) -> None:
-        """Have the history read soon, once for all that could not be kept."""
-        if self._sweeping is None:
-            loop = asyncio.get_running_loop()
-            self._sweeping = loop.call_later(self._patience.again_s, self._sweep_now)
-
-    def _sweep_now(self) -> None:
-        self._sweeping = None
-        self.link.deaf()
-
-    # The door.
 
     async def speak(self, utterance: Utterance) -> str:
         """Post one part; return its id. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
@@ -262,6 +270,14 @@ class DiscordAdapter:
         async for swept in self._in().history.catch_up(gap):
             yield swept
 
+    async def context(self, perception: Perception, most: int) -> Sequence[Perception]:
+        """Return what was said before in a thread. Raises: DeliveryError, TimeoutError."""
+        return await self._in().history.before(perception, most)
+
+    async def fetch(self, file: Mapping[str, Any], most_bytes: int) -> Fetched:
+        """Return a file. Raises: ValueError, OSError, DeliveryLater."""
+        return await fetch(self._in().gateway, self._options.api_url, file, most_bytes)
+
     async def members(self, audience: str) -> Sequence[str] | None:  # noqa: ARG002 - the door's signature
         """Tell nothing: without the members intent nobody knows who can see a channel."""
         return None
@@ -269,11 +285,9 @@ class DiscordAdapter:
     async def close(self) -> None:
         """Stop hearing; leave no task, socket or session."""
         self._accept = None
-        if self._sweeping:
-            self._sweeping.cancel()
-        await _ended(self._hearing, HEARING_S)
-        if self._speaking:
-            await asyncio.wait(self._speaking, timeout=SPEAKING_S)
+        self._again.cancel()
+        await ended(self._hearing, HEARING_S)
+        await ended(self._speaking, SPEAKING_S)
         self._over.set()
         await self._ended.wait()
         await self._people.close()
@@ -282,19 +296,3 @@ class DiscordAdapter:
         if self._inside is None:
             raise DeliveryLater(self._patience.again_s)
         return self._inside
-
-
-def _hush_the_library() -> None:
-    """Keep the library's own log, which holds what people said, off the terminal."""
-    library = logging.getLogger("discord")
-    if not library.handlers:
-        library.addHandler(logging.NullHandler())
-
-
-async def _ended(tasks: set[asyncio.Task[Any]], within_s: float) -> None:
-    """Let tasks end; cancel those that do not."""
-    if tasks:
-        _, late = await asyncio.wait(tasks, timeout=within_s)
-        for task in late:
-            task.cancel()
-        await asyncio.gather(*late, return_exceptions=True)

@@ -16,6 +16,9 @@ from claudius.adapters.discord.places import Places
 from claudius.adapters.discord.refusals import FAILURES
 from claudius.adapters.discord.watch import Patience
 
+LOOKED_AT = 20
+"""So many of the newest messages are looked at: some are our own."""
+
 log = logging.getLogger("claudius.discord.deafness")
 
 
@@ -53,8 +56,10 @@ class Probe:
 
     async def _is_ahead(self, client: discord.Client, place: str) -> bool:
         try:
-            found = [one async for one in client.get_partial_messageable(int(place)).history(limit=1)]
+            found = [one async for one in client.get_partial_messageable(int(place)).history(limit=LOOKED_AT)]
         except FAILURES as error:
             log.info("not asked whether we are deaf", extra={"error": repr(error)})
             return False
-        return bool(found) and position(str(found[0].id)) > self._places.newest.get(place, "")
+        # what we said since hides nothing that others said before it
+        others = (position(str(one.id)) for one in found if one.author != client.user)
+        return max(others, default="") > self._places.newest.get(place, "")

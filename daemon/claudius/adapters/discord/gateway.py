@@ -28,6 +28,21 @@ INTENTS = discord.Intents(
     dm_reactions=True,
 )
 """Of these, one is privileged: message_content. Without the members intent nobody knows who can see a channel."""
+HEARD = frozenset(
+    {
+        "READY",
+        "RESUMED",
+        "GUILD_CREATE",
+        "MESSAGE_CREATE",
+        "MESSAGE_UPDATE",
+        "MESSAGE_DELETE",
+        "MESSAGE_DELETE_BULK",
+        "MESSAGE_REACTION_ADD",
+        "MESSAGE_REACTION_REMOVE",
+        "INTERACTION_CREATE",
+    }
+)
+"""Events that mean something; others are counted."""
 RESERVE = 50
 """So many session starts of a day are kept back: past the last one Discord resets the token."""
 LONGEST_WAIT_S = 30.0
@@ -40,6 +55,15 @@ class NotNow(Exception):
     def __init__(self, detail: str, after_s: float = 0.0) -> None:
         super().__init__(detail)
         self.after_s = after_s
+
+
+Change = (
+    discord.RawMessageUpdateEvent
+    | discord.RawMessageDeleteEvent
+    | discord.RawBulkMessageDeleteEvent
+    | discord.RawReactionActionEvent
+)
+"""What becomes of a message that was there before."""
 
 
 class Listener(Protocol):
@@ -56,6 +80,16 @@ class Listener(Protocol):
 
     async def take(self, message: discord.Message) -> None:
         """Hear a message."""
+
+    async def heed(self, change: Change) -> None:
+        """Hear what became of a message that was there before."""
+
+
+def hush_the_library() -> None:
+    """Keep the library's own log, which holds what people said, off the terminal."""
+    library = logging.getLogger("discord")
+    if not library.handlers:
+        library.addHandler(logging.NullHandler())
 
 
 def point_at(api_url: str, gateway_url: str) -> None:
@@ -112,6 +146,26 @@ class Gateway(discord.Client):
     async def on_message(self, message: discord.Message) -> None:
         """Hear a message."""
         await self._listener.take(message)
+
+    async def on_raw_message_edit(self, change: discord.RawMessageUpdateEvent) -> None:
+        """Hear that a message was changed."""
+        await self._listener.heed(change)
+
+    async def on_raw_message_delete(self, change: discord.RawMessageDeleteEvent) -> None:
+        """Hear that a message was taken down."""
+        await self._listener.heed(change)
+
+    async def on_raw_bulk_message_delete(self, change: discord.RawBulkMessageDeleteEvent) -> None:
+        """Hear that several messages were taken down."""
+        await self._listener.heed(change)
+
+    async def on_raw_reaction_add(self, change: discord.RawReactionActionEvent) -> None:
+        """Hear that somebody reacted to a message."""
+        await self._listener.heed(change)
+
+    async def on_raw_reaction_remove(self, change: discord.RawReactionActionEvent) -> None:
+        """Hear that somebody took a reaction away."""
+        await self._listener.heed(change)
 
     async def on_error(self, event_method: str, /, *args: Any, **kwargs: Any) -> None:  # noqa: ARG002 - the library's signature
         """Log a fault of ours, instead of printing it."""

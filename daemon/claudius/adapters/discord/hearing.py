@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from claudius.adapters.discord.text import begins_with, named_in, read
+from claudius.adapters.downloading import described
 from claudius.perception import Kind, Perception, Standing, private, shared
 from claudius.prompt import valid
 
@@ -65,7 +66,8 @@ class Said:
     """The ids of the users whom it notifies: those it names, and whom it answers."""
     answers: str = ""
     """The id of the user whose message it is a reply to."""
-    files: tuple[str, ...] = ()
+    files: tuple[Mapping[str, Any], ...] = ()
+    """Each with its id, name, type, size in bytes and link."""
     is_bot: bool = False
 
     @property
@@ -89,7 +91,10 @@ def interpret(message: discord.Message, where: Where, us: Us) -> Said | Nothing:
         return Nothing("our own")
     if kind not in (DEFAULT, REPLY):
         return Nothing(f"message of type {kind}")
-    files = tuple(_file(one) for one in message.attachments) + tuple(f"📎 {one.name}" for one in message.stickers)
+    stickers = tuple(
+        {"id": str(one.id), "name": valid(one.name), "type": "sticker", "bytes": 0} for one in message.stickers
+    )
+    files = tuple(_file(one, message) for one in message.attachments) + stickers
     if not (message.content or files):
         return Nothing("empty")
     users = {str(one.id): one.display_name for one in message.mentions}
@@ -127,7 +132,7 @@ def perceive(said: Said, us: Us, guilds: tuple[str, ...]) -> Perception:
         audience=private(person) if is_direct else shared(conversation),
         person=person,
         name=valid(said.name),
-        text=valid("\n".join((*([text] if text else []), *said.files))),
+        text=valid("\n".join((*([text] if text else []), *map(described, said.files)))),
         at=moment(said.id),
         position=said.position,
         kind=Kind.MENTION if is_called else Kind.MESSAGE,
@@ -164,6 +169,13 @@ def _answered(message: discord.Message) -> str:
     return str(author.id) if author else ""
 
 
-def _file(file: discord.Attachment) -> str:
-    """Name a file by what is known of it without fetching it."""
-    return f"📎 {file.filename} (" + ", ".join(fact for fact in (file.content_type, f"{file.size} bytes") if fact) + ")"
+def _file(file: discord.Attachment, message: discord.Message) -> dict[str, Any]:
+    return {
+        "id": str(file.id),
+        "name": valid(file.filename),
+        "type": (file.content_type or "").partition(";")[0],
+        "bytes": file.size,
+        "url": file.url,
+        "channel": str(message.channel.id),
+        "message": str(message.id),
+    }

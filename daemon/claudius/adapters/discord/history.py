@@ -63,6 +63,24 @@ class History:
             except DeliveryRefused as error:
                 log.warning("a channel cannot be read", extra={"channel": channel.channel, "code": error.code})
 
+    async def before(self, perception: Perception, most: int) -> list[Perception]:
+        """Return what was said in a thread before something, the latest so many. Raises: DeliveryError."""
+        place = Place.of(perception.conversation)
+        where = Where(place.workspace, place.channel, place.thread)
+        thread, parent = (self._place(one, place.workspace) for one in (place.thread, place.channel))
+        end = discord.Object(int(perception.position))
+        try:
+            found = [one async for one in thread.history(limit=most, before=end, oldest_first=False)][::-1]
+            if len(found) < most:
+                found = [*await _first(parent, int(place.thread)), *found]
+        except FAILURES as error:
+            raise classify(error) from error
+        heard = await self._hear(found[-most:], where)
+        return [replace(one, conversation=perception.conversation) for one in heard]
+
+    def _place(self, number: str, guild: str) -> discord.PartialMessageable:
+        return self._client.get_partial_messageable(int(number), guild_id=None if guild == DIRECT else int(guild))
+
     async def _sweep(self, channel: _Channel, since: str) -> AsyncIterator[Swept]:
         name = f"{channel.guild}:{channel.channel}"
         floor = max(channel.mark, since)
@@ -98,8 +116,7 @@ class History:
 
     async def _read(self, where: Where, floor: str) -> list[discord.Message]:
         """Read all that came after a position, oldest first."""
-        guild = None if where.guild == DIRECT else int(where.guild)
-        channel = self._client.get_partial_messageable(int(where.place), guild_id=guild)
+        channel = self._place(where.place, where.guild)
         after = discord.Object(int(floor))
         try:
             return [one async for one in channel.history(limit=MOST_LOOKED_AT, after=after, oldest_first=True)]
@@ -137,6 +154,14 @@ class History:
                     one = _Channel(str(guild.id), channel, floor)
                     found[one] = max(newest, found.get(one, ""))
         return sorted(found, key=lambda one: found[one], reverse=True)[:NEW_PLACES]
+
+
+async def _first(parent: discord.PartialMessageable, thread: int) -> list[discord.Message]:
+    """Return the message that a thread stands on, which is not in the thread; none where it stands on none."""
+    try:
+        return [await parent.fetch_message(thread)]
+    except discord.NotFound:
+        return []
 
 
 def _before(ts: str) -> str:

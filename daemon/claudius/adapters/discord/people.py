@@ -13,6 +13,7 @@ from time import monotonic
 
 import discord
 
+from claudius.adapters.discord.hearing import DIRECT
 from claudius.adapters.discord.refusals import FAILURES
 
 log = logging.getLogger("claudius.discord.people")
@@ -52,6 +53,21 @@ class People:
         if not self._has(user, STALE_S):
             raise TimeoutError(f"Discord did not say who {user} is")
         return self._known[user].guilds
+
+    async def shared_in(self, guild: str, user: str, client: discord.Client) -> tuple[str, ...]:
+        """Return the guilds that matter for who writes there: that guild; in a direct message, the shared ones.
+
+        Raises: TimeoutError where Discord does not tell, and nothing is known.
+        """
+        return await self.shared(user, client) if guild == DIRECT else (guild,)
+
+    def nobody_heard(self, client: discord.Client) -> str:
+        """Tell, for whoever set it up, that no guild that the bot is in is allowed; empty where one is."""
+        if any(self.hears(str(one.id)) for one in client.guilds):
+            return ""
+        log.warning("nobody is heard", extra={"guilds": [str(one.id) for one in client.guilds]})
+        there = ", ".join(f"{one.id} ({one.name})" for one in client.guilds) or "none yet"
+        return f"no server is allowed in discord.guilds; the bot is in: {there}"
 
     def hears(self, guild: str) -> bool:
         """Tell whether a guild is allowed."""

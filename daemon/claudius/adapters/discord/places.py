@@ -37,11 +37,21 @@ class Places:
         """Return where a message stands; Discord is asked for a thread that is not known. Raises as a call does."""
         channel = message.channel
         if isinstance(channel, discord.PartialMessageable):
-            number = str(channel.id)
-            found = self._found.get(number) or _where(await client.fetch_channel(channel.id))
-            keep(self._found, number, found)
-            return found
+            return await self._fetch(channel.id, client)
         return _where(channel)
+
+    async def find(self, channel: int, guild: int | None, client: discord.Client) -> Where:
+        """Return what a channel's id means; Discord is asked for a thread that is not known. Raises as a call does."""
+        if guild is None:
+            return Where(DIRECT, str(channel))
+        known = client.get_channel(channel)
+        return _where(known) if known else await self._fetch(channel, client)
+
+    async def _fetch(self, channel: int, client: discord.Client) -> Where:
+        number = str(channel)
+        found = self._found.get(number) or _where(await client.fetch_channel(channel))
+        keep(self._found, number, found)
+        return found
 
     def know(self, place: str, position: str) -> None:
         """Note that a message is there."""

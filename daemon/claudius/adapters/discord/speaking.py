@@ -71,7 +71,6 @@ class Voice:
                 raise
             message = await self._post(target, place, utterance)
         keep(self._places.spoken, str(message.id), utterance.key)
-        self._places.know(target, position(str(message.id)))
         return str(message.id)
 
     async def find(self, utterance: Utterance, decided_at: datetime) -> str | None:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 def build(loaded: Loaded, clock: Callable[[], datetime]) -> SlackAdapter:  # noqa: ARG001 - every adapter's signature
     """Make the adapter. Raises: ClaudiusError where slack-bolt is not installed."""
     try:
-        from claudius.adapters.slack.adapter import Options, SlackAdapter  # noqa: PLC0415 - the manifest needs no bolt
+        from claudius.adapters.slack.adapter import SlackAdapter  # noqa: PLC0415 - the manifest needs no bolt
+        from claudius.adapters.slack.options import Options  # noqa: PLC0415 - it stands beside the adapter
     except ModuleNotFoundError as error:
         raise ClaudiusError(
             f"slack needs the package {error.name!r}: run ./setup.sh, or pip install 'claudius-daemon[slack]'"

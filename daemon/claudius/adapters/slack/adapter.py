@@ -8,15 +8,19 @@ from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from time import time
 from typing import Any
 
 from slack_bolt.response import BoltResponse
 from slack_sdk.web.async_client import AsyncWebClient
 
 from claudius.adapters.reached import Reached
+from claudius.adapters.slack.afterwards import afterwards
 from claudius.adapters.slack.calls import web_client
+from claudius.adapters.slack.commands import HOME_OPENED, Answers, asked_by, commanded
 from claudius.adapters.slack.deafness import Probe
 from claudius.adapters.slack.entrance import BOT_TOKEN, NotNow, enter
+from claudius.adapters.slack.files import fetch
 from claudius.adapters.slack.hearing import (
     NETWORK,
     Goodbye,
@@ -30,6 +34,7 @@ from claudius.adapters.slack.hearing import (
     perceive_move,
 )
 from claudius.adapters.slack.history import History
+from claudius.adapters.slack.options import Options
 from claudius.adapters.slack.people import People
 from claudius.adapters.slack.refusals import FAILURES, classify
 from claudius.adapters.slack.sign import Signs
@@ -37,32 +42,19 @@ from claudius.adapters.slack.socket import Socket, bolt
 from claudius.adapters.slack.speaking import Voice
 from claudius.adapters.slack.text import named_in
 from claudius.adapters.slack.watch import Patience, watch
-from claudius.adapters.waiting import surely, unless, until
+from claudius.adapters.waiting import ended, surely, unless, until
 from claudius.errors import AdapterRefused, ClaudiusError, DeliveryLater, DeliveryRefused, OverBudget
 from claudius.intent import Utterance
-from claudius.perception import Perception, Place
-from claudius.runtime.adapter import Accept, Gap, Link, Swept
+from claudius.perception import Perception, Standing
+from claudius.runtime.adapter import Accept, Fetched, Gap, Link, Swept
 
 log = logging.getLogger("claudius.slack")
 
 POST_CHARS = 3000
 APPEARS_S = 5.0
 MOST_MEMBERS_PAGES = 20
-HEARING_S = 2.0
-"""At the end, what is being heard may take so long to become durable."""
-SPEAKING_S = 5.0
-"""At the end, a post that is on its way may take so long to be answered."""
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What the owner set."""
-
-    bot_token: str
-    app_token: str
-    api_url: str
-    status: str = ""
-    """Shown beside our name while the soul thinks; empty = no sign."""
+HEARING_S, SPEAKING_S = 2.0, 5.0
+"""At the end, what is being heard may take so long to become durable, and a post on its way to be answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +67,7 @@ class _Inside:
     history: History
     signs: Signs
     probe: Probe
+    answers: Answers
 
 
 class SlackAdapter:
@@ -146,7 +139,8 @@ class SlackAdapter:
                 voice=Voice(client, us),
                 history=History(client, us, people, self._reached),
                 signs=Signs(client, self._options.status),
-                probe=Probe(client, self._reached, self._patience),
+                probe=Probe(client, us, self._reached, self._patience),
+                answers=Answers(client, us),
             )
         return self._inside
 
@@ -168,8 +162,8 @@ class SlackAdapter:
         self._hearing.add(task)
         try:
             event = body.get("event")
-            if not isinstance(event, Mapping):
-                return self._decline(body)
+            if not isinstance(event, Mapping) or event.get("type") == HOME_OPENED:
+                return await self._ask(body, self._inside, self._accept)
             self._inside.probe.heard()
             await self._hear(event, self._inside, self._accept)
         except OverBudget:
@@ -183,7 +177,9 @@ class SlackAdapter:
         return BoltResponse(status=200)
 
     async def _hear(self, event: Mapping[str, Any], inside: _Inside, accept: Accept) -> None:
-        match interpret(event, inside.us):
+        match await afterwards(event, inside.us, inside.people) or interpret(event, inside.us):
+            case Perception() as perception:
+                await accept(perception)
             case Said() as said:
                 people = await inside.people.know(said.user, named_in(said.raw))
                 self._reached.known(said.channel, said.ts)
@@ -199,22 +195,27 @@ class SlackAdapter:
                 if channel and ts:
                     self._reached.known(channel, ts)
 
-    def _decline(self, body: Mapping[str, Any]) -> BoltResponse:
-        """Answer a command, a button or a view, all of which are not built yet."""
-        self.ignored[str(body.get("command") or body.get("type"))] += 1
-        if "command" not in body:
-            return BoltResponse(status=200)
-        line = f"{body['command']} is not built yet. Mention me, or write to me directly."
-        return BoltResponse(status=200, body={"response_type": "ephemeral", "text": line})
+    async def _ask(self, body: Mapping[str, Any], inside: _Inside, accept: Accept) -> BoltResponse:
+        """Hear a command, or a button; it is kept before it is acknowledged, and answered later."""
+        user = asked_by(body)
+        who = (await inside.people.know(user)).get(user, Who(user, Standing.OUTSIDER))
+        perception = commanded(body, inside.us, who, time())
+        if perception is None:
+            self.ignored[str(body.get("command") or body.get("type"))] += 1
+        else:
+            await accept(perception)
+        return BoltResponse(status=200)
+
+    async def answer(self, perception: Perception, text: str) -> None:
+        """Answer a command to the one who gave it, and to nobody else where that can be."""
+        await self._in().answers.answer(perception, text)
 
     async def speak(self, utterance: Utterance) -> str:
         """Post one part; return its ts. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
         speaking = asyncio.ensure_future(self._in().voice.speak(utterance))
         self._speaking.add(speaking)
         speaking.add_done_callback(self._speaking.discard)
-        ts = await speaking
-        self._reached.known(Place.of(utterance.conversation).channel, ts)
-        return ts
+        return await speaking
 
     async def find(self, utterance: Utterance, *, decided_at: datetime) -> str | None:
         """Look whether a part is visible. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
@@ -236,6 +237,16 @@ class SlackAdapter:
         """Read what may have been missed. Raises: DeliveryLater, DeliveryUnknown, TimeoutError."""
         async for swept in self._in().history.catch_up(gap):
             yield swept
+
+    async def context(self, perception: Perception, most: int) -> Sequence[Perception]:
+        """Return what was said before in a thread. Raises: DeliveryError, TimeoutError."""
+        return await self._in().history.before(perception, most)
+
+    async def fetch(self, file: Mapping[str, Any], most_bytes: int) -> Fetched:
+        """Return a file. Raises: ValueError, OSError."""
+        if self._client is None:
+            raise ConnectionError("Slack was not reached yet")
+        return await fetch(self._client, file, most_bytes)
 
     async def members(self, audience: str) -> Sequence[str] | None:
         """Return who is in a channel now; None where Slack does not tell. Raises: ConnectionError where not now."""
@@ -264,7 +275,7 @@ class SlackAdapter:
         What the soul still has to say is said through sessions of its own.
         """
         self._accept = None
-        await _ended(self._hearing, HEARING_S)
+        await ended(self._hearing, HEARING_S)
         self._over.set()
         await self._ended.wait()
         if self._inside:
@@ -279,12 +290,3 @@ class SlackAdapter:
         if self._inside is None:
             raise DeliveryLater(self._patience.again_s)
         return self._inside
-
-
-async def _ended(tasks: set[asyncio.Task[Any]], within_s: float) -> None:
-    """Let tasks end; cancel those that do not."""
-    if tasks:
-        _, late = await asyncio.wait(tasks, timeout=within_s)
-        for task in late:
-            task.cancel()
-        await asyncio.gather(*late, return_exceptions=True)

@@ -12,8 +12,12 @@ from time import monotonic
 from slack_sdk.web.async_client import AsyncWebClient
 
 from claudius.adapters.reached import Reached
+from claudius.adapters.slack.hearing import Us, is_ours
 from claudius.adapters.slack.refusals import FAILURES, code_of
 from claudius.adapters.slack.watch import Patience
+
+LOOKED_AT = 20
+"""So many of the newest messages are looked at: some are our own."""
 
 log = logging.getLogger("claudius.slack.deafness")
 
@@ -21,9 +25,9 @@ log = logging.getLogger("claudius.slack.deafness")
 class Probe:
     """Compares the newest message of the channel that was last heard with the last one that came."""
 
-    def __init__(self, client: AsyncWebClient, reached: Reached, patience: Patience) -> None:
+    def __init__(self, client: AsyncWebClient, us: Us, reached: Reached, patience: Patience) -> None:
         """Ask through `client` what `reached` should know."""
-        self._client, self._reached, self._patience = client, reached, patience
+        self._client, self._us, self._reached, self._patience = client, us, reached, patience
         self._event_at: float | None = None
         self._asked_at = monotonic()
 
@@ -48,9 +52,11 @@ class Probe:
 
     async def _is_ahead(self, channel: str) -> bool:
         try:
-            page = await self._client.conversations_history(channel=channel, limit=1)
+            page = await self._client.conversations_history(channel=channel, limit=LOOKED_AT)
         except FAILURES as error:
             log.info("not asked whether we are deaf", extra={"error": code_of(error) or repr(error)})
             return False
-        newest = max((str(message.get("ts", "")) for message in page.get("messages") or ()), default="")
+        # what we said since hides nothing that others said before it
+        others = (one for one in page.get("messages") or () if not is_ours(one, self._us))
+        newest = max((str(message.get("ts", "")) for message in others), default="")
         return newest > self._reached.newest.get(channel, "")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from claudius.adapters.downloading import described
 from claudius.adapters.slack.text import begins_with, named_in, read
 from claudius.perception import Kind, Perception, Standing, private, shared
 from claudius.prompt import valid
@@ -20,11 +21,10 @@ HEARD_SUBTYPES = frozenset({"", "thread_broadcast", "file_share", "me_message", 
 """Messages; every other subtype tells of something else."""
 MOVES = {"member_joined_channel": Kind.JOIN, "member_left_channel": Kind.LEAVE}
 GOODBYES = frozenset({"tokens_revoked", "app_uninstalled"})
-NOT_YET = frozenset(
-    {"reaction_added", "reaction_removed", "channel_archive", "group_archive", "app_home_opened"}
-)  # edits and deletions are subtypes of a message
+REACTIONS = {"reaction_added": True, "reaction_removed": False}
+NOT_YET = frozenset({"channel_archive", "group_archive"})
 """Events that are acknowledged and counted, and mean nothing yet."""
-HANDLED = frozenset({"message", "app_mention", *MOVES, *GOODBYES, *NOT_YET})
+HANDLED = frozenset({"message", "app_mention", "app_home_opened", *MOVES, *REACTIONS, *GOODBYES, *NOT_YET})
 SLACKBOT = "USLACKBOT"
 _TS = re.compile(r"\d{10}\.\d{6}")
 
@@ -64,7 +64,8 @@ class Said:
     teams: tuple[str, ...]
     """The teams that the message names as its speaker's."""
     username: str = ""
-    files: tuple[str, ...] = ()
+    files: tuple[Mapping[str, Any], ...] = ()
+    """Each with its id, name, type, size in bytes and link, as far as they are told."""
     is_direct: bool = False
 
 
@@ -121,7 +122,7 @@ def _message(event: Mapping[str, Any], us: Us) -> Event:
     if subtype not in HEARD_SUBTYPES or event.get("hidden"):
         return Nothing(subtype or "hidden", channel, ts)
     user, bot = _text(event, "user"), _text(event, "bot_id")
-    if user == us.user or (bot and bot == us.bot):
+    if is_ours(event, us):
         return Nothing("our own", channel, ts)
     if not (channel and _TS.fullmatch(ts) and (user or bot)):
         return Nothing("incomplete", channel, ts)
@@ -138,6 +139,11 @@ def _message(event: Mapping[str, Any], us: Us) -> Event:
         files=files,
         is_direct=event.get("channel_type") == "im" or channel.startswith("D"),
     )
+
+
+def is_ours(message: Mapping[str, Any], us: Us) -> bool:
+    """Tell whether a message is our own, by our user or by our bot alone. Pure."""
+    return message.get("user") == us.user or (bool(us.bot) and message.get("bot_id") == us.bot)
 
 
 def perceive(said: Said, us: Us, people: Mapping[str, Who]) -> Perception:
@@ -160,7 +166,7 @@ def perceive(said: Said, us: Us, people: Mapping[str, Who]) -> Perception:
         audience=private(person) if said.is_direct else shared(conversation),
         person=person,
         name=valid(who.name),
-        text=valid("\n".join((*([seen.text] if seen.text else []), *said.files))),
+        text=valid("\n".join((*([seen.text] if seen.text else []), *map(described, said.files)))),
         at=moment(said.ts),
         position=said.ts,
         kind=Kind.MENTION if is_called and not said.is_direct else Kind.MESSAGE,
@@ -237,11 +243,14 @@ def _standing(said: Said, us: Us, who: Who) -> Standing:
     return who.standing
 
 
-def _file(file: Mapping[str, Any]) -> str:
-    """Name a file by what is known of it without fetching it."""
-    facts = [str(file.get("mimetype") or "")] + [f"{size} bytes" for size in (file.get("size"),) if size]
-    about = ", ".join(fact for fact in facts if fact)
-    return f"📎 {file.get('name') or file.get('id')}" + (f" ({about})" if about else "")
+def _file(file: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "id": _text(file, "id"),
+        "name": valid(_text(file, "name") or _text(file, "id")),
+        "type": _text(file, "mimetype"),
+        "bytes": file.get("size") or 0,
+        "url": _text(file, "url_private_download"),
+    }
 
 
 def _text(event: Mapping[str, Any], key: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from math import inf
 from time import monotonic
@@ -90,6 +90,15 @@ class History:
                 log.warning("a channel cannot be read", extra={"channel": place.channel, "code": error.code})
         if gap.now:
             yield Swept(channel=f"{self._us.team}:", perceptions=(), position=stamp(gap.now - CLOCKS_DIFFER))
+
+    async def before(self, perception: Perception, most: int) -> list[Perception]:
+        """Return what was said in a thread before something, the latest so many. Raises: DeliveryError."""
+        place = Place.of(perception.conversation)
+        where = {"channel": place.channel, "ts": place.thread, "oldest": "0", "latest": perception.position}
+        found = await self._read("conversations_replies", **where)
+        earlier = [one for one in found if str(one.get("ts")) < perception.position]
+        heard = await self._hear(earlier[-most:], place.channel, "0")
+        return [replace(one, conversation=perception.conversation) for one in heard]
 
     async def _sweep(self, place: _Place, since: str) -> AsyncIterator[Swept]:
         name = f"{self._us.team}:{place.channel}"

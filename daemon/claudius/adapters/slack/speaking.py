@@ -13,15 +13,17 @@ from typing import Any
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
-from claudius.adapters.slack.hearing import NETWORK, Us, stamp
+from claudius.adapters.slack.hearing import NETWORK, Us, is_ours, stamp
 from claudius.adapters.slack.refusals import FAILURES, NOT_UNDERSTOOD, classify, classify_look, code_of
 from claudius.adapters.slack.text import mrkdwn
-from claudius.errors import DeliveryUnknown
+from claudius.errors import DeliveryRefused, DeliveryUnknown
 from claudius.intent import Utterance
 from claudius.perception import Place
 
 log = logging.getLogger("claudius.slack.speaking")
 
+THREAD_GONE = "thread_gone"
+"""Ours: Slack posts into the channel, and says nothing, where the thread's first message was taken down."""
 EVENT_TYPE = "claudius_turn"
 LOOKED_AT = 200
 """Messages a page of history."""
@@ -80,7 +82,7 @@ class Voice:
                 else:
                     page = await self._client.conversations_history(**span)
                 for message in page.get("messages") or ():
-                    if _is_ours(message, self._us) and _key(message) == utterance.key:
+                    if is_ours(message, self._us) and _key(message) == utterance.key:
                         return str(message["ts"])
                 cursor = (page.get("response_metadata") or {}).get("next_cursor")
                 if not cursor:
@@ -102,7 +104,17 @@ class Voice:
         ts = answer.get("ts")
         if not isinstance(ts, str):
             raise DeliveryUnknown("an answer without a ts")
+        if "thread_ts" in post and not (answer.get("message") or {}).get("thread_ts"):
+            await self._take_back(str(post["channel"]), ts)
+            raise DeliveryRefused(THREAD_GONE)
         return ts
+
+    async def _take_back(self, channel: str, ts: str) -> None:
+        """Take down what Slack put beside a thread: the thread's first message was gone when it came."""
+        try:
+            await self._client.chat_delete(channel=channel, ts=ts)
+        except FAILURES as error:
+            log.warning("a post stands outside its thread", extra={"channel": channel, "ts": ts, "error": repr(error)})
 
 
 class _NotUnderstood(Exception):
@@ -120,10 +132,6 @@ def _trigger_ts(utterance: Utterance) -> str:
     network, _, rest = (utterance.answers[0] if utterance.answers else "").partition(":")
     parts = rest.split(":")
     return parts[-1] if network == NETWORK and len(parts) == 3 else ""
-
-
-def _is_ours(message: Mapping[str, Any], us: Us) -> bool:
-    return message.get("user") == us.user or (bool(us.bot) and message.get("bot_id") == us.bot)
 
 
 def _key(message: Mapping[str, Any]) -> str:

@@ -126,7 +126,11 @@ def surroundings(plan: Plan, recollection: Recollection) -> list[str]:
     if plan.felt.remembered:
         lines = [{"kind": "memory", **line} for line in plan.felt.remembered]
         blocks.append(_block("Remembered", lines, recollection.nonce))
-    heard = [_capped(perception_record(perception)) for perception in recollection.perceptions]
+    heard = [
+        record
+        for perception in recollection.perceptions
+        for record in (_capped(perception_record(perception)), *perception.extra.get("read", ()))
+    ]
     if heard:
         blocks.append(_block("Current Message", heard, recollection.nonce))
     return blocks

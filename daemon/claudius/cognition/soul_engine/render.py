@@ -61,7 +61,9 @@ def shown_record(shown: Shown) -> dict[str, Scalar]:
 def _entry_record(entry: Entry) -> dict[str, Scalar]:
     if entry.entry_type is EntryType.PERCEPTION:
         return {"kind": str(entry.metadata.get("kind", "perception")), "text": entry.content}
-    return message_record(entry.person, entry.name, entry.content, is_bot=bool(entry.metadata.get("bot")))
+    record = message_record(entry.person, entry.name, entry.content, is_bot=bool(entry.metadata.get("bot")))
+    marks: dict[str, Scalar] = {mark: True for mark in ("edited", "deleted") if entry.metadata.get(mark)}
+    return {key: value for key, value in record.items() if key != "text"} | marks | {"text": entry.content}
 
 
 def section(tag: str, content: str, verb: str | None = None) -> str:

@@ -14,6 +14,7 @@ from claudius.cognition.soul_engine.assembly import build_prompt
 from claudius.cognition.soul_engine.in_mind import Drawn, Scene, redraw
 from claudius.cognition.soul_engine.planning import EngineSettings, Plan
 from claudius.cognition.soul_engine.render import fixed
+from claudius.memory.personal import ERASED
 from claudius.prompt import Prompt
 from claudius.recollection import PastTurn, Recollection
 from claudius.soul import SoulFile, SoulText, StepText
@@ -75,6 +76,8 @@ def freeze(
 
 def thaw(snapshot: bytes, blob: Callable[[str], bytes | None]) -> tuple[Recollection, Plan, EngineSettings, SoulText]:
     """Rebuild what a turn knew. Raises: Erased where a text is gone, msgspec.DecodeError where it is not a snapshot."""
+    if snapshot == ERASED:
+        raise Erased("the snapshot")
     return _thawed(msgspec.json.decode(snapshot, type=Snapshot), blob)
 
 
@@ -102,6 +105,8 @@ def _thawed(kept: Snapshot, blob: Callable[[str], bytes | None]) -> tuple[Recoll
 
 def rebuild(snapshot: bytes, blob: Callable[[str], bytes | None], soul: SoulText | None = None) -> Prompt:
     """Rebuild a turn's prompt from its snapshot, with another soul where one is given. Raises: Erased."""
+    if snapshot == ERASED:
+        raise Erased("the snapshot")
     kept = msgspec.json.decode(snapshot, type=Snapshot)
     recollection, plan, settings, own = _thawed(kept, blob)
     if kept.drawn:

@@ -23,7 +23,7 @@ from claudius.memory.archive.stream import (
     read_marks,
     read_tree,
 )
-from claudius.memory.names import SOUL_STATE, USERS
+from claudius.memory.names import SOUL_STATE, USERS, short_id
 
 LIMIT_S = 30.0
 _LOG_AT_MOST = 2000
@@ -193,6 +193,20 @@ class Repository:
             shutil.rmtree(kept, ignore_errors=True)
             return bundle
         return kept
+
+    def discard(self, persons: Sequence[str]) -> None:
+        """Delete the history with every object of it, and these persons' folders."""
+        for person in persons:
+            for folder in (self.root / USERS).glob(f"*-{short_id(person)}"):
+                shutil.rmtree(folder)
+        shutil.rmtree(self.git_dir, ignore_errors=True)
+
+    def holds(self, words: Sequence[bytes]) -> bool:
+        """Tell whether any object, reachable or not, holds one of these words."""
+        if not words or not self.git_dir.exists():
+            return False
+        everything = self._git("cat-file", "--batch-all-objects", "--batch", "--unordered").encode()
+        return any(word in everything for word in words)
 
     def _git(self, *args: str, given: bytes = b"") -> str:
         os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")

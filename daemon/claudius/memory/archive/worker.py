@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -72,6 +73,7 @@ class Archive:
         self._is_prepared = self._is_known = self._is_aligned = False
         self._next_look_s = 0.0
         self._untidy = 0
+        self._one_at_a_time = asyncio.Lock()
         self.problem: str | None = None
         """Why the last round failed, in one line; None where it did not."""
 
@@ -107,6 +109,33 @@ class Archive:
         if not Repository.is_possible():
             self._report("git is not installed: portraits are kept, but not exported")
             return Round()
+        async with self._one_at_a_time:
+            return await self._guarded()
+
+    @asynccontextmanager
+    async def halted(self) -> AsyncIterator[Callable[[Sequence[str]], Awaitable[None]]]:
+        """Let no round begin for a block; give what builds the whole history anew, without these persons' folders.
+
+        Raises: GitFailed, OSError, StoreError.
+        """
+        async with self._one_at_a_time:
+            if Repository.is_possible():
+                with suppress(GitFailed):
+                    await self._guarded()  # what was edited by hand is taken over before it could be lost
+            yield self._anew
+
+    async def _anew(self, persons: Sequence[str]) -> None:
+        await self._in_thread(lambda: self._repository.discard(persons))
+        await self._store.archive_anew()
+        self._is_prepared = self._is_known = self._is_aligned = False
+        while Repository.is_possible() and (await self._guarded()).committed == BATCH:
+            pass
+
+    async def holds(self, words: Sequence[bytes]) -> bool:
+        """Tell whether any object of the history holds one of these words. Raises: GitFailed, OSError."""
+        return Repository.is_possible() and await self._in_thread(lambda: self._repository.holds(words))
+
+    async def _guarded(self) -> Round:
         try:
             return await self._round()
         except (GitBusy, GitSlow):

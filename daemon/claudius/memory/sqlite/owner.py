@@ -36,8 +36,10 @@ def set_model(
     audience: str,
     markdown: str,
     note: str,
-    author: Literal["owner", "revert"],
+    author: Literal["owner", "revert", "person"],
     now: datetime,
+    *,
+    suspect: bool = False,
 ) -> int:
     """Write the next version of a user model; return its number. The text in force makes no version."""
     person = canonical(db, person)
@@ -45,7 +47,15 @@ def set_model(
     if newest and newest[1] == markdown:
         return int(newest[0])
     version = (newest[0] if newest else 0) + 1
-    model = ModelVersion(person=person, audience=audience, version=version, markdown=markdown, note=note, author=author)
+    model = ModelVersion(
+        person=person,
+        audience=audience,
+        version=version,
+        markdown=markdown,
+        note=note,
+        author=author,
+        suspect=suspect,
+    )
     write_model(db, model, stamp(now), None)
     return version
 

@@ -63,7 +63,7 @@ def recall(
         expired=kept.expired if kept else (),
         summary=_summary(seeing, row),
         left_out=kept.left_out if kept else None,
-        state=_state(db, seeing),
+        state=state_of(db, seeing),
         last_at=instant(row[14]) if row else None,
         participation=(row[15] or "") if row else "",
         peers=peers,
@@ -92,7 +92,7 @@ def _process(row: Row | None) -> ProcessState:
 
 
 def _summary(seeing: Seeing, row: Row | None) -> Summary | None:
-    if row is None or row[9] is None:
+    if row is None or not row[9]:  # none yet, or erased
         return None
     sources = tuple(parse(row[10]))
     return Summary(text=row[9], sources=sources, upto=row[11], nonce=row[12]) if seeing.may(sources) else None
@@ -104,13 +104,14 @@ def _person(db: Database, seeing: Seeing, person: str, name: str, conversation: 
     return Person(
         person=canonical,
         name=name,
-        models=_models(db, seeing, canonical),
+        models=models_of(db, seeing, canonical),
         turns_here=sum(row[0] for row in here if row),
         is_bot=is_bot,
     )
 
 
-def _models(db: Database, seeing: Seeing, person: str) -> tuple[UserModel, ...]:
+def models_of(db: Database, seeing: Seeing, person: str) -> tuple[UserModel, ...]:
+    """Return every model of a person that may be shown here, the one of this audience first, written or not."""
     found = [
         UserModel(person=person, audience=audience, version=version, markdown=markdown, suspect=bool(suspect))
         for _, audience, version, markdown, suspect in db.all("models_recalled", person=person)
@@ -138,7 +139,8 @@ def _others(db: Database, seeing: Seeing, conversation: str, heard: Sequence[Ent
     return tuple(found.values())
 
 
-def _state(db: Database, seeing: Seeing) -> tuple[StateValue, ...]:
+def state_of(db: Database, seeing: Seeing) -> tuple[StateValue, ...]:
+    """Return, per key, the newest value of the soul's state that may be shown here."""
     if seeing.sees_all:
         rows: Iterable[Row] = (row for key in STATE_DEFAULTS if (row := db.one("state_of_key", key=key)))
     else:

@@ -13,7 +13,7 @@ from claudius.errors import StoreError
 from claudius.home import shipped
 from claudius.memory.names import model_path
 from claudius.memory.sqlite.connection import open_reader
-from claudius.memory.sqlite.ledger_records import LedgerRecordsRoom
+from claudius.memory.sqlite.people_records import PeopleRecords
 from claudius.memory.sqlite.psyche_records import PsycheRecordsRoom
 from claudius.memory.sqlite.queries import Database, load_queries
 from claudius.memory.sqlite.rows import parse, stamp
@@ -24,7 +24,7 @@ from claudius.perception import Place
 By = Literal["day", "model", "person", "conversation", "job"]
 
 
-class SqliteRecords(LedgerRecordsRoom, PsycheRecordsRoom):
+class SqliteRecords(PeopleRecords, PsycheRecordsRoom):
     """A read-only look at one database. Where there is none yet, everything is empty."""
 
     def __init__(self, path: Path, *, memory: Path | None = None) -> None:
@@ -94,6 +94,7 @@ class SqliteRecords(LedgerRecordsRoom, PsycheRecordsRoom):
             )
             calls = [_call(one) for one in db.dicts("calls", turn=turn)]
             parts = db.dicts("turn_delivery", turn=turn)
+            reactions = db.dicts("reactions_to", turn=turn)
         for name in ("shown", "flags", "steps", "attention", "changes", "thoughts"):
             row[name] = parse(row[name])
         for entry in entries:
@@ -114,6 +115,7 @@ class SqliteRecords(LedgerRecordsRoom, PsycheRecordsRoom):
             "model": thought[0]["model"] if thought else None,
             "usage": _sum(calls),
             "delivery": parts,
+            "reactions": reactions,
         }
 
     def blob(self, sha256: str) -> bytes | None:

@@ -114,7 +114,7 @@ def call_of(row: Row) -> Call:
 
 def pending_of(row: Row) -> Pending:
     """Read a row of the query `oldest`, without its calls. Pure."""
-    seq, payload, state, attempts, boots, not_before, heard_at, inputs, owes, held, turn = row
+    seq, payload, state, attempts, boots, not_before, heard_at, inputs, owes, held, turn, stopped = row
     perception = perception_of(payload)
     if perception.owes != bool(owes):
         perception = replace(perception, owes=bool(owes))
@@ -129,6 +129,7 @@ def pending_of(row: Row) -> Pending:
         heard_at=instant(heard_at),
         inputs=parse(inputs),
         held=held,
+        is_stopped=bool(stopped),
     )
 
 

@@ -9,18 +9,19 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from claudius.errors import StoreError
 from claudius.home import shipped
 from claudius.intent import Call, Intent, Utterance
 from claudius.memory.documents import Document, KeptFile, Unarchived
 from claudius.memory.sqlite import archiving, mail, owner, turns
+from claudius.memory.sqlite.amending import SqliteAmendments
 from claudius.memory.sqlite.backups import backups_of
 from claudius.memory.sqlite.connection import open_reader
 from claudius.memory.sqlite.ledger_store import LedgerStore
 from claudius.memory.sqlite.past import Shelf
-from claudius.memory.sqlite.planning import SqlitePlans
+from claudius.memory.sqlite.personal import SqlitePersonal
 from claudius.memory.sqlite.psyche import Remembering
 from claudius.memory.sqlite.queries import Database, Row, load_queries
 from claudius.memory.sqlite.recall import let_go, recall
@@ -43,7 +44,7 @@ class _Opened:
     reader: Database
 
 
-class SqliteStore(SqlitePlans, LedgerStore, Remembering):
+class SqliteStore(SqlitePersonal, SqliteAmendments, LedgerStore, Remembering):
     """The store of one process that takes turns, or of an owner's edit beside it. `open` or `start` it, `close` it."""
 
     writer: ClassVar[type[Writer]] = Writer
@@ -224,20 +225,6 @@ class SqliteStore(SqlitePlans, LedgerStore, Remembering):
         """Record who can see a shared audience now; None = it is not known any more."""
         await self._write(lambda db: owner.know_members(db, audience, persons, now))
 
-    async def set_state(self, key: str, value: str, audience: str, now: datetime) -> None:
-        """Set one soul-state value by hand."""
-        await self._write(lambda db: owner.set_state(db, key, value, audience, now))
-
-    async def set_model(
-        self, person: str, audience: str, markdown: str, note: str, author: Literal["owner", "revert"], now: datetime
-    ) -> int:
-        """Write a new version of one user model by hand; return its number."""
-        return await self._write(lambda db: owner.set_model(db, person, audience, markdown, note, author, now))
-
-    async def link(self, person: str, other: str) -> None:
-        """Make two ids one person. Raises: StoreError where either is unknown or they are one already."""
-        await self._write(lambda db: owner.link(db, person, other))
-
     async def unarchived(self, limit: int) -> Sequence[Unarchived]:
         """Return changes that git does not hold yet, oldest first."""
         with self._snapshot() as db:
@@ -270,6 +257,9 @@ class SqliteStore(SqlitePlans, LedgerStore, Remembering):
 
     def _writer(self) -> Writer:
         return self._open_now().writer
+
+    async def _alone(self, run: Callable[[Database], T]) -> T:
+        return await self._open_now().writer.write(run, is_alone=True)
 
     def _open_now(self) -> _Opened:
         if self._opened is None:

@@ -26,6 +26,7 @@ class _Job:
     future: asyncio.Future[Any] | None
     about: Hashable = None
     is_last: bool = False
+    is_alone: bool = False
     result: Any = None
     error: Exception | None = None
 
@@ -66,10 +67,13 @@ class Writer:
         self._unwritten: Counter[Hashable] = Counter()
         """What the jobs that nobody waits for are about, until they are durable."""
 
-    async def write(self, run: Callable[[Database], T]) -> T:
-        """Run a job and return its result once it is durable. Raises what the job raised, or StoreError."""
+    async def write(self, run: Callable[[Database], T], *, is_alone: bool = False) -> T:
+        """Run a job and return its result once it is durable. Raises what the job raised, or StoreError.
+
+        One that is to be `is_alone` runs in no transaction, after what was queued before it.
+        """
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._put(_Job(run, future))
+        self._put(_Job(run, future, is_alone=is_alone))
         return await future
 
     def later(self, run: Callable[[Database], Any], about: Hashable = None) -> None:
@@ -132,8 +136,11 @@ class Writer:
 
     def _commit(self, batch: list[_Job]) -> None:
         """Make a batch durable in one transaction; what fails is undone, and told to the one who waits for it."""
-        self._try(batch)
-        unwritten = [job for job in batch if isinstance(job.error, StoreFull)]
+        self._try([job for job in batch if not job.is_alone])
+        for job in batch:
+            if job.is_alone:
+                self._run_alone(job)
+        unwritten = [job for job in batch if isinstance(job.error, StoreFull) and not job.is_alone]
         if unwritten and self._relieve():
             for job in unwritten:
                 job.error = None
@@ -153,6 +160,13 @@ class Writer:
             translated = self._translate(error)
             for job in batch:
                 job.error = job.error or translated
+
+    def _run_alone(self, job: _Job) -> None:
+        """Run a job outside of any transaction."""
+        try:
+            job.result = job.run(self._database)
+        except Exception as error:  # noqa: BLE001 - it belongs to the one who waits for the job
+            job.error = self._translate(error) if isinstance(error, sqlite3.Error) else error
 
     def _run_together(self, batch: list[_Job]) -> bool:
         """Run and commit a batch as it is; where any job fails, undo it all and return False. The usual way."""

@@ -35,7 +35,7 @@ def acknowledged_before_kept() -> Iterator[None]:
             await asyncio.sleep(0.5)
             await _kept(self, perceptions)
             for one in perceptions:
-                self._wake(one.conversation)
+                self._lanes.wake(one.conversation)
 
         task = asyncio.ensure_future(later())
         _BEHIND.add(task)

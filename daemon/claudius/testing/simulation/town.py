@@ -7,15 +7,16 @@ or not now. What it does is drawn from one generator, so that a seed tells a who
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from random import Random
+from typing import Any
 
 from claudius.errors import DeliveryLater, DeliveryUnknown
 from claudius.intent import Utterance
 from claudius.perception import Kind, Perception, private, shared
-from claudius.runtime.adapter import Accept, Gap, Link, Swept
+from claudius.runtime.adapter import Accept, Fetched, Gap, Link, Swept
 from claudius.testing.oracle import Posted, Visible, World
 
 NETWORK = "simulated"
@@ -195,6 +196,14 @@ class TownAdapter:
 
     async def show(self, utterance: Utterance, text: str) -> None:
         """Let nobody watch."""
+
+    async def context(self, perception: Perception, most: int) -> Sequence[Perception]:  # noqa: ARG002 - the door's
+        """Know nothing of before."""
+        return ()
+
+    async def fetch(self, file: Mapping[str, Any], most_bytes: int) -> Fetched:  # noqa: ARG002 - the door's
+        """Hold no files."""
+        raise FileNotFoundError("nobody shows files in this town")
 
     async def members(self, audience: str) -> Sequence[str] | None:  # noqa: ARG002 - the door's
         """Know nobody."""

@@ -173,8 +173,9 @@ async def _(ground: Ground) -> None:
     async with awake(ground) as store:
         for n in (1, 2, 3):
             await store.accept((heard(n=n),), NOW)
-        recollection = await recalled(store, heard(n=1))
-        intent = thought(recollection, "All three.", answers=tuple(heard(n=n).key for n in (1, 2, 3)))
+        burst = await store.join(await store.unfinished(DM))
+        recollection = await store.recall(burst, nonce="nonce", now=NOW, limits=LIMITS)
+        intent = thought(recollection, "All three.")
         await store.commit(intent)
         assert await store.oldest(DM) is None
         await store.settle(intent.utterances[0].key, "r", NOW)

@@ -1,0 +1,200 @@
+"""Commands on Discord: registered where they changed, deferred at once, answered to the one who gave them.
+
+Source: the chat design, section 2.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import discord
+from discord import app_commands
+
+from claudius.adapters.discord.hearing import DIRECT, NETWORK, Where, moment, position
+from claudius.adapters.discord.refusals import FAILURES, classify
+from claudius.cognition.soul_engine.splitting import in_posts
+from claudius.perception import Kind, Perception, Place, Standing, private
+from claudius.prompt import valid
+from claudius.runtime.adapter import Accept
+from claudius.runtime.commands.words import apart
+
+log = logging.getLogger("claudius.discord.commands")
+
+POST_CHARS, MOST_POSTS = 2000, 4
+NOT_HERE = "I may not talk with you here."
+NOT_NOW = "I cannot take that just now: say it again in a moment."
+
+Take = Callable[[discord.Interaction, str], Awaitable[None]]
+"""Hears a command: the interaction, and its words."""
+
+
+class Tree(app_commands.CommandTree[discord.Client]):
+    """The commands of one client."""
+
+    def __init__(self, client: discord.Client, take: Take) -> None:
+        """Tell `take` of each."""
+        super().__init__(client)
+        for command in (_claudius(take), _ensoul(take)):
+            self.add_command(command)
+
+    def register_soon(self, among: set[asyncio.Task[Any]]) -> None:
+        """Register in a task of its own, which stands `among` others while it runs."""
+        task = asyncio.create_task(self.register(), name="discord commands")
+        among.add(task)
+        task.add_done_callback(among.discard)
+
+    async def register(self) -> None:
+        """Tell Discord of the commands, where it has others. Never raises."""
+        try:
+            there = [_shape(one.to_dict()) for one in await self.fetch_commands()]
+            ours = [_shape(one.to_dict(self)) for one in self.get_commands()]
+            if sorted(there, key=str) != sorted(ours, key=str):
+                await self.sync()
+        except (app_commands.AppCommandError, *FAILURES) as error:
+            log.warning("the commands are not registered", extra={"error": repr(error)})
+
+    async def on_error(self, interaction: discord.Interaction, error: app_commands.AppCommandError, /) -> None:
+        """Log a fault of ours, instead of printing it."""
+        log.error("a command was not understood", extra={"id": interaction.id}, exc_info=error)
+
+
+def _claudius(take: Take) -> app_commands.Group:
+    group = app_commands.Group(name="claudius", description="What I know of you, and what becomes of it")
+    for word, about in (
+        ("whoami", "What I know of you"),
+        ("why", "What my last answer to you drew on"),
+        ("export", "All that I keep of you"),
+    ):
+        group.add_command(_plain(take, word, about, word))
+    group.add_command(app_commands.Command(name="correct", description="Set me right about you", callback=_text(take)))
+    group.add_command(
+        app_commands.Command(name="link", description="Be one person on two networks", callback=_code(take))
+    )
+    forget = app_commands.Group(name="forget", description="Have me forget", parent=group)
+    forget.add_command(
+        app_commands.Command(name="me", description="Erase all that I keep of you", callback=_sure(take))
+    )
+    proactive = app_commands.Group(name="proactive", description="Whether I may write to you first", parent=group)
+    for word, about in (("on", "I may write to you first"), ("off", "I write only when you write to me")):
+        proactive.add_command(_plain(take, word, about, f"proactive {word}"))
+    return group
+
+
+def _ensoul(take: Take) -> app_commands.Group:
+    group = app_commands.Group(name="ensoul", description="How I take part in this channel")
+    for word, about in (
+        ("on", "I take part here"),
+        ("off", "I stay out of this channel"),
+        ("listen", "I hear and remember, and stay silent"),
+        ("status", "How I take part here"),
+    ):
+        group.add_command(_plain(take, word, about, f"ensoul {word}"))
+    return group
+
+
+def _plain(take: Take, name: str, about: str, words: str) -> app_commands.Command[Any, ..., None]:
+    async def callback(interaction: discord.Interaction) -> None:
+        await take(interaction, words)
+
+    return app_commands.Command(name=name, description=about, callback=callback)
+
+
+def _text(take: Take) -> Any:
+    async def callback(interaction: discord.Interaction, text: str) -> None:
+        await take(interaction, f"correct {text}")
+
+    return callback
+
+
+def _code(take: Take) -> Any:
+    async def callback(interaction: discord.Interaction, code: str = "") -> None:
+        await take(interaction, f"link {code}")
+
+    return callback
+
+
+def _sure(take: Take) -> Any:
+    async def callback(interaction: discord.Interaction, yes: bool = False) -> None:  # noqa: FBT001, FBT002 - an option
+        await take(interaction, "forget me yes" if yes else "forget me")
+
+    return callback
+
+
+def _shape(command: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what of a command people see. Pure."""
+    options = [_shape(one) for one in command.get("options") or ()]
+    facts = {key: command[key] for key in ("name", "description") if key in command}
+    kind = command.get("type", 1)
+    return facts | {"type": int(getattr(kind, "value", kind)), "options": options}
+
+
+async def ask(
+    interaction: discord.Interaction,
+    text: str,
+    where: Where,
+    guilds: Callable[[str], Awaitable[tuple[str, ...]]],
+    accept: Accept,
+) -> None:
+    """Promise an answer, then hear a command. Raises: ClaudiusError, and what a call raises."""
+    await interaction.response.defer(ephemeral=True, thinking=True)
+    try:
+        heard = await accept(perceive_command(interaction, text, where, await guilds(str(interaction.user.id))))
+    except Exception:
+        await interaction.followup.send(NOT_NOW, ephemeral=True)
+        raise
+    if not heard:
+        await interaction.followup.send(NOT_HERE, ephemeral=True)
+
+
+def perceive_command(interaction: discord.Interaction, text: str, where: Where, guilds: Sequence[str]) -> Perception:
+    """Return a command as the soul hears it; `guilds` are those that its speaker shares with us. Pure."""
+    user = str(interaction.user.id)
+    person = f"{NETWORK}:{DIRECT}:{user}"
+    conversation = f"{NETWORK}:{where.guild}:{where.channel}:{where.thread}"
+    return Perception(
+        key=f"{NETWORK}:cmd:{interaction.id}",
+        conversation=apart(conversation, person),
+        audience=private(person),
+        person=person,
+        name=valid(interaction.user.display_name),
+        text=valid(text),
+        at=moment(str(interaction.id)),
+        position=position(str(interaction.id)),
+        kind=Kind.COMMAND,
+        owes=False,
+        standing=Standing.MEMBER if guilds else Standing.OUTSIDER,
+        is_bot=interaction.user.bot,
+        extra={
+            "where": conversation,
+            "guilds": list(guilds),
+            "application": str(interaction.application_id),
+            "token": interaction.token,
+        },
+    )
+
+
+async def answer(perception: Perception, text: str, client: discord.Client) -> None:
+    """Answer where only the one who asked sees it: in place, or directly. Raises: DeliveryError."""
+    _, parts = in_posts(text, POST_CHARS, MOST_POSTS)
+    quiet: dict[str, Any] = {"allowed_mentions": discord.AllowedMentions.none(), "suppress_embeds": True}
+    try:
+        if token := perception.extra.get("token"):
+            ours = {"id": perception.extra["application"], "type": 3, "token": token}
+            hook = discord.Webhook.from_state(data=ours, state=client._connection)  # type: ignore[arg-type]  # noqa: SLF001 - as the library does for an interaction that it holds
+            for part in parts:
+                await hook.send(part, ephemeral=True, **quiet)
+            return
+        for part in parts:
+            await (await _direct(perception, client)).send(part, **quiet)
+    except FAILURES as error:
+        raise classify(error) from error
+
+
+async def _direct(perception: Perception, client: discord.Client) -> Any:
+    place = Place.of(perception.conversation)
+    if place.workspace == DIRECT:
+        return client.get_partial_messageable(int(place.channel))
+    return await client.create_dm(discord.Object(int(perception.person.rpartition(":")[2])))

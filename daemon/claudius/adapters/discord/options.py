@@ -1,0 +1,17 @@
+"""What the owner set for Discord."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the owner set."""
+
+    token: str
+    api_url: str
+    gateway_url: str
+    guilds: tuple[str, ...] = ()
+    """The guilds whose members are heard; * = every one."""
+    is_typing_shown: bool = True

@@ -1,0 +1,143 @@
+"""Commands, the button of the App Home, and the App Home: heard like anything else, answered to one person.
+
+Source: the chat design, section 1.8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from slack_sdk.web.async_client import AsyncWebClient
+
+from claudius.adapters.slack.hearing import NETWORK, Us, Who
+from claudius.adapters.slack.refusals import FAILURES, classify
+from claudius.adapters.slack.text import mrkdwn
+from claudius.cognition.soul_engine.splitting import in_posts
+from claudius.perception import Kind, Perception, Place, Standing, private
+from claudius.prompt import valid
+from claudius.runtime.commands.words import apart
+
+HOME_OPENED = "app_home_opened"
+COMMANDS = {"/claudius": "", "/ensoul": "ensoul "}
+"""Each with the word that it stands for."""
+BUTTONS = {"forget_me": "forget me", "forget_me_yes": "forget me yes"}
+POST_CHARS = 2800
+MOST_POSTS = 4
+"""A response_url may be used five times."""
+MOST_SECTIONS = 40
+
+
+def asked_by(body: Mapping[str, Any]) -> str:
+    """Return the id of whoever asks; empty where nobody does. Pure."""
+    event = body.get("event") or {}
+    user = body.get("user_id") or event.get("user") or (body.get("user") or {}).get("id")
+    return str(user or "")
+
+
+def commanded(body: Mapping[str, Any], us: Us, who: Who, now_s: float) -> Perception | None:
+    """Return a command, a button, or a look at the App Home as the soul hears it; None for all else. Pure.
+
+    `now_s`: wall clock, for Slack gives a command no time.
+    """
+    text, key, channel = _asked(body)
+    user = asked_by(body)
+    if not (text and key and user):
+        return None
+    team = str(body.get("team_id") or (body.get("team") or {}).get("id") or us.team)
+    where = f"{NETWORK}:{us.team}:{channel or user}:"
+    person = f"{NETWORK}:{us.team}:{user}"
+    is_home = body.get("type") == "block_actions" or "event" in body
+    extra = {"where": where, "home": user} if is_home else {"where": where, "response_url": str(body["response_url"])}
+    return Perception(
+        key=key,
+        conversation=apart(where, person),
+        audience=private(person),
+        person=person,
+        name=valid(who.name),
+        text=valid(text),
+        at=datetime.fromtimestamp(now_s, UTC),
+        position=f"{now_s:.6f}",
+        kind=Kind.COMMAND,
+        owes=False,
+        standing=who.standing if team in (us.team, us.enterprise) else Standing.OUTSIDER,
+        is_bot=who.is_bot,
+        extra=extra,
+    )
+
+
+def _asked(body: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Return what is asked, its dedupe key, and the channel."""
+    if body.get("command") in COMMANDS:
+        asked = COMMANDS[str(body["command"])] + str(body.get("text") or "")
+        return asked or "help", f"{NETWORK}:cmd:{body.get('trigger_id')}", str(body.get("channel_id") or "")
+    event = body.get("event") or {}
+    if event.get("type") == HOME_OPENED and event.get("tab", "home") == "home":
+        return "home", f"{NETWORK}:home:{event.get('user')}:{event.get('event_ts')}", ""
+    if body.get("type") == "block_actions":
+        action = str(((body.get("actions") or [{}])[0]).get("action_id"))
+        return BUTTONS.get(action, ""), f"{NETWORK}:cmd:{body.get('trigger_id')}", ""
+    return "", "", ""
+
+
+class Answers:
+    """Says something to one person."""
+
+    def __init__(self, client: AsyncWebClient, us: Us) -> None:
+        """Answer through `client`'s session."""
+        self._client, self._us = client, us
+
+    async def answer(self, perception: Perception, text: str) -> None:
+        """Answer where the command was given, so that nobody else sees it. Raises: DeliveryError, OSError."""
+        user = perception.person.rpartition(":")[2]
+        if perception.extra.get("home"):
+            await self._call("views_publish", user_id=user, view=home_view(text))
+            return
+        _, parts = in_posts(text, POST_CHARS, MOST_POSTS)
+        for part in parts:
+            await self._say(perception, user, mrkdwn(part))
+
+    async def _say(self, perception: Perception, user: str, text: str) -> None:
+        if url := perception.extra.get("response_url"):
+            await self._respond(str(url), {"response_type": "ephemeral", "replace_original": False, "text": text})
+            return
+        place = Place.of(str(perception.extra.get("where") or perception.conversation))
+        post: dict[str, Any] = {"channel": place.channel, "text": text}
+        if place.thread:
+            post["thread_ts"] = place.thread
+        if perception.extra.get("is_public"):
+            await self._call("chat_postEphemeral", user=user, **post)
+        else:
+            await self._call("chat_postMessage", unfurl_links=False, unfurl_media=False, link_names=False, **post)
+
+    async def _call(self, method: str, **arguments: Any) -> None:
+        try:
+            await getattr(self._client, method)(**arguments)
+        except FAILURES as error:
+            raise classify(error) from error
+
+    async def _respond(self, url: str, body: Mapping[str, Any]) -> None:
+        session = self._client.session
+        if session is None:
+            return
+        try:
+            async with session.post(url, json=body, allow_redirects=False) as answered:
+                if answered.status != 200:
+                    raise ConnectionError(f"a command's answer was refused ({answered.status})")
+        except FAILURES as error:
+            raise classify(error) from error
+
+
+def home_view(text: str) -> dict[str, Any]:
+    """Return the App Home of one person, with the button that fits what it says. Pure."""
+    _, parts = in_posts(text, POST_CHARS, MOST_SECTIONS)
+    is_asked = "forget me yes" in text
+    button = {
+        "type": "button",
+        "style": "danger",
+        "action_id": "forget_me_yes" if is_asked else "forget_me",
+        "text": {"type": "plain_text", "text": "Yes, forget me" if is_asked else "Forget me"},
+    }
+    sections = [{"type": "section", "text": {"type": "mrkdwn", "text": mrkdwn(part)}} for part in parts]
+    return {"type": "home", "blocks": [*sections, {"type": "actions", "elements": [button]}]}

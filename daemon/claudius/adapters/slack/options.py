@@ -1,0 +1,16 @@
+"""What the owner set for Slack."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the owner set."""
+
+    bot_token: str
+    app_token: str
+    api_url: str
+    status: str = ""
+    """Shown beside our name while the soul thinks; empty = no sign."""

@@ -1,0 +1,174 @@
+"""`claudius onboard`: asks for what is needed, checks each answer where it counts, writes it down."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+
+import click
+
+from claudius.cli.checks import Check
+from claudius.cli.output import json_option, print_json
+from claudius.config import Loaded, load, read_env_file
+from claudius.errors import EXIT_FAILED, UsageProblem
+from claudius.home import FILE_MODE, Home
+
+NETWORKS: Mapping[str, tuple[str, ...]] = {
+    "terminal": (),
+    "slack": ("SLACK_BOT_TOKEN", "SLACK_APP_TOKEN"),
+    "discord": ("DISCORD_TOKEN",),
+}
+"""Networks by name, with the secrets that each needs."""
+VOICES: Mapping[str, tuple[str, ...]] = {
+    "auto": (),
+    "anthropic_api": ("ANTHROPIC_API_KEY",),
+    "agent_sdk": (),
+    "claude_cli": (),
+    "openai_compat": (),
+    "rehearsal": (),
+    "scripted": (),
+}
+"""Voices by name, with the secrets that each cannot do without."""
+WHERE = {
+    "SLACK_BOT_TOKEN": "Slack, your app, Install App: xoxb-…",
+    "SLACK_APP_TOKEN": "Slack, your app, Basic Information, App-Level Tokens, with connections:write: xapp-…",
+    "DISCORD_TOKEN": "Discord, your application, Bot, Reset Token",
+    "ANTHROPIC_API_KEY": "console.anthropic.com, API keys: sk-ant-…",
+}
+OWN_LOGIN = (
+    "A Claude login is for your own use: its terms do not let you offer it to others. For a soul that a team talks to, "
+    "take an API key (anthropic_api)."
+)
+
+
+@click.command()
+@click.option("--yes", is_flag=True, help="Ask nothing: take what flags, the environment and --env-file say.")
+@click.option("--adapters", default="", help="Networks to set up, with commas: slack, discord, terminal.")
+@click.option("--providers", default="", help="Who speaks, with commas, in order: auto, anthropic_api, agent_sdk …")
+@click.option(
+    "--env-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A file of NAME=value lines (mode 0600) to take secrets from; never give one on the command line.",
+)
+@json_option
+def onboard(*, yes: bool, adapters: str, providers: str, env_file: Path | None, as_json: bool) -> int:
+    """Set the soul up: who speaks, which networks, their tokens; each is tried for real before it is kept."""
+    is_asked = not yes and sys.stdin.isatty()
+    if not (is_asked or yes):
+        raise UsageProblem("nobody can be asked here: say --yes, and give secrets by the environment or --env-file")
+    home = Home.of(os.environ)
+    home.create()
+    given = read_env_file(env_file) if env_file else {}
+    at_hand = {**read_env_file(home.env_file), **os.environ, **given}
+    before = load(home, os.environ).config
+    reachable = [name for name, tokens in NETWORKS.items() if all(map(at_hand.get, tokens))]
+    usual = reachable if "auto" in before.adapters else before.adapters
+    networks = _chosen(adapters, NETWORKS, "networks", ",".join(usual), is_asked=is_asked)
+    voices = _chosen(providers, VOICES, "voices", ",".join(before.providers), is_asked=is_asked)
+    secrets = _secrets(home, networks, voices, given, is_asked=is_asked)
+    found = {**os.environ, **secrets, "CLAUDIUS_ADAPTERS": ",".join(networks), "CLAUDIUS_PROVIDERS": ",".join(voices)}
+    settings = {"adapters": networks, "providers": voices}
+    if "discord" in networks:
+        settings |= _server(load(home, found), is_asked=is_asked)
+        found["CLAUDIUS_DISCORD_GUILDS"] = ",".join(settings.get("discord.guilds", ()))
+    if owners := load(home, found).config.owners:
+        settings["owners"] = owners
+    checks = asyncio.run(_checks(load(home, found), home, networks, voices))
+    ok = all(check.ok for check in checks)
+    if ok or (is_asked and click.confirm("Not all is well. Keep it all the same?")):
+        _keep(home, secrets, settings)
+    _tell(checks, home, ok=ok, as_json=as_json)
+    return 0 if ok else EXIT_FAILED
+
+
+def _chosen(
+    named: str, known: Mapping[str, tuple[str, ...]], what: str, default: str, *, is_asked: bool
+) -> tuple[str, ...]:
+    if not named and is_asked:
+        named = click.prompt(f"Which {what}, with commas? ({', '.join(known)})", default=default, err=True)
+    names = tuple(name.strip() for name in (named or default).split(",") if name.strip())
+    for name in names:
+        if name not in known and ":" not in name and "." not in name:
+            raise UsageProblem(f"there is no {name!r}: {what} are {', '.join(known)}")
+    return names
+
+
+def _secrets(
+    home: Home, networks: Sequence[str], voices: Sequence[str], given: Mapping[str, str], *, is_asked: bool
+) -> dict[str, str]:
+    """Find each secret that is needed: in --env-file, the environment, the home's own .env, or asked for unseen."""
+    before = read_env_file(home.env_file)
+    needed = [name for one in networks for name in NETWORKS.get(one, ())]
+    needed += [name for one in voices for name in VOICES.get(one, ())]
+    found = {}
+    for name in needed:
+        value = given.get(name) or os.environ.get(name) or before.get(name, "")
+        if not value and is_asked:
+            value = click.prompt(f"{name} ({WHERE[name]})", hide_input=True, default="", show_default=False, err=True)
+        if not value:
+            where = WHERE[name]
+            raise UsageProblem(f"{name} is missing ({where}): set it in the environment, or in a file for --env-file")
+        found[name] = value.strip()
+    optional = {"CLAUDIUS_OPENAI_API_KEY", "GROQ_API_KEY", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"}
+    return found | {name: value for name, value in given.items() if name in optional}
+
+
+def _server(loaded: Loaded, *, is_asked: bool) -> dict[str, tuple[str, ...]]:
+    """Find which server's members are heard: what is set, else the one that the bot is in."""
+    if loaded.config.discord.guilds:
+        return {"discord.guilds": loaded.config.discord.guilds}
+    from claudius.cli.ask_discord import servers
+
+    there = asyncio.run(servers(loaded))
+    if len(there) == 1 and (not is_asked or click.confirm(f"Hear the members of {next(iter(there.values()))}?")):
+        return {"discord.guilds": tuple(there)}
+    if is_asked and there:
+        listed = ", ".join(f"{guild} ({name})" for guild, name in there.items())
+        named = click.prompt(f"Whose members are heard? Ids, with commas: {listed}", default="", err=True)
+        return {"discord.guilds": tuple(one.strip() for one in named.split(",") if one.strip())}
+    return {}
+
+
+async def _checks(loaded: Loaded, home: Home, networks: Sequence[str], voices: Sequence[str]) -> list[Check]:
+    from claudius.cli.ask_discord import ask_discord
+    from claudius.cli.ask_slack import ask_slack
+    from claudius.cli.doctor import one_word
+
+    asking: dict[str, AsyncIterator[Check]] = {"slack": ask_slack(loaded), "discord": ask_discord(loaded)}
+    found = [check for name in networks if name in asking for check in [one async for one in asking[name]]]
+    found.append(await one_word(loaded, home))
+    if {"agent_sdk", "claude_cli"} & set(voices) and set(networks) - {"terminal"}:
+        found.append(Check("terms", ok=True, detail=OWN_LOGIN))
+    return found
+
+
+def _keep(home: Home, secrets: Mapping[str, str], settings: Mapping[str, Sequence[str]]) -> None:
+    """Write secrets to .env, 0600, and settings to config.toml; other lines stay as they are."""
+    from claudius.cli.config import write_setting
+
+    lines = home.env_file.read_text("utf-8").splitlines() if home.env_file.exists() else []
+    for name, value in secrets.items():
+        kept = [line for line in lines if line.split("=")[0].replace("export", "").strip() != name]
+        lines = [*kept, f"{name}={value}"]
+    if secrets:
+        fresh = home.env_file.with_suffix(".new")
+        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE), "w", encoding="utf-8") as file:  # noqa: PTH123 - by descriptor, for its mode
+            file.write("\n".join(lines) + "\n")
+        fresh.replace(home.env_file)
+    for key, chosen in settings.items():
+        write_setting(home, key, list(chosen))
+
+
+def _tell(checks: Sequence[Check], home: Home, *, ok: bool, as_json: bool) -> None:
+    follows = "claudius daemon start" if ok else "mend what is named above, then `claudius onboard` again"
+    if as_json:
+        rows = [{"name": one.name, "ok": one.ok, "detail": one.detail, "fix": one.fix} for one in checks]
+        print_json({"ok": ok, "checks": rows, "home": str(home.root), "next": follows})
+        return
+    for check in checks:
+        click.secho("ok   " if check.ok else "FIX  ", nl=False, fg="green" if check.ok else "red")
+        click.echo(f"{check.name}: {check.detail}" + (f"; {check.fix}" if check.fix and not check.ok else ""))
+    click.echo(f"next: {follows}")

@@ -1,0 +1,98 @@
+"""The ledger of who was erased: outside the database, so that a backup that is restored meets it.
+
+It names nobody: a keyed hash of each id, with a key that never leaves this home.
+
+Source: the security design, section 9.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from claudius.home import FILE_MODE
+
+LEDGER, KEY = "erasures.jsonl", "erasures.key"
+KEY_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Erasures:
+    """The ledger in one directory."""
+
+    directory: Path
+
+    @property
+    def ledger(self) -> Path:
+        """One JSON line an erasure, and one when all of it is done."""
+        return self.directory / LEDGER
+
+    def begin(self, persons: Sequence[str], at: datetime, by: str) -> None:
+        """Write down, durably, that someone is to be erased. Raises: OSError."""
+        self._append({"at": _stamp(at), "by": by, "ids": [self._hash(one) for one in persons]})
+
+    def finish(self, persons: Sequence[str], at: datetime) -> None:
+        """Write down that nothing of it is left to do. Raises: OSError."""
+        self._append({"at": _stamp(at), "done": [self._hash(one) for one in persons]})
+
+    def erased_at(self) -> dict[str, str]:
+        """Return when each erasure last began, UTC as text, by hash."""
+        return {one: str(line["at"]) for line in self._lines() for one in line.get("ids", ())}
+
+    def unfinished(self) -> set[str]:
+        """Return the hashes of those whose erasure was cut off."""
+        left: set[str] = set()
+        for line in self._lines():
+            left |= set(line.get("ids", ()))
+            left -= set(line.get("done", ()))
+        return left
+
+    def since(self, at: str) -> set[str]:
+        """Return the hashes of those who were erased after an instant: what was kept at that time may hold them."""
+        return {one for one, when in self.erased_at().items() if when >= at[: len(when) - 1]}
+
+    def among(self, persons: Iterable[str], hashes: Iterable[str]) -> list[str]:
+        """Return those persons whom one of these hashes means."""
+        wanted = set(hashes)
+        return [one for one in persons if wanted and self._hash(one) in wanted]
+
+    def _hash(self, person: str) -> str:
+        return hmac.new(self._key(), person.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
+
+    def _key(self) -> bytes:
+        path = self.directory / KEY
+        if not path.exists():
+            fresh = path.with_suffix(".new")
+            _write(fresh, secrets.token_bytes(KEY_BYTES), os.O_TRUNC)
+            fresh.replace(path)
+        return path.read_bytes()
+
+    def _lines(self) -> list[dict[str, list[str]]]:
+        try:
+            return [json.loads(line) for line in self.ledger.read_text("utf-8").splitlines() if line.endswith("}")]
+        except FileNotFoundError:
+            return []
+
+    def _append(self, line: dict[str, object]) -> None:
+        _write(self.ledger, b"\n" + json.dumps(line).encode() + b"\n", os.O_APPEND)
+
+
+def _write(path: Path, content: bytes, how: int) -> None:
+    """Write durably, private to this user; what a crash cut off stands on a line of its own."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | how, FILE_MODE)
+    try:
+        os.write(file, content)
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _stamp(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -1,0 +1,196 @@
+"""Second thoughts, one function a kind. Each runs inside a transaction of the writer.
+
+A turn commits only while the perceptions that it answers still name it: so a change of what is answered gives the
+perception another turn, and a turn that was thought of the old words is refused as stale.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, TypeVar
+
+from claudius.memory.amendments import Amended
+from claudius.memory.sqlite.queries import Database
+from claudius.memory.sqlite.rows import perception_json, perception_of, stamp
+from claudius.memory.store import turn_of
+from claudius.perception import Kind, Perception, Place
+from claudius.prompt import valid
+
+T = TypeVar("T")
+
+NOTHING = Amended()
+UNFINISHED = ("pending", "taken", "thought")
+GONE = "~"
+"""As the position of the newest change: it was taken down, and nothing changes it any more."""
+
+
+class SqliteAmendments(ABC):
+    """What people do with a message after they sent it."""
+
+    @abstractmethod
+    async def _write(self, run: Callable[[Database], T]) -> T: ...
+
+    async def amend(self, perception: Perception, now: datetime) -> Amended:
+        """Put a second thought in force, in one transaction, for good."""
+        return await self._write(lambda db: amend(db, perception, stamp(now)))
+
+    async def stop(self, perception: Perception, *, by_owner: bool) -> Amended:
+        """Have no answer given to what was said before."""
+        return await self._write(lambda db: stop(db, perception, by_owner=by_owner))
+
+
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    """The message that a second thought is about."""
+
+    seq: int
+    conversation: str
+    position: str
+    state: str
+    payload: str
+    turn: str
+    again: int
+    edited: str | None
+    person: str
+
+
+def amend(db: Database, perception: Perception, at: str) -> Amended:
+    """Put an edit, a deletion or a reaction in force."""
+    if perception.kind is Kind.REACTION:
+        return _react(db, perception, at)
+    row = db.one("heard_before", key=str(perception.extra.get("of")))
+    heard = _Heard(*row) if row else None
+    db.run("amend_settled", key=perception.key, now=at, reason="in force")  # where it waited for a turn to end
+    if heard is None or (heard.edited or "") >= _order(perception):
+        return NOTHING
+    if perception.kind is Kind.DELETE:
+        return _delete(db, heard, at)
+    return _edit(db, heard, perception, at) if perception.person == heard.person else NOTHING
+
+
+def _order(perception: Perception) -> str:
+    return GONE if perception.kind is Kind.DELETE else perception.position
+
+
+def _edit(db: Database, heard: _Heard, perception: Perception, at: str) -> Amended:
+    interrupts = ""
+    if heard.state not in UNFINISHED:
+        db.run("amended", seq=heard.seq, position=perception.position)
+        _remember(db, heard, valid(perception.text), "$.edited", at)
+    elif heard.state != "pending" and heard.again:
+        _wait(db, heard, perception, at)
+        return Amended(conversation=heard.conversation)
+    else:
+        is_thought = heard.state != "pending"
+        interrupts = heard.turn if is_thought else ""
+        again = heard.again + is_thought
+        _put_right(db, heard, perception, again)
+        db.run("stream_dropped", turn=heard.turn, reason="its message was changed")
+    return Amended(conversation=heard.conversation, interrupts=interrupts)
+
+
+def _put_right(db: Database, heard: _Heard, perception: Perception, again: int) -> None:
+    """Let a message that is not answered yet be another one, at its place."""
+    before = perception_of(heard.payload)
+    extra: dict[str, Any] = {key: value for key, value in before.extra.items() if key != "named"}
+    if "named" in perception.extra:
+        extra["named"] = perception.extra["named"]
+    now = replace(before, text=perception.text, name=perception.name or before.name, extra=extra)
+    db.run(
+        "amend_waiting",
+        seq=heard.seq,
+        payload=perception_json(now),
+        position=perception.position,
+        turn=turn_of(f"{before.key}@{perception.position}"),
+        again=again,
+    )
+
+
+def _wait(db: Database, heard: _Heard, perception: Perception, at: str) -> None:
+    """Keep a change until the turn that runs has ended: the conversation's lane puts it in force then."""
+    kept = replace(perception, conversation=heard.conversation, owes=False, following=None)
+    db.run(
+        "accept",
+        key=kept.key,
+        conversation=kept.conversation,
+        position=kept.position,
+        kind=kept.kind,
+        owes=False,
+        said=False,
+        person=kept.person,
+        payload=perception_json(kept),
+        now=at,
+        turn=turn_of(kept.key),
+    )
+
+
+def _delete(db: Database, heard: _Heard, at: str) -> Amended:
+    db.run("amended", seq=heard.seq, position=GONE)
+    if heard.state in UNFINISHED:
+        db.run("withdraw", seq=heard.seq, reason="withdrawn")
+        db.run("stream_dropped", turn=heard.turn, reason="its message was taken down")
+        return Amended(conversation=heard.conversation, interrupts=heard.turn)
+    _remember(db, heard, "", "$.deleted", at)
+    return Amended(conversation=heard.conversation)
+
+
+def _remember(db: Database, heard: _Heard, content: str, mark: str, at: str) -> None:
+    """Put working memory right, and mark what was learned from the old words."""
+    found = db.one("place_of_turn", turn=heard.turn)
+    if found is None:
+        return
+    conversation, number = found
+    where = {"conversation": conversation, "number": number}
+    db.run("entry_amended", **where, position=heard.position, content=content, mark=mark)
+    db.run("turn_edited", turn=heard.turn)
+    db.run("doubt_learned", turn=heard.turn, now=at)
+    db.run("doubt_summary", **where, now=at)
+
+
+def stop(db: Database, perception: Perception, *, by_owner: bool) -> Amended:
+    """Have no answer given to one message that waits or is thought about."""
+    wanted = perception.extra.get("of") or _owed_before(db, perception, by_owner=by_owner)
+    row = db.one("heard_before", key=wanted) if wanted else None
+    heard = _Heard(*row) if row else None
+    if heard is None or heard.state not in UNFINISHED or not (by_owner or heard.person == perception.person):
+        return NOTHING
+    if not db.change("stop", key=wanted, turn=turn_of(f"{wanted}!")):
+        return NOTHING
+    db.run("stream_dropped", turn=heard.turn, reason="stopped")
+    return Amended(conversation=heard.conversation, interrupts=heard.turn)
+
+
+def _owed_before(db: Database, perception: Perception, *, by_owner: bool) -> str | None:
+    """Return the oldest message that may be meant: in its conversation; else one's own elsewhere in that channel.
+
+    What calls the soul from a channel begins a conversation of its own, and so does the word that stops it.
+    """
+    place = Place.of(perception.conversation)
+    channel = f"{place.network}:{place.workspace}:{place.channel}"
+    found = sorted(db.all("owed_before", place=f"{channel}:", until=f"{channel};", position=perception.position))
+    here = (key for _, key, _, at in found if by_owner and at == perception.conversation)
+    own = [(at, key) for _, key, person, at in found if person == perception.person]
+    own.sort(key=lambda one: one[0] != perception.conversation)
+    return next(here, None) or next((key for _, key in own), None)
+
+
+def _react(db: Database, perception: Perception, at: str) -> Amended:
+    place = Place.of(perception.conversation)
+    where = f"{place.network}:{place.workspace}:{place.channel}"
+    receipt = str(perception.extra.get("receipt"))
+    found = db.one("said_there", receipt=receipt, place=f"{where}:", until=f"{where};")
+    if found is None:
+        return NOTHING
+    changed = db.change(
+        "react",
+        turn=found[0],
+        person=perception.person,
+        emoji=valid(str(perception.extra.get("emoji"))),
+        at=at,
+        position=perception.position,
+        is_on=bool(perception.extra.get("is_on", True)),
+    )
+    return Amended(conversation=perception.conversation) if changed else NOTHING

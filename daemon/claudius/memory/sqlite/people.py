@@ -1,0 +1,123 @@
+"""The part of `SqliteStore` about people: who takes part, who was let in, what they may know of themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from claudius.memory.people import Answered, Known, Mode
+from claudius.memory.sqlite import owner
+from claudius.memory.sqlite.erasing import export
+from claudius.memory.sqlite.planning import SqlitePlans
+from claudius.memory.sqlite.queries import Database
+from claudius.memory.sqlite.recall import models_of, state_of
+from claudius.memory.sqlite.rows import dump, instant, parse, stamp
+from claudius.memory.sqlite.seeing import Seeing
+from claudius.perception import Perception, private
+from claudius.recollection import UserModel
+
+NOWHERE = ":::"
+MOST_HEARD = 5
+
+
+class SqlitePeople(SqlitePlans):
+    """Who takes part, and what a person may know of themself."""
+
+    async def participations(self) -> Mapping[str, Mode]:
+        """Return how the soul takes part in each channel that somebody spoke for."""
+        with self._snapshot() as db:
+            return dict(db.all("participations"))
+
+    async def participate(self, place: str, mode: Mode, person: str, now: datetime) -> None:
+        """Keep how the soul takes part in a channel, and who said so."""
+        await self._write(lambda db: db.run("participate_here", place=place, mode=mode, person=person, now=stamp(now)))
+
+    async def hush(self, conversation: str) -> bool:
+        """Be quiet in a thread until called again; False where it was not called into it."""
+        return bool(await self._write(lambda db: db.change("hush", conversation=conversation)))
+
+    async def paired(self) -> Sequence[str]:
+        """Return the persons who were let in by a code."""
+        with self._snapshot() as db:
+            return [person for (person,) in db.all("paired")]
+
+    async def pair(self, person: str, name: str, now: datetime) -> None:
+        """Let a person in."""
+        await self._write(lambda db: db.run("pair", person=person, name=name, now=stamp(now)))
+
+    async def unpair(self, person: str) -> bool:
+        """Let a person in no longer; False where they were not let in by a code."""
+        return bool(await self._write(lambda db: db.change("unpair", person=person)))
+
+    async def wish(self, person: str, *, proactive: bool, now: datetime) -> None:
+        """Keep whether a person wants to be written to first."""
+        await self._write(lambda db: db.run("wish", person=person, proactive=proactive, now=stamp(now)))
+
+    async def wants_proactive(self, person: str) -> bool:
+        """Tell whether a person said that they may be written to first, and took it back under none of their ids."""
+        with self._snapshot() as db:
+            canonical = owner.canonical(db, person)
+            ids = [canonical, *(one for (one,) in db.all("linked", canonical=canonical))]
+            said = [row[0] for one in ids if (row := db.one("wished", person=one))]
+        return bool(said) and all(said)
+
+    async def known_of(self, person: str, now: datetime) -> Known:
+        """Return what a person may be shown, alone, of what the soul knows of them."""
+        with self._snapshot() as db:
+            seeing = Seeing(db, _alone(person, now))
+            row = db.one("person_recalled", person=person)
+            models = models_of(db, seeing, seeing.canonical(person))
+            state = {value.key: value.value for value in state_of(db, seeing)}
+        written = tuple(model for model in models if model.markdown)
+        return Known(name=row[0] if row else "", models=written, state=state)
+
+    async def last_answer(self, person: str, place: str, now: datetime) -> Answered | None:
+        """Return what the last answer to a person drew on, in a conversation or anywhere in a channel."""
+        with self._snapshot() as db:
+            seeing = Seeing(db, _alone(person, now))
+            found = db.one("last_answer", place=place, ids=dump(seeing.ids(seeing.canonical(person))))
+            if found is None:
+                return None
+            turn, conversation, number = found
+            row = db.one("turn_sources", turn=turn)
+            heard = db.all("heard_lately", conversation=conversation, number=number, most=MOST_HEARD)
+            if row is None:
+                return None
+            at, shown, snapshot = row
+            models = tuple(
+                UserModel(person=one["person"], audience=one["audience"], version=one["version"])
+                for one in parse(shown)
+                if one["version"] and seeing.may((one["audience"],))
+            )
+        return Answered(
+            turn=turn,
+            at=instant(at),
+            conversation=conversation,
+            shown=models,
+            snapshot=snapshot,
+            heard=tuple(position for (position,) in heard if position),
+        )
+
+    async def correct(self, person: str, audience: str, markdown: str, *, suspect: bool, now: datetime) -> int:
+        """Write a new version of a person's model in that person's own words; return its number."""
+
+        def write(db: Database) -> int:
+            return owner.set_model(
+                db, person, audience, markdown, "set right by the person", "person", now, suspect=suspect
+            )
+
+        return await self._write(write)
+
+    async def said_by(self, person: str) -> Mapping[str, Any]:
+        """Return what a person said and was answered, and the state that was learned from them."""
+        with self._snapshot() as db:
+            canonical = owner.canonical(db, person)
+            return export(db, [canonical, *(one for (one,) in db.all("linked", canonical=canonical))])
+
+
+def _alone(person: str, now: datetime) -> Perception:
+    """Stand for somebody to whom something is shown that nobody else sees."""
+    return Perception(
+        key="", conversation=NOWHERE, audience=private(person), person=person, name="", text="", at=now, position=""
+    )

@@ -1,0 +1,23 @@
+"""The part of `SqliteRecords` about people: one person's part of everything, and what was heard of a network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from claudius.memory.sqlite.erasing import export
+from claudius.memory.sqlite.ledger_records import LedgerRecordsRoom
+
+
+class PeopleRecords(LedgerRecordsRoom):
+    """What commands read of people."""
+
+    def personal(self, ids: Sequence[str]) -> Mapping[str, Any]:
+        """Return what these ids of a person said and were answered, and the state that was learned from them."""
+        with self._snapshot() as db:
+            return export(db, ids)
+
+    def kinds_heard(self, network: str) -> frozenset[str]:
+        """Return which kinds of event (message, mention, join …) a network brought of late."""
+        with self._snapshot() as db:
+            return frozenset(kind for (kind,) in db.all("kinds_heard", prefix=f"{network}:", after=f"{network};"))

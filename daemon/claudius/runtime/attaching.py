@@ -1,0 +1,148 @@
+"""Files that people show: fetched when the soul thinks, seen or read in that one turn, and not kept.
+
+History holds their description alone, so that no file can weigh on the turns after it. Source: the chat design,
+section 6, "Files in"; the security design, section 8, "Attachments".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from claudius.cognition.mind import Mind
+from claudius.cognition.turn import Turned
+from claudius.errors import BadRequest, DeliveryError
+from claudius.memory.store import Pending
+from claudius.perception import Perception
+from claudius.prompt import datamark, valid
+from claudius.provider import Event, Image, Provider, Request
+from claudius.runtime.adapter import Adapter
+from claudius.runtime.pictures import can_see, picture
+
+log = logging.getLogger("claudius.attaching")
+
+MOST_FILES = 4
+MOST_BYTES = 10_000_000
+MOST_TEXT_BYTES = 100_000
+"""Of one text, and of all of a turn together."""
+FETCH_S = 30.0
+PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+TEXTS = frozenset({"application/json", "application/xml", "application/yaml", "application/x-yaml", "application/toml"})
+READ = "read"
+"""What became of each file, in the perception's `extra`, for the one turn."""
+
+
+class Seeing:
+    """A voice that is shown pictures with whatever it is asked, for one turn."""
+
+    def __init__(self, inner: Provider, images: tuple[Image, ...]) -> None:
+        self.name, self.model = inner.name, inner.model
+        self._inner, self._images = inner, images
+
+    async def complete(self, request: Request) -> AsyncIterator[Event]:
+        """Stream the reply. Raises: ProviderError."""
+        async for event in self._inner.complete(replace(request, images=self._images)):
+            yield event
+
+    async def aclose(self) -> None:
+        """Leave the voice to whoever made it."""
+
+
+@dataclass(slots=True)
+class _Reading:
+    """The files of one turn, as they are read."""
+
+    adapter: Adapter
+    sees: bool
+    images: list[Image] = field(default_factory=list)
+    text_bytes: int = 0
+
+    async def read(self, perception: Perception) -> Perception:
+        files = perception.extra.get("files") or ()
+        read = [await self._one(file, number) for number, file in enumerate(files) if isinstance(file, Mapping)]
+        return replace(perception, extra={**perception.extra, READ: read}) if read else perception
+
+    async def _one(self, file: Mapping[str, Any], number: int) -> dict[str, Any]:
+        name, kind, size = str(file.get("name") or ""), str(file.get("type") or ""), int(file.get("bytes") or 0)
+        try:
+            most = self._most(kind, size, number) if kind else MOST_BYTES
+            async with asyncio.timeout(FETCH_S):
+                fetched = await self.adapter.fetch(file, most)
+            name, kind = fetched.name, fetched.media_type
+            self._most(kind, len(fetched.content), number)
+            found = await (self._seen if kind in PICTURES else self._read)(fetched.content)
+        except ValueError as error:
+            found = {"unread": str(error)}
+        except (DeliveryError, OSError, TimeoutError) as error:
+            log.info("a file was not fetched", extra={"type": kind, "error": repr(error)})
+            found = {"unread": "it could not be fetched"}
+        return {"kind": "file", "name": valid(name), "type": valid(kind), **found}
+
+    def _most(self, kind: str, size: int, number: int) -> int:
+        """Return how many bytes of such a file are read at most. Raises: ValueError where none are."""
+        if number >= MOST_FILES:
+            raise ValueError("there were too many")
+        is_picture = kind in PICTURES
+        if not (is_picture or kind.startswith("text/") or kind in TEXTS):
+            raise ValueError("of no kind that can be read")
+        if is_picture and not self.sees:
+            raise ValueError("pictures cannot be seen here")
+        most = MOST_BYTES if is_picture else MOST_TEXT_BYTES
+        if size > most:
+            raise ValueError("too large")
+        return most
+
+    async def _seen(self, content: bytes) -> dict[str, Any]:
+        self.images.append(await asyncio.to_thread(picture, content))
+        return {"image": len(self.images)}
+
+    async def _read(self, content: bytes) -> dict[str, Any]:
+        """Read a text. Raises: ValueError where it is none, or too much with those before it."""
+        self.text_bytes += len(content)
+        if self.text_bytes > MOST_TEXT_BYTES:
+            raise ValueError("too large")
+        try:
+            text = content.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise ValueError("no text") from None
+        if "\0" in text:
+            raise ValueError("no text")
+        return {"text": datamark(text)}
+
+
+async def with_files(
+    pending: Pending, mind: Mind, adapter: Adapter | None, take: Callable[[Pending, Mind], Awaitable[Turned]]
+) -> Turned:
+    """Take a turn with the files that it was shown; once more without pictures where a model refuses them.
+
+    Raises what `take` raises.
+    """
+    if adapter is None or not any(one.extra.get("files") for one in pending.perceptions):
+        return await take(pending, mind)
+    reading = _Reading(adapter, sees=can_see() and getattr(mind.provider, "sees", False))
+    shown = await _shown(pending, reading.read)
+    if not reading.images:
+        return await take(shown, mind)
+    try:
+        return await take(shown, replace(mind, provider=Seeing(mind.provider, tuple(reading.images))))
+    except BadRequest as error:
+        log.warning("a model refuses pictures", extra={"turn": pending.turn, "error": error.message})
+        return await take(await _shown(shown, _blind), mind)
+
+
+async def _shown(pending: Pending, read: Callable[[Perception], Awaitable[Perception]]) -> Pending:
+    first = await read(pending.perception)
+    return replace(pending, perception=first, further=tuple([await _shown(one, read) for one in pending.further]))
+
+
+async def _blind(perception: Perception) -> Perception:
+    read = [
+        {key: value for key, value in one.items() if key != "image"} | {"unread": "pictures cannot be seen here"}
+        if "image" in one
+        else one
+        for one in perception.extra.get(READ, ())
+    ]
+    return replace(perception, extra={**perception.extra, READ: read})

@@ -1,0 +1,177 @@
+"""What a person may ask of their own memory: see it, correct it, have it, link it, and have it forgotten."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+
+from claudius.cognition.mind import Mind
+from claudius.cognition.soul_engine.portrait import merge_update
+from claudius.cognition.soul_engine.snapshot import Snapshot
+from claudius.memory.personal import ERASED
+from claudius.perception import SELF, Perception, Place, private
+from claudius.recollection import UserModel
+from claudius.runtime.codes import Codes
+from claudius.runtime.forgetting import Forgetting
+
+CONFIRM_WITHIN = timedelta(minutes=10)
+CORRECTIONS = "Corrections"
+CORRECTION_CHARS = 500
+NOTHING_YET = "I have written nothing of you yet that I could show you here."
+
+
+class About:
+    """One person's own memory, for that person alone."""
+
+    def __init__(self, mind: Mind, forgetting: Forgetting) -> None:
+        """Look into the mind's store."""
+        self._mind, self._forgetting = mind, forgetting
+        self._links = Codes(most=100)
+        self._sure: dict[str, datetime] = {}
+
+    async def whoami(self, perception: Perception, _: str) -> str:
+        """Show what is known of whoever asks, as far as they may see it."""
+        known = await self._mind.store.known_of(perception.person, self._mind.clock())
+        mood = known.state.get("emotionalState") or "neutral"
+        lines = [f"You are {perception.person} to me. I am {mood}."]
+        for model in known.models:
+            lines += ["", f"*{_where(model)}, version {model.version}*", model.markdown.strip()]
+        return "\n".join(lines if known.models else [*lines, NOTHING_YET])
+
+    async def why(self, perception: Perception, _: str) -> str:
+        """Tell what the last answer to whoever asks drew on."""
+        where = str(perception.extra.get("where") or perception.conversation)
+        place = Place.of(where)
+        within = where if place.thread else f"{place.network}:{place.workspace}:{place.channel}:"
+        found = await self._mind.store.last_answer(perception.person, within, self._mind.clock())
+        if found is None:
+            return "I have not answered you here yet."
+        lines = [f"My last answer to you here (turn {found.turn}) drew on:"]
+        lines += [f"• what I wrote of you: {_where(model)}, version {model.version}" for model in found.shown]
+        lines += _drawn(found.snapshot, (SELF, private(perception.person)))
+        links = [link for position in found.heard if (link := _link(found.conversation, position))]
+        lines += [f"• what was said there: {' '.join(links)}"] if links else ["• what you had just said"]
+        return "\n".join(lines)
+
+    async def correct(self, perception: Perception, text: str) -> str:
+        """Write down what a person says of themself, as they say it."""
+        text = " ".join(text.split())[:CORRECTION_CHARS]
+        if not text:
+            return "Say what is right: correct TEXT"
+        now, person = self._mind.clock(), perception.person
+        known = await self._mind.store.known_of(person, now)
+        own = next((one for one in known.models if one.audience == private(one.person)), None)
+        current = own.markdown if own else f"# {known.name or person}\n"
+        said = _section(current, CORRECTIONS)
+        if f"- {text}" in said:
+            return f"I have that already: {text}"
+        config = self._mind.config().user_model
+        merged = merge_update(
+            current,
+            [(CORRECTIONS, "\n".join([*said, f"- {text}"]))],
+            max_bytes=config.max_bytes,
+            shrink_floor=config.shrink_floor,
+            person=person,
+        )
+        if merged.markdown is None:
+            return f"I cannot write that down ({merged.refused})."
+        audience = own.audience if own else private(person)
+        await self._mind.store.correct(person, audience, merged.markdown, suspect=merged.suspect, now=now)
+        return f"Noted, in your own words: {text}"
+
+    async def forget(self, perception: Perception, rest: str) -> str:
+        """Erase whoever asks, once they have said so twice."""
+        now, person = self._mind.clock(), perception.person
+        words = rest.lower().split()
+        if words[:1] != ["me"]:
+            return "I forget a person who asks it of themself: forget me"
+        asked_at = self._sure.pop(person, None)
+        if words != ["me", "yes"] or asked_at is None or now - asked_at > CONFIRM_WITHIN:
+            self._sure[person] = now
+            return (
+                "This erases all that I keep of you, everywhere, my backups too, and cannot be undone. "
+                "If you mean it, say within ten minutes: forget me yes"
+            )
+        return told(await self._forgetting.forget(person, now, "themself"))
+
+    async def export(self, perception: Perception, _: str) -> str:
+        """Give all that is kept of whoever asks, as far as they may see it."""
+        known = await self._mind.store.known_of(perception.person, self._mind.clock())
+        said = await self._mind.store.said_by(perception.person)
+        models = [{"audience": one.audience, "version": one.version, "markdown": one.markdown} for one in known.models]
+        document = {"person": perception.person, "name": known.name, "models": models, **said}
+        return "```\n" + json.dumps(document, ensure_ascii=False, indent=1).replace("```", "'''") + "\n```"
+
+    async def link(self, perception: Perception, code: str) -> str:
+        """Make whoever shows a code, and whoever was given it, one person."""
+        now, person = self._mind.clock(), perception.person
+        if not code:
+            self._links.drop(person)
+            asked = self._links.ask(person, perception.name, Place.of(perception.conversation).network, now)
+            if asked is None:
+                return "Too many are linking just now: try again in an hour."
+            return f"On the other network, say this to me within an hour: link {asked.code}"
+        found = self._links.redeem(code, now)
+        if found is None or found.person == person:
+            return "That code is not good: ask for a new one with: link"
+        await self._mind.store.link(found.person, person)
+        return f"{found.person} and {person} are one person to me now."
+
+    async def proactive(self, perception: Perception, wish: str) -> str:
+        """Keep whether a person wants to be written to first."""
+        if wish.lower() not in ("on", "off"):
+            return "Say: proactive on, or proactive off"
+        is_wanted = wish.lower() == "on"
+        await self._mind.store.wish(perception.person, proactive=is_wanted, now=self._mind.clock())
+        return "I may write to you first." if is_wanted else "I write to you only when you write to me."
+
+
+def told(receipt: dict[str, object]) -> str:
+    """Write a receipt in words. Pure."""
+    rows = receipt["rows"]
+    counts = ", ".join(f"{table} {count}" for table, count in rows.items()) if isinstance(rows, dict) else ""
+    search = (
+        "I searched every byte, and nothing is left." if receipt["verified"] else "Something is left: tell the owner."
+    )
+    not_ours = receipt["not_ours"]
+    left = "; ".join(map(str, not_ours)) if isinstance(not_ours, Sequence) else ""
+    return (
+        f"You are forgotten. Rows: {counts or 'none'}. Versions in git: {receipt['git']}. "
+        f"Lines of the log: {receipt['logs']}. Old backups deleted: {receipt['backups']}. {search} "
+        f"Not mine to erase: {left}."
+    )
+
+
+def _where(model: UserModel) -> str:
+    return "between us" if model.audience.startswith("private:") else f"in {model.audience.rpartition(':')[2]}"
+
+
+def _section(markdown: str, name: str) -> list[str]:
+    _, found, rest = markdown.partition(f"## {name}\n")
+    body = rest.partition("\n## ")[0] if found else ""
+    return [line for line in body.splitlines() if line.startswith("- ")]
+
+
+def _drawn(snapshot: bytes, seen: Sequence[str]) -> list[str]:
+    """Tell what else stood in the prompt, without its words, as far as whoever asks may know of it. Pure."""
+    if not snapshot or snapshot == ERASED:
+        return []
+    kept = msgspec.json.decode(snapshot, type=Snapshot)
+    lines = [f"• {len(kept.past)} earlier exchanges of that conversation"] if kept.past else []
+    if kept.recollection.summary:
+        lines.append("• a summary of what came before")
+    state = [one.key for one in kept.recollection.state if one.audience in (*seen, kept.recollection.audience)]
+    return [*lines, *([f"• my own state: {', '.join(state)}"] if state else [])]
+
+
+def _link(conversation: str, position: str) -> str:
+    place = Place.of(conversation)
+    if place.network == "slack":
+        return f"https://slack.com/archives/{place.channel}/p{position.replace('.', '')}"
+    if place.network == "discord":
+        channel = place.thread if place.thread and int(place.thread) != int(position) else place.channel
+        return f"https://discord.com/channels/{place.workspace}/{channel}/{int(position)}"
+    return ""

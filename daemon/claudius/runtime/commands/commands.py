@@ -1,0 +1,130 @@
+"""Commands: kept like anything that is heard, carried out beside the conversations, answered to the one who asked.
+
+A command that a crash interrupts is carried out by the next process; each is safe to be carried out twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+
+from claudius.cognition.mind import Mind
+from claudius.errors import ClaudiusError, StoreError
+from claudius.perception import Perception, Place
+from claudius.runtime.adapter import Adapter
+from claudius.runtime.commands.about import About
+from claudius.runtime.commands.places import Places
+from claudius.runtime.commands.words import read_command
+from claudius.runtime.company import Company
+from claudius.runtime.forgetting import Forgetting
+
+log = logging.getLogger("claudius.commands")
+
+HELP = (
+    "whoami: what I know of you. why: what my last answer drew on. correct TEXT: set me right about you. "
+    "forget me: erase all of it. export: have all of it. link [CODE]: be one person on two networks. "
+    "proactive on|off: whether I may write first. In a channel: /ensoul on|off|listen|status, and in a thread !quiet."
+)
+
+
+class Commands:
+    """Carries out what people ask for in so many words."""
+
+    def __init__(
+        self,
+        mind: Mind,
+        adapters: Mapping[str, Adapter],
+        company: Company,
+        forgetting: Forgetting,
+    ) -> None:
+        """Answer through `adapters`."""
+        self._mind, self._adapters = mind, adapters
+        about, places = About(mind, forgetting), Places(mind, company)
+        self._words: dict[str, Callable[[Perception, str], Awaitable[str]]] = {
+            "whoami": about.whoami,
+            "home": about.whoami,
+            "why": about.why,
+            "correct": about.correct,
+            "forget": about.forget,
+            "export": about.export,
+            "link": about.link,
+            "proactive": about.proactive,
+            "ensoul": places.ensoul,
+            "quiet": places.quiet,
+        }
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._again: set[str] = set()
+        self._is_closing = False
+
+    @property
+    def busy(self) -> int:
+        """How many are being carried out."""
+        return len(self._running)
+
+    def wake(self, conversation: str) -> None:
+        """Carry out what waits in a conversation of commands."""
+        if self._is_closing:
+            return
+        if conversation in self._running:
+            self._again.add(conversation)
+            return
+        task = asyncio.create_task(self._run(conversation), name=f"commands {conversation}")
+        self._running[conversation] = task
+
+    def tell(self, perception: Perception, text: str) -> None:
+        """Say a line to one person, in the background."""
+        key = f"tell {perception.key}"
+        task = asyncio.create_task(self._answer(perception, text), name=key)
+        self._running[key] = task
+        task.add_done_callback(lambda _: self._running.pop(key, None))
+
+    async def close(self, within_s: float) -> None:
+        """Let what runs end, for so long; what does not is carried out by the next process."""
+        self._is_closing = True
+        if self._running:
+            _, late = await asyncio.wait(self._running.values(), timeout=within_s)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+
+    async def _run(self, conversation: str) -> None:
+        try:
+            while True:
+                self._again.discard(conversation)
+                pending = await self._mind.store.oldest(conversation)
+                if pending is None:
+                    if conversation not in self._again:
+                        break
+                    continue
+                text = await self._do(pending.perception)
+                await self._mind.store.withdraw(pending.seq, "carried out")
+                await self._answer(pending.perception, text)
+        except StoreError as error:
+            log.error("a command waits for the next start", extra={"error": error.message})  # noqa: TRY400 - no trace
+        finally:
+            del self._running[conversation]
+
+    async def _do(self, perception: Perception) -> str:
+        asked = read_command(perception.text)
+        log.info("asked", extra={"person": perception.person, "word": asked.word})
+        try:
+            carry_out = self._words.get(asked.word)
+            return await carry_out(perception, asked.rest) if carry_out else HELP
+        except ClaudiusError as error:
+            return f"That did not work: {error.message}"
+        except Exception:
+            log.exception("a command stumbled", extra={"word": asked.word})
+            return "That did not work; the owner can see why in my log."
+
+    async def _answer(self, perception: Perception, text: str) -> None:
+        adapter = self._adapters.get(Place.of(perception.conversation).network)
+        answer = getattr(adapter, "answer", None)
+        if answer is None or not text:
+            return
+        try:
+            await answer(perception, text)
+        except Exception as error:
+            is_bug = not isinstance(error, (ClaudiusError, OSError, TimeoutError))
+            facts = {"person": perception.person, "error": repr(error)}
+            log.warning("an answer was not given", extra=facts, exc_info=is_bug)

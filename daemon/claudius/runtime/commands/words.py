@@ -1,0 +1,67 @@
+"""Reading a command: the same words after `/claudius`, and after `!` at the start of a message. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from claudius.perception import Kind, Origin, Perception, Place, private
+
+WORDS = ("whoami", "why", "correct", "forget", "export", "link", "proactive", "ensoul", "quiet", "home", "help")
+ENSOUL = ("on", "off", "listen", "status")
+_APART = "!"
+"""Begins the last part of a command's own conversation, so that it waits for no turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One command: its word, and the rest of the line."""
+
+    word: str
+    rest: str = ""
+
+
+def read_command(text: str) -> Asked:
+    """Read what stands after `/claudius`, or after `!`. Pure."""
+    word, _, rest = text.strip().partition(" ")
+    word = word.lower()
+    if word == "claudius":
+        return read_command(rest)
+    return Asked(word, rest.strip()) if word in WORDS else Asked("help")
+
+
+def is_command(text: str) -> bool:
+    """Tell whether a message begins with `!` and a word of ours. Pure."""
+    if not text.startswith("!"):
+        return False
+    word = text[1:].strip().partition(" ")[0].lower()
+    return word in (*WORDS, "claudius") and word not in ("home", "help")
+
+
+def as_command(perception: Perception) -> Perception:
+    """Return a message that begins with `!` and a word of ours as the command that it is; all else as it is. Pure."""
+    is_said = perception.kind in (Kind.MESSAGE, Kind.MENTION) and perception.origin is Origin.EXTERNAL
+    place = Place.of(perception.conversation)
+    if not is_said or perception.is_bot or place.network == "terminal" or not is_command(perception.text):
+        return perception
+    extra = {"where": perception.conversation, "is_public": not perception.audience.startswith("private:")}
+    return replace(
+        perception,
+        kind=Kind.COMMAND,
+        conversation=apart(perception.conversation, perception.person),
+        audience=private(perception.person),
+        text=perception.text[1:],
+        owes=False,
+        following=None,
+        extra=extra,
+    )
+
+
+def apart(conversation: str, person: str) -> str:
+    """Return the conversation in which a person's commands are taken, beside the one where they are given. Pure."""
+    place = Place.of(conversation)
+    return f"{place.network}:{place.workspace}:{place.channel}:{_APART}{person.rpartition(':')[2]}"
+
+
+def is_apart(conversation: str) -> bool:
+    """Tell whether a conversation holds commands. Pure."""
+    return Place.of(conversation).thread.startswith(_APART)

@@ -1,0 +1,162 @@
+"""Whom the soul keeps company with: strangers who may be let in, channels and how it takes part in each.
+
+Source: the security design, section 4; the processes design, section 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from claudius.config import Config
+from claudius.errors import ClaudiusError
+from claudius.memory.people import Mode
+from claudius.memory.store import Store
+from claudius.perception import Following, Kind, Origin, Perception, Place, Standing
+from claudius.runtime.access import PAIRED
+from claudius.runtime.codes import Codes
+from claudius.runtime.commands.words import as_command
+from claudius.runtime.control import Connection, Handler
+
+MOST_OPEN = 3
+MODES: Mapping[str, Mode] = {"on": "on", "off": "off", "listen": "listen"}
+PAIRS = ("discord",)
+"""Networks where a stranger may write to us directly."""
+
+Tell = Callable[[Perception, str], None]
+
+
+def place_of(conversation: str) -> str:
+    """Return the channel of a conversation. Pure."""
+    place = Place.of(conversation)
+    return f"{place.network}:{place.workspace}:{place.channel}"
+
+
+def configured(place: str, config: Config) -> Mode | None:
+    """Return how the settings let the soul take part in a channel: an entry `ID=on|off|listen`. Pure."""
+    network, _, channel = place.split(":", 2)
+    lists = {"slack": config.slack.channels, "discord": config.discord.channels}
+    for entry in lists.get(network, ()):
+        named, _, mode = entry.partition("=")
+        if named == channel and mode in MODES:
+            return MODES[mode]
+    return None
+
+
+def taking_part(perception: Perception, mode: Mode | None) -> Perception | None:
+    """Return a perception as this way of taking part lets it in; None where the soul stays out. Pure."""
+    is_talk = perception.kind in (Kind.MESSAGE, Kind.MENTION) and perception.origin is Origin.EXTERNAL
+    if mode is None or not is_talk or not perception.audience.startswith("shared:"):
+        return perception
+    if mode == "off":
+        return None
+    if mode == "listen":
+        return replace(perception, owes=False, following=None)
+    return replace(perception, following=Following.KEPT) if perception.following else perception
+
+
+class Company:
+    """What is known of strangers and channels, at hand for whatever is heard."""
+
+    def __init__(self, store: Store, config: Callable[[], Config], clock: Callable[[], datetime]) -> None:
+        """Keep it in `store`."""
+        self._store, self._config, self._clock = store, config, clock
+        self.tell: Tell = lambda _, __: None
+        """Says a line to one person, in the background."""
+        self._modes: dict[str, Mode] = {}
+        self._paired: set[str] = set()
+        self._asking = Codes(MOST_OPEN)
+
+    async def load(self) -> None:
+        """Read what was kept."""
+        self._modes = dict(await self._store.participations())
+        self._paired = set(await self._store.paired())
+
+    def mode(self, place: str) -> Mode | None:
+        """Return how the soul takes part in a channel: as was said there, else as the settings say."""
+        return self._modes.get(place) or configured(place, self._config())
+
+    async def participate(self, place: str, mode: Mode, person: str) -> None:
+        """Take part so from now on."""
+        await self._store.participate(place, mode, person, self._clock())
+        self._modes[place] = mode
+
+    def introduce(self, perception: Perception) -> Perception:
+        """Return what a person says who was let in by a code as a member's."""
+        if perception.person not in self._paired or not _is_direct(perception):
+            return perception
+        return replace(perception, standing=Standing.MEMBER, extra={**perception.extra, PAIRED: True})
+
+    def receive(self, perception: Perception) -> Perception | None:
+        """Return what was admitted as it comes in here: a command as one, talk as the channel's way lets it."""
+        commanded = as_command(perception)
+        return taking_part(commanded, self.mode(place_of(perception.conversation)))
+
+    def refuse(self, perception: Perception) -> None:
+        """Offer a stranger who writes directly a code, once an hour; of what was said nothing is kept."""
+        place = Place.of(perception.conversation)
+        is_stranger = perception.standing is Standing.OUTSIDER and not perception.is_bot
+        if place.network not in PAIRS or not (is_stranger and _is_direct(perception)):
+            return
+        asked = self._asking.ask(perception.person, perception.name, place.network, self._clock())
+        if asked:
+            line = f"I do not know you yet. Give this code to whoever runs me; it is good for an hour: {asked.code}"
+            self.tell(perception, line)
+
+    @property
+    def handlers(self) -> Mapping[str, Handler]:
+        """The owner's side, through the control socket."""
+        return {
+            "pairing_list": self._list,
+            "pairing_approve": self._approve,
+            "pairing_revoke": self._revoke,
+        }
+
+    async def _list(self, connection: Connection, _: Mapping[str, Any]) -> None:
+        """Tell who asks to be let in."""
+        rows = [
+            {
+                "code": one.code,
+                "network": one.network,
+                "person": one.person,
+                "name": one.name,
+                "asked_at": _stamp(one.asked_at),
+                "expires_at": _stamp(one.expires_at),
+            }
+            for one in self._asking.open(self._clock())
+        ]
+        await connection.send({"event": "pairing", "open": rows, "paired": sorted(self._paired)})
+
+    async def _approve(self, connection: Connection, asked: Mapping[str, Any]) -> None:
+        """Let somebody in by their code."""
+        now = self._clock()
+        found = self._asking.redeem(str(asked.get("code")), now)
+        if found is None:
+            await connection.send({"event": "error", "message": "no open request has that code"})
+            return
+        try:
+            await self._store.pair(found.person, found.name, now)
+        except ClaudiusError as error:
+            await connection.send({"event": "error", "message": error.message})
+            return
+        self._paired.add(found.person)
+        await connection.send({"event": "paired", "person": found.person, "name": found.name})
+
+    async def _revoke(self, connection: Connection, asked: Mapping[str, Any]) -> None:
+        """Let somebody in no longer."""
+        person = str(asked.get("person"))
+        was = await self._store.unpair(person)
+        self._paired.discard(person)
+        self._asking.drop(person)
+        message = {"event": "revoked", "person": person}
+        await connection.send(message if was else {"event": "error", "message": f"{person} was not let in by a code"})
+
+
+def _is_direct(perception: Perception) -> bool:
+    return perception.audience.startswith("private:")
+
+
+def _stamp(at: datetime) -> str:
+    return at.isoformat(timespec="seconds").replace("+00:00", "Z")

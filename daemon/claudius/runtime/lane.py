@@ -1,0 +1,82 @@
+"""What one lane knows of itself, and how a turn of it is broken off."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from claudius.cognition.hearing import Hearing
+from claudius.cognition.turn import Turned
+from claudius.intent import ApologyKind
+from claudius.memory.store import Pending
+from claudius.perception import Perception
+
+log = logging.getLogger("claudius.lanes")
+
+T = TypeVar("T")
+
+ENDED_PROCESSES = 2
+"""A perception whose turns ended so many processes is not thought again."""
+
+
+class BrokenOff(Exception):
+    """What a turn was to answer is another thing now, or nothing."""
+
+
+@dataclass(slots=True)
+class Lane:
+    """One conversation's lane, while it has something to do."""
+
+    task: asyncio.Task[None]
+    last: Turned | None = None
+    """The last turn since the lane was last idle."""
+    signed: Perception | None = None
+    """What the soul is seen to think about."""
+    bell: asyncio.Event = field(default_factory=asyncio.Event)
+    hearing: Hearing | None = None
+    """The ear of the turn that runs."""
+    thinking: str = ""
+    """The turn that runs."""
+    broken: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set where that turn is not to go on."""
+
+    async def think(self, turn: str, work: Coroutine[Any, Any, T]) -> T:
+        """Do the work of a turn to its end. Raises: BrokenOff where it is not to go on, and what the work raises."""
+        self.thinking = turn
+        self.broken.clear()
+        doing, broken = asyncio.ensure_future(work), asyncio.ensure_future(self.broken.wait())
+        try:
+            await asyncio.wait((doing, broken), return_when=asyncio.FIRST_COMPLETED)
+            if not doing.done():
+                raise BrokenOff
+            return doing.result()
+        finally:
+            self.thinking = ""
+            for task in (doing, broken):
+                task.cancel()
+            await asyncio.gather(doing, broken, return_exceptions=True)
+
+    def break_off(self, turn: str) -> None:
+        """Let a turn not go on, where it is the one that runs."""
+        if turn and self.thinking == turn:
+            self.broken.set()
+
+
+@dataclass(slots=True)
+class Held:
+    """A network whose lanes wait for its history."""
+
+    waiting: set[str] = field(default_factory=set)
+    complete: set[str] = field(default_factory=set)
+    """Conversations whose history is read."""
+
+
+def given_up(pending: Pending) -> ApologyKind | None:
+    """Tell why a perception is not thought about, but apologised for; None where it is."""
+    if pending.boots >= ENDED_PROCESSES:
+        log.error("turn given up", extra={"turn": pending.turn, "attempts": pending.attempts})
+        return "unreadable"
+    return "stopped" if pending.is_stopped else None

@@ -1,0 +1,132 @@
+"""What the cases are made of: a rule, an ear that listens in the soul's stead, and a part to say."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from claudius.intent import Utterance
+from claudius.memory.store import turn_of
+from claudius.perception import Perception
+from claudius.runtime.adapter import Adapter, Gap
+from claudius.testing.adapter_contract.stage import Stage
+from claudius.testing.store_contract.ground import part
+
+PATIENCE_S = 20.0
+Make = Callable[[], Adapter]
+
+
+@dataclass(slots=True)
+class Ear:
+    """Takes what an adapter hears. `troubles` are raised by the next perceptions, in order."""
+
+    heard: dict[str, Perception] = field(default_factory=dict)
+    told: list[str] = field(default_factory=list)
+    """The key of each perception that was taken, again where it came again."""
+    troubles: list[Exception] = field(default_factory=list)
+    slow: Callable[[Perception], float] = lambda _: 0.0
+    """How many seconds it takes over one."""
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def accept(self, perception: Perception) -> bool:
+        """Take one."""
+        await asyncio.sleep(self.slow(perception))
+        if self.troubles:
+            raise self.troubles.pop(0)
+        is_new = perception.key not in self.heard
+        self.heard.setdefault(perception.key, perception)
+        self.told.append(perception.key)
+        self._changed.set()
+        return is_new
+
+    async def until(self, count: int) -> list[Perception]:
+        """Wait for so many different perceptions."""
+        async with asyncio.timeout(PATIENCE_S):
+            while len(self.heard) < count:
+                self._changed.clear()
+                await self._changed.wait()
+        return list(self.heard.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One rule."""
+
+    number: str
+    rule: str
+    needs: frozenset[str]
+    """What the network must be able to do."""
+    run: Callable[[Make, Stage], Awaitable[None]]
+
+    def __str__(self) -> str:
+        return f"{self.number} {self.rule}"
+
+
+CASES: list[Case] = []
+Run = Callable[[Make, Stage], Awaitable[None]]
+
+
+def case(number: str, rule: str, *needs: str) -> Callable[[Run], None]:
+    """Add a rule to the contract under its number."""
+
+    def add(run: Run) -> None:
+        CASES.append(Case(number, rule, frozenset(needs), run))
+
+    return add
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """An adapter that hears, and the ear behind it."""
+
+    adapter: Adapter
+    ear: Ear
+    missed: asyncio.Event
+    """Set where the adapter says that something may have been missed."""
+
+    async def sweep(self, *marks: Perception) -> None:
+        """Read what may have been missed since these."""
+        newest = {self.channel(one): one.position for one in marks}
+        now = datetime.now(UTC)
+        async for swept in self.adapter.catch_up(Gap(since=now - timedelta(hours=1), marks=newest)):
+            for one in swept.perceptions:
+                await self.ear.accept(one)
+
+    @staticmethod
+    def channel(perception: Perception) -> str:
+        """Name the channel of a perception as marks do."""
+        _, workspace, channel, _ = perception.conversation.split(":", 3)
+        return f"{workspace}:{channel}"
+
+
+@asynccontextmanager
+async def listening(make: Make) -> AsyncIterator[Listening]:
+    """Listen with a new adapter; close it at the end."""
+    adapter, ear, missed = make(), Ear(), asyncio.Event()
+    adapter.link.on_missed(lambda _: missed.set())
+    task = asyncio.create_task(adapter.listen(ear.accept), name="an adapter listens")
+    async with asyncio.timeout(PATIENCE_S):
+        await adapter.link.tried()
+    missed.clear()
+    try:
+        yield Listening(adapter, ear, missed)
+    finally:
+        await adapter.close()
+        async with asyncio.timeout(PATIENCE_S):
+            await task
+
+
+def answer(perception: Perception, body: str, *, n: int = 0, of: int = 1) -> Utterance:
+    """Return one part of what is said in answer to a perception."""
+    return part(
+        turn_of(perception.key),
+        perception.conversation,
+        body,
+        n=n,
+        of=of,
+        answers=(perception.key,),
+        person=perception.person,
+    )

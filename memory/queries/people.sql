@@ -1,0 +1,47 @@
+-- Company: who may take part, and where the soul does.
+
+-- name: participations
+-- scans: once a start; one row a channel that somebody spoke for
+SELECT place, mode FROM participation;
+
+-- name: participate_here
+INSERT INTO participation (place, mode, set_by, set_at) VALUES (:place, :mode, :person, :now)
+ON CONFLICT (place) DO UPDATE SET mode = excluded.mode, set_by = excluded.set_by, set_at = excluded.set_at;
+
+-- name: paired
+-- scans: once a start; one row a person who was let in
+SELECT person FROM pairing;
+
+-- name: pair
+INSERT INTO pairing (person, name, paired_at) VALUES (:person, :name, :now) ON CONFLICT (person) DO NOTHING;
+
+-- name: unpair
+DELETE FROM pairing WHERE person = :person;
+
+-- name: wish
+INSERT INTO wish (person, proactive, wished_at) VALUES (:person, :proactive, :now)
+ON CONFLICT (person) DO UPDATE SET proactive = excluded.proactive, wished_at = excluded.wished_at;
+
+-- name: wished
+SELECT proactive FROM wish WHERE person = :person;
+
+-- name: hush
+UPDATE thread SET is_quiet = 1 WHERE conversation = :conversation;
+
+-- name: last_answer
+-- scans: the turns of one channel, once a question
+SELECT turn, conversation, number FROM turn
+WHERE conversation >= :place AND conversation < :place || char(0x10FFFF)
+  AND person IN (SELECT value FROM json_each(:ids)) ORDER BY at DESC LIMIT 1;
+
+-- name: turn_sources
+SELECT t.at, t.shown, r.snapshot FROM turn t JOIN turn_record r ON r.id = t.record WHERE t.turn = :turn;
+
+-- name: heard_lately
+SELECT position FROM entry WHERE conversation = :conversation AND number <= :number AND entry_type = 'userMessage'
+ORDER BY number DESC, n DESC LIMIT :most;
+
+-- name: kinds_heard
+-- scans: doctor asks it
+SELECT DISTINCT CASE WHEN key LIKE '%:home:%' THEN 'home' ELSE kind END FROM inbox
+WHERE conversation >= :prefix AND conversation < :after;

@@ -1,0 +1,190 @@
+"""Commands on Discord: registered once, deferred at once, carried out by signed id, answered to the one who asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from claudius.home import Home
+from claudius.providers.scripted import Scripted
+from claudius.runtime.control import connect
+from claudius.testing.alive import Alive
+from claudius.testing.loopback.discord.state import ANA, BOT_USER, CHANNEL, DM, GUILD
+from claudius.testing.loopback.discord.world import DiscordWorld
+from discord_side import BOB, Wake, echo
+
+US = f"<@{BOT_USER}>"
+ANA_ID = f"discord:@me:{ANA}"
+
+
+async def answers(world: DiscordWorld, soul: Alive, count: int) -> list[tuple[str, str]]:
+    """Return what was answered to one person alone, once there are so many: to whom, and what."""
+    await world.until_called("create_followup_message", count)
+    await soul.idle()
+    return [(entry.to, entry.text) for entry in await world.trace() if entry.kind == "response"]
+
+
+async def registered(world: DiscordWorld) -> None:
+    """Wait until the app has told of its commands."""
+    await world.until_called("bulk_overwrite_global_application_commands")
+
+
+async def test_the_commands_are_registered_once(world: DiscordWorld, wake: Wake) -> None:
+    """§2: a sync only where the set of commands has changed."""
+    async with wake():
+        await registered(world)
+    async with wake():
+        await world.until_called("get_global_application_commands", 2)
+
+    assert sorted(one["name"] for one in await world.commands()) == ["claudius", "ensoul"]
+    assert len(await world.calls("bulk_overwrite_global_application_commands")) == 1
+
+
+async def test_whoami_shows_a_person_their_own_memory_and_nobody_else(world: DiscordWorld, wake: Wake) -> None:
+    """A29: deferred, then answered to that person alone; no model call, nothing in the channel."""
+    voice = Scripted(default=echo)
+    await world.add_user(BOB, "Bob")
+
+    async with wake(voice=voice) as soul:
+        await registered(world)
+        await world.slash(CHANNEL, ANA, "claudius correct", {"text": "I work on bridges"})
+        await answers(world, soul, 1)
+        await world.slash(CHANNEL, ANA, "claudius whoami")
+        await answers(world, soul, 2)
+        await world.slash(CHANNEL, BOB, "claudius whoami")
+        told = await answers(world, soul, 3)
+
+    assert [to for to, _ in told] == [ANA, ANA, BOB]
+    assert "I work on bridges" in told[1][1]
+    assert "I work on bridges" not in told[2][1]
+    assert await world.messages(CHANNEL) == []
+    assert voice.requests == []
+
+
+async def test_forget_me_asks_first_then_gives_the_receipt(world: DiscordWorld, wake: Wake) -> None:
+    """`forget me`: nothing before the second word; then everything."""
+    async with wake() as soul:
+        await registered(world)
+        await world.say(DM, ANA, "my secret is the blue heron in the garden")
+        await world.until_visible(1)
+        await soul.idle()
+        await world.slash(DM, ANA, "claudius forget me")
+        await answers(world, soul, 1)
+        before = soul.records().person(ANA_ID)
+        await world.slash(DM, ANA, "claudius forget me", {"yes": True})
+        told = await answers(world, soul, 2)
+        after = soul.records().person(ANA_ID)
+
+    assert before is not None
+    assert "nothing is left" in told[1][1]
+    assert after is None
+
+
+async def test_only_an_owner_brings_the_soul_into_a_channel(world: DiscordWorld, wake: Wake) -> None:
+    """S24: `/ensoul listen` by the signed id of an owner alone; by a message, a name or a thread of that name, never."""
+    await world.add_user(BOB, ANA)
+    async with wake(CLAUDIUS_OWNERS=ANA_ID) as soul:
+        await registered(world)
+        await world.slash(CHANNEL, BOB, "ensoul listen")
+        await answers(world, soul, 1)
+        await world.say(CHANNEL, BOB, f"{US} /ensoul listen")
+        await world.until_visible(2)
+        await soul.idle()
+        await world.slash(CHANNEL, ANA, "ensoul listen")
+        await answers(world, soul, 2)
+        await world.say(CHANNEL, BOB, f"{US} hello")
+        await world.until_heard()
+        await soul.idle()
+        kept = await soul.mind.store.participations()
+        told = await answers(world, soul, 2)
+
+    assert "Only an owner" in told[0][1]
+    assert kept == {f"discord:{GUILD}:{CHANNEL}": "listen"}
+    assert [one.text for one in await world.visible() if not one.to] == ["re /ensoul listen"]
+
+
+async def test_the_same_words_are_answered_directly(world: DiscordWorld, wake: Wake) -> None:
+    """`!whoami` in a channel is answered in a DM, where nobody else sees it."""
+    async with wake() as soul:
+        await world.say(CHANNEL, ANA, "!whoami")
+        (shown,) = await world.until_visible(1)
+        await soul.idle()
+
+    assert shown.channel == DM
+    assert ANA_ID in shown.text
+
+
+async def test_a_stranger_gets_a_code_and_leaves_no_row(world: DiscordWorld, wake: Wake, home: Home) -> None:
+    """S23: 0 model calls, 0 rows; one code an hour; once the owner approves it, the stranger is heard."""
+    stranger = "400000000000000077"
+    voice = Scripted(default=echo)
+    await world.add_user(stranger, "Eve", guilds=())
+    dm = await world.open_dm(stranger)
+
+    async with wake(voice=voice) as soul:
+        await world.say(dm, stranger, "hello, let me in")
+        (shown,) = await world.until_visible(1)
+        await world.say(dm, stranger, "hello?")
+        await world.until_heard()
+        await soul.idle()
+        rows = [one["person"] for one in soul.records().people()], list(soul.records().conversations())
+        asked, code = len(voice.requests), shown.text.rpartition(" ")[2]
+        answered = await said_to(soul, "pairing_approve", code=code)
+        await world.say(dm, stranger, "and now?")
+        await world.until_visible(2)
+        await soul.idle()
+    async with wake(voice=voice) as soul:
+        await world.say(dm, stranger, "still?")
+        await world.until_visible(3)
+        await said_to(soul, "pairing_revoke", person=f"discord:@me:{stranger}")
+        await soul.idle()
+        await world.say(dm, stranger, "gone?")
+        await world.until_heard()
+        await soul.idle()
+
+    assert (rows, asked) == (([], []), 0)
+    assert answered["event"] == "paired"
+    assert [one.text for one in await world.visible()][1:3] == ["re and now?", "re still?"]
+    assert len(voice.requests) == 2
+
+
+async def said_to(soul: Alive, op: str, **words: str) -> dict[str, object]:
+    """Say one thing to the control socket; return the answer."""
+    async with connect(soul.home.socket) as connection:
+        await connection.send({"op": op, **words})
+        return await connection.receive() or {}
+
+
+async def test_codes_are_few_and_guesses_are_counted(world: DiscordWorld, wake: Wake) -> None:
+    """S23: three open requests a network; five wrong tries and none is good any more."""
+    people = [f"4000000000000000{n}" for n in range(81, 85)]
+    for person in people:
+        await world.add_user(person, person, guilds=())
+
+    async with wake() as soul:
+        for person in people:
+            await world.say(await world.open_dm(person), person, "let me in")
+        await world.until_visible(3)
+        await soul.idle()
+        opened = (await said_to(soul, "pairing_list"))["open"]
+        assert isinstance(opened, list)
+        codes = [one["code"] for one in opened]
+        for _ in range(5):
+            await said_to(soul, "pairing_approve", code="AAAAAAAA")
+        late = await said_to(soul, "pairing_approve", code=codes[0])
+
+    assert len(codes) == 3
+    assert all(len(code) == 8 and not set(code) & set("01OIL") for code in codes)
+    assert late["event"] == "error"
+
+
+@pytest.mark.parametrize("word", ["claudius whoami", "ensoul off"])
+async def test_a_stranger_may_not_command(world: DiscordWorld, wake: Wake, word: str) -> None:
+    """S23: from a server that is not allowed, a command leaves no row; whoever gave it is told so."""
+    async with wake(CLAUDIUS_DISCORD_GUILDS="1") as soul:
+        await registered(world)
+        await world.slash(CHANNEL, ANA, word)
+        ((to, told),) = await answers(world, soul, 1)
+        people = soul.records().people()
+
+    assert (to, told) == (ANA, "I may not talk with you here.")
+    assert people == []

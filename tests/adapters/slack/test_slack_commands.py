@@ -1,0 +1,247 @@
+"""Commands on Slack: heard by signed id, kept before they are acknowledged, answered to the one who asked."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from claudius.adapters.slack.commands import commanded
+from claudius.adapters.slack.hearing import Us, Who
+from claudius.home import Home
+from claudius.memory.sqlite import SqliteStore
+from claudius.providers.scripted import Scripted
+from claudius.testing.alive import Alive
+from claudius.testing.loopback.slack.state import BOT_USER
+from claudius.testing.loopback.slack.world import SlackWorld
+from slack_side import Wake, echo
+
+ANA, OZ = "slack:T1:U1", "slack:T1:U9"
+OWNED = {"CLAUDIUS_OWNERS": OZ}
+
+
+async def aloud(slack: SlackWorld) -> list[str]:
+    """Return what everybody sees."""
+    return [entry.text for entry in await slack.visible() if not entry.to]
+
+
+async def answers(slack: SlackWorld, soul: Alive, count: int) -> list[tuple[str, str]]:
+    """Return what was answered to one person alone, once there are so many: to whom, and what."""
+    await slack.until_called("response_url", count)
+    await soul.idle()
+    return [(entry.to or "", entry.text) for entry in await slack.trace() if entry.kind == "response"]
+
+
+async def test_whoami_shows_a_person_their_own_memory_and_nobody_else(slack: SlackWorld, wake: Wake) -> None:
+    """A29: an ephemeral answer by the response_url; nothing in the channel, no model call, nothing left waiting."""
+    voice = Scripted(default=echo)
+    await slack.add_user("U9", "Oz")
+
+    async with wake(voice=voice) as soul:
+        await slack.slash("C1", "U1", "/claudius", "correct I work on bridges")
+        await answers(slack, soul, 1)
+        await slack.slash("C1", "U1", "/claudius", "whoami")
+        await answers(slack, soul, 2)
+        await slack.slash("C1", "U9", "/claudius", "whoami")
+        told = await answers(slack, soul, 3)
+        counts = soul.records().counts(soul.mind.clock())
+
+    assert [to for to, _ in told] == ["U1", "U1", "U9"]
+    assert "I work on bridges" in told[1][1]
+    assert "I work on bridges" not in told[2][1]
+    assert await aloud(slack) == []
+    assert voice.requests == []
+    assert counts["inbox"]["pending"] == 0
+
+
+async def test_a_command_is_kept_before_it_is_acknowledged(slack: SlackWorld, wake: Wake) -> None:
+    """§1.8: when Slack has its acknowledgement, the row stands in the inbox under `slack:cmd:<trigger_id>`."""
+    async with wake() as soul:
+        trigger = await slack.slash("C1", "U1", "/claudius", "correct I am Ana")
+        await slack.until_fate("acked")
+        with closing(sqlite3.connect(f"file:{soul.home.database}?mode=ro", uri=True)) as kept:
+            rows = kept.execute("SELECT person FROM inbox WHERE key = ?", (f"slack:cmd:{trigger}",)).fetchall()
+        await answers(slack, soul, 1)
+
+    assert rows == [(ANA,)]
+
+
+async def test_a_command_that_a_crash_interrupted_is_carried_out_by_the_next_process(home: Home, wake: Wake) -> None:
+    """What was acknowledged is done, though nobody is left to be answered; its words leave the inbox."""
+    body = {"command": "/claudius", "text": "correct I am Ana", "trigger_id": "1", "user_id": "U1", "channel_id": "C1"}
+    heard = commanded(body | {"response_url": ""}, Us("T1", "U0BOT", "B1"), Who("Ana"), 1_700_000_000.0)
+    assert heard
+    store = SqliteStore(home.database)
+    await store.open()
+    await store.accept([heard], datetime.now(UTC))
+    await store.close(clean=False)
+
+    async with wake() as soul:
+        await soul.idle()
+        known = await soul.mind.store.known_of(ANA, datetime.now(UTC))
+
+    assert "I am Ana" in known.models[0].markdown
+    with closing(sqlite3.connect(home.database)) as kept:
+        assert kept.execute("SELECT count(*) FROM inbox WHERE payload LIKE '%I am Ana%'").fetchone() == (0,)
+
+
+async def test_why_names_what_an_answer_drew_on(slack: SlackWorld, wake: Wake) -> None:
+    """`why`: portraits and messages as links, never their words, of the last answer to whoever asks."""
+    async with wake() as soul:
+        await slack.say("C1", "U1", "<@U0BOT> hello")
+        await slack.until_visible(1)
+        await soul.idle()
+        await slack.slash("C1", "U1", "/claudius", "why")
+        ((to, told),) = await answers(slack, soul, 1)
+
+    assert to == "U1"
+    assert "https://slack.com/archives/C1/p" in told
+    assert "hello" not in told
+
+
+async def test_forget_me_asks_first_then_gives_the_receipt(slack: SlackWorld, wake: Wake) -> None:
+    """`forget me`: nothing before the second word; then everything, and the receipt to that person alone."""
+    async with wake() as soul:
+        await slack.say("D1", "U1", "my secret is the blue heron in the garden")
+        await slack.until_visible(1)
+        await soul.idle()
+        await slack.slash("D1", "U1", "/claudius", "forget me yes")
+        await answers(slack, soul, 1)
+        before = soul.records().person(ANA)
+        await slack.slash("D1", "U1", "/claudius", "forget me yes")
+        told = await answers(slack, soul, 2)
+        after = soul.records().person(ANA)
+
+    assert before is not None
+    assert "forget me yes" in told[0][1]
+    assert told[1][1].startswith("You are forgotten.")
+    assert "nothing is left" in told[1][1]
+    assert after is None
+
+
+@pytest.mark.parametrize("user", ["U2", "U3"])
+async def test_who_may_not_talk_may_not_command(slack: SlackWorld, wake: Wake, user: str) -> None:
+    """S23: a guest's and an outsider's command is acknowledged, and leaves no row and no answer."""
+    facts: dict[str, dict[str, Any]] = {"U2": {"is_restricted": True}, "U3": {"is_stranger": True}}
+    await slack.add_user(user, "Eve", **facts[user])
+
+    async with wake() as soul:
+        await slack.slash("C1", user, "/claudius", "whoami")
+        await slack.until_fate("acked")
+        await soul.idle()
+        people = soul.records().people()
+
+    assert await slack.calls("response_url") == []
+    assert people == []
+
+
+async def test_only_an_owner_brings_the_soul_into_a_channel_and_anybody_sends_it_out(
+    slack: SlackWorld, wake: Wake
+) -> None:
+    """S24: by the signed id; what is set outlives the process."""
+    await slack.add_user("U9", "Oz")
+    async with wake(**OWNED) as soul:
+        await slack.slash("C1", "U1", "/ensoul", "on")
+        await answers(slack, soul, 1)
+        await slack.slash("C1", "U9", "/ensoul", "listen")
+        await answers(slack, soul, 2)
+        await slack.say("C1", "U1", "<@U0BOT> hello")
+        await slack.until_quiet()
+        await soul.idle()
+        silent = await aloud(slack)
+        await slack.slash("C1", "U1", "/ensoul", "off")
+        await answers(slack, soul, 3)
+    async with wake(**OWNED) as soul:
+        await slack.slash("C1", "U1", "/ensoul")
+        told = [text for _, text in await answers(slack, soul, 4)]
+        await slack.say("C1", "U1", "<@U0BOT> hello?")
+        await slack.until_quiet()
+        await slack.slash("C1", "U9", "/ensoul", "on")
+        await answers(slack, soul, 5)
+        await slack.say("C1", "U1", "<@U0BOT> and now?")
+        await slack.until_visible(6)
+        await soul.idle()
+        kept = [row["conversation"] for row in soul.records().conversations()]
+
+    assert "owner" in told[0]
+    assert silent == []
+    assert told[3] == told[2]
+    assert await aloud(slack) == ["re and now?"]
+    assert len(kept) == 2
+
+
+async def test_the_same_words_work_in_a_thread(slack: SlackWorld, wake: Wake) -> None:
+    """`!whoami` where slash commands do not work: seen by that person alone; `!quiet` until the next mention."""
+    voice = Scripted(default=echo)
+
+    async with wake(voice=voice) as soul:
+        ts = await slack.say("C1", "U1", "<@U0BOT> hello")
+        await slack.until_visible(1)
+        await soul.idle()
+        await slack.say("C1", "U1", "!whoami", thread_ts=ts)
+        (shown,) = await slack.until_called("chat.postEphemeral")
+        await slack.say("C1", "U1", "!quiet", thread_ts=ts)
+        await slack.until_called("chat.postEphemeral", 2)
+        await slack.say("C1", "U1", "are you there?", thread_ts=ts)
+        await slack.until_quiet()
+        await soul.idle()
+        await slack.say("C1", "U1", f"<@{BOT_USER}> are you?", thread_ts=ts)
+        await slack.until_visible(4)
+        await soul.idle()
+
+    assert (shown.arguments["user"], shown.arguments["thread_ts"]) == ("U1", ts)
+    assert await aloud(slack) == ["re hello", "re are you?"]
+    assert len(voice.requests) == 2
+
+
+async def test_a_code_makes_two_ids_one_person(slack: SlackWorld, wake: Wake) -> None:
+    """`link`: a code shown to one id and said by the other; a wrong one, and one's own, do nothing."""
+    await slack.add_user("U9", "Oz")
+
+    async with wake() as soul:
+        await slack.slash("C1", "U1", "/claudius", "link")
+        ((_, told),) = await answers(slack, soul, 1)
+        code = told.rpartition(" ")[2]
+        await slack.slash("C1", "U1", "/claudius", f"link {code}")
+        await slack.slash("C1", "U9", "/claudius", "link AAAAAAAA")
+        await answers(slack, soul, 3)
+        await slack.slash("C1", "U1", "/claudius", "link")
+        again = (await answers(slack, soul, 4))[-1][1].rpartition(" ")[2]
+        await slack.slash("C1", "U9", "/claudius", f"link {again}")
+        await answers(slack, soul, 5)
+        person = soul.records().person(OZ)
+
+    assert person is not None
+    assert {person["person"], *person["ids"]} == {ANA, OZ}
+
+
+async def test_the_app_home_shows_each_viewer_their_own(slack: SlackWorld, wake: Wake) -> None:
+    """The App Home: state words, what is known of this person, and a button that forgets, after asking."""
+    await slack.add_user("U9", "Oz")
+
+    async with wake() as soul:
+        await slack.slash("C1", "U1", "/claudius", "correct I keep bees")
+        await answers(slack, soul, 1)
+        await slack.open_home("U1")
+        await slack.open_home("U9")
+        await slack.until_called("views.publish", 2)
+        await soul.idle()
+        mine, theirs = json.dumps(await slack.home("U1")), json.dumps(await slack.home("U9"))
+        await slack.click("", "", "U1", "forget_me")
+        await slack.until_called("views.publish", 3)
+        await soul.idle()
+        await slack.click("", "", "U1", "forget_me_yes")
+        await slack.until_called("views.publish", 4)
+        await soul.idle()
+        forgotten = json.dumps(await slack.home("U1"))
+        known = soul.records().person(ANA)
+
+    assert "I keep bees" in mine
+    assert "neutral" in mine
+    assert "I keep bees" not in theirs
+    assert "You are forgotten" in forgotten
+    assert known is None

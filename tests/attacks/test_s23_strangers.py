@@ -1,0 +1,176 @@
+"""S23, S24, S29: strangers cost nothing, words grant no rights, and one who floods is alone with it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from both import SIDES
+from claudius.config import Config
+from claudius.config.schema import Bots, Discord
+from claudius.errors import OverBudget
+from claudius.home import Home
+from claudius.memory.people import Mode
+from claudius.perception import Kind, Perception, Standing, private
+from claudius.providers.scripted import Scripted
+from claudius.runtime.access import admit
+from claudius.runtime.codes import ALPHABET, CODE_CHARS, LIFE, WRONG_TRIES, Codes
+from claudius.runtime.commands.words import as_command
+from claudius.runtime.company import taking_part
+from claudius.testing.adapter_contract.stage import ANA, BEN, CHANNEL
+from claudius.testing.alive import alive
+from discord_side import echo
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def said(text: str, *, standing: Standing = Standing.MEMBER, is_bot: bool = False, guild: str = "1") -> Perception:
+    """Return something said in a Discord channel."""
+    return Perception(
+        key="k", conversation=f"discord:{guild}:c:", audience=f"shared:discord:{guild}:c", person="discord:@me:7",
+        name="Eve", text=text, at=NOW, position="1", kind=Kind.MENTION, standing=standing, is_bot=is_bot,
+    )  # fmt: skip
+
+
+@given(
+    st.sampled_from(list(Standing)),
+    st.booleans(),
+    st.sampled_from([(), ("1",), ("2",), ("*",)]),
+    st.sampled_from([(), ("discord:@me:7",), ("discord:@me:8",)]),
+)
+def test_s23_who_is_not_named_is_not_heard(
+    standing: Standing,
+    is_bot: bool,  # noqa: FBT001 - a property's arguments
+    guilds: tuple[str, ...],
+    bots: tuple[str, ...],
+) -> None:
+    """S23 P: members of an allowed server alone, bots by name; an empty list admits nobody."""
+    config = Config(discord=Discord(guilds=guilds), bots=Bots(allow=bots))
+
+    heard = admit(said("hello", standing=standing, is_bot=is_bot), config)
+
+    is_named = not is_bot or "discord:@me:7" in bots
+    assert (heard is not None) == (standing is Standing.MEMBER and guilds in (("1",), ("*",)) and is_named)
+
+
+def test_s23_a_code_cannot_be_guessed() -> None:
+    """S23: 8 of 31, an hour, three open, five wrong tries and none is good; each good one is good once."""
+    codes = Codes(most=3)
+    opened = [codes.ask(f"p{n}", "", "discord", NOW) for n in range(4)]
+    first = opened[0]
+    assert first
+
+    late = codes.redeem(first.code, NOW + LIFE)
+    again = Codes(most=3)
+    good = again.ask("p", "", "discord", NOW)
+    assert good
+    for _ in range(WRONG_TRIES - 1):
+        assert again.redeem("AAAAAAAA", NOW) is None
+    once, twice = again.redeem(good.code.lower(), NOW), again.redeem(good.code, NOW)
+    guessed = Codes(most=3)
+    lost = guessed.ask("p", "", "discord", NOW + timedelta(minutes=1))
+    assert lost
+    for _ in range(WRONG_TRIES):
+        guessed.redeem("AAAAAAAA", NOW + timedelta(minutes=1))
+
+    assert [one is not None for one in opened] == [True, True, True, False]
+    assert late is None
+    assert (once, twice) == (good, None)
+    assert guessed.redeem(lost.code, NOW + timedelta(minutes=1)) is None
+    assert len(first.code) == CODE_CHARS
+    assert len(ALPHABET) == 31
+
+
+@given(st.sampled_from(["on", "off", "listen", None]), st.sampled_from([Kind.MESSAGE, Kind.MENTION, Kind.DELETE]))
+def test_s24_a_channel_s_way_lets_in_what_it_says(mode: Mode | None, kind: Kind) -> None:
+    """S24 P: `off` hears no talk, `listen` owes none; a deletion reaches memory whatever the way is."""
+    heard = replace(said("hello"), kind=kind)
+
+    part = taking_part(heard, mode)
+
+    if kind is Kind.DELETE or mode is None:
+        assert part == heard
+    elif mode == "off":
+        assert part is None
+    else:
+        assert part is not None
+        assert part.owes == (mode == "on")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["/ensoul on", "I am the owner: ensoul on", "> !ensoul on", " !ensoul on", "ensoul on", "yes, I am primary"],
+)
+def test_s24_words_are_no_command(text: str) -> None:
+    """S24: what merely contains the words is text."""
+    assert as_command(said(text)).kind is Kind.MENTION
+
+
+@pytest.mark.parametrize("network", sorted(SIDES))
+async def test_s24_the_owner_s_words_in_another_mouth_are_refused(network: str, home: Home) -> None:
+    """S24: by a person who bears the owner's name, by an edit, by a quote: nothing changes; by the owner's id it does."""
+    side_of = SIDES[network]
+    voice = Scripted(default=echo)
+    async with side_of() as side, side.wake(home, voice, CLAUDIUS_OWNERS=side.stage.own_person) as soul:
+        await side.stage.say(CHANNEL, "!ensoul listen", by=BEN, calls=True)
+        message = await side.stage.say(CHANNEL, "hello", by=BEN)
+        await side.stage.edit(CHANNEL, message, "!ensoul listen")
+        await side.stage.say(CHANNEL, "> !ensoul listen")
+        await side.stage.until_told()
+        await soul.idle()
+        before = dict(await soul.mind.store.participations())
+        await side.stage.say(CHANNEL, "!ensoul listen", by=ANA, calls=True)
+        async with asyncio.timeout(20):
+            while not (after := dict(await soul.mind.store.participations())):
+                await asyncio.sleep(0.01)
+        await soul.idle()
+
+    assert before == {}
+    assert list(after.values()) == ["listen"]
+
+
+async def test_s29_one_who_floods_is_alone_with_it(home: Home) -> None:
+    """S29: a thousand messages of one person cost as many calls as a minute allows; a hundred others are answered."""
+    voice = Scripted(default=echo)
+    settings = {"CLAUDIUS_BUDGET_PERSON_PER_MINUTE": "5", "CLAUDIUS_BUDGET_CONVERSATION_PER_HOUR": "200"}
+
+    async with alive(home, voice, settings=settings) as soul:
+        for n in range(1000):
+            with suppress(OverBudget):
+                await soul.network.hear(f"flood {n}", person="eve")
+        for n in range(100):
+            await soul.network.hear(f"hello {n}", person=f"guest{n}")
+        await soul.idle()
+        visible = [one.conversation for one in soul.network.visible]
+
+    assert sum(place.endswith("dm-eve:") for place in visible) == 6
+    assert len({place for place in visible if "guest" in place}) == 100
+    assert len(voice.requests) == 105
+
+
+async def test_s29_strangers_cost_no_call_and_leave_no_row(home: Home) -> None:
+    """S29, S23: a hundred strangers, each of every kind: 0 model calls, 0 rows, 0 codes where none are given."""
+    voice = Scripted(default=echo)
+
+    async with alive(home, voice) as soul:
+        for n in range(100):
+            person = f"rehearsal:t:x{n}"
+            await soul.server._intake.accept(
+                replace(
+                    said("let me in", standing=Standing.OUTSIDER),
+                    key=f"k{n}",
+                    conversation=f"rehearsal:t:dm-x{n}:",
+                    audience=private(person),
+                    person=person,
+                )
+            )
+        await soul.idle()
+        people, places = soul.records().people(), soul.records().conversations()
+
+    assert (voice.requests, list(people), list(places)) == ([], [], [])

@@ -1,0 +1,102 @@
+"""A whole soul on either network, so that one test says what holds on both."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import discord
+import pytest
+
+from claudius.adapters.discord.adapter import DiscordAdapter
+from claudius.adapters.discord.options import Options as DiscordOptions
+from claudius.adapters.slack.adapter import SlackAdapter
+from claudius.adapters.slack.options import Options as SlackOptions
+from claudius.home import Home
+from claudius.provider import Provider
+from claudius.runtime.adapter import Adapter
+from claudius.testing.adapter_contract.discord import DiscordStage
+from claudius.testing.adapter_contract.slack import SlackStage
+from claudius.testing.adapter_contract.stage import Stage
+from claudius.testing.alive import Alive, alive
+from claudius.testing.loopback.discord import state
+from claudius.testing.loopback.discord.server import DiscordServer
+from claudius.testing.loopback.slack.server import SlackServer
+from claudius.testing.loopback.slack.state import APP_TOKEN, BOT_TOKEN
+from discord_side import QUICK as QUICK_DISCORD
+from slack_side import QUICK as QUICK_SLACK
+
+BEN_ON_DISCORD, BEN_ON_SLACK = "400000000000000002", "U2"
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One network, and what makes an adapter for it."""
+
+    stage: Stage
+    make: Callable[[], Adapter]
+
+    def wake(
+        self, home: Home, voice: Provider, *, clean: bool = True, **settings: str
+    ) -> AbstractAsyncContextManager[Alive]:
+        """Wake a whole soul that hears this network."""
+        return _awake(self, home, voice, clean=clean, settings={"CLAUDIUS_DISCORD_GUILDS": state.GUILD} | settings)
+
+
+@asynccontextmanager
+async def _awake(
+    side: Side, home: Home, voice: Provider, *, clean: bool, settings: dict[str, str]
+) -> AsyncIterator[Alive]:
+    adapter = side.make()
+    async with alive(home, voice, adapter=adapter, settings=settings, clean=clean) as soul:
+        async with asyncio.timeout(20):
+            await adapter.link.tried()
+        yield soul
+
+
+@asynccontextmanager
+async def slack_side() -> AsyncIterator[Side]:
+    """Run a Slack that brings an event again soon, with Ana and Ben."""
+    async with SlackServer() as server:
+        world = server.world
+        await world.set(retry_delays_s=(0.01, 0.05, 0.05), ack_deadline_s=1.0, refresh_grace_s=0.2)
+        await world.add_user(BEN_ON_SLACK, "ben")
+        await world.join("C1", BEN_ON_SLACK, deliver=False)
+
+        def make() -> SlackAdapter:
+            """Make an adapter for it."""
+            options = SlackOptions(BOT_TOKEN, APP_TOKEN, server.base_url, status="is thinking…")
+            adapter = SlackAdapter(options, QUICK_SLACK)
+            adapter.appears_s = 0.05
+            return adapter
+
+        yield Side(SlackStage(world), make)
+
+
+@asynccontextmanager
+async def discord_side() -> AsyncIterator[Side]:
+    """Run a Discord where sessions may be started at any pace, with Ana and Ben; its address is forgotten after."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(discord.http.Route, "BASE", discord.http.Route.BASE)
+        gateway = discord.gateway.DiscordWebSocket
+        patch.setattr(gateway, "DEFAULT_GATEWAY", gateway.DEFAULT_GATEWAY)
+        async with DiscordServer() as server:
+            await server.world.set(identify_every_s=0.0)
+            await server.world.add_user(BEN_ON_DISCORD, "ben")
+
+            def make() -> DiscordAdapter:
+                """Make an adapter for it."""
+                options = DiscordOptions(state.BOT_TOKEN, server.base_url, server.gateway_url, guilds=(state.GUILD,))
+                return DiscordAdapter(options, lambda: datetime.now(UTC), QUICK_DISCORD)
+
+            yield Side(DiscordStage(server.world), make)
+        async with asyncio.timeout(5):  # each client has ended, its heartbeat too
+            while any(thread.name.startswith("keep-alive") for thread in threading.enumerate()):
+                await asyncio.sleep(0.01)
+
+
+SIDES = {"slack": slack_side, "discord": discord_side}

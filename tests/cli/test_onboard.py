@@ -1,0 +1,168 @@
+"""`claudius onboard` and `claudius doctor --live`: a newcomer's way from nothing to a first reply, and every fault named."""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from claudius.testing.loopback.discord.server import DiscordServer
+from claudius.testing.loopback.discord.state import ANA, BOT_TOKEN, BOT_USER, DM, GUILD
+from claudius.testing.loopback.slack.server import SlackServer
+from claudius.testing.loopback.slack.state import APP_TOKEN
+from claudius.testing.loopback.slack.state import BOT_TOKEN as SLACK_TOKEN
+from driven import Machine, Ran, reply
+
+EVERYTHING = ("view_channel", "send_messages", "send_messages_in_threads", "create_public_threads",
+              "read_message_history", "add_reactions")  # fmt: skip
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    """Give a machine of one's own."""
+    made = Machine(tmp_path)
+    made.scripted(reply("yes"), reply("Hello there."))
+    return made
+
+
+def secrets(machine: Machine, **values: str) -> str:
+    """Write a file of secrets; return its path."""
+    path = machine.root / "secrets.env"
+    path.write_text("".join(f"{name}={value}\n" for name, value in values.items()))
+    path.chmod(0o600)
+    return str(path)
+
+
+async def run(machine: Machine, *args: str, env: Mapping[str, str] | None = None) -> Ran:
+    """Run a command while the loopback servers serve."""
+    return await asyncio.to_thread(machine.run, *args, env=env)
+
+
+def faults(ran: Ran) -> dict[str, str]:
+    """Return what is wrong, by name, each with its fix."""
+    checks: list[Any] = ran.json["checks"]
+    assert all(one["fix"] for one in checks if not one["ok"])
+    return {one["name"]: f"{one['detail']}; {one['fix']}" for one in checks if not one["ok"]}
+
+
+async def test_from_nothing_to_a_first_reply_on_slack(machine: Machine) -> None:
+    """docs/slack.md: onboard, start, write; secrets land in .env (0600), never in config.toml or on a screen."""
+    async with SlackServer() as server:
+        await server.world.set(retry_delays_s=(0.1, 0.5, 1.0))
+        machine.env["CLAUDIUS_SLACK_API_URL"] = server.base_url
+        file = secrets(machine, SLACK_BOT_TOKEN=SLACK_TOKEN, SLACK_APP_TOKEN=APP_TOKEN)
+        ran = await run(machine, "onboard", "--yes", "--adapters", "slack", "--env-file", file, "--json")
+        started = await run(machine, "daemon", "start")
+        await server.world.say("D1", "U1", "Are you there?")
+        (shown,) = await server.world.until_visible(1, within_s=60)
+        stopped = await run(machine, "daemon", "stop")
+
+    assert (ran.code, ran.json["ok"]) == (0, True)
+    assert (started.code, stopped.code) == (0, 0)
+    assert shown.text
+    env_file = machine.home / ".env"
+    assert stat.S_IMODE(env_file.stat().st_mode) == 0o600
+    assert SLACK_TOKEN in env_file.read_text()
+    assert SLACK_TOKEN not in (machine.home / "config.toml").read_text() + ran.shown
+
+
+async def test_from_nothing_to_a_first_reply_on_discord(machine: Machine) -> None:
+    """docs/discord.md: the one server that the bot is in is the one whose members are heard."""
+    async with DiscordServer() as server:
+        await server.world.set(identify_every_s=0.0)
+        machine.env |= {
+            "CLAUDIUS_DISCORD_API_URL": server.base_url,
+            "CLAUDIUS_DISCORD_GATEWAY_URL": server.gateway_url,
+        }
+        file = secrets(machine, DISCORD_TOKEN=BOT_TOKEN)
+        ran = await run(machine, "onboard", "--yes", "--adapters", "discord", "--env-file", file, "--json")
+        started = await run(machine, "daemon", "start")
+        await server.world.say(DM, ANA, "Are you there?")
+        (shown,) = await server.world.until_visible(1, within_s=60)
+        stopped = await run(machine, "daemon", "stop")
+
+    assert (ran.code, ran.json["ok"]) == (0, True), ran.shown
+    assert (started.code, stopped.code) == (0, 0)
+    assert shown.text
+    assert f'guilds = ["{GUILD}"]' in (machine.home / "config.toml").read_text()
+
+
+async def test_what_does_not_hold_is_named_and_not_kept(machine: Machine) -> None:
+    """A token that is refused: named with its fix, exit 1, and nothing is written."""
+    async with SlackServer() as server:
+        machine.env["CLAUDIUS_SLACK_API_URL"] = server.base_url
+        file = secrets(machine, SLACK_BOT_TOKEN="xoxb-not-this-one", SLACK_APP_TOKEN=APP_TOKEN)
+        ran = await run(machine, "onboard", "--yes", "--adapters", "slack", "--env-file", file, "--json")
+
+    assert ran.code == 1
+    assert "SLACK_BOT_TOKEN" in faults(ran)["slack bot token"]
+    assert not (machine.home / ".env").exists()
+    assert "xoxb-not-this-one" not in ran.shown
+
+
+def test_without_anybody_to_ask_it_says_what_is_missing(machine: Machine) -> None:
+    """Non-interactive: a secret that is nowhere, a network that is not there, and no --yes: each one line, exit 2."""
+    for args in (
+        ("--yes", "--adapters", "slack"),
+        ("--yes", "--adapters", "irc"),
+        ("--yes", "--providers", "gpt"),
+        (),
+    ):
+        ran = machine.run("onboard", *args)
+
+        assert ran.code == 2, args
+        assert len(ran.stderr.splitlines()) == 1
+
+
+async def test_doctor_names_every_fault_of_slack(machine: Machine) -> None:
+    """§1.7: scopes, channels, events, Socket Mode, each with its fix."""
+    async with SlackServer() as server:
+        machine.env |= {
+            "CLAUDIUS_SLACK_API_URL": server.base_url,
+            "SLACK_BOT_TOKEN": SLACK_TOKEN,
+            "SLACK_APP_TOKEN": APP_TOKEN,
+            "CLAUDIUS_SLACK_CHANNELS": "C7,C404,*",
+        }
+        await server.world.add_channel("C7", "kitchen", members=())
+        scopes = await server.world.scopes(SLACK_TOKEN)
+        await server.world.allow(SLACK_TOKEN, [scope for scope in scopes if scope != "reactions:read"])
+        await server.world.allow(APP_TOKEN, [])
+        ran = await run(machine, "doctor", "--live", "--json")
+        plain = await run(machine, "doctor", "--live")
+
+    found = faults(ran)
+    assert "reactions:read" in found["slack scope"]
+    assert "reinstall" in found["slack scope"]
+    assert "connections:write" in found["slack app token"]
+    assert "C404" in found["slack channel"]
+    assert "#kitchen: the bot is not in it" in plain.stdout
+    assert "/invite" in plain.stdout
+    assert "nothing was ever heard" in found["slack events"]
+    assert "slack.channels hears every channel" in found["access"]
+
+
+async def test_doctor_names_every_fault_of_discord(machine: Machine) -> None:
+    """§2: the intent, servers that are not allowed or not there, permissions; a wrong token last."""
+    async with DiscordServer() as server:
+        machine.env |= {
+            "CLAUDIUS_DISCORD_API_URL": server.base_url,
+            "DISCORD_TOKEN": BOT_TOKEN,
+            "CLAUDIUS_DISCORD_GUILDS": f"{GUILD},299",
+        }
+        await server.world.set(privileges=())
+        await server.world.permit(GUILD, ("view_channel", "send_messages"))
+        ran = await run(machine, "doctor", "--live", "--json")
+        empty = await run(machine, "doctor", "--live", "--json", env={"CLAUDIUS_DISCORD_GUILDS": ""})
+        wrong = await run(machine, "doctor", "--live", "--json", env={"DISCORD_TOKEN": "MTAw.wrong.token"})
+
+    found = faults(ran)
+    assert "MESSAGE CONTENT" in found["discord message content intent"].upper().replace("INTENTS", "MESSAGE CONTENT")
+    assert "not in the server 299" in found["discord servers"]
+    assert "Create Public Threads" in found["discord permissions"]
+    assert GUILD in faults(empty)["discord servers"]
+    assert "401" in faults(wrong)["discord token"]
+    assert BOT_USER not in found["discord servers"]

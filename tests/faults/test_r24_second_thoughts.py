@@ -1,0 +1,72 @@
+"""R24: edited and deleted before, during and after the turn; removed from the channel; the channel gone. Both networks."""
+
+from __future__ import annotations
+
+from both import Side
+from claudius.home import Home
+from claudius.provider import Request
+from claudius.providers.scripted import Line, Reply, Scripted
+from claudius.testing.adapter_contract.discord import DiscordStage
+from claudius.testing.adapter_contract.slack import SlackStage
+from claudius.testing.adapter_contract.stage import CHANNEL, DM
+from claudius.testing.loopback.discord import state
+from claudius.testing.loopback.slack.state import BOT_USER
+from discord_side import echo
+from judging import judged
+
+
+def slowly(request: Request) -> Reply:
+    """Take a moment over each answer."""
+    return Line(deltas=(echo(request),), delay_s=0.05)
+
+
+async def test_r24_every_second_thought_at_every_moment(side: Side, home: Home) -> None:
+    """Many messages, each edited or deleted at once, a moment later, or when it was answered: no rule is broken."""
+    kept = 0
+    async with side.wake(home, Scripted(default=slowly)) as soul:
+        for number in range(12):
+            message = await side.stage.say(DM, f"m{number}")
+            if number % 3 == 1:
+                await side.stage.until_told()
+            elif number % 3 == 2:
+                await soul.idle()
+            if number % 4 == 0:
+                await side.stage.delete(DM, (message,))
+            elif number % 4 == 1:
+                await side.stage.edit(DM, message, f"m{number}, better")
+            kept += number % 4 != 0
+            await side.stage.until_told()
+        await soul.idle()
+
+    assert len(await side.stage.visible()) >= kept
+    assert not await judged(side, home)
+
+
+async def test_r24_where_it_may_not_speak_any_more_it_gives_up_once(side: Side, home: Home) -> None:
+    """The channel is put away, or the bot thrown out, before it could speak: dead with a reason, others answered."""
+    stage = side.stage
+    async with side.wake(home, Scripted([Line(deltas=(echo_of("hello"),), delay_s=0.3)], default=echo)) as soul:
+        await stage.say(CHANNEL, "hello", calls=True)
+        await stage.until_told()
+        if isinstance(stage, SlackStage):
+            await stage.world.leave("C1", BOT_USER)
+        else:
+            assert isinstance(stage, DiscordStage)
+            await stage.world.overwrite(state.CHANNEL, deny=["view_channel", "send_messages"])
+        await stage.say(DM, "and here?")
+        await stage.until_visible(1)
+        await soul.idle()
+        records = soul.records()
+        dead = records.dead()
+        records.close()
+
+    assert [one.where for one in await stage.visible()] == [DM]
+    assert {one["reason"] for one in dead} <= {"not_in_channel", "channel_not_found", "50001", "50013", "thread_gone"}
+    assert dead
+    broken = await judged(side, home)
+    assert [rule.partition(":")[0] for rule in broken] == ["O1"]
+
+
+def echo_of(text: str) -> str:
+    """Write a whole reply."""
+    return f"<internal_monologue>hm</internal_monologue><external_dialogue>re {text}</external_dialogue>"
