@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from claudius.config.cortex import Cortex
+from claudius.config.daimons import Daimon, Http
 from claudius.config.psyche import Psyche
 from claudius.config.section import NotNegative, Positive, Seconds, Section
 
@@ -257,6 +258,9 @@ class Config(Section, frozen=True):
     budget: Budget = Budget()
     cortex: Cortex = Cortex()
     psyche: Psyche = Psyche()
+    kothar: Daimon = Daimon()
+    daimons: dict[str, Daimon] = msgspec.field(default_factory=dict)
+    http: Http = Http()
     clock: Clock = Clock()
     log: Log = Log()
 
@@ -284,7 +288,7 @@ def _settings(struct: type[msgspec.Struct], prefix: str = "") -> Iterator[Settin
     for item in msgspec.structs.fields(struct):
         if isinstance(item.type, type) and issubclass(item.type, Section):
             yield from _settings(item.type, f"{prefix}{item.name}.")
-        else:
+        elif item.name != "daimons":  # each of those has a daimon's keys under a name of its owner's
             description = next((meta.description for meta in item.type.__metadata__ if meta.description), "")
             yield Setting(prefix + item.name, item.type, item.default, description)
 

@@ -246,6 +246,7 @@ class Lanes:
 
         finally:
             lane.hearing = None
+            self._mind.store.release(pending.turn)
 
     async def _is_settled_before(self, pending: Pending, adapter: Adapter | None, now: datetime) -> bool:
         """Do what comes before a thought; tell whether there is none to be had now."""
