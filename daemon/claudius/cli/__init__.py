@@ -28,6 +28,7 @@ COMMANDS: dict[str, str] = {
     "pairing": "claudius.cli.pairing:pairing",
     "process": "claudius.cli.process:process",
     "schedule": "claudius.cli.schedule:schedule",
+    "daimon": "claudius.cli.daimon:daimon",
     "ledger": "claudius.cli.ledger:ledger",
     "cortex": "claudius.cli.cortex:cortex",
     "why": "claudius.cli.why:why",
@@ -42,6 +43,8 @@ COMMANDS: dict[str, str] = {
 
 PLANNED: dict[str, str] = {
     "daimon": "daimons",
+    "onboard": "onboarding",
+    "pairing": "pairing",
     "stream": "the soul stream",
     "ensoul": "/ensoul in Claude Code",
 }
@@ -104,7 +107,8 @@ HELP: dict[str, str] = {
     "users": "what the soul knows of each person, and its history",
     "pairing": "strangers who ask to be let in",
     "process": "its mental processes, and where each conversation stands",
-    "schedule": "what the soul has planned for later",
+    "schedule": "what the soul has planned for later, and what its clock does",
+    "daimon": "who whispers to the soul",
     "ledger": "whom the soul deals with, and how its trust moved",
     "cortex": "what the second mind believes, when it looked, your hand on it",
     "why": "one turn laid open: what it knew, asked, thought and said",

@@ -12,7 +12,7 @@ from msgspec import Meta
 from claudius.config.cortex import Cortex
 from claudius.config.daimons import Daimon, Http
 from claudius.config.psyche import Psyche
-from claudius.config.section import NotNegative, Positive, Seconds, Section
+from claudius.config.section import HOURS, NotNegative, Positive, Seconds, Section
 
 
 class Anthropic(Section, frozen=True):
@@ -219,6 +219,9 @@ class Clock(Section, frozen=True):
     """Local time."""
 
     timezone: Annotated[str, Meta(description="IANA zone; empty = the system's")] = ""
+    quiet: Annotated[
+        str, Meta(pattern=HOURS, description="hours in which nothing is asked or said unasked; empty = none")
+    ] = "21:00-08:00"
 
 
 class Log(Section, frozen=True):

@@ -16,6 +16,7 @@ from typing import Literal, Protocol
 from claudius.intent import Call, Intent, Utterance
 from claudius.memory.amendments import Amendments
 from claudius.memory.documents import Document, KeptFile, Unarchived
+from claudius.memory.jobs import Jobs
 from claudius.memory.ledger_store import Ledger
 from claudius.memory.personal import Personal
 from claudius.memory.plans import Plans
@@ -106,7 +107,7 @@ class RecallLimits:
     """Whether the numbers below language are read."""
 
 
-class Store(Plans, Amendments, Ledger, Personal, Whispers, Protocol):
+class Store(Plans, Amendments, Ledger, Personal, Whispers, Jobs, Protocol):
     """What the process that takes turns keeps and recalls."""
 
     async def start(self, boot: str, now: datetime) -> Waiting:

@@ -38,6 +38,8 @@ log = logging.getLogger("claudius.lanes")
 SECOND_THOUGHTS = (Kind.EDIT, Kind.DELETE)
 """What a lane does not think about, but puts in force: it waited for a turn to end."""
 
+INNER = "self:"
+"""Conversations that the soul has with its own clock."""
 STUMBLE_S = 5.0
 """How long a lane rests after an error that no turn explains."""
 
@@ -203,6 +205,15 @@ class Lanes:
         conversation = pending.perception.conversation
         adapter, lane = self._adapter(conversation), self._lanes[conversation]
         if await self._is_settled_before(pending, adapter, now):
+        if adapter and pending.perception.audience.startswith("shared:"):
+            await self._members.refresh(pending.perception.audience, adapter)
+        if self._mind.works and pending.perception.conversation.startswith(INNER):
+            await self._mind.works(pending)
+            return
+        attempts = pending.attempts + 1
+        if pending.boots >= ENDED_PROCESSES:
+            log.error("turn given up", extra={"turn": pending.turn, "attempts": pending.attempts})
+            await self._apologise(pending, "unreadable")
             return
         attempts = pending.attempts + 1
         try:

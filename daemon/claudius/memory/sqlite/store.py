@@ -19,6 +19,7 @@ from claudius.memory.sqlite import archiving, mail, owner, turns
 from claudius.memory.sqlite.amending import SqliteAmendments
 from claudius.memory.sqlite.backups import backups_of
 from claudius.memory.sqlite.connection import open_reader
+from claudius.memory.sqlite.jobs import SqliteJobs
 from claudius.memory.sqlite.ledger_store import LedgerStore
 from claudius.memory.sqlite.past import Shelf
 from claudius.memory.sqlite.personal import SqlitePersonal
@@ -45,7 +46,7 @@ class _Opened:
     reader: Database
 
 
-class SqliteStore(SqlitePersonal, SqliteAmendments, LedgerStore, Remembering, SqliteWhispers):
+class SqliteStore(SqlitePersonal, SqliteAmendments, LedgerStore, Remembering, SqliteWhispers, SqliteJobs):
     """The store of one process that takes turns, or of an owner's edit beside it. `open` or `start` it, `close` it."""
 
     writer: ClassVar[type[Writer]] = Writer
