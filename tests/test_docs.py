@@ -84,6 +84,7 @@ def test_everything_that_reads_prints_json() -> None:
         "claudius schedule cancel",
         "claudius pairing approve",
         "claudius pairing revoke",
+        "claudius daimon mute",
     }
     prints_text = {"claudius users diff", "claudius process graph"}
     prints_json_anyway = {"claudius daemon logs"}

@@ -74,6 +74,3 @@ SELECT daimon, max(at) AS last_whisper_at, count(*) AS whispers FROM whisper GRO
 -- scans: one row a daimon
 SELECT daimon, asked_at, failures, rests_until, reason, mode FROM daimon ORDER BY daimon;
 
--- name: whisper_newest
--- scans: what is active, one a daimon and audience at most
-SELECT daimon, text FROM whisper INDEXED BY whisper_active WHERE state = 'active' AND expires_at > :now ORDER BY id DESC LIMIT 1;
