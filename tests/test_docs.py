@@ -85,6 +85,11 @@ def test_everything_that_reads_prints_json() -> None:
         "claudius pairing approve",
         "claudius pairing revoke",
         "claudius daimon mute",
+        "claudius ensoul install",
+        "claudius ensoul uninstall",
+        "claudius ensoul on",
+        "claudius ensoul off",
+        "claudius ensoul hook",
     }
     prints_text = {"claudius users diff", "claudius process graph"}
     prints_json_anyway = {"claudius daemon logs"}

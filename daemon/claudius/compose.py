@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from claudius.adapters.terminal import own_person
+from claudius.claude_code.context import Ensouled
 from claudius.cognition.mind import Mind, Voice, lately
 from claudius.cognition.steps import STEPS
 from claudius.config import Config, Loaded, read_env_file, take_secrets
@@ -203,12 +204,14 @@ async def compose(
         is_daemon=networks,
     )
     mind = tending.mind
+    ensouled = Ensouled(mind, home, own_person)
+    tending.also.append(ensouled.start)
     server = Server(
         home,
         lock,
         mind,
         adapters,
-        {"chat": terminal.chat, "reflect": second.reflect, **tending.handlers},
+        {"chat": terminal.chat, "reflect": second.reflect, **tending.handlers, **ensouled.handlers},
         chance=random.SystemRandom().random,
         archive=Archive(store, home.memory, home.backups, clock=clock.now),
         body=body,

@@ -29,7 +29,9 @@ REPLY = "<internal_monologue>{}</internal_monologue><external_dialogue>So it is.
 
 def voice(thought: str = "They are tired.") -> Scripted:
     """Return a voice that thinks one thought, and whispers a line where it is asked in a daimon's name."""
-    return Scripted(default=lambda request: "The model's line." if request.purpose == "whisper" else REPLY.format(thought))
+    return Scripted(
+        default=lambda request: "The model's line." if request.purpose == "whisper" else REPLY.format(thought)
+    )
 
 
 async def say(soul: Alive, text: str, person: str = "owner", **more: Any) -> None:
@@ -109,11 +111,10 @@ asyncio.run(main())
 async def test_d02_what_leaves_is_exactly_the_request(home: Home) -> None:
     """2: the token, the method, the path; mood, topic, project, two hundred characters of thought, a count; no more."""
     mouth = voice("x" * 300)
-    async with DaimonServer() as kothar:
-        async with alive(home, mouth, settings=kothar.environment()) as soul:
-            await say(soul, "My bridge rusts, says Beatrix.")
-            await soul.mind.store.set_state("currentTopic", "rust", private(OWNER), soul.mind.clock())
-            found = await soul.tending._daimons.get().now("kothar")
+    async with DaimonServer() as kothar, alive(home, mouth, settings=kothar.environment()) as soul:
+        await say(soul, "My bridge rusts, says Beatrix.")
+        await soul.mind.store.set_state("currentTopic", "rust", private(OWNER), soul.mind.clock())
+        found = await soul.tending._daimons.get().now("kothar")
 
     (asked,) = kothar.heard
     assert (found.whisper, found.transport, found.stored) == (LINE, "http", True)
@@ -220,14 +221,18 @@ async def test_d06_what_goes_wrong_harms_nothing(home: Home, answer: Whispers, t
 async def test_d06_http_rests_after_three_failures(home: Home) -> None:
     """6: three in a row rest it for an hour; it is asked again where it stands elsewhere, or after that hour."""
     now = [DAY]
-    async with DaimonServer([Whispers(status=500)]) as kothar:
-        async with alive(home, voice(), settings=kothar.environment(), clock=lambda: now[0]) as soul:
-            asking = soul.tending._daimons.get()
-            for _ in range(5):
-                await asking.now("kothar")
-            rested = len(kothar.heard)
-            now[0] += timedelta(hours=1, seconds=1)
+
+    def clock() -> datetime:
+        return now[0]
+
+    kothar = DaimonServer([Whispers(status=500)])
+    async with kothar, alive(home, voice(), settings=kothar.environment(), clock=clock) as soul:
+        asking = soul.tending._daimons.get()
+        for _ in range(5):
             await asking.now("kothar")
+        rested = len(kothar.heard)
+        now[0] += timedelta(hours=1, seconds=1)
+        await asking.now("kothar")
 
     assert (rested, len(kothar.heard)) == (3, 4)
 
@@ -255,12 +260,11 @@ async def test_d06_a_model_whispers_on_its_own_character(home: Home) -> None:
 
 async def test_d08_a_guests_private_thought_does_not_leave(home: Home) -> None:
     """8: after a direct message of somebody else only mood and count go, unless `share_private` says otherwise."""
-    async with DaimonServer() as kothar:
-        async with alive(home, voice("CANARY of Ana"), settings=kothar.environment()) as soul:
-            await say(soul, "Hello.", person="ana")
-            await soul.mind.store.set_state("currentTopic", "CANARY", private("rehearsal:t:ana"), soul.mind.clock())
-            await soul.tending._daimons.get().now("kothar")
-            sources = soul.records()._db.all("whispers_active")[0][3]
+    async with DaimonServer() as kothar, alive(home, voice("CANARY of Ana"), settings=kothar.environment()) as soul:
+        await say(soul, "Hello.", person="ana")
+        await soul.mind.store.set_state("currentTopic", "CANARY", private("rehearsal:t:ana"), soul.mind.clock())
+        await soul.tending._daimons.get().now("kothar")
+        sources = soul.records()._db.all("whispers_active")[0][3]
 
     assert "CANARY" not in json.dumps(kothar.heard[0].body)
     assert kothar.heard[0].body["context"]["interaction_count"] == 1
@@ -298,7 +302,14 @@ async def test_two_daimons_are_felt_the_oldest_first_and_a_newer_line_replaces_a
     """One a daimon, two at most; of one daimon the newer line stands; what is past its time has faded."""
     mouth, now = voice(), [DAY]
     settings = ON | {f"CLAUDIUS_DAIMON_{name}_ENABLED": "1" for name in ("A", "B")}
-    async with alive(home, mouth, settings=settings, clock=lambda: now[0], running=lambda: now[0].timestamp()) as soul:
+
+    def clock() -> datetime:
+        return now[0]
+
+    def running() -> float:
+        return (now[0] - DAY).total_seconds()
+
+    async with alive(home, mouth, settings=settings, clock=clock, running=running) as soul:
         for daimon, line in (("a", "old a"), ("kothar", "old k"), ("b", "one b"), ("kothar", "new k")):
             await keep(soul, line, daimon=daimon)
         await say(soul, "Hello.")

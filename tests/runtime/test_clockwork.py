@@ -226,7 +226,9 @@ async def test_a_job_that_fails_is_done_with_and_rings_ever_more_seldom(
     assert (after["failures"], after["outcome"]) == (0, "done")
 
 
-async def test_the_clock_goes_on_where_the_store_fails_for_a_moment(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_clock_goes_on_where_the_store_fails_for_a_moment(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A look that cannot read leaves everything due as it was."""
     wall = Wall("2026-01-05T12:00:00")
     async with awake(home, Scripted(), wall) as soul:

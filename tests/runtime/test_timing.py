@@ -13,7 +13,15 @@ from claudius.errors import BadConfiguration
 from claudius.runtime.timing import MOST, Timing, is_quiet, local_instant, next_local, quiet_end, read_hours, zone_of
 
 ROME = ZoneInfo("Europe/Rome")
-ZONES = ("Europe/Rome", "America/New_York", "Australia/Lord_Howe", "Africa/Cairo", "America/Santiago", "Asia/Kathmandu", "UTC")
+ZONES = (
+    "Europe/Rome",
+    "America/New_York",
+    "Australia/Lord_Howe",
+    "Africa/Cairo",
+    "America/Santiago",
+    "Asia/Kathmandu",
+    "UTC",
+)
 
 
 def at(text: str) -> datetime:

@@ -29,6 +29,7 @@ COMMANDS: dict[str, str] = {
     "process": "claudius.cli.process:process",
     "schedule": "claudius.cli.schedule:schedule",
     "daimon": "claudius.cli.daimon:daimon",
+    "ensoul": "claudius.cli.ensoul:ensoul",
     "ledger": "claudius.cli.ledger:ledger",
     "cortex": "claudius.cli.cortex:cortex",
     "why": "claudius.cli.why:why",
@@ -46,7 +47,6 @@ PLANNED: dict[str, str] = {
     "onboard": "onboarding",
     "pairing": "pairing",
     "stream": "the soul stream",
-    "ensoul": "/ensoul in Claude Code",
 }
 """Commands of parts that are not built yet: they say so and exit 2."""
 
@@ -109,6 +109,7 @@ HELP: dict[str, str] = {
     "process": "its mental processes, and where each conversation stands",
     "schedule": "what the soul has planned for later, and what its clock does",
     "daimon": "who whispers to the soul",
+    "ensoul": "the soul in Claude Code",
     "ledger": "whom the soul deals with, and how its trust moved",
     "cortex": "what the second mind believes, when it looked, your hand on it",
     "why": "one turn laid open: what it knew, asked, thought and said",

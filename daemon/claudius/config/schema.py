@@ -11,8 +11,9 @@ from msgspec import Meta
 
 from claudius.config.cortex import Cortex
 from claudius.config.daimons import Daimon, Http
+from claudius.config.ensoul import Ensoul
 from claudius.config.psyche import Psyche
-from claudius.config.section import HOURS, NotNegative, Positive, Seconds, Section
+from claudius.config.section import HOURS, QUIET, NotNegative, Positive, Seconds, Section
 
 
 class Anthropic(Section, frozen=True):
@@ -219,9 +220,7 @@ class Clock(Section, frozen=True):
     """Local time."""
 
     timezone: Annotated[str, Meta(description="IANA zone; empty = the system's")] = ""
-    quiet: Annotated[
-        str, Meta(pattern=HOURS, description="hours in which nothing is asked or said unasked; empty = none")
-    ] = "21:00-08:00"
+    quiet: Annotated[str, Meta(pattern=HOURS, description="hours in which nothing is asked or said unasked")] = QUIET
 
 
 class Log(Section, frozen=True):
@@ -264,6 +263,7 @@ class Config(Section, frozen=True):
     kothar: Daimon = Daimon()
     daimons: dict[str, Daimon] = msgspec.field(default_factory=dict)
     http: Http = Http()
+    ensoul: Ensoul = Ensoul()
     clock: Clock = Clock()
     log: Log = Log()
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol
 
+from claudius.perception import Perception
+
 Transport = Literal["http", "model", "offer", "manual"]
 HEARD_BEFORE = 10
 """A whisper that equals one of its daimon's last so many is not kept."""
@@ -91,6 +93,10 @@ class Whispers(Protocol):
 
     async def mode_of(self, daimon: str, conversation: str, otherwise: str) -> str:
         """Return the mode of a daimon in a conversation."""
+        ...
+
+    async def surfacing(self, perception: Perception, now: datetime, modes: Mapping[str, str]) -> str:
+        """Return the newest whisper that may be felt here, without using it; empty where there is none."""
         ...
 
     def release(self, turn: str) -> None:

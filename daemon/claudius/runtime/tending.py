@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -39,6 +39,8 @@ class Tending:
         self.clockwork = Clockwork(mind, home, self._daimons, chance)
         self.mind = replace(mind, works=self.clockwork.work)
         self._door: HttpDoor | None = None
+        self.also: list[Callable[[Callable[[str], None]], Awaitable[None]]] = []
+        """Begun with it, each given what wakes a conversation."""
 
     @property
     def handlers(self) -> Mapping[str, Handler]:
@@ -50,6 +52,8 @@ class Tending:
         self.clockwork.start(wake)
         if self._is_daemon and self._loaded().config.http.listen:
             await self._opened().open()
+        for begin in self.also:
+            await begin(wake)
 
     async def stop(self) -> None:
         """End, and let go of what was opened."""

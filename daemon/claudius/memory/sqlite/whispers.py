@@ -160,6 +160,15 @@ class SqliteWhispers(ABC):
         with self._snapshot() as db:
             return _modes(db, conversation, {daimon: otherwise})[daimon]
 
+    async def surfacing(self, perception: Perception, now: datetime, modes: Mapping[str, str]) -> str:
+        """Return the newest whisper that may be felt here, without using it."""
+        with self._snapshot() as db:
+            seeing, heard = Seeing(db, perception), _modes(db, perception.conversation, modes)
+            for _, daimon, text, sources, expires_at in sorted(db.all("whispers_active"), reverse=True):
+                if instant(expires_at) > now and heard.get(daimon, "off") in HEARS and seeing.may(parse(sources)):
+                    return str(text)
+        return ""
+
     def release(self, turn: str) -> None:
         """Let go of what a turn has felt and did not use."""
         if self._claims.held:
