@@ -17,7 +17,7 @@ from voiced import voiced
 WORDS = "The first sentence stands. The second is longer, and ends where it should. And the third?"
 CANONICAL = reply(WORDS, user_model_check="false")
 BORDERS = [CANONICAL.index(piece) + shift for piece in ("<", ">", "</", WORDS, WORDS[-1]) for shift in (0, 1)]
-PLACES = sorted({*BORDERS, len(CANONICAL), *random.Random(15).sample(range(len(CANONICAL)), 50)})
+PLACES = sorted({*BORDERS, len(CANONICAL), *random.Random(15).sample(range(len(CANONICAL)), 50)})  # noqa: S311 - places
 
 
 @dataclass(slots=True)

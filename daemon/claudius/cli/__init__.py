@@ -30,6 +30,7 @@ COMMANDS: dict[str, str] = {
     "schedule": "claudius.cli.schedule:schedule",
     "daimon": "claudius.cli.daimon:daimon",
     "ensoul": "claudius.cli.ensoul:ensoul",
+    "stream": "claudius.cli.stream:stream",
     "ledger": "claudius.cli.ledger:ledger",
     "cortex": "claudius.cli.cortex:cortex",
     "why": "claudius.cli.why:why",
@@ -46,7 +47,6 @@ PLANNED: dict[str, str] = {
     "daimon": "daimons",
     "onboard": "onboarding",
     "pairing": "pairing",
-    "stream": "the soul stream",
 }
 """Commands of parts that are not built yet: they say so and exit 2."""
 
@@ -110,6 +110,7 @@ HELP: dict[str, str] = {
     "schedule": "what the soul has planned for later, and what its clock does",
     "daimon": "who whispers to the soul",
     "ensoul": "the soul in Claude Code",
+    "stream": "watch it hear, think, decide, feel and speak",
     "ledger": "whom the soul deals with, and how its trust moved",
     "cortex": "what the second mind believes, when it looked, your hand on it",
     "why": "one turn laid open: what it knew, asked, thought and said",

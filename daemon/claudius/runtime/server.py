@@ -211,6 +211,8 @@ class Server:
                 self.tick()
 
     def _committed(self, turned: Turned) -> None:
+        if self._tending:
+            self._tending.stream.committed(turned)
         if self._archive and (turned.intent.model or turned.intent.state):
             self._archive.wake()
         if turned.intent.planned:

@@ -14,6 +14,7 @@ from claudius.home import Home
 from claudius.runtime.clockwork import Clockwork
 from claudius.runtime.control import Connection, Handler
 from claudius.runtime.daimons_lazily import Build, LazyDaimons
+from claudius.runtime.soul_stream import SoulStream
 
 if TYPE_CHECKING:
     from claudius.runtime.door import HttpDoor
@@ -39,13 +40,14 @@ class Tending:
         self.clockwork = Clockwork(mind, home, self._daimons, chance)
         self.mind = replace(mind, works=self.clockwork.work)
         self._door: HttpDoor | None = None
+        self.stream = SoulStream(mind.hooks)
         self.also: list[Callable[[Callable[[str], None]], Awaitable[None]]] = []
         """Begun with it, each given what wakes a conversation."""
 
     @property
     def handlers(self) -> Mapping[str, Handler]:
         """What the control socket answers for it."""
-        return {"daimon": self._whisper_now}
+        return {"daimon": self._whisper_now, "stream": self.stream.serve}
 
     async def start(self, wake: Callable[[str], None]) -> None:
         """Begin. Raises: BadConfiguration where the door may not stand where it is wanted."""
