@@ -35,3 +35,17 @@ SELECT number, person FROM turn WHERE conversation = :conversation AND person <>
 -- name: conversations_expired
 -- Conversations whose every entry has outlived its time and still stands there, oldest first.
 SELECT conversation, audience FROM conversation WHERE last_at < :before AND entries > 0 ORDER BY last_at LIMIT :most;
+
+-- name: proactive_since
+SELECT conversation, at FROM outbox WHERE kind = 'proactive' AND part = 0 AND at > :since ORDER BY at;
+
+-- name: last_heard
+SELECT at FROM turn WHERE conversation = :conversation AND person <> '' ORDER BY number DESC LIMIT 1;
+
+-- name: waits_there
+SELECT count(*) FROM inbox WHERE conversation = :conversation AND state IN ('pending', 'taken', 'thought');
+
+-- name: promised
+-- What the soul said it would do for somebody, in this very audience, and has not yet.
+SELECT what FROM promise WHERE peer_id = :person AND side = 'mine' AND state = 'open' AND audience = :audience
+ORDER BY id LIMIT 1;

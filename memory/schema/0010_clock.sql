@@ -8,3 +8,5 @@ CREATE TABLE job (                       -- one row a job of the clock
     outcome     TEXT NOT NULL DEFAULT '', -- what came of it, in a few words
     failures    INTEGER NOT NULL DEFAULT 0 -- how often in a row it failed
 ) STRICT, WITHOUT ROWID;
+
+CREATE INDEX outbox_proactive ON outbox (at) WHERE kind = 'proactive'; -- what the soul said first: its caps are counted here

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from claudius.cognition.timing import Timing
 from claudius.errors import StoreError
 from claudius.home import Home
 from claudius.providers.scripted import Scripted
@@ -17,7 +18,6 @@ from claudius.runtime import clockwork
 from claudius.runtime.bell import open_bell
 from claudius.runtime.jobs.backup import superfluous
 from claudius.runtime.jobs.job import Job, Tools
-from claudius.runtime.timing import Timing
 from claudius.testing.alive import Alive, alive
 from minds import by_tag
 

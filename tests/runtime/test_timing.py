@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from claudius.cognition.timing import MOST, Timing, is_quiet, local_instant, next_local, quiet_end, read_hours, zone_of
 from claudius.errors import BadConfiguration
-from claudius.runtime.timing import MOST, Timing, is_quiet, local_instant, next_local, quiet_end, read_hours, zone_of
 
 ROME = ZoneInfo("Europe/Rome")
 ZONES = (

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from claudius.cognition.attending import attend_to
 from claudius.cognition.encounter import noted, show_committed, show_heard
+from claudius.cognition.first_word import is_unasked, withheld
 from claudius.cognition.lapsing import has_lapsed
 from claudius.cognition.mind import Mind
 from claudius.cognition.processes import route
@@ -48,4 +49,6 @@ async def passes(pending: Pending, mind: Mind) -> bool:
         return True
     if not perception.owes and perception.origin is Origin.EXTERNAL:
         return await overhear(pending, mind)
-    return await has_lapsed(pending, mind)
+    if await has_lapsed(pending, mind):
+        return True
+    return is_unasked(perception) and await withheld(pending, mind)

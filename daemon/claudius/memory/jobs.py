@@ -32,6 +32,19 @@ class Quiet:
     """Whom it answered."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstWords:
+    """What the soul has said first, and to whom."""
+
+    here: tuple[datetime, ...] = ()
+    """When it did so in this conversation, oldest first."""
+    everywhere: tuple[datetime, ...] = ()
+    last_heard: datetime | None = None
+    """When somebody last spoke here."""
+    waiting: int = 0
+    """Perceptions that wait here."""
+
+
 class Jobs(Protocol):
     """What the clock keeps."""
 
@@ -67,4 +80,12 @@ class Jobs(Protocol):
 
         What `name` keeps of that conversation is written with it.
         """
+        ...
+
+    async def first_words(self, conversation: str, since: datetime) -> FirstWords:
+        """Return what was said first since then, and what is known of the conversation that is to be spoken in."""
+        ...
+
+    async def promised(self, person: str, audience: str) -> str:
+        """Return what the soul said it would do for somebody, in this very audience; empty where nothing is open."""
         ...

@@ -10,22 +10,22 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, tzinfo
 
 from claudius.cognition.mind import Mind
+from claudius.cognition.timing import FAILS, is_quiet, read_hours, zone_of
 from claudius.config import daimons
 from claudius.errors import BadConfiguration, StoreError
 from claudius.home import Home
 from claudius.memory.jobs import Due
 from claudius.memory.store import Pending
 from claudius.runtime.daimons_lazily import LazyDaimons
-from claudius.runtime.jobs import backup, memory_expiry, soul_state_check, whisper
+from claudius.runtime.jobs import backup, memory_expiry, silence, soul_state_check, whisper
 from claudius.runtime.jobs.job import Job, Tools
-from claudius.runtime.timing import FAILS, is_quiet, read_hours, zone_of
 
 log = logging.getLogger("claudius.clockwork")
 
 INNER = "self:claudius:inner:"
 """Where the clock is heard; the job's name comes after it."""
 JOBS: tuple[Job, ...] = (soul_state_check.JOB, memory_expiry.JOB, backup.JOB)
-"""Those that every soul has; each daimon that is on has one more."""
+"""Those that every soul has; each daimon that is on has one more, and so has a soul that may write first."""
 ENDED_PROCESSES = 2
 """A ring whose work ended so many processes is let go."""
 
@@ -48,7 +48,8 @@ class Clockwork:
         """Return the jobs that there are now, by name."""
         config = self._mind.config()
         asked = [whisper.job(name, one) for name, one in daimons(config).items() if one.is_on and one.mode != "off"]
-        return {job.name: job for job in (*JOBS, *asked)}
+        first = (silence.JOB,) if config.psyche.proactive else ()
+        return {job.name: job for job in (*JOBS, *first, *asked)}
 
     def zone(self) -> tzinfo:
         """Return the zone in which local times are read."""

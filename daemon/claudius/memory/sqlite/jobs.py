@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar
 
-from claudius.memory.jobs import Due, Quiet
+from claudius.memory.jobs import Due, FirstWords, Quiet
 from claudius.memory.sqlite.plans import position
 from claudius.memory.sqlite.queries import Database
 from claudius.memory.sqlite.rows import dump, instant, perception_json, stamp
@@ -97,6 +97,25 @@ class SqliteJobs(ABC):
             return hear(db, replace(perception, position=position(db, conversation, 0)), now)
 
         return await self._write(write)
+
+    async def first_words(self, conversation: str, since: datetime) -> FirstWords:
+        """Return what was said first since then, and what is known of the conversation that is to be spoken in."""
+        with self._snapshot() as db:
+            said = [(place, instant(at)) for place, at in db.all("proactive_since", since=stamp(since))]
+            heard = db.one("last_heard", conversation=conversation)
+            waiting = db.one("waits_there", conversation=conversation)
+        return FirstWords(
+            here=tuple(at for place, at in said if place == conversation),
+            everywhere=tuple(at for _, at in said),
+            last_heard=instant(heard[0]) if heard else None,
+            waiting=int(waiting[0]) if waiting else 0,
+        )
+
+    async def promised(self, person: str, audience: str) -> str:
+        """Return what the soul said it would do for somebody, in this very audience."""
+        with self._snapshot() as db:
+            row = db.one("promised", person=person, audience=audience)
+        return str(row[0]) if row else ""
 
 
 def hear(db: Database, perception: Perception, now: datetime) -> bool:

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 
+from claudius.cognition.timing import Timing
 from claudius.home import Home
 from claudius.memory.sqlite.backups import PATTERN, back_up
 from claudius.runtime.jobs.job import Job, Tools
-from claudius.runtime.timing import Timing
 
 DAYS, WEEKS = 7, 4
 YOUNG = timedelta(days=1)

@@ -8,8 +8,8 @@ from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING
 
 from claudius.cognition.mind import Mind
+from claudius.cognition.timing import Timing
 from claudius.home import Home
-from claudius.runtime.timing import Timing
 
 if TYPE_CHECKING:
     from claudius.runtime.daimons import Daimons

@@ -6,10 +6,10 @@ from dataclasses import replace
 from datetime import timedelta
 
 from claudius.cognition.fold import fold_whole
+from claudius.cognition.timing import Timing
 from claudius.memory.store import Pending, RecallLimits, turn_of
 from claudius.perception import Kind, Origin, Perception
 from claudius.runtime.jobs.job import Job, Tools
-from claudius.runtime.timing import Timing
 
 AT_ONCE = 5
 """Conversations of one ring; the rest come with the next."""

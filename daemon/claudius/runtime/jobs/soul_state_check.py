@@ -6,10 +6,10 @@ from datetime import timedelta
 
 from claudius.cognition.budget import Stage, day_start, stage
 from claudius.cognition.processes import sections
+from claudius.cognition.timing import Timing
 from claudius.memory.jobs import Quiet
 from claudius.perception import Kind, Origin, Perception
 from claudius.runtime.jobs.job import Job, Tools
-from claudius.runtime.timing import Timing
 
 IDLE = timedelta(minutes=30)
 RECENT = timedelta(days=1)

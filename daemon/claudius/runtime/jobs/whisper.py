@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from claudius.cognition.timing import Timing
 from claudius.config import Daimon
 from claudius.runtime.jobs.job import Job, Tools
-from claudius.runtime.timing import Timing
 
 
 def job(name: str, daimon: Daimon) -> Job:
