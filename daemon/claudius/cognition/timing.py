@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta, tzinfo
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from claudius.errors import BadConfiguration
 
@@ -69,6 +68,8 @@ def next_local(now: datetime, at: time, zone: tzinfo) -> datetime:
 
 def zone_of(name: str) -> tzinfo:
     """Return a zone by its IANA name, the system's where it is empty. Raises: BadConfiguration."""
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # noqa: PLC0415 - only where a local time is read
+
     if not name:
         return _system_zone()
     try:
@@ -84,7 +85,7 @@ def _system_zone() -> tzinfo:
 
     try:
         return get_localzone()
-    except (ZoneInfoNotFoundError, ValueError, LookupError):
+    except (ValueError, LookupError):  # a zone that is not found is a LookupError
         return UTC
 
 

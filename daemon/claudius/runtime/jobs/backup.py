@@ -10,7 +10,6 @@ from pathlib import Path
 
 from claudius.cognition.timing import Timing
 from claudius.home import Home
-from claudius.memory.sqlite.backups import PATTERN, back_up
 from claudius.runtime.jobs.job import Job, Tools
 
 DAYS, WEEKS = 7, 4
@@ -37,6 +36,8 @@ def _instant(text: str) -> datetime:
 
 
 def _copy(home: Home, now: datetime) -> Path:
+    from claudius.memory.sqlite.backups import PATTERN, back_up  # noqa: PLC0415 - once a night
+
     made = back_up(home.database, home.backups, now)
     for name in superfluous((path.name for path in home.backups.glob(PATTERN)), now):
         (home.backups / name).unlink(missing_ok=True)
