@@ -47,5 +47,5 @@ SELECT count(*) FROM inbox WHERE conversation = :conversation AND state IN ('pen
 
 -- name: promised
 -- What the soul said it would do for somebody, in this very audience, and has not yet.
-SELECT what FROM promise WHERE peer_id = :person AND side = 'mine' AND state = 'open' AND audience = :audience
-ORDER BY id LIMIT 1;
+SELECT what FROM promise WHERE peer_id = :person AND side = 'mine' AND state IN ('open', 'overdue') AND audience = :audience
+ORDER BY due_at LIMIT 1;
