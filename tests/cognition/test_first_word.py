@@ -89,13 +89,10 @@ def test_d13_whatever_happened_the_caps_hold(days: list[float], heard: float) ->
         assert sum(one - at < timedelta(days=7) for one in said[number:]) <= A_WEEK
 
 
-def consenting(soul: Alive, *people: str) -> None:
+async def consenting(soul: Alive, *people: str) -> None:
     """Let these people have said yes."""
-
-    async def wants_proactive(person: str) -> bool:
-        return person in people
-
-    soul.mind.store.wants_proactive = wants_proactive
+    for person in people:
+        await soul.mind.store.wish(person, proactive=True, now=soul.mind.clock())
 
 
 async def due(soul: Alive, at: datetime, asked_by: str = "", process: str = "proactive") -> None:
@@ -157,7 +154,7 @@ async def test_d13_no_model_is_asked(
     """13: not wanted, not agreed to, at night: 0 model calls, and the reason is kept."""
     wall, voice = Wall(NOW.replace(hour=hour)), Scripted(default=by_tag())
     async with alive(home, voice, settings=settings, clock=wall, running=wall.running) as soul:
-        consenting(soul, *people)
+        await consenting(soul, *people)
         await due(soul, wall.now)
         row = await settled(soul, wall.now)
         planned = [datetime.fromisoformat(one["due_at"]) - wall.now for one in soul.records().plans()]
@@ -175,7 +172,7 @@ async def test_d13_who_agreed_is_written_to_once_a_day(home: Home) -> None:
     """13: by day, with consent: written, by the borrowed process, in that audience; the second of the day is not thought of."""
     wall, voice = Wall(NOW), Scripted(default=by_tag(external_dialogue="The paint is dry."))
     async with alive(home, voice, settings=ON, clock=wall, running=wall.running) as soul:
-        consenting(soul, ANA)
+        await consenting(soul, ANA)
         await due(soul, wall.now)
         seen = [one.text for one in await soul.network.until_visible(1)]
         await soul.idle()
@@ -202,7 +199,7 @@ async def test_a_silence_is_noticed_once_where_something_is_owed(home: Home) -> 
     """After days without them, what the soul promised and has not done is the reason; without one nothing is asked."""
     wall, voice = Wall(NOW), Scripted(default=by_tag(external_dialogue="I have the drawing."))
     async with alive(home, voice, settings=ON, clock=wall, running=wall.running, keeps_clock=True) as soul:
-        consenting(soul, ANA, "rehearsal:t:ben")
+        await consenting(soul, ANA, "rehearsal:t:ben")
         for person in ("ana", "ben"):
             await soul.network.hear("Hello.", person=person)
         await soul.network.until_visible(2)

@@ -43,11 +43,7 @@ COMMANDS: dict[str, str] = {
     "seed": "claudius.cli.seed:seed",
 }
 
-PLANNED: dict[str, str] = {
-    "daimon": "daimons",
-    "onboard": "onboarding",
-    "pairing": "pairing",
-}
+PLANNED: dict[str, str] = {}
 """Commands of parts that are not built yet: they say so and exit 2."""
 
 

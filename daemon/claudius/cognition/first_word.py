@@ -9,7 +9,6 @@ import logging
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from hashlib import sha256
-from typing import Any
 
 from claudius.cognition.budget import Stage, day_start, stage
 from claudius.cognition.mind import Mind
@@ -17,7 +16,7 @@ from claudius.cognition.timing import is_quiet, quiet_end, read_hours, zone_of
 from claudius.errors import BadConfiguration
 from claudius.intent import Schedule
 from claudius.memory.jobs import FirstWords
-from claudius.memory.store import Pending
+from claudius.memory.store import Pending, Store
 from claudius.perception import Kind, Origin, Perception
 
 log = logging.getLogger("claudius.first_word")
@@ -132,13 +131,9 @@ async def _ground(perception: Perception, mind: Mind, now: datetime) -> Ground:
     )
 
 
-async def consents(person: str, store: Any) -> bool:
-    """Tell whether somebody has said that the soul may write first.
-
-    That wish is kept by the part of the store that people's own commands use; where there is none, nobody has said so.
-    """
-    asks = getattr(store, "wants_proactive", None)
-    return bool(person and asks and await asks(person))
+async def consents(person: str, store: Store) -> bool:
+    """Tell whether somebody has said that the soul may write first."""
+    return bool(person) and await store.wants_proactive(person)
 
 
 def _morning(perception: Perception, mind: Mind, now: datetime) -> datetime:

@@ -88,8 +88,17 @@ class Clockwork:
             self._wake(conversation)
         return Due(following, due.failures)
 
-    async def work(self, pending: Pending) -> None:
-        """Do what a ring is for, once; whatever comes of it, the ring is done with. Raises: StoreError."""
+    async def work(self, pending: Pending) -> bool:
+        """Do what a ring is for, once; whatever comes of it, the ring is done with. False where it is none.
+
+        Raises: StoreError.
+        """
+        if not pending.perception.conversation.startswith(INNER):
+            return False
+        await self._work(pending)
+        return True
+
+    async def _work(self, pending: Pending) -> None:
         name = str(pending.perception.extra.get("job", ""))
         job, store, began = self.jobs().get(name), self._mind.store, self._mind.clock()
         if job is None or pending.boots >= ENDED_PROCESSES:

@@ -38,8 +38,6 @@ log = logging.getLogger("claudius.lanes")
 SECOND_THOUGHTS = (Kind.EDIT, Kind.DELETE)
 """What a lane does not think about, but puts in force: it waited for a turn to end."""
 
-INNER = "self:"
-"""Conversations that the soul has with its own clock."""
 STUMBLE_S = 5.0
 """How long a lane rests after an error that no turn explains."""
 
@@ -205,15 +203,6 @@ class Lanes:
         conversation = pending.perception.conversation
         adapter, lane = self._adapter(conversation), self._lanes[conversation]
         if await self._is_settled_before(pending, adapter, now):
-        if adapter and pending.perception.audience.startswith("shared:"):
-            await self._members.refresh(pending.perception.audience, adapter)
-        if self._mind.works and pending.perception.conversation.startswith(INNER):
-            await self._mind.works(pending)
-            return
-        attempts = pending.attempts + 1
-        if pending.boots >= ENDED_PROCESSES:
-            log.error("turn given up", extra={"turn": pending.turn, "attempts": pending.attempts})
-            await self._apologise(pending, "unreadable")
             return
         attempts = pending.attempts + 1
         try:
@@ -262,6 +251,8 @@ class Lanes:
     async def _is_settled_before(self, pending: Pending, adapter: Adapter | None, now: datetime) -> bool:
         """Do what comes before a thought; tell whether there is none to be had now."""
         perception = pending.perception
+        if self._mind.works and await self._mind.works(pending):
+            return True
         if perception.kind in SECOND_THOUGHTS:
             await self._mind.store.amend(perception, now)
             return True

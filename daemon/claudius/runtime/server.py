@@ -78,8 +78,6 @@ class Server:
         own = {"status": self._status, "forget": self._forget, **self._company.handlers}
         self._control = ControlSocket(home.socket, {**handlers, **own})
         self._tending: Tending | None = None
-        self._control = ControlSocket(home.socket, {**handlers, "status": self._status})
-        self._intake = Intake(mind, body, self._lanes.wake, self._lanes.forget_members, self._failed)
         self._networks = Networks(adapters, mind, self._lanes, self._intake, self._failed)
         self._beside: list[asyncio.Task[None]] = []
         self._started_at = body.clock.steady()
@@ -117,7 +115,6 @@ class Server:
         for conversation in waiting.conversations:
             self._lanes.wake(conversation)
         self._beside.append(asyncio.create_task(self._forget_what_was_begun(), name="erasures"))
-        keeping = keep_time(self._mind, self._lanes.wake, self._planned)
         look = self._tending.look if self._tending else None
         keeping = keep_time(self._mind, self._lanes.wake, self._planned, look)
         self._beside.append(asyncio.create_task(keeping, name="plans"))
