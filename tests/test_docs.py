@@ -84,6 +84,12 @@ def test_everything_that_reads_prints_json() -> None:
         "claudius schedule cancel",
         "claudius pairing approve",
         "claudius pairing revoke",
+        "claudius daimon mute",
+        "claudius ensoul install",
+        "claudius ensoul uninstall",
+        "claudius ensoul on",
+        "claudius ensoul off",
+        "claudius ensoul hook",
     }
     prints_text = {"claudius users diff", "claudius process graph"}
     prints_json_anyway = {"claudius daemon logs"}
@@ -113,7 +119,7 @@ def test_no_document_names_a_command_that_is_not_there() -> None:
 
 def test_no_message_sends_a_person_to_a_command_that_is_not_there() -> None:
     """No text that the product prints names a command of a part that is not built yet."""
-    pattern = re.compile(rf"claudius (?:{'|'.join(PLANNED)})\b")
+    pattern = re.compile(rf"claudius (?:{'|'.join(PLANNED) or '(?!)'})\b")
 
     found = [
         f"{path.relative_to(PACKAGE)}: {match[0]}"

@@ -13,9 +13,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
+from claudius.adapters.terminal import own_person
+from claudius.claude_code.context import Ensouled
 from claudius.cognition.mind import Mind, Voice, lately
 from claudius.cognition.steps import STEPS
-from claudius.config import Config, Loaded, load, read_env_file, take_secrets
+from claudius.config import Config, Loaded, read_env_file, take_secrets
+from claudius.config.settings import Settings
 from claudius.errors import BadConfiguration, ClaudiusError
 from claudius.home import Home, shipped
 from claudius.memory.archive import Archive
@@ -31,6 +34,7 @@ from claudius.runtime.lock import HomeLock, fingerprints
 from claudius.runtime.logs import start_log
 from claudius.runtime.second_mind import SecondMind
 from claudius.runtime.server import Server
+from claudius.runtime.tending import Tending
 from claudius.soul import SoulSource
 
 log = logging.getLogger("claudius.compose")
@@ -57,43 +61,6 @@ PROVIDERS: dict[str, str] = {
     "scripted": "claudius.providers.scripted",
 }
 """Voices by name; each module has `build(loaded, home)`."""
-
-
-class Settings:
-    """The configuration in force: read again when its files change; a broken edit keeps the last good one."""
-
-    def __init__(self, home: Home, env: Mapping[str, str]) -> None:
-        """Read it for the first time. Raises: BadConfiguration."""
-        self._home, self._env = home, env
-        self._seen: tuple[tuple[int, int, int], ...] = self._stamp()
-        self.loaded: Loaded = load(home, env)
-        self.problem: BadConfiguration | None = None
-
-    def current(self) -> Config:
-        """Return the configuration that is in force now."""
-        stamp = self._stamp()
-        if stamp != self._seen:
-            self._seen = stamp
-            try:
-                self.loaded, self.problem = load(self._home, self._env), None
-            except BadConfiguration as error:
-                self.problem = error
-        return self.loaded.config
-
-    def reread(self) -> None:
-        """Read it again at the next look, whatever the files' times say."""
-        self._seen = ()
-
-    def _stamp(self) -> tuple[tuple[int, int, int], ...]:
-        return tuple(_stat(path) for path in (self._home.config, self._home.env_file))
-
-
-def _stat(path: Any) -> tuple[int, int, int]:
-    try:
-        found = os.stat(path)  # noqa: PTH116 - a hot path
-    except OSError:
-        return (0, 0, 0)
-    return (found.st_mtime_ns, found.st_size, found.st_ino)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,19 +193,31 @@ async def compose(
         secrets=secrets,
     )
     second = SecondMind(mind, lambda name: own_voice(name, settings.loaded, home))
-    mind = second.mind
     terminal = adapters["terminal"]
+    tending = Tending(
+        second.mind,
+        home,
+        lambda: settings.loaded,
+        lambda name, loaded: own_voice(name, loaded, home),
+        owner=own_person,
+        chance=random.SystemRandom().random,
+        is_daemon=networks,
+    )
+    mind = tending.mind
+    ensouled = Ensouled(mind, home, own_person)
+    tending.also.append(ensouled.start)
     server = Server(
         home,
         lock,
         mind,
         adapters,
-        {"chat": terminal.chat, "reflect": second.reflect},
+        {"chat": terminal.chat, "reflect": second.reflect, **tending.handlers, **ensouled.handlers},
         chance=random.SystemRandom().random,
         archive=Archive(store, home.memory, home.backups, clock=clock.now),
         body=body,
     )
     server.reflect_with(second)
+    server.tend(tending)
     terminal.on_attach(server.wake)
     terminal.on_repeat(store.answered)
     terminal.on_notice(lambda: [*body.notices(), *_notices(settings, soul, voice, home)])

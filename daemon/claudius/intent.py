@@ -191,3 +191,5 @@ class Intent:
     """What the turn adds to the ledger."""
     psyche: PsycheChange | None = None
     """What it does to the numbers below language; folded on the state as it is when it is written."""
+    whispers: tuple[int, ...] = ()
+    """The whispers that stood in its prompt: they are used up by the commit."""

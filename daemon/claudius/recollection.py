@@ -132,6 +132,15 @@ class StateValue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Intuition:
+    """One whisper that this turn feels; no other turn does."""
+
+    whisper: int
+    daimon: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessState:
     """Where a conversation stands in its mental processes; written back with the turn."""
 
@@ -198,6 +207,8 @@ class Recollection:
     """What the second mind would have the soul keep in mind here: those about people present first, then the newest."""
     second_thought: str = ""
     """What the second mind said when it was asked about this very message."""
+    intuitions: tuple[Intuition, ...] = ()
+    """What daimons whispered, and this turn feels, oldest first."""
 
     @property
     def perception(self) -> Perception:

@@ -28,6 +28,9 @@ COMMANDS: dict[str, str] = {
     "pairing": "claudius.cli.pairing:pairing",
     "process": "claudius.cli.process:process",
     "schedule": "claudius.cli.schedule:schedule",
+    "daimon": "claudius.cli.daimon:daimon",
+    "ensoul": "claudius.cli.ensoul:ensoul",
+    "stream": "claudius.cli.stream:stream",
     "ledger": "claudius.cli.ledger:ledger",
     "cortex": "claudius.cli.cortex:cortex",
     "why": "claudius.cli.why:why",
@@ -40,11 +43,7 @@ COMMANDS: dict[str, str] = {
     "seed": "claudius.cli.seed:seed",
 }
 
-PLANNED: dict[str, str] = {
-    "daimon": "daimons",
-    "stream": "the soul stream",
-    "ensoul": "/ensoul in Claude Code",
-}
+PLANNED: dict[str, str] = {}
 """Commands of parts that are not built yet: they say so and exit 2."""
 
 
@@ -104,7 +103,10 @@ HELP: dict[str, str] = {
     "users": "what the soul knows of each person, and its history",
     "pairing": "strangers who ask to be let in",
     "process": "its mental processes, and where each conversation stands",
-    "schedule": "what the soul has planned for later",
+    "schedule": "what the soul has planned for later, and what its clock does",
+    "daimon": "who whispers to the soul",
+    "ensoul": "the soul in Claude Code",
+    "stream": "watch it hear, think, decide, feel and speak",
     "ledger": "whom the soul deals with, and how its trust moved",
     "cortex": "what the second mind believes, when it looked, your hand on it",
     "why": "one turn laid open: what it knew, asked, thought and said",

@@ -16,7 +16,8 @@ from claudius.cli.checks import Check
 from claudius.cli.output import json_option, print_json
 from claudius.cli.records import records
 from claudius.cognition.steps import STEPS
-from claudius.config import Loaded, blot, held, load
+from claudius.cognition.timing import FAILS, zone_of
+from claudius.config import Loaded, blot, daimon_modes, held, load
 from claudius.errors import EXIT_FAILED, ClaudiusError, UsageProblem
 from claudius.home import DIRECTORY_MODE, FILE_MODE, Home, shipped
 
@@ -30,7 +31,7 @@ def doctor(*, live: bool, security: bool, as_json: bool) -> int:
     home = Home.of(os.environ)
     rooms: list[Callable[[Home], Iterator[Check]]] = [_modes, _home, _access]
     if not security:
-        rooms += [_configuration, _soul, _store, _daemon, _git, _voice]
+        rooms += [_configuration, _soul, _store, _clock, _daemon, _git, _voice]
     if live and not security:
         rooms += [_networks, _live]
     secrets = held(os.environ)
@@ -125,6 +126,24 @@ def _configuration(home: Home) -> Iterator[Check]:
     loaded = load(home, os.environ)
     changed = sum(source != "default" for source in loaded.sources.values())
     yield Check("configuration", ok=True, detail=f"{changed} settings of your own")
+
+
+def _clock(home: Home) -> Iterator[Check]:
+    """Look at what the soul's own clock does: jobs that keep failing, daimons that rest."""
+    config = load(home, os.environ).config
+    zone_of(config.clock.timezone)
+    with records(home) as kept:
+        failing = [row for row in kept.jobs() if row["failures"] >= FAILS]
+        resting = [row for row in kept.daimons() if row["rests_until"] and row["daimon"] in daimon_modes(config)]
+    for row in failing:
+        detail = f"{row['job']}: {row['outcome']}, {row['failures']} times in a row"
+        yield Check("clock", ok=False, detail=detail, fix="`claudius daemon logs` tells why")
+    for row in resting:
+        why = row["reason"].rpartition(" [")[0]
+        fix = "mend its token in .env, or its host and port"
+        yield Check("daimons", ok=False, detail=f"{row['daimon']} rests: {why}", fix=fix)
+    if not failing:
+        yield Check("clock", ok=True, detail="no job keeps failing")
 
 
 def _soul(home: Home) -> Iterator[Check]:

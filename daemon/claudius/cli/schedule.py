@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Mapping
+from typing import Any
 
 import click
 
@@ -21,19 +23,34 @@ def schedule() -> None:
 @schedule.command("list")
 @json_option
 def list_(*, as_json: bool) -> None:
-    """List plans, soonest first; those that came too late, too."""
+    """List plans and the clock's own jobs, soonest first; plans that came too late, too."""
     with records(Home.of(os.environ)) as kept:
-        found = kept.plans()
+        found = sorted([*kept.plans(), *map(_job, kept.jobs())], key=lambda row: str(row["due_at"]))
     if as_json:
         print_json(found)
         return
     for row in found:
         late = "  lapsed: it came too late" if row["lapsed_at"] else ""
-        click.echo(
-            f"{row['id']}  {row['due_at']}  {row['conversation']}  {row['process'] or '-'}  {safe(row['text'])}{late}"
-        )
+        place, process = row["conversation"] or row["kind"], row["process"] or "-"
+        click.echo(f"{row['id']}  {row['due_at']}  {place}  {process}  {safe(row['text'])}{late}")
     if not found:
         click.echo("nothing is planned")
+
+
+def _job(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Show a job of the clock as what it is: a plan that nobody made."""
+    return {
+        "id": row["job"],
+        "kind": "job",
+        "due_at": row["next_due"],
+        "conversation": None,
+        "process": None,
+        "params": {},
+        "text": row["outcome"],
+        "lapsed_at": None,
+        "ended_at": row["ended_at"],
+        "failures": row["failures"],
+    }
 
 
 @schedule.command()

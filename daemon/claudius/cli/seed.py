@@ -29,6 +29,8 @@ SECRET_USES: Mapping[str, str] = {
     "SLACK_BOT_TOKEN": "Slack, xoxb-…",
     "SLACK_APP_TOKEN": "Slack's Socket Mode, xapp-…",
     "DISCORD_TOKEN": "the Discord bot",
+    "CLAUDIUS_KOTHAR_AUTH_TOKEN": "what Kothar is shown, and shows us",
+    "CLAUDIUS_HTTP_TOKEN": "what others show at http.listen",
 }
 
 
@@ -83,7 +85,7 @@ def _config_lines() -> Iterator[str]:
     for item in msgspec.structs.fields(Config):
         if isinstance(item.type, type) and issubclass(item.type, Section):
             yield from _section_lines(item.name, item.type)
-        else:
+        elif item.name in SETTINGS:
             yield ""
             yield from _setting_lines(item.name)
 

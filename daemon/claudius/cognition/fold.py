@@ -57,6 +57,19 @@ async def fold_for_room(recollection: Recollection, mind: Mind) -> None:
         await mind.store.fold(recollection.conversation, recollection.turn, summary, calls, mind.clock())
 
 
+async def fold_whole(recollection: Recollection, mind: Mind) -> bool:
+    """Fold everything that has outlived its time in a conversation that nobody takes up; False where nothing has."""
+    if not recollection.expired:
+        return False
+    settings = EngineSettings.of(mind.config())
+    history = _history(recollection, recollection.expired)
+    turns = recollection.expired
+    summary, calls = await _summarise(recollection, turns, history, mind, mind.soul(), settings, {})
+    if summary:
+        await mind.store.fold(recollection.conversation, recollection.turn, summary, calls, mind.clock())
+    return summary is not None
+
+
 async def _summarise(
     recollection: Recollection,
     turns: Sequence[PastTurn],

@@ -11,7 +11,8 @@
     loop.on_error                  a turn failed
 
 Beside them the ledger and the cortex tell what they did: `ledger.after_record`, `ledger.after_assess`,
-`cortex.after_reflect`, `cortex.after_assess`, `cortex.after_directive`, `cortex.after_consult`.
+`cortex.after_reflect`, `cortex.after_assess`, `cortex.after_directive`, `cortex.after_consult`; a daimon,
+`daimon.after_whisper`.
 
 Source: the cortex design, section 2.
 """
@@ -46,6 +47,7 @@ TOLD = (
     "cortex.after_assess",
     "cortex.after_directive",
     "cortex.after_consult",
+    "daimon.after_whisper",
 )
 
 REMEMBERED = 1000

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 from claudius.cognition.hooks import Hooks
 from claudius.config import Config
-from claudius.memory.store import Store
+from claudius.memory.store import Pending, Store
 from claudius.provider import Provider
 from claudius.soul import SoulText
 
@@ -78,5 +78,7 @@ class Mind:
     """Who looks on."""
     reflects: Callable[[], bool] = lambda: False
     """Whether a second mind is at work: its beliefs are recalled, and no turn judges peers."""
+    works: Callable[[Pending], Awaitable[bool]] | None = None
+    """Does what the soul's own clock has rung for, and tells whether that was it; None = nothing does."""
     consult: Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]] | None = None
     """Asks the second mind before speaking; None = there is none."""

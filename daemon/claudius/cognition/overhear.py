@@ -6,10 +6,12 @@ from dataclasses import replace
 
 from claudius.cognition.attending import attend_to
 from claudius.cognition.encounter import noted, show_committed, show_heard
+from claudius.cognition.first_word import is_unasked, withheld
 from claudius.cognition.lapsing import has_lapsed
 from claudius.cognition.mind import Mind
 from claudius.cognition.processes import route
 from claudius.cognition.soul_engine import EngineSettings, conclude_heard, conclude_unthought
+from claudius.cognition.told import ANSWER, keep_told
 from claudius.memory.store import Pending, RecallLimits
 from claudius.perception import Origin
 
@@ -42,6 +44,11 @@ async def overhear(pending: Pending, mind: Mind) -> bool:
 async def passes(pending: Pending, mind: Mind) -> bool:
     """Tell whether a perception is done with unthought: what was only overheard is kept, what came too late let go."""
     perception = pending.perception
+    if ANSWER in perception.extra:
+        await keep_told(pending, mind)
+        return True
     if not perception.owes and perception.origin is Origin.EXTERNAL:
         return await overhear(pending, mind)
-    return await has_lapsed(pending, mind)
+    if await has_lapsed(pending, mind):
+        return True
+    return is_unasked(perception) and await withheld(pending, mind)

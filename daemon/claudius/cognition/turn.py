@@ -36,6 +36,7 @@ from claudius.cognition.soul_engine import (
     zones,
 )
 from claudius.cognition.soul_engine.moving import transit
+from claudius.config import daimon_modes
 from claudius.errors import OverBudget, TooLong
 from claudius.intent import ApologyKind, Intent
 from claudius.memory.store import Pending, RecallLimits
@@ -147,6 +148,10 @@ async def _keep(intent: Intent, recollection: Recollection, before: Summary | No
     """Commit a turn with what it adds to the ledger, and tell whoever looks on."""
     summary = intent.summary if recollection.summary is before else recollection.summary
     intent = replace(intent, summary=summary, noted=noted(recollection, intent))
+    if recollection.intuitions:
+        from claudius.cognition.daimonic import felt  # noqa: PLC0415 - not loaded while no daimon whispers
+
+        intent = felt(intent, recollection)
     show_calls(mind.hooks, recollection, intent.calls)
     show_concluded(mind.hooks, recollection, intent)
     await mind.store.commit(intent)
@@ -237,6 +242,7 @@ async def _recall(pending: Pending, mind: Mind, now: datetime, nonce: str) -> Re
         aged_at=mind.aged_at(),
         beliefs=mind.reflects(),
         psyche=config.psyche.enabled,
+        daimons=daimon_modes(config),
     )
     return await mind.store.recall(pending, nonce=nonce, now=now, limits=limits)
 

@@ -1,29 +1,47 @@
 """Settings and secrets."""
 
 from claudius.config.cortex import Consult, Cortex
+from claudius.config.daimons import KOTHAR, Daimon, Mode, all_daimons, modes_of, token_name
 from claudius.config.load import Loaded, load, parse_value, shown
 from claudius.config.schema import ALIASES, SETTINGS, Budget, Config, Model, Setting
 from claudius.config.secrets import SECRETS, Secret, blot, held, read_env_file, take_secrets
 from claudius.config.section import Section
 
+
+def daimon_modes(config: Config) -> dict[str, str]:
+    """Return the modes of the daimons that are on. Pure."""
+    return modes_of(config.kothar, config.daimons)
+
+
+def daimons(config: Config) -> dict[str, Daimon]:
+    """Return every daimon that is named, Kothar first. Pure."""
+    return all_daimons(config.kothar, config.daimons)
+
+
 __all__ = [
     "ALIASES",
+    "KOTHAR",
     "SECRETS",
     "SETTINGS",
     "Budget",
     "Config",
     "Consult",
     "Cortex",
+    "Daimon",
     "Loaded",
+    "Mode",
     "Model",
     "Secret",
     "Section",
     "Setting",
     "blot",
+    "daimon_modes",
+    "daimons",
     "held",
     "load",
     "parse_value",
     "read_env_file",
     "shown",
     "take_secrets",
+    "token_name",
 ]

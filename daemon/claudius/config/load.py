@@ -11,8 +11,9 @@ from typing import Any
 
 import msgspec
 
+from claudius.config.daimons import KEYS, further_keys
 from claudius.config.schema import ALIASES, SETTINGS, Config, Setting
-from claudius.config.secrets import SECRETS, Secret, read_env_file
+from claudius.config.secrets import Secret, read_env_file, secret_names
 from claudius.errors import BadConfiguration
 from claudius.home import Home
 
@@ -45,7 +46,11 @@ def load(home: Home, env: Mapping[str, str]) -> Loaded:
                 if given := values.get(name):
                     _put(tree, setting, _parse(setting, given, f"{source}: {name}"))
                     sources[setting.key] = source
-    secrets = {name: Secret(value) for name in SECRETS if (value := env.get(name) or dotenv.get(name))}
+        for daimon, key, given in further_keys(values):
+            _put(tree, SETTINGS[f"kothar.{key}"], _parse(SETTINGS[f"kothar.{key}"], given, source), f"daimons.{daimon}")
+    secrets = {
+        name: Secret(value) for name in secret_names(env, dotenv) if (value := env.get(name) or dotenv.get(name))
+    }
     return Loaded(_check(tree, str(home.config)), sources, secrets)
 
 
@@ -85,7 +90,7 @@ def _keys(tree: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
 
 def _check(tree: Mapping[str, Any], file: str) -> Config:
     for key in _keys(tree):
-        if key not in SETTINGS:
+        if key not in SETTINGS and not _is_of_a_daimon(key):
             raise BadConfiguration(file, key, "is not a setting", _did_you_mean(key))
     try:
         return msgspec.convert(tree, Config, strict=True)
@@ -122,8 +127,15 @@ def _parse(setting: Setting, text: str, where: str) -> Any:
         raise BadConfiguration(where, "", f"{error} (found {text!r})", f"it is: {setting.description}") from error
 
 
-def _put(tree: dict[str, Any], setting: Setting, value: Any) -> None:
+def _is_of_a_daimon(key: str) -> bool:
+    section, _, rest = key.partition(".")
+    name, _, own = rest.partition(".")
+    return section == "daimons" and name.isidentifier() and own in KEYS
+
+
+def _put(tree: dict[str, Any], setting: Setting, value: Any, table: str = "") -> None:
     *sections, name = setting.key.split(".")
+    sections = table.split(".") if table else sections
     for section in sections:
         tree = tree.setdefault(section, {})
     tree[name] = value

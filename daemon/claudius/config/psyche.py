@@ -32,6 +32,8 @@ class Psyche(Section, frozen=True):
     top_k: Annotated[Positive, Meta(description="moments that are ranked for a message that matters")] = 5
     max_arcs: Annotated[Positive, Meta(description="subjects that are on the mind at once")] = 12
 
+    proactive: Annotated[bool, Meta(description="the soul may write first, to those who agreed to it")] = False
+
     def __post_init__(self) -> None:
         """Refuse weights under which an owed message could fail to mean enough. Raises: ValueError."""
         salience, *_, spent = self.weights

@@ -10,8 +10,10 @@ import msgspec
 from msgspec import Meta
 
 from claudius.config.cortex import Cortex
+from claudius.config.daimons import Daimon, Http
+from claudius.config.ensoul import Ensoul
 from claudius.config.psyche import Psyche
-from claudius.config.section import NotNegative, Positive, Seconds, Section
+from claudius.config.section import HOURS, QUIET, NotNegative, Positive, Seconds, Section
 
 
 class Anthropic(Section, frozen=True):
@@ -218,6 +220,7 @@ class Clock(Section, frozen=True):
     """Local time."""
 
     timezone: Annotated[str, Meta(description="IANA zone; empty = the system's")] = ""
+    quiet: Annotated[str, Meta(pattern=HOURS, description="hours in which nothing is asked or said unasked")] = QUIET
 
 
 class Log(Section, frozen=True):
@@ -257,6 +260,10 @@ class Config(Section, frozen=True):
     budget: Budget = Budget()
     cortex: Cortex = Cortex()
     psyche: Psyche = Psyche()
+    kothar: Daimon = Daimon()
+    daimons: dict[str, Daimon] = msgspec.field(default_factory=dict)
+    http: Http = Http()
+    ensoul: Ensoul = Ensoul()
     clock: Clock = Clock()
     log: Log = Log()
 
@@ -284,7 +291,7 @@ def _settings(struct: type[msgspec.Struct], prefix: str = "") -> Iterator[Settin
     for item in msgspec.structs.fields(struct):
         if isinstance(item.type, type) and issubclass(item.type, Section):
             yield from _settings(item.type, f"{prefix}{item.name}.")
-        else:
+        elif item.name != "daimons":  # each of those has a daimon's keys under a name of its owner's
             description = next((meta.description for meta in item.type.__metadata__ if meta.description), "")
             yield Setting(prefix + item.name, item.type, item.default, description)
 

@@ -8,6 +8,7 @@ import stat
 from collections.abc import Iterable, Mapping, MutableMapping
 from pathlib import Path
 
+from claudius.config.daimons import is_daimon_token
 from claudius.errors import BadConfiguration
 from claudius.home import Home
 
@@ -19,6 +20,8 @@ SECRETS = (
     "SLACK_BOT_TOKEN",
     "SLACK_APP_TOKEN",
     "DISCORD_TOKEN",
+    "CLAUDIUS_KOTHAR_AUTH_TOKEN",
+    "CLAUDIUS_HTTP_TOKEN",
 )
 
 BLOT_CHARS = 6
@@ -45,10 +48,16 @@ class Secret:
     __str__ = __repr__
 
 
+def secret_names(*sources: Iterable[str]) -> tuple[str, ...]:
+    """Return the name of every secret that some environments may hold: the fixed ones, and daimons' tokens. Pure."""
+    found = {name for source in sources for name in source if is_daimon_token(name)}
+    return (*SECRETS, *sorted(found))
+
+
 def take_secrets(environ: MutableMapping[str, str]) -> dict[str, str]:
     """Move the secrets out of a process environment, so that no child inherits them; return the whole as it was."""
     whole = dict(environ)
-    for name in SECRETS:
+    for name in secret_names(whole):
         environ.pop(name, None)
     return whole
 
@@ -85,7 +94,7 @@ def held(env: Mapping[str, str]) -> tuple[str, ...]:
         dotenv = read_env_file(Home.of(env).env_file)
     except BadConfiguration:
         dotenv = {}
-    return tuple(value for name in SECRETS for source in (env, dotenv) if (value := source.get(name)))
+    return tuple(value for name in secret_names(env, dotenv) for source in (env, dotenv) if (value := source.get(name)))
 
 
 def blot(text: str, secrets: Iterable[str]) -> str:

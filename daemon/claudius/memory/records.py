@@ -33,6 +33,14 @@ class Records(LedgerRecords, Protocol):
         """Return the soul's plans that were not heard yet, soonest first, and those that came too late."""
         ...
 
+    def jobs(self) -> Sequence[Mapping[str, Any]]:
+        """Return the jobs of the clock, soonest first: `{"job", "next_due", "started_at", "ended_at", …}`."""
+        ...
+
+    def daimons(self) -> Sequence[Mapping[str, Any]]:
+        """Return how each daimon that was ever asked has fared: `{"daimon", "mode", "last_whisper_at", …}`."""
+        ...
+
     def turn(self, turn: str) -> Mapping[str, Any] | None:
         """Return one turn's record: the row, its perceptions, entries, calls, thoughts, deliveries."""
         ...

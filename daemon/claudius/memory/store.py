@@ -16,9 +16,11 @@ from typing import Literal, Protocol
 from claudius.intent import Call, Intent, Utterance
 from claudius.memory.amendments import Amendments
 from claudius.memory.documents import Document, KeptFile, Unarchived
+from claudius.memory.jobs import Jobs
 from claudius.memory.ledger_store import Ledger
 from claudius.memory.personal import Personal
 from claudius.memory.plans import Plans
+from claudius.memory.whispers import Whispers
 from claudius.perception import Perception
 from claudius.recollection import Recollection, Summary
 from claudius.substrate import Found
@@ -99,11 +101,13 @@ class RecallLimits:
     """Most past turns read; compaction keeps far fewer."""
     aged_at: datetime | None = None
     """The instant that ages are measured from, where clocks are in doubt; None = the turn's own."""
+    daimons: Mapping[str, str] = field(default_factory=dict)
+    """Daimons that are on, with their modes; with none, nothing of theirs is read."""
     psyche: bool = False
     """Whether the numbers below language are read."""
 
 
-class Store(Plans, Amendments, Ledger, Personal, Protocol):
+class Store(Plans, Amendments, Ledger, Personal, Whispers, Jobs, Protocol):
     """What the process that takes turns keeps and recalls."""
 
     async def start(self, boot: str, now: datetime) -> Waiting:

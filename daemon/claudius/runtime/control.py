@@ -33,9 +33,16 @@ class Connection:
         """Wrap the two streams."""
         self._reader, self._writer = reader, writer
 
-    async def receive(self) -> dict[str, Any] | None:
-        """Return the next frame; None at the end. Raises: ValueError where it is no JSON object or too long."""
-        line = await self._reader.readline()
+    async def first(self) -> bytes:
+        """Return the first line as it came: a frame, or the beginning of an HTTP request. Raises: ValueError."""
+        return await self._reader.readline()
+
+    async def receive(self, line: bytes | None = None) -> dict[str, Any] | None:
+        """Return the next frame; None at the end. Raises: ValueError where it is no JSON object or too long.
+
+        `line`: the frame's, where it was read already.
+        """
+        line = await self._reader.readline() if line is None else line
         if not line.endswith(b"\n"):
             return None
         frame = json.loads(line)
@@ -47,6 +54,18 @@ class Connection:
         """Send one frame. Raises: ConnectionError where nobody is there."""
         self._writer.write(json.dumps(frame, ensure_ascii=True).encode() + b"\n")
         await self._writer.drain()
+
+    async def pass_on(self, begun: bytes, to: socket.socket) -> None:
+        """Carry bytes between this connection and a socket, from `begun` on, until the socket's end hangs up."""
+        reader, writer = await asyncio.open_connection(sock=to)
+        writer.write(begun)
+        sending = asyncio.create_task(_carry(self._reader, writer), name="http in")
+        try:
+            await _carry(reader, self._writer)
+        finally:
+            sending.cancel()
+            await asyncio.gather(sending, return_exceptions=True)
+            writer.close()
 
     async def close(self) -> None:
         """Hang up."""
@@ -67,12 +86,24 @@ class Connection:
 Handler = Callable[[Connection, Mapping[str, Any]], Awaitable[None]]
 
 
+async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while piece := await reader.read(65536):
+        writer.write(piece)
+        await writer.drain()
+
+
+HTTP = (b"POST ", b"GET ", b"HEAD ", b"PUT ", b"DELETE ", b"OPTIONS ", b"PATCH ")
+Door = Callable[[Connection, bytes], Awaitable[None]]
+"""Serves HTTP on a connection whose first line is given."""
+
+
 class ControlSocket:
-    """The listening end."""
+    """The listening end. Whoever speaks HTTP to it is handed to its door, where there is one."""
 
     def __init__(self, path: Path, handlers: Mapping[str, Handler]) -> None:
         """Listen at `path` once `open` is called; `handlers` by op."""
         self._path, self._handlers = path, handlers
+        self.door: Door | None = None
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.Task[None]] = set()
 
@@ -111,7 +142,11 @@ class ControlSocket:
     async def _serve(self, connection: Connection) -> None:
         if connection.peer_uid != os.geteuid():
             return
-        first = await connection.receive()
+        line = await connection.first()
+        if self.door and line.startswith(HTTP):
+            await self.door(connection, line)
+            return
+        first = await connection.receive(line)
         if first is None:
             return
         handler = self._handlers.get(str(first.get("op")))

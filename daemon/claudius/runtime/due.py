@@ -1,20 +1,26 @@
-"""The soul's own clock: what is due becomes a perception. APScheduler, later, only calls `fire_due` in its place."""
+"""The soul's own clock: what is due becomes a perception. APScheduler rings; what it rings for stands in the store."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 
 from claudius.cognition.mind import Mind
 from claudius.errors import StoreError
+from claudius.runtime.bell import Bell, open_bell
 
 log = logging.getLogger("claudius.due")
 
 LOOK_S = 30.0
 """The clock is looked at no less often: it may have been set, and commands may plan beside us."""
 FIRST_S = 0.05
+SETTLED_S = 2.0
+"""The start is over after so long."""
+QUICK_S = 0.5
+"""Nothing is loaded while something is due sooner than this."""
 
 
 async def fire_due(now: datetime, mind: Mind, wake: Callable[[str], None]) -> None:
@@ -24,26 +30,46 @@ async def fire_due(now: datetime, mind: Mind, wake: Callable[[str], None]) -> No
         wake(conversation)
 
 
-async def tick(mind: Mind, wake: Callable[[str], None]) -> float:
+Look = Callable[[datetime], Awaitable[datetime | None]]
+"""Rings the jobs that are due; returns when the next one is."""
+
+
+async def tick(mind: Mind, wake: Callable[[str], None], look: Look | None = None) -> float:
     """Fire what is due where anything is; return how many seconds until the next look. Raises: StoreError."""
     due, now = await mind.store.next_due(), mind.clock()
     if due is not None and due <= now:
         await fire_due(now, mind, wake)
         due = await mind.store.next_due()
-    return LOOK_S if due is None else min(LOOK_S, max(FIRST_S, (due - now).total_seconds()))
+    job = await look(now) if look else None
+    nearest = min((one for one in (due, job) if one), default=None)
+    return LOOK_S if nearest is None else min(LOOK_S, max(FIRST_S, (nearest - now).total_seconds()))
 
 
-async def keep_time(mind: Mind, wake: Callable[[str], None], planned: asyncio.Event) -> None:
-    """Look at the clock for as long as the process lives; `planned` is set where a plan may have been made."""
-    while True:
-        planned.clear()
-        try:
-            wait_s = await tick(mind, wake)
-        except StoreError as error:
-            log.warning("nothing was fired", extra={"error": error.message})
-            wait_s = LOOK_S
-        try:
-            async with asyncio.timeout(wait_s):
+async def keep_time(mind: Mind, wake: Callable[[str], None], planned: asyncio.Event, look: Look | None = None) -> None:
+    """Look at the clock for as long as the process lives; `planned` is set where a plan may have been made.
+
+    The first looks need no scheduler: it takes long to load, and a start is to be quick.
+    """
+    bell: Bell | None = None
+    looks = 0
+    try:
+        while True:
+            planned.clear()
+            try:
+                wait_s = await tick(mind, wake, look)
+            except StoreError as error:
+                log.warning("nothing was fired", extra={"error": error.message})
+                wait_s = LOOK_S
+            looks += 1
+            if bell is None and looks > 1 and wait_s > QUICK_S:
+                bell = await open_bell(planned.set)
+            if bell:
+                bell.ring_in(wait_s)
                 await planned.wait()
-        except TimeoutError:
-            continue
+                continue
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(wait_s, SETTLED_S)):
+                    await planned.wait()
+    finally:
+        if bell:
+            bell.close()

@@ -246,10 +246,13 @@ class Lanes:
 
         finally:
             lane.hearing = None
+            self._mind.store.release(pending.turn)
 
     async def _is_settled_before(self, pending: Pending, adapter: Adapter | None, now: datetime) -> bool:
         """Do what comes before a thought; tell whether there is none to be had now."""
         perception = pending.perception
+        if self._mind.works and await self._mind.works(pending):
+            return True
         if perception.kind in SECOND_THOUGHTS:
             await self._mind.store.amend(perception, now)
             return True

@@ -30,6 +30,7 @@ from claudius.runtime.lanes import Lanes
 from claudius.runtime.lock import HomeLock
 from claudius.runtime.networks import Networks
 from claudius.runtime.second_mind import SecondMind
+from claudius.runtime.tending import Tending
 
 log = logging.getLogger("claudius.server")
 
@@ -76,6 +77,7 @@ class Server:
         self._intake.company, self._lanes.commanded = self._company, self._commands.wake
         own = {"status": self._status, "forget": self._forget, **self._company.handlers}
         self._control = ControlSocket(home.socket, {**handlers, **own})
+        self._tending: Tending | None = None
         self._networks = Networks(adapters, mind, self._lanes, self._intake, self._failed)
         self._beside: list[asyncio.Task[None]] = []
         self._started_at = body.clock.steady()
@@ -85,6 +87,11 @@ class Server:
     def reflect_with(self, second: SecondMind) -> None:
         """Let a second mind live beside this one, from the start to the stop."""
         self._second = second
+
+    def tend(self, tending: Tending) -> None:
+        """Let the clock, daimons and the door live beside the turns, from the start to the stop."""
+        self._tending = tending
+        self._control.door = tending.serve
 
     async def start(self) -> Waiting:
         """Recover what an earlier process left, open the doors, and take up what waits."""
@@ -101,12 +108,15 @@ class Server:
             self._beside.append(asyncio.create_task(self._archive_from_now_on(self._archive), name="archive"))
         if self._second:
             self._second.start(self._lanes.wake)
+        if self._tending:
+            await self._tending.start(self._lanes.wake)
         await asyncio.sleep(0)
         await self._control.open()
         for conversation in waiting.conversations:
             self._lanes.wake(conversation)
         self._beside.append(asyncio.create_task(self._forget_what_was_begun(), name="erasures"))
-        keeping = keep_time(self._mind, self._lanes.wake, self._planned)
+        look = self._tending.look if self._tending else None
+        keeping = keep_time(self._mind, self._lanes.wake, self._planned, look)
         self._beside.append(asyncio.create_task(keeping, name="plans"))
         log.info("awake", extra={"boot": self.boot, "waiting": len(waiting.conversations)})
         return waiting
@@ -149,6 +159,8 @@ class Server:
         self._intake.shut()
         if self._second:
             await self._second.stop()
+        if self._tending:
+            await self._tending.stop()
         await self._lanes.drain(0.0 if is_damaged else grace_s)
         await self._commands.close(0.0 if is_damaged else max(CLOSE_S, stop_at_s - AFTER_DRAIN_S - time.monotonic()))
         with contextlib.suppress(TimeoutError):
@@ -193,8 +205,11 @@ class Server:
             await asyncio.sleep(LOOK_S)
             if self._body.clock.look():
                 self._lanes.look_again()
+                self.tick()
 
     def _committed(self, turned: Turned) -> None:
+        if self._tending:
+            self._tending.stream.committed(turned)
         if self._archive and (turned.intent.model or turned.intent.state):
             self._archive.wake()
         if turned.intent.planned:

@@ -22,9 +22,12 @@ from claudius.runtime.disk import Disk
 from claudius.runtime.lock import HomeLock
 from claudius.runtime.second_mind import SecondMind
 from claudius.runtime.server import Server
+from claudius.runtime.tending import Tending
 from claudius.soul import SoulSource
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
 
+OWNER = "rehearsal:t:owner"
+"""Whose home a test's soul lives in."""
 UNHURRIED = {
     "CLAUDIUS_BUDGET_PERSON_PER_MINUTE": "1000000",
     "CLAUDIUS_BUDGET_PERSON_PER_DAY": "1000000",
@@ -43,6 +46,8 @@ class Alive:
     network: RehearsalAdapter
     body: Body
     second: SecondMind | None = None
+
+    tending: Tending | None = None
 
     async def idle(self) -> None:
         """Wait until no conversation has anything to do."""
@@ -69,15 +74,18 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
     body: Body | None = None,
     store: SqliteStore | None = None,
     reflects: bool = False,
+    keeps_clock: bool = False,
 ) -> AsyncIterator[Alive]:
     """Wake a soul in `home` with `provider`; put it to sleep at the end, or drop it like a crash where not `clean`.
 
     It hears `network`, a network in memory, or a real `adapter` in its stead.
+    `keeps_clock`: ring the jobs of its clock and open its door on TCP, as a running daemon does.
     `reflects`: put a second mind beside it, as a running daemon has.
     `settings`: as environment names, e.g. `{"CLAUDIUS_RUNTIME_PATIENCE_S": "1"}`. `running`, in seconds, says how much
     of what the wall `clock` tells has really passed; without it a clock that leaps was set by someone.
     """
-    config = load(home, UNHURRIED | dict(settings or {})).config
+    loaded = load(home, UNHURRIED | dict(settings or {}))
+    config = loaded.config
     network = network or RehearsalAdapter()
     body = body or Body(clock=Clock(clock or (lambda: datetime.now(UTC)), running), disk=Disk(home, lambda: 0))
     if store is None:
@@ -95,12 +103,23 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
     )
     second = SecondMind(mind, lambda _: provider) if reflects else None
     mind = second.mind if second else mind
+    tending = Tending(
+        mind,
+        home,
+        lambda: loaded,
+        lambda _, __: provider,
+        owner=lambda: OWNER,
+        chance=lambda: 0.5,
+        is_daemon=keeps_clock,
+    )
+    mind = tending.mind
     heard = adapter or network
-    server = Server(home, HomeLock(home), mind, {heard.name: heard}, {}, chance=lambda: 0.0, body=body)
+    server = Server(home, HomeLock(home), mind, {heard.name: heard}, tending.handlers, chance=lambda: 0.0, body=body)
     if second:
         server.reflect_with(second)
+    server.tend(tending)
     await server.start()
     try:
-        yield Alive(home, server, mind, network, body, second)
+        yield Alive(home, server, mind, network, body, second, tending)
     finally:
         await server.stop(grace_s=5.0 if clean else 0.0)

@@ -17,6 +17,10 @@ from driven import Machine, reply
 from minds import START, Clock, by_tag, minds, say, standing, until
 
 
+FIRST = {"CLAUDIUS_PSYCHE_PROACTIVE": "1", "CLAUDIUS_CLOCK_TIMEZONE": "UTC"}
+"""The soul may write first, to those who agreed."""
+
+
 def both(run: Any, **options: Any) -> dict[str, Any]:
     """Let a function stand in for the entry processes."""
     made = mental_process(**options)(run)
@@ -246,9 +250,10 @@ async def test_proactive_may_stay_silent(home: Home) -> None:
         return memory
 
     voice, clock = Scripted(default="<internal_monologue>Not now.</internal_monologue>"), Clock()
-    async with minds(home, voice, clock=clock, **both(plans)) as soul:
+    async with minds(home, voice, clock=clock, settings=FIRST, **both(plans)) as soul:
+        await soul.mind.store.wish("rehearsal:t:ana", proactive=True, now=clock())
         await say(soul, "plan")
-        await fires(soul, clock, hours=20)
+        await fires(soul, clock, hours=24)
         await until(lambda: len(standing(soul)["entries"]) == 4)
         await soul.idle()
         entries = standing(soul)["entries"]
@@ -267,10 +272,11 @@ async def test_proactive_speaks_where_it_has_a_reason(home: Home) -> None:
         turn.say("ok")
         return memory
 
-    clock = Clock()
-    async with minds(home, Scripted(default=by_tag(external_dialogue="Better?")), clock=clock, **both(plans)) as soul:
+    clock, voice = Clock(), Scripted(default=by_tag(external_dialogue="Better?"))
+    async with minds(home, voice, clock=clock, settings=FIRST, **both(plans)) as soul:
+        await soul.mind.store.wish("rehearsal:t:ana", proactive=True, now=clock())
         await say(soul, "plan")
-        await fires(soul, clock, hours=20)
+        await fires(soul, clock, hours=24)
         seen = await soul.network.until_visible(2)
 
     assert (seen[1].text, seen[1].conversation) == ("Better?", "rehearsal:t:dm-ana:")

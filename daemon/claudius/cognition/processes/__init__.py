@@ -58,6 +58,7 @@ PROCESSES: dict[str, str] = {
     "deep_work": "claudius.cognition.processes.deep_work",
     "frustrated": "claudius.cognition.processes.frustrated",
     "proactive": "claudius.cognition.processes.proactive",
+    "looking_inward": "claudius.cognition.processes.looking_inward",
     "problem_solving": "claudius.cognition.processes.problem_solving:problem_solving",
 }
 

@@ -14,6 +14,8 @@ import msgspec
 from claudius.cognition.soul_engine.feeling import with_mood
 from claudius.cognition.soul_engine.planning import EngineSettings, Plan
 from claudius.cognition.soul_engine.render import (
+    feels,
+    intuition_record,
     merged,
     perception_record,
     render_left_out,
@@ -92,7 +94,7 @@ def build_prompt(plan: Plan, recollection: Recollection, soul: SoulText, setting
 
 def tail(plan: Plan, recollection: Recollection, soul: SoulText) -> str:
     """Assemble this turn's part: the steps wanted, what is known now, the message, and one line on data. Pure."""
-    return "\n".join([this_turn(plan, soul), *surroundings(plan, recollection), soul.text("tail.md").strip()])
+    return "\n".join([this_turn(plan, soul), *surroundings(plan, recollection, soul), soul.text("tail.md").strip()])
 
 
 def this_turn(plan: Plan, soul: SoulText) -> str:
@@ -102,7 +104,7 @@ def this_turn(plan: Plan, soul: SoulText) -> str:
     return "\n".join([wanted, *said])
 
 
-def surroundings(plan: Plan, recollection: Recollection) -> list[str]:
+def surroundings(plan: Plan, recollection: Recollection, soul: SoulText) -> list[str]:
     """Assemble what is known now, block by block, the message last. Pure. Raises: NonceClash."""
     blocks: list[str] = []
     state = {value.key: value.value for value in recollection.state if value.value}
@@ -111,6 +113,10 @@ def surroundings(plan: Plan, recollection: Recollection) -> list[str]:
     if state:
         record: Mapping[str, Scalar] = {"kind": "soul_state", **state}
         blocks.append(_block("Soul State", [record], recollection.nonce))
+    if recollection.intuitions and feels(plan.asked):
+        records = [intuition_record(one) for one in recollection.intuitions]
+        lead = str(soul.files["tail.md"].head["intuition"])
+        blocks.append(_block("Daimonic Intuition", records, recollection.nonce, lead))
     if plan.shown:
         blocks.append(_block("User Model", [shown_record(shown) for shown in plan.shown], recollection.nonce))
     told = {
@@ -182,11 +188,11 @@ def _left_out(recollection: Recollection, plan: Plan) -> LeftOut | None:
     )
 
 
-def _block(heading: str, records: Sequence[Mapping[str, Scalar]], nonce: str) -> str:
+def _block(heading: str, records: Sequence[Mapping[str, Scalar]], nonce: str, lead: str = "") -> str:
     lines = [data_line(record) for record in records]
     if any(nonce in line for line in lines):
         raise NonceClash
-    return "\n".join([f"## {heading}", *(fence(line, nonce) for line in lines)])
+    return "\n".join([f"## {heading}", *([lead] if lead else []), *(fence(line, nonce) for line in lines)])
 
 
 def _capped(record: dict[str, Scalar]) -> dict[str, Scalar]:

@@ -17,7 +17,8 @@ _PRIVATE = (EntryType.INTERNAL_MONOLOGUE, EntryType.DAIMONIC_INTUITION)
 
 def private_texts(recollection: Recollection) -> tuple[str, ...]:
     """Return every private text that stands in this turn's prompt. Pure."""
-    return tuple(entry.content for turn in recollection.past for entry in turn.entries if entry.entry_type in _PRIVATE)
+    past = (entry.content for turn in recollection.past for entry in turn.entries if entry.entry_type in _PRIVATE)
+    return (*past, *(one.text for one in recollection.intuitions))
 
 
 def ground(plan: Plan, recollection: Recollection, soul: SoulText, settings: EngineSettings, private: Echo) -> Ground:

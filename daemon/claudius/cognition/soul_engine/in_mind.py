@@ -91,7 +91,7 @@ def _recalled(recollection: Recollection, plan: Plan, soul: SoulText, settings: 
     for past in recollection.past:
         if past.number >= plan.history_from:
             yield from _past(past)
-    for block in surroundings(plan, recollection):
+    for block in surroundings(plan, recollection, soul):
         heading = block.partition("\n")[0].removeprefix("## ")
         region = REGIONS.get(heading, heading.casefold())
         yield Entry(id=f"tail/{heading}", role="user", content=block, region=region, name=heading)

@@ -15,7 +15,7 @@ from claudius.cognition.steps import STEPS
 from claudius.perception import Origin, Perception
 from claudius.prompt import Scalar, data_line, fence
 from claudius.provider import Message
-from claudius.recollection import Entry, EntryType, LeftOut, PastTurn, Shown, Summary
+from claudius.recollection import Entry, EntryType, Intuition, LeftOut, PastTurn, Shown, Summary
 
 _STEP_OF = {
     EntryType.INTERNAL_MONOLOGUE: "internal_monologue",
@@ -45,6 +45,16 @@ def perception_record(perception: Perception) -> dict[str, Scalar]:
     if perception.origin is Origin.INTERNAL:
         return {"kind": perception.kind.value, "text": perception.text}
     return message_record(perception.person, perception.name, perception.text, is_bot=perception.is_bot)
+
+
+def feels(steps: Sequence[str]) -> bool:
+    """Tell whether a turn that asks these steps feels what is whispered: one that thinks before it speaks. Pure."""
+    return "internal_monologue" in steps
+
+
+def intuition_record(intuition: Intuition) -> dict[str, Scalar]:
+    """Return the data record of a whisper, as it surfaces. Pure."""
+    return {"kind": "intuition", "text": f"{intuition.daimon.capitalize()} whispers: {intuition.text}"}
 
 
 def shown_record(shown: Shown) -> dict[str, Scalar]:

@@ -108,7 +108,7 @@ def _perception(db: Database, row: Row, at: datetime, now: datetime) -> Percepti
         name="",
         text=f"{text} (this was due at {at:%Y-%m-%d %H:%M} UTC)" if is_late else text,
         at=now,
-        position=_position(db, conversation, schedule_id),
+        position=position(db, conversation, schedule_id),
         kind=Kind.SCHEDULED,
         origin=Origin.INTERNAL,
         owes=False,
@@ -120,7 +120,7 @@ LATE = timedelta(minutes=5)
 """What is heard later than this says when it was due."""
 
 
-def _position(db: Database, conversation: str, schedule_id: int) -> str:
+def position(db: Database, conversation: str, schedule_id: int) -> str:
     """Return a place behind everything that waits there now."""
     last = db.one("last_position", conversation=conversation)
     return f"{last[0]}~{schedule_id:020d}" if last else f"{schedule_id:020d}"

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from claudius.errors import StoreError
 from claudius.home import shipped
 from claudius.memory.names import model_path
+from claudius.memory.sqlite.clock_records import ClockRecords
 from claudius.memory.sqlite.connection import open_reader
 from claudius.memory.sqlite.people_records import PeopleRecords
 from claudius.memory.sqlite.psyche_records import PsycheRecordsRoom
@@ -24,7 +25,7 @@ from claudius.perception import Place
 By = Literal["day", "model", "person", "conversation", "job"]
 
 
-class SqliteRecords(PeopleRecords, PsycheRecordsRoom):
+class SqliteRecords(PeopleRecords, PsycheRecordsRoom, ClockRecords):
     """A read-only look at one database. Where there is none yet, everything is empty."""
 
     def __init__(self, path: Path, *, memory: Path | None = None) -> None:

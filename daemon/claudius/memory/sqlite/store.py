@@ -19,6 +19,7 @@ from claudius.memory.sqlite import archiving, mail, owner, turns
 from claudius.memory.sqlite.amending import SqliteAmendments
 from claudius.memory.sqlite.backups import backups_of
 from claudius.memory.sqlite.connection import open_reader
+from claudius.memory.sqlite.jobs import SqliteJobs
 from claudius.memory.sqlite.ledger_store import LedgerStore
 from claudius.memory.sqlite.past import Shelf
 from claudius.memory.sqlite.personal import SqlitePersonal
@@ -28,6 +29,7 @@ from claudius.memory.sqlite.recall import let_go, recall
 from claudius.memory.sqlite.rows import call_of, delivery_of, pending_of, stamp
 from claudius.memory.sqlite.schema import check_database, load_migrations, open_database
 from claudius.memory.sqlite.trouble import translate
+from claudius.memory.sqlite.whispers import Claims, SqliteWhispers
 from claudius.memory.sqlite.writer import Writer
 from claudius.memory.store import Delivery, Pending, RecallLimits, Waiting
 from claudius.perception import Perception
@@ -44,7 +46,7 @@ class _Opened:
     reader: Database
 
 
-class SqliteStore(SqlitePersonal, SqliteAmendments, LedgerStore, Remembering):
+class SqliteStore(SqlitePersonal, SqliteAmendments, LedgerStore, Remembering, SqliteWhispers, SqliteJobs):
     """The store of one process that takes turns, or of an owner's edit beside it. `open` or `start` it, `close` it."""
 
     writer: ClassVar[type[Writer]] = Writer
@@ -67,7 +69,7 @@ class SqliteStore(SqlitePersonal, SqliteAmendments, LedgerStore, Remembering):
         self._boot = ""
         self._limits = _DEFAULT_LIMITS
         self._opened: _Opened | None = None
-        self._shelf = Shelf()
+        self._shelf, self._claims = Shelf(), Claims()
 
     # -- life --------------------------------------------------------------------------------------------------------
 
@@ -165,7 +167,9 @@ class SqliteStore(SqlitePersonal, SqliteAmendments, LedgerStore, Remembering):
         """Read everything that the turn may know, in one read snapshot, filtered by the audience rule."""
         self._limits = limits
         with self._snapshot() as db:
-            return recall(db, self._shelf, pending, nonce=nonce, now=now, limits=limits)
+            known = recall(db, self._shelf, pending, nonce=nonce, now=now, limits=limits)
+            felt = self._claims.feel(db, pending, now, limits.daimons) if limits.daimons else ()
+        return replace(known, intuitions=felt) if felt else known
 
     async def commit(self, intent: Intent) -> None:
         """Apply a turn: WRITE 2. Raises: StaleTurn."""

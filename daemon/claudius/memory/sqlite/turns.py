@@ -35,6 +35,8 @@ def commit(db: Database, intent: Intent, let_go: datetime, boot: str) -> None:
     if intent.noted is not None:
         note(db, intent.noted, intent.at)
     move_psyche(db, intent, at)
+    for whisper in intent.whispers:
+        db.run("whisper_used", id=whisper, turn=intent.turn)
     if intent.summary is not None:
         fold(db, intent.conversation, intent.summary, intent.at, let_go)
     for utterance in intent.utterances:

@@ -1,0 +1,175 @@
+"""What a session sees of the soul, and what the soul keeps of a session: through the audience rule, like all else.
+
+Source: the daimon design, section 10.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+import socket
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from claudius.claude_code.hooks import CONTEXT_CHARS, REMEMBERED_CHARS, cut, mark, spool_of
+from claudius.claude_code.sessions import is_session
+from claudius.cognition.mind import Mind
+from claudius.cognition.told import ANSWER
+from claudius.config import daimon_modes
+from claudius.home import Home
+from claudius.memory.store import Pending, RecallLimits, turn_of
+from claudius.perception import Kind, Perception, private
+from claudius.prompt import Scalar, data_line, fence
+from claudius.recollection import Recollection
+from claudius.runtime.control import Connection
+
+log = logging.getLogger("claudius.claude_code")
+
+NETWORK = "claude_code"
+SOUL_CHARS, MODEL_CHARS, BELIEF_CHARS, BELIEFS = 4500, 1500, 200, 5
+_NOT_A_NAME = re.compile(r"[^0-9A-Za-z._-]+")
+
+
+class Ensouled:
+    """Serves the hooks of the sessions of one home."""
+
+    def __init__(self, mind: Mind, home: Home, owner: Callable[[], str]) -> None:
+        """Serve for `mind`; `owner` is whose terminal this is."""
+        self._mind, self._home, self._owner = mind, home, owner
+        self._wake: Callable[[str], None] = lambda _: None
+
+    @property
+    def handlers(self) -> Mapping[str, Any]:
+        """What the control socket answers for it."""
+        return {"ensouled": self._ensouled, "remember": self._remember}
+
+    async def start(self, wake: Callable[[str], None]) -> None:
+        """Begin with what hooks left while the soul slept."""
+        self._wake = wake
+        spool = spool_of(self._home)
+        for path in await asyncio.to_thread(_left_in, spool):
+            told = await asyncio.to_thread(_read, path)
+            if told:
+                await self._keep(told)
+            await asyncio.to_thread(path.unlink, missing_ok=True)
+
+    async def _ensouled(self, connection: Connection, _: Mapping[str, Any]) -> None:
+        await connection.send({"event": "ensouled", "text": await self.text()})
+
+    async def _remember(self, connection: Connection, frame: Mapping[str, Any]) -> None:
+        told = frame.get("told")
+        is_kept = isinstance(told, dict) and await self._keep(told)
+        await connection.send({"event": "remembered" if is_kept else "error", "message": "" if is_kept else "not kept"})
+
+    async def text(self) -> str:
+        """Return what a session is given: a mark, the soul, its state, the owner's portrait, beliefs, an intuition."""
+        mind, soul = self._mind, self._mind.soul()
+        perception = self._listening()
+        known = await self._recall(perception)
+        modes = daimon_modes(mind.config())
+        intuition = await mind.store.surfacing(perception, known.now, modes) if modes else ""
+        parts = [
+            mark(soul.text("soul.md")),
+            soul.text("ensoul.md").strip(),
+            cut(soul.text("soul.md"), SOUL_CHARS),
+            *(fence(data_line(record), known.nonce) for record in _records(known, intuition)),
+        ]
+        while len("\n\n".join(parts)) > CONTEXT_CHARS and len(parts) > 3:
+            parts.pop()
+        return "\n\n".join(parts)[:CONTEXT_CHARS]
+
+    async def _keep(self, told: Mapping[str, Any]) -> bool:
+        """Keep a prompt and its answer as an interaction in the owner's own audience. Raises: StoreError."""
+        session, prompt, answer = told.get("session"), told.get("prompt"), told.get("answer")
+        if not (isinstance(session, str) and isinstance(prompt, str) and isinstance(answer, str)):
+            return False
+        if not is_session(session) or not self._mind.config().ensoul.remember:
+            return False
+        now, owner = self._mind.clock(), self._owner()
+        at = told.get("at")
+        perception = Perception(
+            key=f"{NETWORK}:{session}:{str(told.get('id', ''))[:64]}",
+            conversation=conversation_of(str(told.get("project", "")), session),
+            audience=private(owner),
+            person=owner,
+            name=owner.rpartition(":")[2],
+            text=prompt[:REMEMBERED_CHARS],
+            at=datetime.fromtimestamp(at, UTC) if isinstance(at, float) else now,
+            position=f"{now.timestamp():020.6f}",
+            kind=Kind.MESSAGE,
+            owes=False,
+            extra={ANSWER: answer[:REMEMBERED_CHARS]},
+        )
+        await self._mind.store.accept((perception,), now)
+        self._wake(perception.conversation)
+        return True
+
+    def _listening(self) -> Perception:
+        """Return a perception as the owner would have it: his own audience, and nobody else in it."""
+        now, owner = self._mind.clock(), self._owner()
+        return Perception(
+            key=f"{NETWORK}:{now.isoformat()}",
+            conversation=f"{NETWORK}:here:look:look",
+            audience=private(owner),
+            person=owner,
+            name=owner.rpartition(":")[2],
+            text="",
+            at=now,
+            position="",
+            owes=False,
+        )
+
+    async def _recall(self, perception: Perception) -> Recollection:
+        pending = Pending(
+            seq=0,
+            perception=perception,
+            turn=turn_of(perception.key),
+            state="pending",
+            attempts=0,
+            boots=0,
+            not_before=None,
+            heard_at=perception.at,
+        )
+        limits = RecallLimits(ttl_hours=self._mind.config().memory.ttl_hours, beliefs=True)
+        return await self._mind.store.recall(pending, nonce=self._mind.nonce(), now=perception.at, limits=limits)
+
+
+def _records(known: Recollection, intuition: str) -> list[dict[str, Scalar]]:
+    """Return what is known, each as one flat record. Pure."""
+    found: list[dict[str, Scalar]] = []
+    state = {one.key: one.value for one in known.state}
+    if state:
+        found.append({"kind": "soul_state", **state})
+    if known.speaker:
+        written = [model.markdown[:MODEL_CHARS] for model in known.speaker.models[:2] if model.version]
+        found += [{"kind": "user_model", "text": text} for text in written]
+    own = known.speaker.person if known.speaker else ""
+    beliefs = [one for one in known.beliefs if one.peer_id in ("", None, own)]
+    found += [{"kind": "belief", "text": f"{one.key}: {one.value}"[:BELIEF_CHARS]} for one in beliefs[:BELIEFS]]
+    if intuition:
+        found.append({"kind": "intuition", "text": intuition})
+    return found
+
+
+def _left_in(spool: Path) -> list[Path]:
+    return sorted(spool.glob("*.json")) if spool.is_dir() else []
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        told = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        log.warning("a spooled session could not be read", extra={"file": path.name, "error": repr(error)})
+        return None
+    return told if isinstance(told, dict) else None
+
+
+def conversation_of(project: str, session: str) -> str:
+    """Return the key of a session's conversation. Pure but for the host's name."""
+    host = _NOT_A_NAME.sub("-", socket.gethostname())[:40] or "here"
+    name = _NOT_A_NAME.sub("-", Path(project).name)[:40] or "project"
+    return f"{NETWORK}:{host}:{name}:{session}"

@@ -1,0 +1,222 @@
+"""What the plugin's hooks do. They load what `claudius --help` loads, wait for nobody, and never stand in the way.
+
+Source: the daimon design, section 10. Measured with Claude Code 2.1.330: a hook is given one JSON object on stdin; what
+it prints for SessionStart and UserPromptSubmit is added to the context; a typed `/ensoul on` reaches UserPromptSubmit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import socket
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from claudius.claude_code.sessions import Session, Sessions, is_session
+from claudius.home import DIRECTORY_MODE, FILE_MODE, Home, shipped
+
+EVENTS = ("UserPromptSubmit", "SessionStart", "PreCompact", "Stop", "SessionEnd")
+ASK_S = 0.1
+ANSWER_BYTES = 65_536
+TAIL_BYTES = 262_144
+CONTEXT_CHARS = 9_000
+"""A hook's text arrives whole up to 10,000 characters."""
+REMEMBERED_CHARS = 16_000
+MARK = "claudius-soul:"
+OFF_MARK = f"{MARK}off"
+_MARKS = re.compile(rb"claudius-soul:(off|[0-9a-f]{16})")
+_COMMAND = re.compile(r"\s*/(?:claudius:)?ensoul(?:\s+(on|off|status))?\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the owner's settings say of sessions."""
+
+    remember: bool = False
+    always: bool = False
+
+
+def wishes(home: Home, env: Mapping[str, str]) -> Wishes:
+    """Read two settings without what reads them all: that takes too long to load."""
+    import tomllib  # noqa: PLC0415 - only where a session is ensouled
+
+    table: Any = {}
+    if home.config.is_file():
+        table = tomllib.loads(home.config.read_text("utf-8-sig")).get("ensoul", {})
+    remember = env.get("CLAUDIUS_ENSOUL_REMEMBER") or str(table.get("remember", False))
+    default = env.get("CLAUDIUS_ENSOUL_DEFAULT") or str(table.get("default", "ask"))
+    return Wishes(remember.strip().lower() in ("1", "true", "yes", "on"), default.strip() == "always")
+
+
+class Hook:
+    """One call of the plugin."""
+
+    def __init__(self, home: Home, env: Mapping[str, str]) -> None:
+        """Serve the sessions of `home`."""
+        self._home, self._sessions = home, Sessions(home)
+        self._wishes = wishes(home, env)
+
+    def run(self, event: str, given: Mapping[str, Any]) -> str:
+        """Do what an event asks for; return what is to be printed, empty = nothing. Raises: OSError, ValueError."""
+        session = given.get("session_id")
+        if event not in EVENTS or not isinstance(session, str) or not is_session(session):
+            return ""
+        cwd = given.get("cwd")
+        known = self._sessions.find(session) or Session(
+            session=session, project=cwd if isinstance(cwd, str) else "", on=self._wishes.always
+        )
+        does = {
+            "UserPromptSubmit": self._prompt,
+            "SessionStart": self._start,
+            "PreCompact": self._compact,
+            "Stop": self._stop,
+            "SessionEnd": self._end,
+        }[event]
+        return _printed(event, does(known, given))
+
+    def _prompt(self, known: Session, given: Mapping[str, Any]) -> str:
+        typed = given.get("prompt")
+        typed = typed if isinstance(typed, str) else ""
+        command = _COMMAND.fullmatch(typed)
+        if command:
+            return self._commanded(known, (command[1] or "on").lower())
+        if not known.on:
+            if known.owed:  # told to stop from outside: say so once
+                self._sessions.keep(replace(known, owed=False))
+                return self._off()
+            return ""
+        if known.owed or self._wishes.remember:
+            prompt = typed[:REMEMBERED_CHARS] if self._wishes.remember else ""
+            self._sessions.keep(replace(known, owed=False, prompt=prompt))
+        return self._soul() if known.owed else ""
+
+    def _commanded(self, known: Session, word: str) -> str:
+        if word == "status":
+            state = "on" if known.on else "off"
+            return f"claudius-soul: status: {state}\nsession {known.session}, project {known.project or '-'}"
+        self._sessions.keep(replace(known, on=word == "on", owed=False, prompt=""))
+        return self._soul() if word == "on" else self._off()
+
+    def _start(self, known: Session, given: Mapping[str, Any]) -> str:
+        source = given.get("source")
+        if source == "clear" and not self._wishes.always:
+            if known.on:
+                self._sessions.keep(replace(known, on=False, owed=False))
+            return ""
+        if source == "resume" and self._sessions.find(known.session) is None:
+            known = replace(known, on=known.on or self._was_ensouled(given.get("transcript_path")))
+        if not known.on:
+            return ""
+        self._sessions.keep(replace(known, owed=known.owed or source == "compact"))
+        return self._soul()
+
+    def _compact(self, known: Session, _: Mapping[str, Any]) -> str:
+        if known.on:
+            self._sessions.keep(replace(known, owed=True))
+        return ""
+
+    def _stop(self, known: Session, given: Mapping[str, Any]) -> str:
+        answer = given.get("last_assistant_message")
+        if not (known.on and self._wishes.remember and known.prompt and isinstance(answer, str) and answer.strip()):
+            return ""
+        told = {
+            "id": str(uuid.uuid4()),
+            "session": known.session,
+            "project": known.project,
+            "prompt": known.prompt,
+            "answer": answer[:REMEMBERED_CHARS],
+            "at": time.time(),
+        }
+        self._sessions.keep(replace(known, prompt=""))
+        if (self._ask("remember", told=told) or {}).get("event") != "remembered":
+            self._spool(told)
+        return ""
+
+    def _end(self, known: Session, _: Mapping[str, Any]) -> str:
+        if self._sessions.find(known.session):
+            self._sessions.keep(replace(known, prompt=""))
+        self._sessions.prune()
+        return ""
+
+    def _soul(self) -> str:
+        """Return the soul as a session is given it: by the running soul, else out of its files."""
+        text = (self._ask("ensouled") or {}).get("text")
+        if isinstance(text, str) and text.startswith(MARK):
+            return text[:CONTEXT_CHARS]
+        soul = self._file("soul.md")
+        return f"{mark(soul)}\n{self._file('ensoul.md').strip()}\n\n{cut(soul, CONTEXT_CHARS - 1500)}"
+
+    def _off(self) -> str:
+        return f"{OFF_MARK}\n{self._file('unsoul.md').strip()}"
+
+    def _file(self, name: str) -> str:
+        for root in (self._home.soul, shipped("soul")):
+            if (root / name).is_file():
+                return (root / name).read_text("utf-8-sig")
+        return ""
+
+    def _was_ensouled(self, transcript: object) -> bool:
+        """Look for our mark near the end of a transcript: the last one counts."""
+        if not isinstance(transcript, str) or not transcript.endswith(".jsonl") or not Path(transcript).is_file():
+            return False
+        with Path(transcript).open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
+            marks = _MARKS.findall(file.read(TAIL_BYTES))
+        return bool(marks) and marks[-1] != b"off"
+
+    def _spool(self, told: Mapping[str, Any]) -> None:
+        """Leave what was heard for the daemon's next start."""
+        directory = spool_of(self._home)
+        directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+        new = directory / f".{told['id']}"
+        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE), "w", encoding="utf-8") as file:  # noqa: PTH123 - the mode from the first byte on
+            json.dump(told, file)
+        new.replace(directory / f"{told['id']}.json")
+
+    def _ask(self, op: str, **more: Any) -> dict[str, Any] | None:
+        """Ask the running soul one thing; None where none answers at once."""
+        until = time.monotonic() + ASK_S
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as one:
+            one.settimeout(ASK_S)
+            try:
+                one.connect(str(self._home.socket))
+                one.sendall(json.dumps({"op": op, **more}).encode() + b"\n")
+                found = b""
+                while not found.endswith(b"\n") and len(found) < ANSWER_BYTES and time.monotonic() < until:
+                    piece = one.recv(65_536)
+                    if not piece:
+                        break
+                    found += piece
+                answer = json.loads(found)
+            except (OSError, ValueError):
+                return None
+        return answer if isinstance(answer, dict) else None
+
+
+def spool_of(home: Home) -> Path:
+    """Return where hooks leave what a soul that sleeps is to remember. Pure."""
+    return home.root / "claude-code" / "spool"
+
+
+def mark(soul: str) -> str:
+    """Return the mark of a soul's text. Pure."""
+    return MARK + hashlib.sha256(soul.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def cut(text: str, limit: int) -> str:
+    """Cut a text at the end of a section. Pure."""
+    if len(text) <= limit:
+        return text.strip()
+    return text[: max(text.rfind("\n## ", 0, limit), 0) or limit].strip()
+
+
+def _printed(event: str, text: str) -> str:
+    if not text:
+        return ""
+    return json.dumps({"hookSpecificOutput": {"hookEventName": event, "additionalContext": text[:CONTEXT_CHARS]}})

@@ -1,0 +1,147 @@
+"""`claudius ensoul`: the soul in Claude Code: put the plugin in place, take it out, and what its hooks call."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+import click
+
+from claudius.cli.output import json_option, print_json, safe
+from claudius.errors import ClaudiusError, UsageProblem
+from claudius.home import Home
+
+
+@click.group()
+def ensoul() -> None:
+    """The soul in Claude Code."""
+
+
+@ensoul.command()
+def install() -> None:
+    """Put the plugin into Claude Code; where that is not found, print what does it."""
+    from claudius.claude_code.install import Plugin
+
+    plugin = Plugin.of(_home(create=True), os.environ)
+    if not plugin.claude:
+        plugin.write()
+        click.echo("Claude Code was not found. Where it is, run:")
+        for command in plugin.commands():
+            click.echo(f"  claude {' '.join(command)}")
+        return
+    plugin.install()
+    click.echo("in place: type /ensoul in a new session of Claude Code")
+
+
+@ensoul.command()
+def uninstall() -> None:
+    """Take the plugin out of Claude Code, and every trace of it."""
+    from claudius.claude_code.install import Plugin
+
+    Plugin.of(_home(), os.environ).uninstall()
+    click.echo("taken out: Claude Code is as it was")
+
+
+@ensoul.command()
+@json_option
+def status(*, as_json: bool) -> None:
+    """Tell whether the plugin is in place, and which sessions are ensouled."""
+    from datetime import UTC, datetime
+
+    from claudius.claude_code.install import Plugin
+    from claudius.claude_code.sessions import Sessions
+
+    home = _home()
+    document: dict[str, Any] = {
+        "installed": Plugin.of(home, os.environ).is_installed,
+        "sessions": [
+            {
+                "session": one.session,
+                "project": one.project,
+                "on": one.on,
+                "last_at": datetime.fromtimestamp(one.last_at, UTC),
+            }
+            for one in Sessions(home).every()
+        ],
+    }
+    if as_json:
+        print_json(document)
+        return
+    click.echo("in place" if document["installed"] else "not installed: `claudius ensoul install`")
+    for one in document["sessions"]:
+        click.echo(f"{one['session']}  {'on' if one['on'] else 'off'}  {safe(one['project'])}  {one['last_at']:%F %R}")
+
+
+@ensoul.command()
+@click.option("--session", default="", help="The session's id.")
+@click.option("--all", "every", is_flag=True, help="Every session that is known.")
+def on(session: str, *, every: bool) -> None:
+    """Let the soul into a session, from its next prompt on."""
+    _switch(session, every=every, is_on=True)
+
+
+@ensoul.command()
+@click.option("--session", default="", help="The session's id.")
+@click.option("--all", "every", is_flag=True, help="Every session that is known.")
+def off(session: str, *, every: bool) -> None:
+    """Let the soul leave a session; the session is told so once."""
+    _switch(session, every=every, is_on=False)
+
+
+@ensoul.command()
+@json_option
+def whoami(*, as_json: bool) -> None:
+    """Print what the soul knows of you, whose home this is."""
+    from claudius.adapters.terminal import own_person
+    from claudius.cli.records import records
+
+    with records(_home()) as kept:
+        found = kept.person(own_person()) or {"person": own_person(), "name": "", "models": []}
+    if as_json:
+        print_json(found)
+        return
+    for model in found["models"]:
+        click.echo(safe(model["markdown"]))
+    if not found["models"]:
+        click.echo("nothing yet: `claudius chat`")
+
+
+@ensoul.command(hidden=True)
+@click.argument("event")
+def hook(event: str) -> None:
+    """Serve one hook of the plugin. It never fails, and never says more than it should."""
+    try:
+        from claudius.claude_code.hooks import Hook
+
+        given = json.loads(sys.stdin.buffer.read(4_000_000))
+        text = Hook(Home.of(os.environ), os.environ).run(event, given) if isinstance(given, dict) else ""
+    except Exception as error:
+        if os.environ.get("CLAUDIUS_HOOK_DEBUG"):
+            raise ClaudiusError(repr(error)) from error
+        return
+    if text:
+        click.echo(text)
+
+
+def _switch(session: str, *, every: bool, is_on: bool) -> None:
+    from dataclasses import replace
+
+    from claudius.claude_code.sessions import Session, Sessions, is_session
+
+    if bool(session) == every or (session and not is_session(session)):
+        raise UsageProblem("name one session with --session ID, or take --all")
+    sessions = Sessions(_home(create=True))
+    chosen = list(sessions.every()) if every else [sessions.find(session) or Session(session=session)]
+    for one in chosen:
+        sessions.keep(replace(one, on=is_on, owed=is_on or one.on or one.owed, prompt=""))
+    word = "on" if is_on else "off"
+    click.echo(f"{word}: {len(chosen)} session{'' if len(chosen) == 1 else 's'}, from the next prompt on")
+
+
+def _home(*, create: bool = False) -> Home:
+    home = Home.of(os.environ)
+    if create:
+        home.create()
+    return home

@@ -1,0 +1,150 @@
+"""Writing first: every rule is code, and stands before any model call.
+
+Source: the daimon design, section 8.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from hashlib import sha256
+
+from claudius.cognition.budget import Stage, day_start, stage
+from claudius.cognition.mind import Mind
+from claudius.cognition.timing import is_quiet, quiet_end, read_hours, zone_of
+from claudius.errors import BadConfiguration
+from claudius.intent import Schedule
+from claudius.memory.jobs import FirstWords
+from claudius.memory.store import Pending, Store
+from claudius.perception import Kind, Origin, Perception
+
+log = logging.getLogger("claudius.first_word")
+
+PROCESS = "proactive"
+APART = timedelta(hours=20)
+BUSY = timedelta(minutes=30)
+A_DAY, A_WEEK, IN_ALL = 1, 3, 20
+AFTER_UNANSWERED = (timedelta(0), timedelta(days=3), timedelta(days=7))
+"""How long the next one waits after so many that nobody answered; past them it waits until somebody writes."""
+SPREAD = timedelta(minutes=30)
+"""What waited for the end of the night is said within so long after it."""
+LOOKED_BACK = timedelta(days=60)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """What decides whether the soul may write first, here and now."""
+
+    is_wanted: bool
+    """The owner's settings allow it at all."""
+    has_consent: bool
+    """Whoever hears it has said yes."""
+    has_budget: bool = True
+    words: FirstWords = field(default_factory=FirstWords)
+
+
+def is_unasked(perception: Perception) -> bool:
+    """Tell whether a perception would have the soul write first, and nobody asked for that. Pure."""
+    if perception.origin is not Origin.INTERNAL or perception.extra.get("asked_by"):
+        return False
+    return perception.kind is Kind.SILENCE or perception.extra.get("process") == PROCESS
+
+
+def refusal(ground: Ground, now: datetime) -> str:
+    """Return why the soul may not write first now; empty = it may. Pure."""
+    words = ground.words
+    if not ground.is_wanted:
+        return "psyche.proactive is off"
+    if not ground.has_consent:
+        return "nobody there has agreed to it"
+    if not ground.has_budget:
+        return "no budget"
+    if words.waiting > 1:
+        return "something of theirs waits"
+    if words.last_heard and now - words.last_heard < BUSY:
+        return "they are in the middle of something"
+    return _over_a_cap(words, now) or _unanswered(words, now)
+
+
+def _over_a_cap(words: FirstWords, now: datetime) -> str:
+    day, week = timedelta(days=1), timedelta(days=7)
+    if words.here and now - words.here[-1] < APART:
+        return "the last one was less than 20 hours ago"
+    if sum(now - at < day for at in words.here) >= A_DAY:
+        return "one a day was said here"
+    if sum(now - at < week for at in words.here) >= A_WEEK:
+        return "three were said here this week"
+    return "twenty were said today" if sum(now - at < day for at in words.everywhere) >= IN_ALL else ""
+
+
+def _unanswered(words: FirstWords, now: datetime) -> str:
+    waiting = [at for at in words.here if words.last_heard is None or at > words.last_heard]
+    if len(waiting) >= len(AFTER_UNANSWERED):
+        return "nobody has answered the last ones: not before they write"
+    if waiting and now - waiting[-1] < AFTER_UNANSWERED[len(waiting)]:
+        return "nobody has answered the last one"
+    return ""
+
+
+async def withheld(pending: Pending, mind: Mind) -> bool:
+    """Tell whether the soul keeps its first word to itself, for now or for good; no model is asked for that."""
+    perception, now = pending.perception, mind.clock()
+    reason = refusal(await _ground(perception, mind, now), now)
+    if reason:
+        log.info("not written first", extra={"conversation": perception.conversation, "reason": reason})
+        await mind.store.withdraw(pending.seq, f"not written first: {reason}")
+        return True
+    until = _morning(perception, mind, now)
+    if until <= now:
+        return False
+    log.info("waits for the morning", extra={"conversation": perception.conversation})
+    await mind.store.plan(_again(perception, until))
+    await mind.store.withdraw(pending.seq, "waits for the morning: quiet hours")
+    return True
+
+
+def _again(perception: Perception, at: datetime) -> Schedule:
+    """Return the same, planned for later: what waited in the lane itself would hold up whatever is said meanwhile."""
+    digest = sha256(perception.key.encode("utf-8", "surrogatepass")).digest()
+    return Schedule(
+        id=int.from_bytes(digest[:6], "big"),
+        conversation=perception.conversation,
+        at=at,
+        text=perception.text,
+        process=PROCESS,
+        params=dict(perception.extra.get("params") or {}),
+        audience=perception.audience,
+        person=perception.person,
+    )
+
+
+async def _ground(perception: Perception, mind: Mind, now: datetime) -> Ground:
+    config = mind.config()
+    limit = config.budget.daily_usd
+    spent = await mind.store.spent_since(day_start(now)) if limit else 0.0
+    return Ground(
+        is_wanted=config.psyche.proactive,
+        has_consent=await consents(perception.person, mind.store),
+        has_budget=stage(limit, spent) is Stage.OPEN,
+        words=await mind.store.first_words(perception.conversation, now - LOOKED_BACK),
+    )
+
+
+async def consents(person: str, store: Store) -> bool:
+    """Tell whether somebody has said that the soul may write first."""
+    return bool(person) and await store.wants_proactive(person)
+
+
+def _morning(perception: Perception, mind: Mind, now: datetime) -> datetime:
+    """Return when it may be said: now, or after the quiet hours, spread so that not all is said at once."""
+    config = mind.config()
+    try:
+        zone = zone_of(config.clock.timezone)
+    except BadConfiguration:
+        zone = zone_of("UTC")
+    hours = read_hours(config.clock.quiet)
+    if not is_quiet(now, zone, hours):
+        return now
+    share = int(sha256(perception.key.encode("utf-8", "surrogatepass")).hexdigest()[:8], 16) / 2**32
+    return quiet_end(now, zone, hours) + SPREAD * share

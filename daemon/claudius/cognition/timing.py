@@ -1,0 +1,113 @@
+"""When a job rings next: intervals that know no summer time, local times that do, quiet hours. Pure.
+
+Source: the daimon design, section 6.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta, tzinfo
+
+from claudius.errors import BadConfiguration
+
+MOST = timedelta(days=1)
+"""However often a job fails, it rings once a day."""
+FAILS = 3
+"""From so many failures in a row on, each doubles the interval."""
+SLACK = timedelta(minutes=1)
+_HOURS = re.compile(r"(\d{1,2}):(\d{2})\s*[-–]\s*(\d{1,2}):(\d{2})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """How often a job rings: every so often, or at a local time each day."""
+
+    every: timedelta | None = None
+    at: time | None = None
+    jitter: float = 0.0
+    """Share by which an interval varies, both ways."""
+
+    def after(self, now: datetime, zone: tzinfo, chance: float, failures: int = 0) -> datetime:
+        """Return when it rings next after `now`; `chance` in [0, 1) draws the jitter. Pure."""
+        if self.at is not None:
+            return next_local(now, self.at, zone)
+        every = self.every or MOST
+        if failures >= FAILS:
+            every = min(MOST, every * 2 ** min(failures - FAILS + 1, 16))
+        return now + every * (1 + self.jitter * (2 * chance - 1))
+
+    def latest(self, now: datetime, zone: tzinfo, failures: int = 0) -> datetime:
+        """Return the latest instant at which a job that was armed before `now` may be due. Pure."""
+        return max(self.after(now, zone, 1.0, failures), now + MOST if self.at else now) + SLACK
+
+
+def local_instant(day: datetime, at: time, zone: tzinfo) -> datetime:
+    """Return when a local time of a day is, in UTC. Pure.
+
+    One that exists twice is the first; for one that does not exist it is the first instant after the gap.
+    """
+    naive = datetime.combine(day.date(), at)
+    late = naive.replace(tzinfo=zone, fold=0).astimezone(UTC)
+    if late.astimezone(zone).replace(tzinfo=None) == naive:
+        return late
+    early = naive.replace(tzinfo=zone, fold=1).astimezone(UTC)
+    before = early.astimezone(zone).utcoffset()
+    while late - early > timedelta(seconds=1):
+        middle = early + (late - early) / 2
+        early, late = (middle, late) if middle.astimezone(zone).utcoffset() == before else (early, middle)
+    return (late + timedelta(milliseconds=500)).replace(microsecond=0)
+
+
+def next_local(now: datetime, at: time, zone: tzinfo) -> datetime:
+    """Return the first instant after `now` at which it is `at` in a zone. Pure."""
+    today = now.astimezone(zone)
+    days = (today + timedelta(days=n) for n in range(-1, 4))
+    return next(found for day in days if (found := local_instant(day, at, zone)) > now)
+
+
+def zone_of(name: str) -> tzinfo:
+    """Return a zone by its IANA name, the system's where it is empty. Raises: BadConfiguration."""
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # noqa: PLC0415 - only where a local time is read
+
+    if not name:
+        return _system_zone()
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        fix = "write an IANA name, such as Europe/Rome"
+        raise BadConfiguration("config.toml", "clock.timezone", f"there is no zone {name!r}", fix) from error
+
+
+def _system_zone() -> tzinfo:
+    """Return the system's zone with its rules, not only the offset of today."""
+    from tzlocal import get_localzone  # noqa: PLC0415 - APScheduler's own; only where no zone is set
+
+    try:
+        return get_localzone()
+    except (ValueError, LookupError):  # a zone that is not found is a LookupError
+        return UTC
+
+
+def read_hours(text: str) -> tuple[time, time] | None:
+    """Read `21:00-08:00`; None where it is empty. Pure. Raises: ValueError."""
+    if not text.strip():
+        return None
+    found = _HOURS.fullmatch(text.strip())
+    if not found:
+        raise ValueError(f"{text!r} is not written as 21:00-08:00")
+    from_h, from_m, to_h, to_m = map(int, found.groups())
+    return time(from_h % 24, from_m), time(to_h % 24, to_m)
+
+
+def is_quiet(now: datetime, zone: tzinfo, hours: tuple[time, time] | None) -> bool:
+    """Tell whether an instant lies in quiet hours of a zone; they may go through midnight. Pure."""
+    if hours is None:
+        return False
+    here, (begin, end) = now.astimezone(zone).time().replace(tzinfo=None), hours
+    return begin <= here < end if begin <= end else here >= begin or here < end
+
+
+def quiet_end(now: datetime, zone: tzinfo, hours: tuple[time, time] | None) -> datetime:
+    """Return when the quiet hours that hold now are over; `now` itself outside them. Pure."""
+    return next_local(now, hours[1], zone) if hours and is_quiet(now, zone, hours) else now

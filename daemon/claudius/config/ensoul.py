@@ -1,0 +1,18 @@
+"""The settings of /ensoul."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from claudius.config.section import Section
+
+
+class Ensoul(Section, frozen=True):
+    """The soul in Claude Code."""
+
+    remember: Annotated[bool, Meta(description="keep what is asked and answered in ensouled sessions")] = False
+    default: Annotated[Literal["ask", "always"], Meta(description="always = every session of yours is ensouled")] = (
+        "ask"
+    )

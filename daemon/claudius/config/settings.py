@@ -1,0 +1,49 @@
+"""The settings in force: read again when their files change."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from claudius.config.load import Loaded, load
+from claudius.config.schema import Config
+from claudius.errors import BadConfiguration
+from claudius.home import Home
+
+
+class Settings:
+    """The configuration in force: read again when its files change; a broken edit keeps the last good one."""
+
+    def __init__(self, home: Home, env: Mapping[str, str]) -> None:
+        """Read it for the first time. Raises: BadConfiguration."""
+        self._home, self._env = home, env
+        self._seen: tuple[tuple[int, int, int], ...] = self._stamp()
+        self.loaded: Loaded = load(home, env)
+        self.problem: BadConfiguration | None = None
+
+    def current(self) -> Config:
+        """Return the configuration that is in force now."""
+        stamp = self._stamp()
+        if stamp != self._seen:
+            self._seen = stamp
+            try:
+                self.loaded, self.problem = load(self._home, self._env), None
+            except BadConfiguration as error:
+                self.problem = error
+        return self.loaded.config
+
+    def reread(self) -> None:
+        """Read it again at the next look, whatever the files' times say."""
+        self._seen = ()
+
+    def _stamp(self) -> tuple[tuple[int, int, int], ...]:
+        return tuple(_stat(path) for path in (self._home.config, self._home.env_file))
+
+
+def _stat(path: Any) -> tuple[int, int, int]:
+    try:
+        found = os.stat(path)  # noqa: PTH116 - a hot path
+    except OSError:
+        return (0, 0, 0)
+    return (found.st_mtime_ns, found.st_size, found.st_ino)

@@ -1,0 +1,154 @@
+"""The part of `SqliteStore` that the clock uses."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, TypeVar
+
+from claudius.memory.jobs import Due, FirstWords, Quiet
+from claudius.memory.sqlite.plans import position
+from claudius.memory.sqlite.queries import Database
+from claudius.memory.sqlite.rows import dump, instant, perception_json, stamp
+from claudius.memory.store import turn_of
+from claudius.perception import SELF, Kind, Origin, Perception
+
+T = TypeVar("T")
+
+
+class SqliteJobs(ABC):
+    """What the clock keeps."""
+
+    @abstractmethod
+    async def _write(self, run: Callable[[Database], T]) -> T: ...
+
+    @abstractmethod
+    def _snapshot(self) -> AbstractContextManager[Database]: ...
+
+    async def jobs(self) -> Mapping[str, Due]:
+        """Return every job that was ever armed."""
+        with self._snapshot() as db:
+            return {job: Due(instant(next_due), failures) for job, next_due, failures in db.all("jobs")}
+
+    async def arm(self, due: Mapping[str, datetime], gone: Sequence[str] = ()) -> None:
+        """Say when jobs ring next; `gone` are no jobs any more."""
+
+        def write(db: Database) -> None:
+            for job, at in due.items():
+                db.run("job_armed", job=job, next_due=stamp(at))
+            for job in gone:
+                db.run("job_gone", job=job)
+
+        await self._write(write)
+
+    async def ring(self, job: str, conversation: str, due: datetime, next_due: datetime, now: datetime) -> bool:
+        """Make a perception of a job that is due, and say when it rings next, in one transaction."""
+        perception = _ring(job, conversation, due, now)
+
+        def write(db: Database) -> bool:
+            if not db.change("job_rung", job=job, due=stamp(due), next_due=stamp(next_due)):
+                return False
+            if db.one("job_waits", conversation=conversation):
+                return False
+            return hear(db, perception, now)
+
+        return await self._write(write)
+
+    async def job_ended(self, job: str, started_at: datetime, ended_at: datetime, outcome: str, failures: int) -> None:
+        """Note how a job's work went."""
+        values = {"started_at": stamp(started_at), "ended_at": stamp(ended_at), "outcome": outcome}
+        await self._write(lambda db: db.change("job_ended", job=job, failures=failures, **values))
+
+    async def quiet(self, since: datetime, until: datetime, most: int) -> Sequence[Quiet]:
+        """Return conversations whose last turn lies between two instants, latest first."""
+        found = []
+        with self._snapshot() as db:
+            for conversation, audience, last_at in db.all(
+                "conversations_quiet", since=stamp(since), until=stamp(until), most=most
+            ):
+                spoken = db.one("last_spoken", conversation=conversation)
+                if spoken:
+                    found.append(
+                        Quiet(
+                            conversation=conversation,
+                            audience=audience,
+                            last_at=instant(last_at),
+                            number=spoken[0],
+                            person=spoken[1],
+                        )
+                    )
+        return found
+
+    async def expired(self, before: datetime, most: int) -> Sequence[tuple[str, str]]:
+        """Return conversations, with their audiences, all of whose entries are older than `before`."""
+        with self._snapshot() as db:
+            return [(row[0], row[1]) for row in db.all("conversations_expired", before=stamp(before), most=most)]
+
+    async def impose(self, perception: Perception, name: str, kept: Mapping[str, Any], now: datetime) -> bool:
+        """Have the soul perceive something of its own, behind all that waits there."""
+        conversation = perception.conversation
+
+        def write(db: Database) -> bool:
+            if name:
+                db.run("keep_kept", conversation=conversation, name=name, value=dump(dict(kept)))
+            return hear(db, replace(perception, position=position(db, conversation, 0)), now)
+
+        return await self._write(write)
+
+    async def first_words(self, conversation: str, since: datetime) -> FirstWords:
+        """Return what was said first since then, and what is known of the conversation that is to be spoken in."""
+        with self._snapshot() as db:
+            said = [(place, instant(at)) for place, at in db.all("proactive_since", since=stamp(since))]
+            heard = db.one("last_heard", conversation=conversation)
+            waiting = db.one("waits_there", conversation=conversation)
+        return FirstWords(
+            here=tuple(at for place, at in said if place == conversation),
+            everywhere=tuple(at for _, at in said),
+            last_heard=instant(heard[0]) if heard else None,
+            waiting=int(waiting[0]) if waiting else 0,
+        )
+
+    async def promised(self, person: str, audience: str) -> str:
+        """Return what the soul said it would do for somebody, in this very audience."""
+        with self._snapshot() as db:
+            row = db.one("promised", person=person, audience=audience)
+        return str(row[0]) if row else ""
+
+
+def hear(db: Database, perception: Perception, now: datetime) -> bool:
+    """Accept a perception of the soul's own; False where it was heard before."""
+    return bool(
+        db.change(
+            "accept",
+            key=perception.key,
+            conversation=perception.conversation,
+            position=perception.position,
+            kind=perception.kind,
+            owes=False,
+            said=False,
+            person=perception.person,
+            payload=perception_json(perception),
+            now=stamp(now),
+            turn=turn_of(perception.key),
+        )
+    )
+
+
+def _ring(job: str, conversation: str, due: datetime, now: datetime) -> Perception:
+    return Perception(
+        key=f"due:{job}:{stamp(due)}",
+        conversation=conversation,
+        audience=SELF,
+        person="",
+        name="",
+        text="",
+        at=now,
+        position=stamp(due),
+        kind=Kind.TICK,
+        origin=Origin.INTERNAL,
+        owes=False,
+        extra={"job": job, "due_at": stamp(due)},
+    )

@@ -1,0 +1,182 @@
+"""The part of `SqliteStore` that daimons use; and the claim by which no whisper is felt in two turns."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TypeVar
+
+from claudius.memory.sqlite.queries import Database
+from claudius.memory.sqlite.rows import dump, instant, maybe_instant, parse, stamp
+from claudius.memory.sqlite.seeing import Seeing
+from claudius.memory.store import Pending
+from claudius.memory.whispers import HEARD_BEFORE, Scene, Standing, Whisper
+from claudius.perception import SELF, Origin, Perception
+from claudius.recollection import STATE_DEFAULTS, Intuition, StateKey
+
+T = TypeVar("T")
+
+FELT = 2
+"""Whispers of as many daimons stand in one prompt."""
+HEARS = ("whisper", "both")
+_EPOCH = "0"
+
+
+@dataclass(slots=True)
+class Claims:
+    """Which turn feels which whisper, in this process alone: a crash forgets it all."""
+
+    held: dict[int, str] = field(default_factory=dict)
+
+    def release(self, turn: str) -> None:
+        """Let go of what a turn has claimed."""
+        for whisper in [one for one, holder in self.held.items() if holder == turn]:
+            del self.held[whisper]
+
+    def feel(self, db: Database, pending: Pending, now: datetime, modes: Mapping[str, str]) -> tuple[Intuition, ...]:
+        """Claim for a turn the whispers that it may feel: one a daimon, the oldest first."""
+        perception = pending.perceptions[-1]
+        self.release(pending.turn)
+        if perception.origin is not Origin.EXTERNAL:
+            return ()
+        rows = [row for row in db.all("whispers_active") if row[0] not in self.held and instant(row[4]) > now]
+        if not rows:
+            return ()
+        seeing, heard = Seeing(db, perception), _modes(db, perception.conversation, modes)
+        found: dict[str, Intuition] = {}
+        for whisper, daimon, text, sources, _ in sorted(rows):
+            may = heard.get(daimon, "off") in HEARS and seeing.may(parse(sources))
+            if may and daimon not in found and len(found) < FELT:
+                found[daimon] = Intuition(whisper=whisper, daimon=daimon, text=text)
+        self.held |= {one.whisper: pending.turn for one in found.values()}
+        return tuple(found.values())
+
+
+def _modes(db: Database, conversation: str, modes: Mapping[str, str]) -> dict[str, str]:
+    by_hand = {name: mode for name, mode in db.all("daimon_modes") if name in modes}
+    here = {name: mode for name, mode in db.all("daimon_modes_here", conversation=conversation) if name in modes}
+    return {**modes, **by_hand, **here}
+
+
+class SqliteWhispers(ABC):
+    """What daimons keep and recall."""
+
+    _claims: Claims
+
+    @abstractmethod
+    async def _write(self, run: Callable[[Database], T]) -> T: ...
+
+    @abstractmethod
+    def _snapshot(self) -> AbstractContextManager[Database]: ...
+
+    async def scene(self, since: datetime | None) -> Scene:
+        """Return what was active last, after `since`."""
+        with self._snapshot() as db:
+            newest = db.one("latest_external", since=stamp(since) if since else _EPOCH, most=1)
+            mood = db.one("state_of_key", key=StateKey.EMOTIONAL_STATE)
+            counted = db.one("turns_ever")
+            known = Scene(
+                mood=mood[2] if mood and mood[2] else STATE_DEFAULTS[StateKey.EMOTIONAL_STATE],
+                interactions=int(counted[0]) if counted else 0,
+            )
+            if newest is None:
+                return known
+            conversation, number, _, at, audience, person = newest
+            thought = db.one("monologue_of", conversation=conversation, number=number)
+            seeing = Seeing(db, _listener(conversation, audience, instant(at)))
+            rows = db.all("state_of_audiences", audiences=dump(seeing.audiences()))
+            state = {row[1]: row[2] for row in sorted(rows, key=lambda row: int(row[0]))}
+        return Scene(
+            conversation=conversation,
+            audience=audience,
+            person=person,
+            monologue=thought[0] if thought else "",
+            state=state,
+            mood=known.mood,
+            interactions=known.interactions,
+        )
+
+    async def standing(self, daimon: str, now: datetime) -> Standing:
+        """Return how asking a daimon has gone, and what it has said."""
+        today = now.replace(hour=0, minute=0, second=0, microsecond=0)
+        with self._snapshot() as db:
+            row = db.one("daimon", daimon=daimon) or (None, 0, None, "", None)
+            counted = db.one("whispers_since", daimon=daimon, since=stamp(today))
+            lately = db.all("whispers_last", daimon=daimon, most=HEARD_BEFORE)
+            active = db.one("whispers_active_of", daimon=daimon, now=stamp(now))
+        return Standing(
+            asked_at=maybe_instant(row[0]),
+            failures=row[1],
+            rests_until=maybe_instant(row[2]),
+            reason=row[3],
+            mode=row[4] or "",
+            today=int(counted[0]) if counted else 0,
+            has_active=active is not None,
+            lately=tuple(text for (text,) in lately),
+        )
+
+    async def asked(self, daimon: str, now: datetime) -> None:
+        """Note that a daimon is being asked."""
+        await self._write(lambda db: db.change("daimon_asked", daimon=daimon, now=stamp(now)))
+
+    async def fared(self, daimon: str, *, failures: int, rests_until: datetime | None, reason: str) -> None:
+        """Note how that went."""
+        until = stamp(rests_until) if rests_until else None
+        values = {"daimon": daimon, "failures": failures, "rests_until": until, "reason": reason}
+        await self._write(lambda db: db.change("daimon_fared", **values))
+
+    async def keep_whisper(self, whisper: Whisper) -> int:
+        """Keep a whisper, in place of an active one of the same daimon and sources."""
+        place = {"daimon": whisper.daimon, "sources": dump(sorted(whisper.sources or (SELF,)))}
+        values = {
+            "text": whisper.text,
+            "influence": whisper.influence,
+            "transport": whisper.transport,
+            "conversation": whisper.conversation,
+            "at": stamp(whisper.at),
+            "expires_at": stamp(whisper.expires_at),
+        }
+
+        def write(db: Database) -> int:
+            db.run("whispers_expire", now=stamp(whisper.at))
+            db.run("whisper_replaced", **place)
+            return int(db.run("whisper_new", **place, **values).fetchone()[0])
+
+        return await self._write(write)
+
+    async def set_mode(self, daimon: str, mode: str, conversation: str = "") -> None:
+        """Set a daimon's mode by the owner's word, in one conversation or everywhere."""
+        if conversation:
+            values = {"conversation": conversation, "daimon": daimon, "mode": mode}
+            await self._write(lambda db: db.change("daimon_moded_here", **values))
+        else:
+            await self._write(lambda db: db.change("daimon_moded", daimon=daimon, mode=mode or None))
+
+    async def mode_of(self, daimon: str, conversation: str, otherwise: str) -> str:
+        """Return the mode of a daimon in a conversation."""
+        with self._snapshot() as db:
+            return _modes(db, conversation, {daimon: otherwise})[daimon]
+
+    async def surfacing(self, perception: Perception, now: datetime, modes: Mapping[str, str]) -> str:
+        """Return the newest whisper that may be felt here, without using it."""
+        with self._snapshot() as db:
+            seeing, heard = Seeing(db, perception), _modes(db, perception.conversation, modes)
+            for _, daimon, text, sources, expires_at in sorted(db.all("whispers_active"), reverse=True):
+                if instant(expires_at) > now and heard.get(daimon, "off") in HEARS and seeing.may(parse(sources)):
+                    return str(text)
+        return ""
+
+    def release(self, turn: str) -> None:
+        """Let go of what a turn has felt and did not use."""
+        if self._claims.held:
+            self._claims.release(turn)
+
+
+def _listener(conversation: str, audience: str, at: datetime) -> Perception:
+    """Return a perception through whose audience a conversation is looked at: nobody speaks, nobody owns it."""
+    return Perception(
+        key="", conversation=conversation, audience=audience, person="", name="", text="", at=at, position=""
+    )

@@ -1,0 +1,160 @@
+"""Asking a daimon over HTTP: one bounded request, to an address that was looked at before it was connected.
+
+Source: the daimon design, section 3.1; the security design, section 8.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import json
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from claudius.config import Daimon
+
+PATH = "/api/whisper"
+ANSWER_BYTES = 8192
+CONNECT_S = 1.0
+MOST_RETRY_S = 86_400.0
+
+Outcome = Literal["counsel", "silence", "refused", "dreaming", "failed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What came of asking."""
+
+    outcome: Outcome
+    text: str = ""
+    influence: str = ""
+    retry_after_s: float = 0.0
+    detail: str = ""
+
+
+class Refused(OSError):
+    """The address is none that a daimon may live at."""
+
+
+def check_address(host: str, found: str) -> None:
+    """Refuse an address that a configured host may not lead to. Pure. Raises: Refused.
+
+    Private and loopback addresses only where the owner wrote that very address, or `localhost`; link-local ones, where
+    clouds keep their metadata, never.
+    """
+    address = ipaddress.ip_address(found.partition("%")[0])
+    if isinstance(address, ipaddress.IPv6Address) and (address.ipv4_mapped or address.sixtofour or address.teredo):
+        raise Refused(f"{host}: an address inside an address is not asked")
+    if address.is_link_local or address.is_multicast or address.is_unspecified or address in _METADATA:
+        raise Refused(f"{host}: link-local addresses are not asked")
+    is_named = _is_written(host, address) or (host == "localhost" and address.is_loopback)
+    if not address.is_global and not is_named:
+        raise Refused(f"{host} leads into a private network: write the address itself if it is meant")
+
+
+_METADATA = (ipaddress.ip_address("fd00:ec2::254"), ipaddress.ip_address("100.100.100.200"))
+
+
+def _is_written(host: str, address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    try:
+        return ipaddress.ip_address(host.strip("[]")) == address
+    except ValueError:
+        return False
+
+
+class _Once(AbstractResolver):
+    """Resolves the one host once: what was looked at is what is connected."""
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """Return the first address that may be asked. Raises: Refused, OSError."""
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
+        for kind, _, proto, _, address in found:
+            check_address(host, str(address[0]))
+            return [
+                ResolveResult(
+                    hostname=host,
+                    host=str(address[0]),
+                    port=port,
+                    family=kind,
+                    proto=proto,
+                    flags=socket.AI_NUMERICHOST,
+                )
+            ]
+        raise OSError(f"{host} has no address")
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+async def ask(daimon: Daimon, token: str, body: Mapping[str, Any]) -> Answer:
+    """Ask a daimon, within its patience. Never raises for what the other side does."""
+    try:
+        async with asyncio.timeout(daimon.timeout_s):
+            return await _ask(daimon, token, body)
+    except TimeoutError:
+        return Answer(outcome="failed", detail="it did not answer in time")
+    except (aiohttp.ClientError, OSError, ValueError) as error:
+        return Answer(outcome="failed", detail=str(error)[:200] or type(error).__name__)
+
+
+async def _ask(daimon: Daimon, token: str, body: Mapping[str, Any]) -> Answer:
+    host = daimon.host.strip().strip("[]").lower()
+    try:
+        check_address(host, host)  # the resolver is not asked about an address
+    except Refused:
+        raise
+    except ValueError:
+        pass
+    place = f"[{host}]" if ":" in host else host
+    url = f"{'https' if daimon.tls else 'http'}://{place}:{daimon.port}{PATH}"
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    connector = aiohttp.TCPConnector(resolver=_Once(), use_dns_cache=False, force_close=True)
+    timeout = aiohttp.ClientTimeout(total=daimon.timeout_s, sock_connect=CONNECT_S)
+    async with (
+        aiohttp.ClientSession(connector=connector, timeout=timeout, trust_env=False) as session,
+        session.post(url, json=body, headers=headers, allow_redirects=False) as response,
+    ):
+        return _read(response.status, response.headers, await _bounded(response))
+
+
+async def _bounded(response: aiohttp.ClientResponse) -> bytes | None:
+    """Read at most so much of an answer; None where there is more."""
+    found = b""
+    async for piece in response.content.iter_any():
+        found += piece
+        if len(found) > ANSWER_BYTES:
+            return None
+    return found
+
+
+def _read(status: int, headers: Mapping[str, str], body: bytes | None) -> Answer:
+    """Read an answer as it is tabled. Pure. Raises: ValueError where it is no JSON."""
+    if status in (401, 403):
+        return Answer(outcome="refused", detail=f"it refused our token ({status})")
+    if status == 503:
+        return Answer(outcome="dreaming", retry_after_s=_seconds(headers.get("Retry-After", "")), detail="it dreams")
+    if status not in (200, 204):
+        return Answer(outcome="failed", detail=f"it answered {status}")
+    if body is None:
+        return Answer(outcome="failed", detail=f"its answer is longer than {ANSWER_BYTES} bytes")
+    return _counsel(json.loads(body)) if status == 200 else Answer(outcome="silence")
+
+
+def _counsel(document: Any) -> Answer:
+    if not isinstance(document, dict) or not isinstance(document.get("whisper", ""), str):
+        return Answer(outcome="failed", detail="its answer is no whisper")
+    text, influence = document.get("whisper", ""), document.get("influence")
+    known = influence if influence in ("subtle", "strong") else ""
+    return Answer(outcome="counsel" if text.strip() else "silence", text=text, influence=known)
+
+
+def _seconds(text: str) -> float:
+    return min(float(text), MOST_RETRY_S) if text.isdecimal() else 0.0

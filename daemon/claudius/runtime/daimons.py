@@ -1,0 +1,226 @@
+"""Asking daimons: every gate before a byte leaves, HTTP first and a model after it, and the whisper that is kept.
+
+Source: the daimon design, sections 3 to 7.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from hashlib import sha256
+
+from claudius.cognition.budget import Stage, day_start, stage
+from claudius.cognition.daimonic import PURPOSE, Context, character, request, sanitised, told
+from claudius.cognition.mind import Mind
+from claudius.config import Daimon, daimons
+from claudius.cortex.asking import ask as ask_once
+from claudius.errors import ClaudiusError, ProviderError, UsageProblem
+from claudius.intent import Call
+from claudius.memory.whispers import Standing, Transport, Whisper
+from claudius.provider import Provider, Request
+from claudius.runtime.daimon_call import Answer, ask
+
+log = logging.getLogger("claudius.daimons")
+
+REST = timedelta(hours=1)
+FAILURES = 3
+"""After so many askings in a row that failed, HTTP rests."""
+SOURCE = "claudius"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Whispered:
+    """What came of asking one daimon."""
+
+    daimon: str
+    whisper: str = ""
+    transport: Transport | None = None
+    stored: bool = False
+    reason: str = ""
+
+
+class Daimons:
+    """Every daimon of one soul, and how to ask them."""
+
+    def __init__(
+        self,
+        mind: Mind,
+        voice: Callable[[Daimon], Provider],
+        token: Callable[[str], str],
+        owners: Callable[[], tuple[str, ...]],
+        source: str = SOURCE,
+    ) -> None:
+        """Ask for `mind`: `voice` builds the provider of a model daimon, `token` is what a daimon is shown."""
+        self._mind, self._build, self._token, self._owners, self._source = mind, voice, token, owners, source
+        self._voices: dict[tuple[str, str], Provider] = {}
+
+    def known(self, name: str) -> Daimon:
+        """Return a daimon by name. Raises: UsageProblem where there is none."""
+        found = daimons(self._mind.config()).get(name)
+        if found is None:
+            raise UsageProblem(f"no daimon {name!r}: it is one of {', '.join(daimons(self._mind.config()))}")
+        return found
+
+    async def due(self, name: str, *, quiet: bool) -> Whispered:
+        """Ask a daimon as the clock does: through every gate."""
+        daimon, now = self.known(name), self._mind.clock()
+        standing = await self._mind.store.standing(name, now)
+        if reason := await self._shut(name, daimon, standing, now, quiet=quiet):
+            return Whispered(daimon=name, reason=reason)
+        scene = await self._mind.store.scene(standing.asked_at)
+        if not scene.conversation:
+            return Whispered(daimon=name, reason="nothing was said since it was last asked")
+        return await self._whisper(name, daimon, standing, told(scene, daimon, self._owners()), now)
+
+    async def now(self, name: str) -> Whispered:
+        """Ask a daimon at once, by the owner's hand: gates aside, the budget kept."""
+        daimon, now = self.known(name), self._mind.clock()
+        if not daimon.is_on:
+            raise ClaudiusError(f"{name} is off: `claudius config set {_key(name)}.enabled true`, or .groq_enabled")
+        if not await self._may_spend():
+            raise ClaudiusError("the day's budget has no room for whispers: `claudius usage`")
+        standing = await self._mind.store.standing(name, now)
+        scene = await self._mind.store.scene(None)
+        return await self._whisper(name, daimon, standing, told(scene, daimon, self._owners()), now)
+
+    async def aclose(self) -> None:
+        """Let the models' clients go."""
+        for voice in self._voices.values():
+            await voice.aclose()
+
+    async def _shut(self, name: str, daimon: Daimon, standing: Standing, now: datetime, *, quiet: bool) -> str:
+        """Say which gate is shut; empty = none."""
+        if not daimon.is_on or (standing.mode or daimon.mode) in ("off", "speak"):
+            return "it is off"
+        if quiet:
+            return "quiet hours"
+        if standing.has_active:
+            return "its last whisper was not felt yet"
+        if standing.today >= daimon.daily_max:
+            return "its whispers of the day are told"
+        if not daimon.groq_enabled and self._rests(name, daimon, standing, now):
+            return f"it rests: {_plain(standing.reason)}"
+        return "" if await self._may_spend() else "no budget"
+
+    async def _may_spend(self) -> bool:
+        limit = self._mind.config().budget.daily_usd
+        if not limit:
+            return True
+        return stage(limit, await self._mind.store.spent_since(day_start(self._mind.clock()))) is Stage.OPEN
+
+    async def _whisper(
+        self, name: str, daimon: Daimon, standing: Standing, context: Context, now: datetime
+    ) -> Whispered:
+        await self._mind.store.asked(name, now)
+        answer = Answer(outcome="failed", detail="it is not asked over HTTP")
+        rests = self._rests(name, daimon, standing, now)
+        if daimon.enabled and not rests:
+            answer = await ask(daimon, self._token(name), context.document(self._source))
+            await self._note(name, daimon, standing, answer, now)
+        elif rests:
+            answer = Answer(outcome="failed", detail=f"it rests: {_plain(standing.reason)}")
+        transport: Transport = "http"
+        if answer.outcome not in ("counsel", "silence") and daimon.groq_enabled:
+            transport, answer = "model", await self._imagined(name, daimon, context, now)
+        if answer.outcome != "counsel":
+            log.info("no whisper", extra={"daimon": name, "outcome": answer.outcome, "detail": answer.detail})
+            reason = "it is silent" if answer.outcome == "silence" else answer.detail
+            return Whispered(daimon=name, transport=transport, reason=reason)
+        return await self._keep(name, daimon, standing, context, answer, transport, now)
+
+    async def _keep(
+        self,
+        name: str,
+        daimon: Daimon,
+        standing: Standing,
+        context: Context,
+        answer: Answer,
+        transport: Transport,
+        now: datetime,
+    ) -> Whispered:
+        text = sanitised(answer.text, name, lately=standing.lately, secrets=self._mind.secrets)
+        if not text:
+            return Whispered(daimon=name, transport=transport, reason="what it said cannot be kept")
+        whisper = Whisper(
+            daimon=name,
+            text=text,
+            transport=transport,
+            sources=context.sources,
+            at=now,
+            expires_at=now + timedelta(hours=daimon.ttl_hours),
+            influence=answer.influence,
+            conversation=context.conversation,
+        )
+        await self._mind.store.keep_whisper(whisper)
+        self._mind.hooks.emit("daimon.after_whisper", {"daimon": name, "text": text, "timestamp": now})
+        return Whispered(daimon=name, whisper=text, transport=transport, stored=True)
+
+    async def _note(self, name: str, daimon: Daimon, standing: Standing, answer: Answer, now: datetime) -> None:
+        """Keep how an asking over HTTP went, and whether it rests."""
+        failures, until = 0, None
+        if answer.outcome == "refused":
+            until = now + REST
+        elif answer.outcome == "dreaming" and answer.retry_after_s:
+            until = now + timedelta(seconds=answer.retry_after_s)
+        elif answer.outcome == "failed":
+            failures = standing.failures + 1
+            until = now + REST if failures >= FAILURES else None
+        reason = f"{answer.detail} [{self._print(name, daimon)}]" if answer.detail else ""
+        await self._mind.store.fared(name, failures=failures, rests_until=until, reason=reason)
+
+    async def _imagined(self, name: str, daimon: Daimon, context: Context, now: datetime) -> Answer:
+        """Ask a model in a daimon's name."""
+        soul = self._mind.soul()
+        system = character(name, daimon, soul)
+        if not system:
+            return Answer(outcome="failed", detail=f"it has no character: write soul/daimons/{name}.md")
+        asked = request(system, context, soul, self._mind.nonce(), daimon)
+        try:
+            text = await self.think(self._voice(daimon), asked, daimon.llm_timeout_s, f"{name}:{now.isoformat()}")
+        except (ProviderError, TimeoutError) as error:
+            return Answer(outcome="failed", detail=str(error) or "the model did not answer in time")
+        return Answer(outcome="counsel" if any(map(str.isalnum, text)) else "silence", text=text)
+
+    async def think(self, provider: Provider, asked: Request, timeout_s: float, job: str) -> str:
+        """Make one call and book it. Raises: ProviderError, TimeoutError."""
+        started = time.monotonic()
+        answer = await ask_once(provider, asked, timeout_s)
+        made = Call(
+            n=0,
+            purpose=PURPOSE,
+            request_sha256=sha256(asked.tail.encode()).hexdigest(),
+            response=answer.text,
+            stop_reason="end",
+            usage=answer.usage,
+            provider=answer.provider,
+            model=answer.model,
+            ms=round((time.monotonic() - started) * 1000),
+        )
+        self._mind.store.book(f"whisper:{job}", made, self._mind.clock())
+        return answer.text
+
+    def _voice(self, daimon: Daimon) -> Provider:
+        key = (daimon.provider, daimon.base_url)
+        if key not in self._voices:
+            self._voices[key] = self._build(daimon)
+        return self._voices[key]
+
+    def _print(self, name: str, daimon: Daimon) -> str:
+        place = f"{daimon.host}:{daimon.port}:{daimon.tls}:{self._token(name)}"
+        return sha256(place.encode()).hexdigest()[:8]
+
+    def _rests(self, name: str, daimon: Daimon, standing: Standing, now: datetime) -> bool:
+        """Tell whether HTTP rests: until its time, or until the daimon stands elsewhere or has another token."""
+        is_same = standing.reason.endswith(f"[{self._print(name, daimon)}]")
+        return standing.rests_until is not None and now < standing.rests_until and is_same
+
+
+def _plain(reason: str) -> str:
+    return reason.rpartition(" [")[0] or reason
+
+
+def _key(name: str) -> str:
+    return name if name == "kothar" else f"daimons.{name}"

@@ -1,0 +1,61 @@
+"""What asks daimons, loaded when it is first needed: with none on, it never is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from claudius.cognition.mind import Mind
+from claudius.config import Daimon, Loaded, token_name
+from claudius.provider import Provider
+
+if TYPE_CHECKING:
+    from claudius.runtime.daimons import Daimons
+
+Build = Callable[[str, Loaded], Provider]
+"""Builds the provider of a name from settings."""
+
+
+class LazyDaimons:
+    """The daimons of one soul, once somebody asks for them."""
+
+    def __init__(self, mind: Mind, loaded: Callable[[], Loaded], build: Build, owner: Callable[[], str]) -> None:
+        """Ask for `mind` with the settings in force; `owner` is whose terminal this is."""
+        self._mind, self._loaded, self._build, self._owner = mind, loaded, build, owner
+        self._made: Daimons | None = None
+
+    def get(self) -> Daimons:
+        """Return them, made at the first call."""
+        if self._made is None:
+            from claudius.runtime.daimons import Daimons  # noqa: PLC0415 - not loaded while no daimon is on
+
+            self._made = Daimons(self._mind, self._voice, self.token, self._owners)
+        return self._made
+
+    def token(self, name: str) -> str:
+        """Return what a daimon is shown, and shows us; empty where nothing is set."""
+        return self._loaded().secret(token_name(name))
+
+    async def aclose(self) -> None:
+        """Let go of what was opened."""
+        if self._made:
+            await self._made.aclose()
+
+    def _owners(self) -> tuple[str, ...]:
+        return (self._owner(), *self._loaded().config.owners)
+
+    def _voice(self, daimon: Daimon) -> Provider:
+        """Build a daimon's own voice: its server, its model, and no key but the one for that server."""
+        loaded = self._loaded()
+        openai = msgspec.structs.replace(loaded.config.openai, base_url=daimon.base_url, model=daimon.model)
+        is_ours = daimon.base_url == loaded.config.openai.base_url
+        withheld = () if is_ours else ("CLAUDIUS_OPENAI_API_KEY",)
+        own = replace(
+            loaded,
+            config=msgspec.structs.replace(loaded.config, openai=openai),
+            secrets={name: secret for name, secret in loaded.secrets.items() if name not in withheld},
+        )
+        return self._build(daimon.provider, own if daimon.provider == Daimon().provider else loaded)

@@ -1,0 +1,59 @@
+"""What has outlived its time in a conversation that nobody takes up again is summarised, and let go."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from claudius.cognition.fold import fold_whole
+from claudius.cognition.timing import Timing
+from claudius.memory.store import Pending, RecallLimits, turn_of
+from claudius.perception import Kind, Origin, Perception
+from claudius.runtime.jobs.job import Job, Tools
+
+AT_ONCE = 5
+"""Conversations of one ring; the rest come with the next."""
+
+
+async def work(tools: Tools) -> str:
+    """Fold what is expired. Raises: StoreError."""
+    mind = tools.mind
+    limits = RecallLimits(ttl_hours=mind.config().memory.ttl_hours, aged_at=mind.aged_at())
+    before = min(tools.now, limits.aged_at or tools.now) - timedelta(hours=limits.ttl_hours)
+    folded = 0
+    for conversation, audience in await mind.store.expired(before, AT_ONCE):
+        pending = _looking(conversation, audience, tools)
+        known = await mind.store.recall(pending, nonce=mind.nonce(), now=tools.now, limits=limits)
+        folded += await fold_whole(replace(known, perceptions=()), mind)
+    return f"{folded} conversations folded" if folded else "nothing is expired"
+
+
+def _looking(conversation: str, audience: str, tools: Tools) -> Pending:
+    """Return a perception that nobody had, through which a conversation is recalled as it was said."""
+    key = f"expiry:{conversation}:{tools.now.isoformat()}"
+    perception = Perception(
+        key=key,
+        conversation=conversation,
+        audience=audience,
+        person="",
+        name="",
+        text="",
+        at=tools.now,
+        position="",
+        kind=Kind.TICK,
+        origin=Origin.INTERNAL,
+        owes=False,
+    )
+    return Pending(
+        seq=0,
+        perception=perception,
+        turn=turn_of(key),
+        state="pending",
+        attempts=0,
+        boots=0,
+        not_before=None,
+        heard_at=tools.now,
+    )
+
+
+JOB = Job("memory_expiry", Timing(every=timedelta(hours=1)), work)

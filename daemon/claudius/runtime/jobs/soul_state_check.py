@@ -1,0 +1,55 @@
+"""After half an hour of quiet, the soul looks once at what a conversation has left in it: a silent turn there."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from claudius.cognition.budget import Stage, day_start, stage
+from claudius.cognition.processes import sections
+from claudius.cognition.timing import Timing
+from claudius.memory.jobs import Quiet
+from claudius.perception import Kind, Origin, Perception
+from claudius.runtime.jobs.job import Job, Tools
+
+IDLE = timedelta(minutes=30)
+RECENT = timedelta(days=1)
+"""What lies further back is not looked at any more."""
+LOOKED_AT = 20
+PROCESS = "looking_inward"
+
+
+async def work(tools: Tools) -> str:
+    """Plan one silent turn in the conversation that fell quiet last. Raises: StoreError."""
+    mind = tools.mind
+    limit = mind.config().budget.daily_usd
+    if limit and stage(limit, await mind.store.spent_since(day_start(tools.now))) is not Stage.OPEN:
+        return "no budget"
+    for quiet in await mind.store.quiet(tools.now - RECENT, tools.now - IDLE, LOOKED_AT):
+        known = await mind.store.kept(quiet.conversation, JOB.name)
+        if known.get("number", 0) < quiet.number:
+            await _look(tools, quiet)
+            return f"a look at {quiet.conversation}"
+    return "nothing was said since the last look"
+
+
+async def _look(tools: Tools, quiet: Quiet) -> None:
+    text = sections(tools.mind.soul().files.get(f"processes/{PROCESS}.md")).get("occasion", "")
+    perception = Perception(
+        key=f"due:{JOB.name}:{quiet.conversation}:{quiet.number}",
+        conversation=quiet.conversation,
+        audience=quiet.audience,
+        person="",
+        name="",
+        text=text,
+        at=tools.now,
+        position="",
+        kind=Kind.SCHEDULED,
+        origin=Origin.INTERNAL,
+        owes=False,
+        extra={"process": PROCESS, "params": {}},
+    )
+    await tools.mind.store.impose(perception, JOB.name, {"number": quiet.number}, tools.now)
+    tools.wake(quiet.conversation)
+
+
+JOB = Job("soul_state_check", Timing(every=timedelta(minutes=30)), work)

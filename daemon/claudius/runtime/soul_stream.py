@@ -1,0 +1,107 @@
+"""The soul stream: what is heard, thought, judged, felt and said, as it happens; for its owner alone, at the socket."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from claudius.cognition.hooks import Hooks
+from claudius.cognition.turn import Turned
+from claudius.runtime.control import Connection
+
+KINDS = ("hear", "think", "gate", "transition", "whisper", "speak")
+WAITING = 1000
+"""A listener that is slower than this many events loses the oldest."""
+_SPOKEN = "external_dialogue"
+_FELT = "daimonic_intuition"
+
+
+class SoulStream:
+    """Whoever listens, and what they are told. With nobody listening it does nothing."""
+
+    def __init__(self, hooks: Hooks) -> None:
+        """Tell of what `hooks` shows and of every turn that was committed."""
+        self._hooks = hooks
+        self._listeners: set[asyncio.Queue[dict[str, Any]]] = set()
+        self._is_looking = False
+
+    def committed(self, turned: Turned) -> None:
+        """Tell of a turn, once it is durable."""
+        if self._listeners:
+            for event in told(turned):
+                self._tell(event)
+
+    async def serve(self, connection: Connection, _: Mapping[str, Any]) -> None:
+        """Serve one listener until it hangs up."""
+        self._look()
+        queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._listeners.add(queue)
+        gone = asyncio.create_task(connection.receive(), name="stream's end")
+        try:
+            await connection.send({"event": "streaming"})
+            while not gone.done():
+                following = asyncio.ensure_future(queue.get())
+                await asyncio.wait((gone, following), return_when=asyncio.FIRST_COMPLETED)
+                if not following.done():
+                    following.cancel()
+                    break
+                await connection.send(following.result())
+        finally:
+            self._listeners.discard(queue)
+            gone.cancel()
+            await asyncio.gather(gone, return_exceptions=True)
+
+    def _look(self) -> None:
+        """Look on from the first listener on."""
+        if not self._is_looking:
+            self._is_looking = True
+            self._hooks.register("loop.on_message", self._heard)
+            self._hooks.register("daimon.after_whisper", self._whispered)
+
+    def _heard(self, seen: Mapping[str, Any]) -> None:
+        text = f"{seen['peer_id']}: {seen['preview']}"
+        self._tell(_event(seen["timestamp"], "hear", seen["conversation"], seen["turn"], text))
+
+    def _whispered(self, seen: Mapping[str, Any]) -> None:
+        self._tell(_event(seen["timestamp"], "whisper", "", "", f"{seen['daimon']}: {seen['text']}"))
+
+    def _tell(self, event: dict[str, Any]) -> None:
+        for queue in self._listeners:
+            if queue.qsize() >= WAITING:
+                queue.get_nowait()
+            queue.put_nowait(event)
+
+
+def told(turned: Turned) -> Iterator[dict[str, Any]]:
+    """Tell a committed turn as events: what decided, what was felt and thought, where it went, what it said. Pure."""
+    intent, known = turned.intent, turned.recollection
+
+    def event(kind: str, text: str) -> dict[str, Any]:
+        return _event(intent.at, kind, intent.conversation, intent.turn, text)
+
+    attention = intent.attention
+    yield event("gate", f"{attention.get('outcome', '')}: {attention.get('reason', '')}".strip(": "))
+    for thought in intent.thoughts:
+        if thought.step == _FELT:
+            yield event("whisper", f"{thought.verb} is felt: {thought.content}")
+        elif thought.step.endswith("_check"):
+            yield event("gate", f"{thought.step}: {thought.content}")
+        elif thought.step != _SPOKEN:
+            yield event("think", f"{thought.step} ({thought.verb or '–'}): {thought.content}")
+    before, after = known.process.process or intent.process, intent.next_process.process
+    if after and after != before:
+        yield event("transition", f"{before} → {after}")
+    for utterance in intent.utterances:
+        yield event("speak", utterance.body)
+
+
+def _event(at: datetime, kind: str, conversation: str, turn: str, text: str) -> dict[str, Any]:
+    return {
+        "at": at.isoformat().replace("+00:00", "Z"),
+        "kind": kind,
+        "conversation": conversation,
+        "turn": turn,
+        "text": text,
+    }

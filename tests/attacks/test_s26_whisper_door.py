@@ -1,0 +1,222 @@
+"""S26: the whisper door: who may knock, with what, how often; and what it says to whom."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import pytest
+
+from claudius.errors import BadConfiguration
+from claudius.home import Home
+from claudius.providers.scripted import Scripted
+from claudius.runtime.door import HttpDoor, Reply, Rooms
+from claudius.testing.alive import Alive, alive
+
+TOKEN = "a-token-of-forty-characters-for-this-door"
+KOTHAR = "the-token-of-kothar"
+ASKED = {"source": "beata", "context": {"soul_state": {"emotionalState": "engaged"}, "recent_monologue": "", "interaction_count": 5}}  # fmt: skip
+OFFER = {"source": "kothar", "whisper": "They wait."}
+SETTINGS = {
+    "CLAUDIUS_HTTP_LISTEN": "127.0.0.1:0",
+    "CLAUDIUS_HTTP_TOKEN": TOKEN,
+    "CLAUDIUS_KOTHAR_ENABLED": "1",
+    "CLAUDIUS_KOTHAR_AUTH_TOKEN": KOTHAR,
+}
+
+
+@asynccontextmanager
+async def door(home: Home, voice: Scripted | None = None, **more: str) -> AsyncIterator[tuple[Alive, str, Any]]:
+    """Wake a soul with its door open; give it, the door's address and a client."""
+    voice = voice or Scripted(default=lambda request: "A line." if request.purpose == "whisper" else "x")
+    awake = alive(home, voice, settings=SETTINGS | more, keeps_clock=True)
+    async with awake as soul, aiohttp.ClientSession() as client:
+        yield soul, f"http://127.0.0.1:{soul.tending._door.port}", client
+
+
+def bearer(token: str) -> dict[str, str]:
+    """Return a token as it is shown."""
+    return {"Authorization": f"Bearer {token}"}
+
+
+KNOCKS = [
+    ("no token", {}, 401),
+    ("an empty token", bearer(""), 401),
+    ("a prefix of it", bearer(TOKEN[:-1]), 401),
+    ("more than it", bearer(TOKEN + "x"), 401),
+    ("another scheme", {"Authorization": f"Basic {TOKEN}"}, 401),
+    ("from a page", bearer(TOKEN) | {"Origin": "http://evil.example"}, 403),
+    ("from a page of our own", bearer(TOKEN) | {"Origin": "null"}, 403),
+    ("another host", bearer(TOKEN) | {"Host": "evil.example"}, 403),
+    ("not JSON by type", bearer(TOKEN) | {"Content-Type": "text/plain"}, 415),
+    ("as it should be", bearer(TOKEN), 200),
+]
+
+
+@pytest.mark.parametrize(("headers", "status"), [case[1:] for case in KNOCKS], ids=[case[0] for case in KNOCKS])
+async def test_s26_d10_who_may_knock(home: Home, headers: dict[str, str], status: int) -> None:
+    """d10, S26: the whole token, no Origin, our Host, JSON; else refused, and no model is asked."""
+    async with door(home) as (soul, url, client):
+        sent = {"Content-Type": "application/json"} | headers
+        async with client.post(f"{url}/api/whisper", data=json.dumps(ASKED), headers=sent) as answer:
+            found = answer.status
+
+    assert found == status
+    assert len(soul.mind.provider.requests) == (status == 200)
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH", "HEAD"])
+async def test_s26_d10_post_alone(home: Home, method: str) -> None:
+    """d10: any other method is 405."""
+    async with door(home) as (_, url, client):
+        answer = await client.request(method, f"{url}/api/whisper", headers=bearer(TOKEN))
+        answer.close()
+
+    assert answer.status == 405
+
+
+BODIES: list[tuple[bytes, int]] = [
+    (b"{", 400), (b"[]", 400), (b"7", 400), (b"{}", 400), (b'{"source": "x"}', 400), (b'{"source": "", "context": {}}', 400),
+    (b'{"source": "x", "context": []}', 400), (b'{"source": "kothar", "whisper": 7}', 400),
+    (b'{"source": "x", "context": {}, "whisper": "y"}', 400), (b"[" * 5000, 400), (b'{"source": "' + b"x" * 9000 + b'"}', 413),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "status"), BODIES, ids=[str(body[:30]) for body, _ in BODIES])
+async def test_s26_what_is_no_request(home: Home, body: bytes, status: int) -> None:
+    """S26: another shape is 400, more than 8 KiB is 413."""
+    async with door(home) as (soul, url, client):
+        headers = bearer(TOKEN) | {"Content-Type": "application/json"}
+        async with client.post(f"{url}/api/whisper", data=body, headers=headers) as answer:
+            assert answer.status == status
+    assert soul.mind.provider.requests == []
+
+
+async def test_s26_d10_the_eleventh_in_a_minute(home: Home) -> None:
+    """d10, S26: ten a minute a token; then 429 with Retry-After, and no model call; another token has its own ten."""
+    async with door(home) as (soul, url, client):
+        found = []
+        for _ in range(12):
+            async with client.post(f"{url}/api/whisper", json=ASKED, headers=bearer(TOKEN)) as answer:
+                found.append((answer.status, int(answer.headers.get("Retry-After", 0)) > 0))
+        async with client.post(f"{url}/api/whisper", json=OFFER, headers=bearer(KOTHAR)) as other:
+            offered = other.status
+
+    assert found == [(200, False)] * 10 + [(429, True)] * 2
+    assert len(soul.mind.provider.requests) == 10
+    assert offered == 202
+
+
+@pytest.mark.parametrize(
+    ("listen", "token", "is_refused"),
+    [
+        ("127.0.0.1:3034", "", True),
+        ("0.0.0.0:3034", "short-token", True),
+        ("0.0.0.0:3034", "", True),
+        ("[::]:3034", "x" * 31, True),
+        ("example.org:3034", "x" * 31, True),
+        ("0.0.0.0:3034", "x" * 32, False),
+        ("127.0.0.1:3034", "short", False),
+        ("nonsense", "x" * 40, True),
+        ("127.0.0.1:99999", "x" * 40, True),
+    ],
+)
+def test_s26_an_open_address_needs_a_long_token(listen: str, token: str, is_refused: bool) -> None:  # noqa: FBT001 - a table's column
+    """S26: beyond loopback 32 characters or the daemon does not start (exit 78); on loopback a token all the same."""
+
+    async def nothing(*_: Any) -> Reply:
+        return Reply(status=204)
+
+    async def no_numbers() -> str:
+        return ""
+
+    rooms = Rooms(
+        counsel=nothing,
+        take=nothing,
+        tokens=lambda: {"": token} if token else {},
+        health=dict,
+        metrics=no_numbers,
+    )
+    if is_refused:
+        with pytest.raises(BadConfiguration) as refused:
+            HttpDoor(rooms, listen)
+        assert refused.value.exit_code == 78
+    else:
+        HttpDoor(rooms, listen)
+
+
+async def test_s26_whose_counsel_it_is(home: Home) -> None:
+    """S26: counsel is taken of the daimon whose token it is, and of no other; one that is off takes none."""
+    async with door(home) as (soul, url, client):
+        found = []
+        for token, body in (
+            (TOKEN, OFFER),
+            (KOTHAR, OFFER | {"source": "beata"}),
+            (KOTHAR, OFFER),
+        ):
+            async with client.post(f"{url}/api/whisper", json=body, headers=bearer(token)) as answer:
+                found.append(answer.status)
+        await soul.mind.store.set_mode("kothar", "off")
+        async with client.post(
+            f"{url}/api/whisper", json=OFFER | {"whisper": "Again."}, headers=bearer(KOTHAR)
+        ) as answer:
+            found.append(answer.status)
+        kept = soul.records().daimons()
+
+    assert found == [403, 403, 202, 409]
+    assert [(row["daimon"], row["whispers"]) for row in kept] == [("kothar", 1)]
+
+
+async def test_s26_what_another_soul_learns(home: Home) -> None:
+    """The soul as a daimon: its own text and mood are asked; of people, talk and portraits nothing; one call, no memory."""
+    voice = Scripted(
+        default=lambda one: "A line." if one.purpose == "whisper" else "<external_dialogue>CANARY</external_dialogue>"
+    )
+    async with door(home, voice) as (soul, url, client):
+        await soul.network.hear("My name is CANARY.")
+        await soul.network.until_visible(1)
+        await soul.idle()
+        async with client.post(f"{url}/api/whisper", json=ASKED, headers=bearer(TOKEN)) as answer:
+            told = await answer.json()
+
+    (asked,) = [request for request in voice.requests if request.purpose == "whisper"]
+    assert told == {"whisper": "A line.", "influence": "subtle"}
+    assert "Claudius, Artifex Maximus" in asked.system
+    assert '"emotionalState":"engaged"' in asked.tail
+    assert "CANARY" not in asked.system + asked.tail
+    assert asked.history == ()
+
+
+async def test_s26_health_and_metrics_want_the_token_too(home: Home) -> None:
+    """On TCP nothing is told to whoever has no token."""
+    async with door(home) as (_, url, client):
+        found = []
+        for path in ("/health", "/metrics"):
+            async with client.get(url + path) as closed, client.get(url + path, headers=bearer(TOKEN)) as opened:
+                found.append((closed.status, opened.status, "claudius_turns_total" in await opened.text()))
+
+    assert found == [(401, 200, False), (401, 200, True)]
+
+
+async def test_the_control_socket_has_the_same_door(home: Home) -> None:
+    """On the socket the file's permissions are the key: it answers HTTP without a token, beside its own frames."""
+    settings = {"CLAUDIUS_KOTHAR_ENABLED": "1"}
+    voice = Scripted(default="A line.")
+    async with alive(home, voice, settings=settings) as soul:
+        async with aiohttp.ClientSession(connector=aiohttp.UnixConnector(path=str(home.socket))) as client:
+            async with client.post("http://localhost/api/whisper", json=ASKED) as answer:
+                told = (answer.status, await answer.json())
+            async with client.post("http://localhost/api/whisper", json=OFFER) as offered:
+                taken = offered.status
+            async with client.get("http://localhost/health") as health:
+                ok = (await health.json())["ok"]
+            async with client.post("http://localhost/api/whisper", json=ASKED, headers={"Origin": "x"}) as page:
+                refused = page.status
+        kept = soul.records().daimons()
+
+    assert told == (200, {"whisper": "A line.", "influence": "subtle"})
+    assert (taken, ok, refused) == (202, True, 403)
+    assert kept[0]["whispers"] == 1

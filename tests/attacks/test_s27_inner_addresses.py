@@ -1,0 +1,102 @@
+"""S27: a daimon's host that leads to an inner address: metadata, other spellings, redirects, another answer of the resolver."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import Any
+
+import pytest
+
+from claudius.config import Daimon
+from claudius.runtime.daimon_call import Refused, ask, check_address
+from claudius.testing.loopback.daimon import DaimonServer, Whispers
+
+REFUSED = [
+    ("169.254.169.254", "169.254.169.254"),
+    ("metadata.example", "169.254.169.254"),
+    ("metadata.example", "fd00:ec2::254"),
+    ("fe80::1", "fe80::1"),
+    ("::ffff:127.0.0.1", "::ffff:127.0.0.1"),
+    ("::ffff:169.254.169.254", "::ffff:169.254.169.254"),
+    ("2130706433", "127.0.0.1"),
+    ("0x7f.1", "127.0.0.1"),
+    ("0177.0.0.1", "127.0.0.1"),
+    ("kothar.example", "127.0.0.1"),
+    ("kothar.example", "10.0.0.1"),
+    ("kothar.example", "::1"),
+    ("0.0.0.0", "0.0.0.0"),  # noqa: S104 - nothing is bound
+    ("localhost", "10.0.0.1"),
+]
+LET_THROUGH = [("127.0.0.1", "127.0.0.1"), ("localhost", "127.0.0.1"), ("::1", "::1"), ("192.168.1.7", "192.168.1.7"),
+               ("kothar.example", "8.8.8.8")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("host", "found"), REFUSED)
+def test_s27_inner_addresses_are_refused(host: str, found: str) -> None:
+    """Link-local never; private and loopback only where the owner wrote that very address."""
+    with pytest.raises(Refused):
+        check_address(host, found)
+
+
+@pytest.mark.parametrize(("host", "found"), LET_THROUGH)
+def test_s27_what_the_owner_wrote_is_asked(host: str, found: str) -> None:
+    """The address itself, `localhost`, and what lies on the open network."""
+    check_address(host, found)
+
+
+@pytest.mark.parametrize("host", ["2130706433", "0x7f000001", "0x7f.1", "127.1", "localtest.example"])
+async def test_s27_no_byte_leaves_for_another_spelling(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Decimal, hex and short forms, and a name that means loopback: refused before a connection."""
+    _answers(monkeypatch, ["127.0.0.1"])
+    async with DaimonServer() as kothar:
+        answer = await ask(Daimon(enabled=True, host=host, port=kothar.port), "t", {"source": "claudius"})
+
+    assert answer.outcome == "failed"
+    assert kothar.heard == []
+
+
+async def test_s27_a_host_is_resolved_once_and_connected_by_that_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rebinding: whatever the resolver would say the second time, it is not asked."""
+    asked = _answers(monkeypatch, ["127.0.0.1", "169.254.169.254"])
+    async with DaimonServer() as kothar:
+        answer = await ask(Daimon(enabled=True, host="localhost", port=kothar.port), "t", {"source": "claudius"})
+
+    assert answer.outcome == "counsel"
+    assert asked == ["localhost"]
+
+
+async def test_s27_a_redirect_is_not_followed() -> None:
+    """A daimon cannot send us elsewhere."""
+    async with DaimonServer() as inner:
+        place = f"http://127.0.0.1:{inner.port}/api/whisper"
+        async with DaimonServer([Whispers(status=307, headers={"Location": place})]) as kothar:
+            answer = await ask(Daimon(enabled=True, port=kothar.port), "secret", {"source": "claudius"})
+
+    assert answer.outcome == "failed"
+    assert inner.heard == []
+
+
+async def test_s27_no_proxy_of_the_environment_stands_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Proxy variables are not read: the token goes to the daimon or nowhere."""
+    async with DaimonServer() as proxy, DaimonServer() as kothar:
+        for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
+        answer = await ask(Daimon(enabled=True, port=kothar.port), "secret", {"source": "claudius"})
+
+    assert answer.outcome == "counsel"
+    assert proxy.heard == []
+
+
+def _answers(monkeypatch: pytest.MonkeyPatch, addresses: list[str]) -> list[str]:
+    """Let the resolver answer so, one after the other; return what it was asked."""
+    asked: list[str] = []
+
+    async def getaddrinfo(_: Any, host: str, port: int, **__: Any) -> list[Any]:
+        asked.append(host)
+        address = addresses[min(len(asked), len(addresses)) - 1]
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))]
+
+    loop = type(asyncio.get_running_loop())
+    monkeypatch.setattr(loop, "getaddrinfo", getaddrinfo)
+    return asked

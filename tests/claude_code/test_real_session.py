@@ -1,0 +1,168 @@
+"""/ensoul in the real Claude Code, against a model server on loopback: the soul in its requests, and its files as they were."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from claudius.claude_code.install import bundled
+from claudius.testing.loopback.model import ModelServer
+from driven import CLAUDIUS, Machine
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not bundled(), reason="Claude Code is not installed: pip install 'claudius-daemon[claude]'"),
+]
+MARK = re.compile(r"claudius-soul:[0-9a-f]{16}")
+SOUL = "Claudius, Artifex Maximus"
+
+
+async def run(command: str, *args: str, env: Mapping[str, str], cwd: Path) -> str:
+    """Run a command to its end while the server of this process answers it."""
+    process = await asyncio.create_subprocess_exec(
+        command, *args, env=dict(env), cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    out, err = await asyncio.wait_for(process.communicate(), 120)
+    assert process.returncode == 0, (args, out.decode(), err.decode())
+    return out.decode()
+
+
+class Sitting:
+    """Somebody who uses Claude Code."""
+
+    def __init__(self, machine: Machine, server: ModelServer) -> None:
+        self.machine, self.server, self.session = machine, server, ""
+        self.project = machine.root / "bridge"
+        self.project.mkdir()
+        self.env = machine.environment(
+            {
+                "ANTHROPIC_BASE_URL": server.url,
+                "ANTHROPIC_API_KEY": "sk-ant-test-0123456789",
+                "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+                "DISABLE_AUTOUPDATER": "1",
+                "CLAUDE_CODE_MAX_RETRIES": "1",
+                "CLAUDIUS_CLAUDE_CLI_PATH": bundled(),
+            }
+        )
+
+    async def claudius(self, *args: str) -> str:
+        """Run `claudius ARGS`."""
+        return await run(str(CLAUDIUS), *args, env=self.env, cwd=self.machine.user)
+
+    async def says(self, line: str, *more: str) -> str:
+        """Type a line; return the whole last request that the model got, empty where it got none."""
+        asked = len(self.server.asked)
+        args = ["-p", line, "--output-format", "json", "--model", "claude-loopback", *more]
+        if self.session and "--resume" not in more:
+            args += ["--resume", self.session]
+        told = json.loads(await run(bundled(), *args, env=self.env, cwd=self.project))
+        self.session = told["session_id"]
+        return _text(self.server.asked[-1].body) if len(self.server.asked) > asked else ""
+
+
+def _text(body: Any) -> str:
+    return json.dumps(body, ensure_ascii=False)
+
+
+def times(request: str) -> int:
+    """Count how often the soul was given in a request."""
+    return len(MARK.findall(request))
+
+
+def tree(directory: Path) -> dict[str, bytes]:
+    """Return every file below a directory but what a session itself leaves."""
+    found = (path for path in directory.rglob("*") if path.is_file())
+    own = ("projects", "backups", "store", "statsig", "shell-snapshots", "todos", "debug", "session-env")
+    return {str(path.relative_to(directory)): path.read_bytes() for path in found if not set(path.parts) & set(own)}
+
+
+async def test_d14_the_soul_in_a_real_session(tmp_path: Path) -> None:
+    """14: nothing before; the soul in the first request after /ensoul; there after compaction, resume and fork; gone after off."""
+    machine = Machine(tmp_path)
+    async with ModelServer() as server:
+        sitting = Sitting(machine, server)
+        await sitting.claudius("ensoul", "install")
+        before = await sitting.says("hello")
+        given = await sitting.says("/ensoul")
+        resumed = await sitting.says("go on")
+        await sitting.says("/compact")
+        compacted = await sitting.says("go on")
+        forked = await sitting.says("go on", "--resume", sitting.session, "--fork-session")
+        status = json.loads(await sitting.claudius("ensoul", "status", "--json"))
+        left = await sitting.says("/ensoul off")
+        after = await sitting.says("go on")
+        later = await sitting.says("and now")
+
+    assert times(before) == 0
+    assert times(given) >= 1
+    assert SOUL in given
+    for request in (resumed, compacted, forked):
+        assert SOUL in request
+        assert times(request) >= 1
+    assert status["installed"] is True
+    assert {one["on"] for one in status["sessions"]} == {True}
+    assert "claudius-soul:off" in left
+    assert times(left) == times(after) == times(later)
+    assert after.rindex("claudius-soul:off") > max(found.start() for found in MARK.finditer(after))
+
+
+async def test_what_is_done_there_reaches_the_soul_that_is_awake(tmp_path: Path) -> None:
+    """With a daemon: the session is given its state and portrait; with `ensoul.remember` prompt and answer are kept there."""
+    machine = Machine(tmp_path, env={"CLAUDIUS_ENSOUL_REMEMBER": "1", "LOGNAME": "ada"})
+    async with ModelServer(default="Salt, and neglect.") as server:
+        sitting = Sitting(machine, server)
+        await sitting.claudius("ensoul", "install")
+        await sitting.claudius("state", "set", "currentTopic", "the rust of bridges")
+        await sitting.claudius("daemon", "start")
+        try:
+            given = await sitting.says("/ensoul")
+            await sitting.says("Why does it rust?")
+            talks = []
+            for _ in range(200):
+                talks = json.loads(await sitting.claudius("conversations", "list", "--json"))
+                if any(one["conversation"].startswith("claude_code:") for one in talks):
+                    break
+        finally:
+            await sitting.claudius("daemon", "stop")
+        (talk,) = [one for one in talks if one["conversation"].startswith("claude_code:")]
+        shown = json.loads(await sitting.claudius("conversations", "show", talk["conversation"], "--json"))
+
+    assert "the rust of bridges" in given
+    assert talk["audience"] == "private:terminal:local:ada"
+    assert ("userMessage", "Why does it rust?") in [(one["entry_type"], one["content"]) for one in shown["entries"]]
+    assert ("externalDialog", "Salt, and neglect.") in [(one["entry_type"], one["content"]) for one in shown["entries"]]
+
+
+@pytest.mark.parametrize("settings", [None, '{"model": "opus",   "enabledPlugins": {}}', '{"env": {"A": "b"}}'])
+async def test_the_users_own_configuration_is_as_it_was(tmp_path: Path, settings: str | None) -> None:
+    """Installed twice, used, taken out: every file of Claude Code's that was there is as it was, byte for byte; none is new."""
+    machine = Machine(tmp_path)
+    config = machine.user / ".claude"
+    config.mkdir()
+    (config / "CLAUDE.md").write_text("Mine.\n")
+    if settings is not None:
+        (config / "settings.json").write_text(settings)
+    async with ModelServer() as server:
+        sitting = Sitting(machine, server)
+        await run(bundled(), "plugin", "list", env=sitting.env, cwd=sitting.project)
+        before = tree(config)
+        for _ in range(2):
+            await sitting.claudius("ensoul", "install")
+        in_place = json.loads(await sitting.claudius("ensoul", "status", "--json"))["installed"]
+        kept = json.loads((config / "settings.json").read_text())
+        await sitting.claudius("ensoul", "uninstall")
+        after = tree(config)
+        gone = json.loads(await sitting.claudius("ensoul", "status", "--json"))
+
+    assert in_place is True
+    assert kept["enabledPlugins"] == {"claudius@claudius": True}
+    assert after == before
+    assert gone == {"installed": False, "sessions": []}
+    assert not (machine.home / "claude-code").exists()

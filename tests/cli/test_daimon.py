@@ -1,0 +1,101 @@
+"""`claudius daimon`, `claudius schedule` and the clock, as a person drives them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from claudius.testing.loopback.daimon import LINE, DaimonServer, Whispers
+from driven import CLAUDIUS, Machine, reply
+
+
+async def run(machine: Machine, *args: str, env: dict[str, str]) -> Any:
+    """Run a command that reads, while this process answers it; return its document."""
+    process = await asyncio.create_subprocess_exec(
+        str(CLAUDIUS),
+        *args,
+        "--json",
+        env=machine.environment(env),
+        cwd=machine.user,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    out, err = await asyncio.wait_for(process.communicate(), 120)
+    assert out, err.decode()
+    return json.loads(out)
+
+
+async def test_d02_d03_by_hand_from_whisper_to_why(tmp_path: Path) -> None:
+    """2, 3: asked by hand, the line is kept; the next turn's prompt holds it, the one after does not; `why` shows it."""
+    machine = Machine(tmp_path, env={"LOGNAME": "ada"})
+    machine.scripted(reply("One."), reply("Two."))
+    async with DaimonServer() as kothar:
+        env = kothar.environment()
+        whispered = await run(machine, "daimon", "whisper", env=env)
+        first = await run(machine, "chat", "--once", "Hello.", env=env)
+        await run(machine, "chat", "--once", "And now?", env=env)
+        why = await run(machine, "why", first["turn"], env=env)
+        listed = await run(machine, "daimon", "list", env=env)
+        replayed = await run(machine, "replay", first["turn"], env=env)
+
+    asked = [json.loads(line) for line in machine.requests.read_text().splitlines()]
+    assert {name: whispered[name] for name in ("daimon", "whisper", "transport", "stored")} == {
+        "daimon": "kothar", "whisper": LINE, "transport": "http", "stored": True,
+    }  # fmt: skip
+    assert [LINE in json.dumps(one) for one in asked] == [True, False]
+    assert LINE in why["prompt"]["tail"]
+    assert "daimonic_intuition" in [one["step"] for one in why["thoughts"]]
+    assert replayed["identical"] is True
+    assert (listed[0]["name"], listed[0]["enabled"], listed[0]["mode"], listed[0]["transport"]) == (
+        "kothar",
+        True,
+        "whisper",
+        "http",
+    )
+    assert listed[0]["last_whisper_at"]
+
+
+async def test_a_daimon_that_refuses_us_is_told_of_by_list_and_doctor(tmp_path: Path) -> None:
+    """6: a wrong token: the command fails with its reason; `daimon list` and `doctor` say so; mute is kept."""
+    machine = Machine(tmp_path)
+    async with DaimonServer([Whispers(status=401)]) as kothar:
+        env = kothar.environment()
+        whispered = await run(machine, "daimon", "whisper", env=env)
+        listed = await run(machine, "daimon", "list", env=env)
+        doctor = await run(machine, "doctor", env=env)
+    muted = machine.run("daimon", "mute", "kothar", env=env)
+    after = machine.ok("daimon", "list", "--json", env=env).json
+    unknown = machine.run("daimon", "mute", "nobody", env=env)
+    off = machine.run("daimon", "whisper")
+
+    assert (whispered["stored"], "refused our token" in whispered["reason"]) == (False, True)
+    assert "refused our token" in listed[0]["problem"]
+    assert [one["ok"] for one in doctor["checks"] if one["name"] == "daimons"] == [False]
+    assert (muted.code, after[0]["mode"]) == (0, "off")
+    assert (unknown.code, off.code) == (2, 1)
+    assert len(off.stderr.splitlines()) == 1
+
+
+def test_the_daemons_schedule_shows_its_jobs(tmp_path: Path) -> None:
+    """A daemon arms its jobs: each is listed with when it is due; the command line's own turns arm none."""
+    machine = Machine(tmp_path, env={"CLAUDIUS_CLOCK_TIMEZONE": "Europe/Rome"})
+    machine.ok("chat", "--once", "Hello.")
+    before = machine.ok("schedule", "list", "--json").json
+    with machine.daemon():
+        listed: list[Any] = []
+        for _ in range(100):
+            listed = machine.ok("schedule", "list", "--json").json
+            if listed:
+                break
+    text = machine.ok("schedule", "list").stdout
+    refused = machine.run("schedule", "cancel", "backup")
+
+    assert before == []
+    assert {one["id"] for one in listed} == {"backup", "memory_expiry", "soul_state_check"}
+    assert all(one["kind"] == "job" and one["due_at"].endswith("Z") for one in listed)
+    assert "backup" in text
+    assert refused.code == 2

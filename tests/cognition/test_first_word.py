@@ -1,0 +1,229 @@
+"""Writing first, row 13 of daimons: consent, quiet hours, caps and the rest are code, and cost no model call."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from claudius.cognition.first_word import A_DAY, A_WEEK, APART, Ground, refusal
+from claudius.home import Home
+from claudius.intent import Schedule
+from claudius.memory.jobs import FirstWords
+from claudius.peers import Noted, Promise
+from claudius.perception import private
+from claudius.providers.scripted import Scripted
+from claudius.runtime.due import fire_due
+from claudius.testing.alive import Alive, alive
+from minds import by_tag
+
+NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+DM, ANA = "rehearsal:t:dm-ana:", "rehearsal:t:ana"
+ON = {"CLAUDIUS_PSYCHE_PROACTIVE": "1", "CLAUDIUS_CLOCK_TIMEZONE": "UTC", "CLAUDIUS_PSYCHE_WINDOW_PROACTIVE_S": "0"}
+
+
+def ago(**by: float) -> datetime:
+    """Return an instant before now."""
+    return NOW - timedelta(**by)
+
+
+def ground(**words: Any) -> Ground:
+    """Return a ground on which the soul may speak, but for these."""
+    return Ground(
+        is_wanted=True, has_consent=True, words=FirstWords(last_heard=words.pop("last_heard", ago(days=1)), **words)
+    )
+
+
+REFUSED = [
+    (Ground(is_wanted=False, has_consent=True), "off"),
+    (Ground(is_wanted=True, has_consent=False), "agreed"),
+    (Ground(is_wanted=True, has_consent=True, has_budget=False), "budget"),
+    (ground(waiting=2), "waits"),
+    (ground(last_heard=ago(minutes=29)), "in the middle"),
+    (ground(here=(ago(hours=19),)), "20 hours"),
+    (ground(here=(ago(hours=23),), last_heard=ago(hours=1)), "one a day"),
+    (ground(here=(ago(days=6), ago(days=4), ago(days=2)), last_heard=ago(hours=1)), "this week"),
+    (ground(everywhere=tuple(ago(minutes=n) for n in range(20))), "twenty"),
+    (ground(here=(ago(days=2),), last_heard=ago(days=5)), "answered the last one"),
+    (ground(here=(ago(days=12), ago(days=6)), last_heard=ago(days=20)), "answered the last one"),
+    (ground(here=(ago(days=40), ago(days=30), ago(days=20)), last_heard=ago(days=50)), "before they write"),
+]
+ALLOWED = [
+    ground(),
+    ground(last_heard=None),
+    ground(here=(ago(days=2),), last_heard=ago(days=1)),
+    ground(here=(ago(days=3, minutes=1),), last_heard=ago(days=5)),
+    ground(here=(ago(days=20), ago(days=7, minutes=1)), last_heard=ago(days=30)),
+    ground(here=(ago(days=40), ago(days=30), ago(days=20)), last_heard=ago(hours=1)),
+]
+
+
+@pytest.mark.parametrize(("on", "why"), REFUSED, ids=[why for _, why in REFUSED])
+def test_d13_what_keeps_the_soul_from_writing_first(on: Ground, why: str) -> None:
+    """13: each rule alone is enough, and says which it is."""
+    assert why in refusal(on, NOW)
+
+
+@pytest.mark.parametrize("on", ALLOWED)
+def test_d13_what_does_not(on: Ground) -> None:
+    """13: agreed to, in budget, apart enough, answered or long enough ago."""
+    assert refusal(on, NOW) == ""
+
+
+@given(st.lists(st.floats(0.01, 60), max_size=40), st.floats(0.05, 40))
+def test_d13_whatever_happened_the_caps_hold(days: list[float], heard: float) -> None:
+    """Counted rule: written whenever it may, never more than one in a day, three in a week, twenty hours apart."""
+    said: list[datetime] = []
+    for at in sorted(NOW + timedelta(days=day) for day in days):
+        words = FirstWords(here=tuple(said), everywhere=tuple(said), last_heard=at - timedelta(days=heard))
+        if not refusal(Ground(is_wanted=True, has_consent=True, words=words), at):
+            said.append(at)
+
+    for number, at in enumerate(said):
+        later = said[number + 1 :]
+        assert all(one - at >= APART for one in later[:1])
+        assert sum(one - at < timedelta(days=1) for one in said[number:]) <= A_DAY
+        assert sum(one - at < timedelta(days=7) for one in said[number:]) <= A_WEEK
+
+
+async def consenting(soul: Alive, *people: str) -> None:
+    """Let these people have said yes."""
+    for person in people:
+        await soul.mind.store.wish(person, proactive=True, now=soul.mind.clock())
+
+
+async def due(soul: Alive, at: datetime, asked_by: str = "", process: str = "proactive") -> None:
+    """Have something planned come due."""
+    plan = Schedule(
+        id=int(at.timestamp()), conversation=DM, at=at, text="The paint is dry.", process=process, audience=private(ANA),
+        person=ANA, asked_by=asked_by,
+    )  # fmt: skip
+    await soul.mind.store.plan(plan)
+    soul.server.tick()
+
+
+class Wall:
+    """A clock that a test moves, through time that a machine lives."""
+
+    def __init__(self, at: datetime) -> None:
+        self.now = self.began = at
+
+    def __call__(self) -> datetime:
+        """Tell the time."""
+        return self.now
+
+    def running(self) -> float:
+        """Tell how long the machine has lived."""
+        return (self.now - self.began).total_seconds()
+
+
+async def settled(soul: Alive, at: datetime) -> dict[str, Any]:
+    """Wait until what came due is done with; return its row."""
+    import asyncio  # noqa: PLC0415 - beside its only use
+
+    async with asyncio.timeout(20):
+        while True:
+            row = (
+                soul.records()
+                ._db.connection.execute(
+                    "SELECT state, reason FROM inbox WHERE key LIKE 'due:schedule/' || ? || ':%'",
+                    (int(at.timestamp()),),
+                )
+                .fetchone()
+            )
+            if row and row[0] == "settled":
+                return {"state": row[0], "reason": row[1]}
+            await asyncio.sleep(0.002)
+
+
+@pytest.mark.parametrize(
+    ("settings", "people", "hour", "reason"),
+    [
+        ({}, (ANA,), 12, "psyche.proactive is off"),
+        (ON, (), 12, "nobody there has agreed"),
+        (ON, (ANA,), 23, "quiet hours"),
+    ],
+    ids=["off", "no consent", "at night"],
+)
+async def test_d13_no_model_is_asked(
+    home: Home, settings: dict[str, str], people: tuple[str, ...], hour: int, reason: str
+) -> None:
+    """13: not wanted, not agreed to, at night: 0 model calls, and the reason is kept."""
+    wall, voice = Wall(NOW.replace(hour=hour)), Scripted(default=by_tag())
+    async with alive(home, voice, settings=settings, clock=wall, running=wall.running) as soul:
+        await consenting(soul, *people)
+        await due(soul, wall.now)
+        row = await settled(soul, wall.now)
+        planned = [datetime.fromisoformat(one["due_at"]) - wall.now for one in soul.records().plans()]
+        calls = len(voice.requests)
+        await soul.network.hear("Are you there?")
+        await soul.network.until_visible(1)
+
+    assert calls == 0
+    assert reason in row["reason"]
+    assert all(timedelta(hours=9) <= wait <= timedelta(hours=9, minutes=30) for wait in planned)
+    assert len(planned) == (hour == 23)
+
+
+async def test_d13_who_agreed_is_written_to_once_a_day(home: Home) -> None:
+    """13: by day, with consent: written, by the borrowed process, in that audience; the second of the day is not thought of."""
+    wall, voice = Wall(NOW), Scripted(default=by_tag(external_dialogue="The paint is dry."))
+    async with alive(home, voice, settings=ON, clock=wall, running=wall.running) as soul:
+        await consenting(soul, ANA)
+        await due(soul, wall.now)
+        seen = [one.text for one in await soul.network.until_visible(1)]
+        await soul.idle()
+        wall.now += timedelta(hours=2)
+        await due(soul, wall.now)
+        row = await settled(soul, wall.now)
+
+    assert seen == ["The paint is dry."]
+    assert len(voice.requests) == 1
+    assert "20 hours" in row["reason"]
+
+
+async def test_d13_what_somebody_asked_for_comes_at_its_time(home: Home) -> None:
+    """A reminder is consent: at night, uncapped, with the setting off."""
+    wall, voice = Wall(NOW.replace(hour=23)), Scripted(default=by_tag(external_dialogue="It is time."))
+    async with alive(home, voice, clock=wall, running=wall.running) as soul:
+        await due(soul, wall.now, asked_by=ANA)
+        seen = [one.text for one in await soul.network.until_visible(1)]
+
+    assert seen == ["It is time."]
+
+
+async def test_a_silence_is_noticed_once_where_something_is_owed(home: Home) -> None:
+    """After days without them, what the soul promised and has not done is the reason; without one nothing is asked."""
+    wall, voice = Wall(NOW), Scripted(default=by_tag(external_dialogue="I have the drawing."))
+    async with alive(home, voice, settings=ON, clock=wall, running=wall.running, keeps_clock=True) as soul:
+        await consenting(soul, ANA, "rehearsal:t:ben")
+        for person in ("ana", "ben"):
+            await soul.network.hear("Hello.", person=person)
+        await soul.network.until_visible(2)
+        await soul.idle()
+        promise = Promise(
+            peer_id=ANA, side="mine", what="I will draw it.", made_at=wall.now, due_at=wall.now + timedelta(days=9), grace_s=0.0,
+            turn="t", conversation=DM, audience=private(ANA), stems=("draw",),
+        )  # fmt: skip
+        await _promised(soul, promise)
+        before = len(voice.requests)
+        for _ in range(14):
+            wall.now += timedelta(hours=6)
+            await soul.tending.look(wall.now)
+            await soul.idle()
+            await fire_due(wall.now, soul.mind, soul.server.wake)
+            await soul.idle()
+        heard = [request for request in voice.requests[before:] if "I will draw it." in request.tail]
+        said = [one.conversation for one in soul.network.visible[2:]]
+
+    assert len(heard) == 1
+    assert said == [DM]
+
+
+async def _promised(soul: Alive, promise: Promise) -> None:
+    from claudius.memory.sqlite.ledger import note  # noqa: PLC0415 - beside its only use
+
+    await soul.mind.store._write(lambda db: note(db, Noted(promises=(promise,)), promise.made_at))
