@@ -39,7 +39,7 @@ SELECT conversation, audience FROM conversation WHERE last_at < :before AND entr
 -- name: proactive_since
 SELECT conversation, at FROM outbox WHERE kind = 'proactive' AND part = 0 AND at > :since ORDER BY at;
 
--- name: last_heard
+-- name: spoken_last_at
 SELECT at FROM turn WHERE conversation = :conversation AND person <> '' ORDER BY number DESC LIMIT 1;
 
 -- name: waits_there

@@ -16,7 +16,6 @@ from claudius.testing.alive import Alive
 from driven import Machine, reply
 from minds import START, Clock, by_tag, minds, say, standing, until
 
-
 FIRST = {"CLAUDIUS_PSYCHE_PROACTIVE": "1", "CLAUDIUS_CLOCK_TIMEZONE": "UTC"}
 """The soul may write first, to those who agreed."""
 
@@ -253,7 +252,7 @@ async def test_proactive_may_stay_silent(home: Home) -> None:
     async with minds(home, voice, clock=clock, settings=FIRST, **both(plans)) as soul:
         await soul.mind.store.wish("rehearsal:t:ana", proactive=True, now=clock())
         await say(soul, "plan")
-        await fires(soul, clock, hours=24)
+        await fires(soul, clock, hours=20)
         await until(lambda: len(standing(soul)["entries"]) == 4)
         await soul.idle()
         entries = standing(soul)["entries"]
@@ -276,7 +275,7 @@ async def test_proactive_speaks_where_it_has_a_reason(home: Home) -> None:
     async with minds(home, voice, clock=clock, settings=FIRST, **both(plans)) as soul:
         await soul.mind.store.wish("rehearsal:t:ana", proactive=True, now=clock())
         await say(soul, "plan")
-        await fires(soul, clock, hours=24)
+        await fires(soul, clock, hours=20)
         seen = await soul.network.until_visible(2)
 
     assert (seen[1].text, seen[1].conversation) == ("Better?", "rehearsal:t:dm-ana:")

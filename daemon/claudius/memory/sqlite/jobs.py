@@ -102,7 +102,7 @@ class SqliteJobs(ABC):
         """Return what was said first since then, and what is known of the conversation that is to be spoken in."""
         with self._snapshot() as db:
             said = [(place, instant(at)) for place, at in db.all("proactive_since", since=stamp(since))]
-            heard = db.one("last_heard", conversation=conversation)
+            heard = db.one("spoken_last_at", conversation=conversation)
             waiting = db.one("waits_there", conversation=conversation)
         return FirstWords(
             here=tuple(at for place, at in said if place == conversation),
