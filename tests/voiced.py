@@ -62,6 +62,7 @@ async def voiced(
             "CLAUDIUS_ANTHROPIC_MODEL": MODEL,
             "CLAUDIUS_OPENAI_BASE_URL": model.url + "/v1",
             "CLAUDIUS_OPENAI_MODEL": MODEL,
+            "CLAUDIUS_PSYCHE_ENABLED": "0",  # no archive runs here: a mood that moves would wait for git for ever
             **settings,
         }
         chain = provider(load(home, env), home, list(voices))

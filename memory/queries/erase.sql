@@ -193,3 +193,31 @@ ORDER BY e.at, e.n;
 -- name: state_of_labels
 -- scans: an export reads everything once
 SELECT key, value, audience, updated_at FROM soul_state WHERE newest = 1 AND audience IN (SELECT value FROM json_each(:labels));
+
+-- name: erase_arcs
+-- scans: twelve rows at most
+DELETE FROM psyche_arc WHERE NOT EXISTS (
+    SELECT 1 FROM json_each(body, '$.persons') p WHERE p.value NOT IN (SELECT value FROM json_each(:ids)))
+  OR EXISTS (SELECT 1 FROM json_each(body, '$.sources') s WHERE s.value IN (SELECT value FROM json_each(:labels)));
+
+-- name: arcs_shared
+-- scans: twelve rows at most
+SELECT arc, body FROM psyche_arc;
+
+-- name: unname_arc
+UPDATE psyche_arc SET body = :body WHERE arc = :arc;
+
+-- name: erase_intentions
+-- scans: twelve rows at most
+DELETE FROM psyche_intention WHERE json_extract(body, '$.person') IN (SELECT value FROM json_each(:ids))
+  OR json_extract(body, '$.target') IN (SELECT value FROM json_each(:ids))
+  OR EXISTS (SELECT 1 FROM json_each(body, '$.sources') s WHERE s.value IN (SELECT value FROM json_each(:labels)));
+
+-- name: erase_previous
+-- scans: an erasure reads everything once
+UPDATE psyche_episode SET previous = '', previous_stems = ''
+WHERE previous <> '' AND conversation IN (SELECT value FROM json_each(:places));
+
+-- name: psyche_index_anew
+-- What was deleted from it stands in its pages until it is built anew.
+INSERT INTO psyche_episode_index (psyche_episode_index) VALUES ('rebuild');

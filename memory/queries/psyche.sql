@@ -79,10 +79,22 @@ DELETE FROM psyche_episode WHERE id = :id;
 SELECT s.term, s.doc FROM json_each(:stems) q CROSS JOIN psyche_episode_stem s ON s.term = q.value;
 
 -- name: psyche_episodes_found
+-- scans: the places of the words asked for, a bounded number
+-- Those that share the weightiest stems, however old. `:weights` is a JSON object: what each stem weighs.
 SELECT e.turn, e.at_s, e.person, e.name, e.conversation, e.text, e.previous, e.stems, e.previous_stems, e.importance,
-    e.sources, e.is_own, e.id
+    e.sources, e.is_own
+FROM (
+    SELECT p.doc AS id, sum(q.value) AS weight
+    FROM json_each(:weights) q CROSS JOIN psyche_episode_place p ON p.term = q.key
+    GROUP BY p.doc ORDER BY weight DESC, id DESC LIMIT :most OFFSET :seen
+) best CROSS JOIN psyche_episode e ON e.id = best.id ORDER BY best.weight DESC, best.id DESC;
+
+-- name: psyche_episodes_with
+-- Where one stem is asked for all that hold it weigh the same: the newest.
+SELECT e.turn, e.at_s, e.person, e.name, e.conversation, e.text, e.previous, e.stems, e.previous_stems, e.importance,
+    e.sources, e.is_own
 FROM psyche_episode_index i CROSS JOIN psyche_episode e ON e.id = i.rowid
-WHERE psyche_episode_index MATCH :stems AND i.rowid < :before ORDER BY i.rowid DESC LIMIT :most;
+WHERE psyche_episode_index MATCH :stem ORDER BY i.rowid DESC LIMIT :most OFFSET :seen;
 
 -- name: psyche_edges_shown
 -- scans: a person asked to see them all

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from math import exp2, log
+from math import exp2
 
+from claudius.memory.rarity import rarity
 from claudius.psyche.state import DAY_S
 from claudius.substrate import Episode, Fact, Found
 
@@ -35,7 +36,7 @@ def rank(asked: Sequence[str], found: Found, now_s: float, most: int) -> tuple[E
     sharing = [one for one in found.episodes if not frozenset(terms).isdisjoint(one.stems)]
     if not terms or not sharing:
         return ()
-    weights = {term: _rarity(frequencies[term], found.total) for term in terms}
+    weights = {term: rarity(frequencies[term], found.total) for term in terms}
     own = _bm25(weights, [one.stems for one in sharing])
     both = _bm25(weights, [(*one.previous_stems, *one.stems) for one in sharing])
     raw = [one + PREVIOUS_SHARE * other for one, other in zip(own, both, strict=True)]
@@ -46,10 +47,6 @@ def rank(asked: Sequence[str], found: Found, now_s: float, most: int) -> tuple[E
     ]
     order = sorted(range(len(sharing)), key=lambda n: (-scores[n], -sharing[n].at_s))
     return tuple(sharing[n] for n in order[:most])
-
-
-def _rarity(count: int, total: int) -> float:
-    return log(1.0 + (total - count + 0.5) / (count + 0.5)) if total >= count else 0.0
 
 
 def _bm25(weights: Mapping[str, float], documents: Sequence[Sequence[str]]) -> list[float]:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from claudius.cognition.processes.process import Participation
 from claudius.config import Config
 from claudius.errors import ClaudiusError
 from claudius.memory.people import Mode
@@ -54,7 +55,8 @@ def taking_part(perception: Perception, mode: Mode | None) -> Perception | None:
         return None
     if mode == "listen":
         return replace(perception, owes=False, following=None)
-    return replace(perception, following=Following.KEPT) if perception.following else perception
+    extra = {**perception.extra, "participation": Participation.GROUP.value}
+    return replace(perception, following=Following.KEPT if perception.following else None, extra=extra)
 
 
 class Company:

@@ -86,7 +86,9 @@ def erase(db: Database, ids: Sequence[str]) -> Erased:
         db.run("audience_emptied", audience=audience)
         one.count("audience_member", 1)
         db.run("audience_forgotten", audience=audience)
+    _erase_what_was_lived(one)
     _erase_by_columns(one)
+    db.run("psyche_index_anew")
     one.run("conversation", "erase_places")
     one.run("thread", "erase_threads")
     _unname(one)
@@ -128,6 +130,17 @@ def _erase_what_was_concluded(one: _Person) -> None:
     one.run("belief", "erase_beliefs", evidence=evidence)
     one.run("reflection", "erase_reflections", evidence=evidence)
     one.run("interaction", "erase_interactions")
+
+
+def _erase_what_was_lived(one: _Person) -> None:
+    """Take away subjects and intentions of this person's words, and their words where they stand before another's."""
+    one.run("psyche_arc", "erase_arcs")
+    one.run("psyche_intention", "erase_intentions")
+    one.run("psyche_episode", "erase_previous", places=dump(list(one.touched)))
+    for arc, body in one.db.all("arcs_shared"):
+        plain = one.named.sub(b"erased", body.encode()).decode()
+        if plain != body:
+            one.run("psyche_arc", "unname_arc", arc=arc, body=plain)
 
 
 def _erase_turns(one: _Person) -> None:

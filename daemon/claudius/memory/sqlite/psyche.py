@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from claudius.intent import Intent
-from claudius.memory.rarity import rarest
+from claudius.memory.rarity import rarest, rarity
 from claudius.memory.sqlite.queries import Database, Row
 from claudius.memory.sqlite.rows import dump, parse, stamp
 from claudius.memory.sqlite.seeing import Seeing
@@ -135,16 +135,20 @@ def find_episodes(db: Database, stems: Sequence[str], perception: Perception) ->
     terms = rarest(frequencies, total)
     if not terms:
         return Found(total=total)
-    asked = " OR ".join(f'"{term}"' for term in terms)
+    if len(terms) == 1:
+        query, asked = "psyche_episodes_with", {"stem": f'"{terms[0]}"'}
+    else:
+        query, asked = (
+            "psyche_episodes_found",
+            {"weights": dump({one: rarity(frequencies[one], total) for one in terms})},
+        )
     may = Seeing(db, perception).may
     kept: list[Episode] = []
-    before = last + 1
-    for _ in range(PAGES):  # what may not be shown here takes nobody's place
-        rows = db.all("psyche_episodes_found", stems=asked, before=before, most=CANDIDATES)
+    for page in range(PAGES):  # what may not be shown here takes nobody's place
+        rows = db.all(query, **asked, most=CANDIDATES, seen=page * CANDIDATES)
         kept += [one for row in rows if may((one := _episode(row)).sources)]
         if len(rows) < CANDIDATES or len(kept) >= CANDIDATES:
             break
-        before = rows[-1][-1]
     return Found(
         episodes=tuple(kept[:CANDIDATES]),
         frequencies=tuple((term, frequencies[term]) for term in terms),
@@ -235,7 +239,7 @@ def _episode_row(episode: Episode) -> dict[str, Any]:
 
 
 def _episode(row: Row) -> Episode:
-    turn, at_s, person, name, conversation, text, previous, stems, previous_stems, importance, sources, is_own, _ = row
+    turn, at_s, person, name, conversation, text, previous, stems, previous_stems, importance, sources, is_own = row
     return Episode(
         turn=turn,
         at_s=at_s,

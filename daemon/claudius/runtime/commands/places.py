@@ -10,7 +10,7 @@ from claudius.runtime.company import Company, place_of
 from claudius.runtime.stopping import is_owner
 
 WORDS: dict[Mode | None, str] = {
-    "on": "I take part here: I hear what is said, and answer when I am called.",
+    "on": "I take part here: I hear what is said, answer when I am called, and seldom speak up of my own accord.",
     "off": "I stay out of this channel: nothing said here is heard.",
     "listen": "I listen here: I hear and remember, and stay silent.",
     None: "I answer here when I am mentioned, and follow the thread that it opens.",

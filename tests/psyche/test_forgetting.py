@@ -1,0 +1,84 @@
+"""Who is forgotten is forgotten by the psyche too: moments, facts, subjects, intentions, what stands before others' words."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+from msgspec import json as msgspec_json
+
+from claudius.home import shipped
+from claudius.memory.sqlite.erasing import erase
+from claudius.memory.sqlite.queries import Database, load_queries
+from claudius.memory.sqlite.schema import create_database, load_migrations
+from claudius.perception import private
+from claudius.substrate import Arc, Edge, Intention
+
+ANA, BEN = "slack:T1:U1", "slack:T1:U2"
+SECRET = "zanzibar"
+
+
+def aim(name: str, person: str, target: str) -> Intention:
+    """Make an intention."""
+    return Intention(
+        intention=name,
+        type="support",
+        target=target,
+        horizon="long",
+        description=f"help with {SECRET}" if ANA in (person, target) else "help",
+        at_s=0.0,
+        born_s=0.0,
+        priority=0.5,
+        sources=(private(person),),
+        person=person,
+    )
+
+
+def test_s31_what_was_lived_with_a_person_goes_with_them(tmp_path: Path) -> None:
+    """S31: nothing of theirs is left in any psyche table, index included; what is others' stays."""
+    path = tmp_path / "kept.db"
+    create_database(path, load_migrations(shipped("memory") / "schema"))
+    db = Database(sqlite3.connect(path, isolation_level=None), load_queries(shipped("memory") / "queries"))
+    for person, word in ((ANA, SECRET), (BEN, "bridge")):
+        sources = json.dumps([private(person)])
+        row = {"turn": f"t{person}", "at_s": 1.0, "person": person, "name": "", "conversation": "slack:T1:C1:"}
+        more = {"previous": "", "previous_stems": "", "importance": 0.5, "is_own": 0, "sources": sources}
+        db.run("psyche_episode_kept", **row, text=word, stems=word, **more)
+        fact = {"person": person, "key": "loves", "value": word, "sources": sources, "turn": "t", "stated_s": 1.0}
+        db.run("psyche_fact_kept", **fact, is_single=0)
+        edge = msgspec_json.encode(Edge(person=person, at_s=0.0)).decode()
+        db.run("psyche_edge_moved", person=person, edge=edge, at="2026-01-05T12:00:00.000000Z")
+    arcs = [
+        Arc(arc="hers", label=SECRET, stems=(SECRET,), at_s=0.0, persons=(ANA,), sources=("shared:slack:T1:C1",)),
+        Arc(
+            arc="both",
+            label="bridges",
+            stems=("bridge",),
+            at_s=0.0,
+            persons=(ANA, BEN),
+            sources=("shared:slack:T1:C1",),
+        ),
+    ]
+    for arc in arcs:
+        db.run("psyche_arc_kept", arc=arc.arc, body=msgspec_json.encode(arc).decode())
+    for one in (aim("a", ANA, ""), aim("b", BEN, ANA), aim("c", BEN, BEN)):
+        db.run("psyche_intention_kept", intention=one.intention, body=msgspec_json.encode(one).decode())
+
+    db.connection.execute("BEGIN")
+    receipt = erase(db, [ANA])
+    db.connection.execute("COMMIT")
+    db.connection.execute("VACUUM")
+    left = {
+        table: db.connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - names of our own schema
+        for table in ("psyche_edge", "psyche_episode", "psyche_fact", "psyche_arc", "psyche_intention")
+    }
+    words = [row[0] for row in db.connection.execute("SELECT term FROM psyche_episode_stem")]
+    db.connection.close()
+
+    assert set(left.values()) == {1}
+    assert words == ["bridge"]
+    assert receipt.rows["psyche_episode"] == 1
+    assert receipt.rows["psyche_intention"] == 2
+    assert SECRET.encode() not in path.read_bytes()
+    assert ANA.encode() not in path.read_bytes()
