@@ -55,6 +55,25 @@ DELETE FROM reflection WHERE EXISTS (
 -- scans: an erasure reads everything once
 DELETE FROM interaction WHERE turn IN (SELECT value FROM json_each(:turns));
 
+-- name: subjects
+-- scans: twelve rows at most
+SELECT 'psyche_arc', arc, body FROM psyche_arc UNION ALL SELECT 'psyche_intention', intention, body FROM psyche_intention;
+
+-- name: erase_arc
+DELETE FROM psyche_arc WHERE arc = :subject;
+
+-- name: erase_intention
+DELETE FROM psyche_intention WHERE intention = :subject;
+
+-- name: erase_what_came_before
+-- What somebody else's moment keeps of what was said before it.
+-- scans: an erasure reads everything once
+UPDATE psyche_episode SET previous = '', previous_stems = '' WHERE conversation IN (SELECT value FROM json_each(:places))
+  AND previous <> '';
+
+-- name: index_episodes_anew
+INSERT INTO psyche_episode_index (psyche_episode_index) VALUES ('rebuild');
+
 -- name: erase_turn
 DELETE FROM turn WHERE turn = :turn;
 
