@@ -146,6 +146,10 @@ UPDATE step SET response = '' WHERE purpose = 'summary' AND conversation IN (SEL
 -- name: erase_summary
 UPDATE summary SET text = '', sources = '[]' WHERE conversation IN (SELECT value FROM json_each(:places));
 
+-- name: erase_whispers
+-- scans: an erasure reads everything once
+DELETE FROM whisper WHERE conversation IN (SELECT value FROM json_each(:places));
+
 -- name: erase_kept
 DELETE FROM kept WHERE conversation IN (SELECT value FROM json_each(:places));
 

@@ -77,6 +77,7 @@ def erase(db: Database, ids: Sequence[str]) -> Erased:
     one.run("step", "erase_calls")
     one.run("step", "erase_summarising", places=dump(list(one.touched)))
     one.run("summary", "erase_summary", places=dump(list(one.touched)))
+    one.run("whisper", "erase_whispers", places=dump(list(one.touched)))
     one.run("kept", "erase_kept", places=dump(list(one.touched)))
     one.run("due", "erase_plans")
     one.run("user_model", "erase_models")
