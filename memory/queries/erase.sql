@@ -55,6 +55,16 @@ DELETE FROM reflection WHERE EXISTS (
 -- scans: an erasure reads everything once
 DELETE FROM interaction WHERE turn IN (SELECT value FROM json_each(:turns));
 
+-- name: subjects
+-- scans: twelve rows at most
+SELECT 'psyche_arc', arc, body FROM psyche_arc UNION ALL SELECT 'psyche_intention', intention, body FROM psyche_intention;
+
+-- name: erase_arc
+DELETE FROM psyche_arc WHERE arc = :subject;
+
+-- name: erase_intention
+DELETE FROM psyche_intention WHERE intention = :subject;
+
 -- name: erase_turn
 DELETE FROM turn WHERE turn = :turn;
 
@@ -126,6 +136,10 @@ UPDATE step SET response = '' WHERE purpose = 'summary' AND conversation IN (SEL
 
 -- name: erase_summary
 UPDATE summary SET text = '', sources = '[]' WHERE conversation IN (SELECT value FROM json_each(:places));
+
+-- name: erase_whispers
+-- scans: an erasure reads everything once
+DELETE FROM whisper WHERE conversation IN (SELECT value FROM json_each(:places));
 
 -- name: erase_kept
 DELETE FROM kept WHERE conversation IN (SELECT value FROM json_each(:places));

@@ -52,7 +52,8 @@ ON CONFLICT (key) DO NOTHING;
 
 -- name: thread_called
 INSERT INTO thread (conversation, since, last_at) VALUES (:conversation, :position, :at)
-ON CONFLICT (conversation) DO UPDATE SET since = min(since, excluded.since), last_at = max(last_at, excluded.last_at),
+ON CONFLICT (conversation) DO UPDATE SET
+    since = CASE WHEN is_quiet THEN excluded.since ELSE min(since, excluded.since) END, last_at = max(last_at, excluded.last_at),
     is_quiet = 0;
 
 -- name: thread_spoken

@@ -17,6 +17,7 @@ from claudius.errors import DeliveryError
 from claudius.perception import Following, Kind, Perception, Place
 from claudius.runtime.access import admit
 from claudius.runtime.adapter import Adapter
+from claudius.runtime.commands.words import is_command
 
 log = logging.getLogger("claudius.hydrating")
 
@@ -66,5 +67,6 @@ class Hydration:
         For the same reason the store decides of the rest: in a thread that the soul follows, it may owe a reply.
         """
         config = self._mind.config()
-        admitted = (admit(one, config) for one in found if one.kind is Kind.MESSAGE)
+        said = (one for one in found if one.kind is Kind.MESSAGE and not is_command(one.text))
+        admitted = (admit(one, config) for one in said)
         return [replace(one, following=Following.KEPT) for one in admitted if one]

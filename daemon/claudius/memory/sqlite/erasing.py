@@ -16,6 +16,7 @@ from claudius.memory.sqlite.rows import dump, parse
 from claudius.perception import private
 
 EXCERPTS, EXCERPT_CHARS = 200, 24
+TURN_CHARS = 16
 PERSON_COLUMNS = frozenset({"person", "canonical", "asked_by", "peer", "about", "speaker", "peer_id"})
 """A row of any table that names the person so is that person's."""
 TREATED = frozenset(
@@ -76,6 +77,7 @@ def erase(db: Database, ids: Sequence[str]) -> Erased:
     one.run("step", "erase_calls")
     one.run("step", "erase_summarising", places=dump(list(one.touched)))
     one.run("summary", "erase_summary", places=dump(list(one.touched)))
+    one.run("whisper", "erase_whispers", places=dump(list(one.touched)))
     one.run("kept", "erase_kept", places=dump(list(one.touched)))
     one.run("due", "erase_plans")
     one.run("user_model", "erase_models")
@@ -141,6 +143,10 @@ def _erase_what_was_lived(one: _Person) -> None:
         plain = one.named.sub(b"erased", body.encode()).decode()
         if plain != body:
             one.run("psyche_arc", "unname_arc", arc=arc, body=plain)
+    turns = {turn for turn, *_ in one.turns}
+    for table, subject, body in one.db.all("subjects"):
+        if subject[:TURN_CHARS] in turns or one.named.search(body.encode()):
+            one.run(table, "erase_arc" if table == "psyche_arc" else "erase_intention", subject=subject)
 
 
 def _erase_turns(one: _Person) -> None:
@@ -218,8 +224,10 @@ def _among(column: str, values: str) -> str:
 
 
 def _tables(db: Database) -> list[tuple[str, set[str]]]:
-    ours = "type = 'table' AND name NOT LIKE 'sqlite_%'"
-    names = db.connection.execute(f"SELECT name FROM sqlite_master WHERE {ours}").fetchall()  # noqa: S608 - no value in it
+    looked_at = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+    made_of = "SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL%'"
+    virtual = tuple(name for (name,) in db.connection.execute(made_of))
+    names = [one for one in db.connection.execute(looked_at).fetchall() if not one[0].startswith(virtual or "?")]
     columns = "SELECT name FROM pragma_table_info(?)"
     return [(name, {row[0] for row in db.connection.execute(columns, (name,))}) for (name,) in names]
 
