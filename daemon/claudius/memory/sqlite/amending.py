@@ -37,9 +37,9 @@ class SqliteAmendments(ABC):
         """Put a second thought in force, in one transaction, for good."""
         return await self._write(lambda db: amend(db, perception, stamp(now)))
 
-    async def stop(self, perception: Perception, *, by_owner: bool) -> Amended:
+    async def stop(self, perception: Perception, now: datetime, *, by_owner: bool) -> Amended:
         """Have no answer given to what was said before."""
-        return await self._write(lambda db: stop(db, perception, by_owner=by_owner))
+        return await self._write(lambda db: stop(db, perception, stamp(now), by_owner=by_owner))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,11 @@ def _put_right(db: Database, heard: _Heard, perception: Perception, again: int) 
 
 def _wait(db: Database, heard: _Heard, perception: Perception, at: str) -> None:
     """Keep a change until the turn that runs has ended: the conversation's lane puts it in force then."""
-    kept = replace(perception, conversation=heard.conversation, owes=False, following=None)
+    _keep(db, replace(perception, conversation=heard.conversation), at)
+
+
+def _keep(db: Database, perception: Perception, at: str) -> None:
+    kept = replace(perception, owes=False, following=None)
     db.run(
         "accept",
         key=kept.key,
@@ -150,8 +154,10 @@ def _remember(db: Database, heard: _Heard, content: str, mark: str, at: str) -> 
     db.run("doubt_summary", **where, now=at)
 
 
-def stop(db: Database, perception: Perception, *, by_owner: bool) -> Amended:
-    """Have no answer given to one message that waits or is thought about."""
+def stop(db: Database, perception: Perception, at: str, *, by_owner: bool) -> Amended:
+    """Have no answer given to one message that waits or is thought about; a word that is read again stops no other."""
+    if db.one("heard_before", key=perception.key):
+        return NOTHING
     wanted = perception.extra.get("of") or _owed_before(db, perception, by_owner=by_owner)
     row = db.one("heard_before", key=wanted) if wanted else None
     heard = _Heard(*row) if row else None
@@ -160,6 +166,8 @@ def stop(db: Database, perception: Perception, *, by_owner: bool) -> Amended:
     if not db.change("stop", key=wanted, turn=turn_of(f"{wanted}!")):
         return NOTHING
     db.run("stream_dropped", turn=heard.turn, reason="stopped")
+    _keep(db, replace(perception, conversation=heard.conversation, kind=Kind.COMMAND), at)
+    db.run("amend_settled", key=perception.key, now=at, reason="in force")
     return Amended(conversation=heard.conversation, interrupts=heard.turn)
 
 
@@ -182,7 +190,8 @@ def _react(db: Database, perception: Perception, at: str) -> Amended:
     where = f"{place.network}:{place.workspace}:{place.channel}"
     receipt = str(perception.extra.get("receipt"))
     found = db.one("said_there", receipt=receipt, place=f"{where}:", until=f"{where};")
-    if found is None:
+    at_home = db.one("place_of_turn", turn=found[0]) if found else None
+    if found is None or at_home is None:
         return NOTHING
     changed = db.change(
         "react",
@@ -193,4 +202,22 @@ def _react(db: Database, perception: Perception, at: str) -> Amended:
         position=perception.position,
         is_on=bool(perception.extra.get("is_on", True)),
     )
-    return Amended(conversation=perception.conversation) if changed else NOTHING
+    if not changed:
+        return NOTHING
+    _hear_reaction(db, replace(perception, conversation=at_home[0]), found[0], at)
+    return Amended(conversation=at_home[0])
+
+
+def _hear_reaction(db: Database, perception: Perception, turn: str, at: str) -> None:
+    """Let the soul notice it, in the conversation that it is about; it is owed nothing."""
+    is_on = bool(perception.extra.get("is_on", True))
+    _keep(
+        db,
+        replace(
+            perception,
+            key=f"{perception.key}:{perception.position}",
+            text=str(perception.extra.get("emoji")),
+            extra={**perception.extra, "turn": turn} | ({} if is_on else {"removed": True}),
+        ),
+        at,
+    )
