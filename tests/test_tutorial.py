@@ -44,7 +44,7 @@ def test_the_tutorial_runs_as_it_stands(tmp_path: Path) -> None:
 
     assert len(FILE.findall(TEXT)) == 6
     assert "terminal:local:main:main" in picture
-    assert picture.count("<rect") == 1 + 7
+    assert picture.count("<rect") == 1 + 8
 
 
 def test_the_tutorials_test_runs(tmp_path: Path) -> None:

@@ -128,9 +128,11 @@ def test_s26_an_open_address_needs_a_long_token(listen: str, token: str, is_refu
     """S26: beyond loopback 32 characters or the daemon does not start (exit 78); on loopback a token all the same."""
 
     async def nothing(*_: Any) -> Reply:
+        """Answer nobody."""
         return Reply(status=204)
 
     async def no_numbers() -> str:
+        """Count nothing."""
         return ""
 
     rooms = Rooms(

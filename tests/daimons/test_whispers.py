@@ -13,6 +13,7 @@ import pytest
 
 from claudius.errors import Overloaded
 from claudius.home import Home
+from claudius.memory.sqlite.erasing import erase
 from claudius.memory.whispers import Whisper
 from claudius.perception import SELF, private, shared
 from claudius.provider import Request
@@ -223,6 +224,7 @@ async def test_d06_http_rests_after_three_failures(home: Home) -> None:
     now = [DAY]
 
     def clock() -> datetime:
+        """Tell the time."""
         return now[0]
 
     kothar = DaimonServer([Whispers(status=500)])
@@ -304,9 +306,11 @@ async def test_two_daimons_are_felt_the_oldest_first_and_a_newer_line_replaces_a
     settings = ON | {f"CLAUDIUS_DAIMON_{name}_ENABLED": "1" for name in ("A", "B")}
 
     def clock() -> datetime:
+        """Tell the time."""
         return now[0]
 
     def running() -> float:
+        """Tell how long the machine has lived."""
         return (now[0] - DAY).total_seconds()
 
     async with alive(home, mouth, settings=settings, clock=clock, running=running) as soul:
@@ -333,3 +337,18 @@ async def test_a_daimon_that_is_muted_is_not_felt(home: Home, where: str) -> Non
         await say(soul, "Hello.", person="ben")
 
     assert felt(mouth) == ([False, True] if where == "here" else [False, False])
+
+
+async def test_who_is_forgotten_leaves_no_whisper_behind(home: Home) -> None:
+    """What a daimon made of one person's private talk goes with them; what it made of nobody's stays."""
+    async with alive(home, voice(), settings=ON) as soul:
+        await say(soul, "Hello.", person="ana")
+        await keep(soul, "CANARY", sources=(private("rehearsal:t:ana"),))
+        await keep(soul, "They wait.")
+        await soul.mind.store.set_mode("kothar", "off", "rehearsal:t:dm-ana:")
+        await soul.mind.store._write(lambda db: erase(db, ["rehearsal:t:ana"]))
+        rows = soul.records()._db.connection.execute("SELECT text FROM whisper").fetchall()
+        modes = soul.records()._db.connection.execute("SELECT count(*) FROM daimon_mode").fetchone()
+
+    assert rows == [("They wait.",)]
+    assert modes == (0,)

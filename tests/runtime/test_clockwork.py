@@ -133,6 +133,7 @@ async def test_d12_killed_between_the_ring_and_the_work(home: Home, monkeypatch:
     entered = asyncio.Event()
 
     async def work(tools: Tools) -> str:
+        """Do the chore."""
         did.append(tools.now.isoformat())
         if len(did) == 1:
             entered.set()
@@ -160,6 +161,7 @@ async def test_a_clock_that_is_set_rings_each_job_once_forward_and_none_twice_ba
     """Set forward a year: once. Set back a day: not again, and not silent for a day either."""
 
     async def work(_: Tools) -> str:
+        """Do the chore."""
         return "done"
 
     monkeypatch.setattr(clockwork, "JOBS", (Job("chore", Timing(every=timedelta(hours=1)), work),))
@@ -178,6 +180,7 @@ async def test_two_looks_at_once_are_one_ring(home: Home, monkeypatch: pytest.Mo
     go, did = asyncio.Event(), 0
 
     async def work(_: Tools) -> str:
+        """Do the chore."""
         nonlocal did
         did += 1
         await go.wait()
@@ -205,6 +208,7 @@ async def test_a_job_that_fails_is_done_with_and_rings_ever_more_seldom(
     broken = True
 
     async def work(_: Tools) -> str:
+        """Do the chore."""
         if broken:
             raise ValueError("broken")
         return "done"
@@ -237,6 +241,7 @@ async def test_the_clock_goes_on_where_the_store_fails_for_a_moment(
         with monkeypatch.context() as patch:
 
             async def fails() -> Any:
+                """Fail."""
                 raise StoreError("busy")
 
             patch.setattr(soul.mind.store, "jobs", fails)

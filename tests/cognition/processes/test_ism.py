@@ -305,7 +305,7 @@ async def test_c55_every_turn_replays_from_its_snapshot(home: Home) -> None:
         """Change what is in mind, think, hand on."""
         memory = memory.without("person").note("A note.", region="plan", role="user").with_order("plan", "core")
         memory, _ = await turn.think(memory, internal_monologue("of it"))
-        turn.schedule("tick", process="proactive", after=timedelta(0), key="k")
+        turn.schedule("tick", process="proactive", after=timedelta(0), key="k", asked=True)
         return Transition(memory, "main_process", execute_now=True)
 
     voice = Scripted(default=by_tag())
