@@ -232,11 +232,31 @@ async def test_a_reaction_to_what_was_said_is_kept_and_undone(side: Side, home: 
         await until(soul, kept, [("👍", 0)])
         await side.stage.react(CHANNEL, shown.id, "👍", thread=shown.thread)
         await until(soul, kept, [("👍", 1)])
-        (turn,) = rows(soul, "SELECT turn FROM turn")
+        await soul.idle()
+        (turn,) = rows(soul, "SELECT turn FROM turn WHERE number = 1")
         with closing(soul.records()) as records:
             record = records.turn(turn[0])
+        assert (len(voice.requests), len(await side.stage.visible())) == (1, 1)
+        await side.stage.say(CHANNEL, "and?", thread=shown.thread, calls=True)
+        await side.stage.until_visible(2)
+        await soul.idle()
 
-        assert record is not None
-        assert [one["emoji"] for one in record["reactions"]] == ["👍"]
-        assert len(voice.requests) == 1
-        assert len(await side.stage.visible()) == 1
+    assert record is not None
+    assert [one["emoji"] for one in record["reactions"]] == ["👍"]
+    history = "".join(one.content for one in voice.requests[-1].history)
+    assert history.count('"kind":"reaction"') == 3
+    assert history.count('"removed":true') == 1
+
+
+async def test_a_reaction_in_a_direct_message_costs_no_model(side: Side, home: Home) -> None:
+    """Where every message is owed an answer, a sign still is none."""
+    voice = Scripted(default=echo)
+    async with side.wake(home, voice) as soul:
+        await side.stage.say(DM, "hello")
+        (shown,) = await side.stage.until_visible(1)
+        await soul.idle()
+        await side.stage.react(DM, shown.id, "❤️")
+        await until(soul, "SELECT count(*), min(state) FROM inbox WHERE kind = 'reaction'", [(1, "settled")])
+        await soul.idle()
+
+        assert (len(voice.requests), len(await side.stage.visible())) == (1, 1)

@@ -19,7 +19,8 @@ def heard(recollection: Recollection) -> tuple[Entry, ...]:
             person=(one.person or None) if one.origin is Origin.EXTERNAL else None,
             name=one.name or None,
             metadata=({"bot": True} if one.is_bot else {})
-            | ({"kind": one.kind.value} if one.kind != "message" else {}),
+            | ({"kind": one.kind.value} if one.kind != "message" else {})
+            | ({"removed": True} if one.extra.get("removed") else {}),
             position=one.position,
         )
         for one in recollection.perceptions

@@ -24,6 +24,10 @@ _STEP_OF = {
 _HEARD = (EntryType.USER_MESSAGE, EntryType.EVENT)
 _ORDER = {name: place for place, name in enumerate(STEPS)}
 
+REACTION = "reaction"
+MARKS = ("edited", "deleted", "removed")
+"""What became of a message, or of a reaction, after it was there."""
+
 OTHER_MODEL_CHARS = 1600
 """A model of another audience is shown up to this length (400 tokens)."""
 
@@ -72,7 +76,9 @@ def _entry_record(entry: Entry) -> dict[str, Scalar]:
     if entry.entry_type is EntryType.PERCEPTION:
         return {"kind": str(entry.metadata.get("kind", "perception")), "text": entry.content}
     record = message_record(entry.person, entry.name, entry.content, is_bot=bool(entry.metadata.get("bot")))
-    marks: dict[str, Scalar] = {mark: True for mark in ("edited", "deleted") if entry.metadata.get(mark)}
+    if entry.metadata.get("kind") == REACTION:
+        record["kind"] = REACTION
+    marks: dict[str, Scalar] = {mark: True for mark in MARKS if entry.metadata.get(mark)}
     return {key: value for key, value in record.items() if key != "text"} | marks | {"text": entry.content}
 
 

@@ -111,7 +111,11 @@ def _put_right(db: Database, heard: _Heard, perception: Perception, again: int) 
 
 def _wait(db: Database, heard: _Heard, perception: Perception, at: str) -> None:
     """Keep a change until the turn that runs has ended: the conversation's lane puts it in force then."""
-    kept = replace(perception, conversation=heard.conversation, owes=False, following=None)
+    _keep(db, replace(perception, conversation=heard.conversation), at)
+
+
+def _keep(db: Database, perception: Perception, at: str) -> None:
+    kept = replace(perception, owes=False, following=None)
     db.run(
         "accept",
         key=kept.key,
@@ -182,7 +186,8 @@ def _react(db: Database, perception: Perception, at: str) -> Amended:
     where = f"{place.network}:{place.workspace}:{place.channel}"
     receipt = str(perception.extra.get("receipt"))
     found = db.one("said_there", receipt=receipt, place=f"{where}:", until=f"{where};")
-    if found is None:
+    at_home = db.one("place_of_turn", turn=found[0]) if found else None
+    if found is None or at_home is None:
         return NOTHING
     changed = db.change(
         "react",
@@ -193,4 +198,22 @@ def _react(db: Database, perception: Perception, at: str) -> Amended:
         position=perception.position,
         is_on=bool(perception.extra.get("is_on", True)),
     )
-    return Amended(conversation=perception.conversation) if changed else NOTHING
+    if not changed:
+        return NOTHING
+    _hear_reaction(db, replace(perception, conversation=at_home[0]), found[0], at)
+    return Amended(conversation=at_home[0])
+
+
+def _hear_reaction(db: Database, perception: Perception, turn: str, at: str) -> None:
+    """Let the soul notice it, in the conversation that it is about; it is owed nothing."""
+    is_on = bool(perception.extra.get("is_on", True))
+    _keep(
+        db,
+        replace(
+            perception,
+            key=f"{perception.key}:{perception.position}",
+            text=str(perception.extra.get("emoji")),
+            extra={**perception.extra, "turn": turn} | ({} if is_on else {"removed": True}),
+        ),
+        at,
+    )
