@@ -186,6 +186,23 @@ async def test_stop_is_heard_ahead_of_the_queue(side: Side, home: Home) -> None:
         assert rows(soul, "SELECT DISTINCT state FROM inbox") == [("settled",)]
 
 
+async def test_a_stop_that_no_event_told_is_found_and_answers_nothing_by_itself(side: Side, home: Home) -> None:
+    """Said while nobody listened: the message before it gets the apology, the word itself no answer."""
+    async with side.wake(home, Scripted(default=echo)) as soul:
+        await side.stage.say(DM, "hello")
+        await side.stage.until_visible(1)
+        await soul.idle()
+    await side.stage.say(DM, "hang", deliver=False)
+    await side.stage.say(DM, "!stop", deliver=False)
+    voice = Scripted(default=echo)
+    async with side.wake(home, voice) as soul:
+        (_, shown) = await side.stage.until_visible(2)
+        await soul.idle()
+
+    assert shown.text.startswith(STOPPED)
+    assert voice.requests == []
+
+
 async def test_an_owner_may_stop_what_another_asked(side: Side, home: Home) -> None:
     """By signed id alone."""
     slow = Slow()

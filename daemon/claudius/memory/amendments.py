@@ -40,7 +40,7 @@ class Amendments(Protocol):
         """
         ...
 
-    async def stop(self, perception: Perception, *, by_owner: bool) -> Amended:
+    async def stop(self, perception: Perception, now: datetime, *, by_owner: bool) -> Amended:
         """Have no answer given to what was said before `perception`: that message of `extra["of"]`, or the oldest.
 
         Only its own speaker may, or an owner. It is owed the apology `stopped` from now on, and no model.

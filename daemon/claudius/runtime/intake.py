@@ -92,10 +92,12 @@ class Intake:
         """
         self._check_open()
         admitted = [one for heard in missed if (one := self._admit(heard))]
-        if not admitted:
-            return
-        await self._keep(admitted)
-        for conversation in dict.fromkeys(one.conversation for one in admitted):
+        stops = [one for one in admitted if is_stop(one)]
+        if said := [one for one in admitted if one not in stops]:
+            await self._keep(said)
+        for stop in stops:
+            await self._amend(stop)
+        for conversation in dict.fromkeys(one.conversation for one in said):
             self._lanes.wake(conversation)
 
     def _check_open(self) -> None:
@@ -108,12 +110,12 @@ class Intake:
 
     async def _amend(self, perception: Perception) -> bool:
         """Put a second thought in force; the turn that was about the old words does not go on. Raises: StoreError."""
-        store = self._mind.store
+        store, now = self._mind.store, self._body.clock.steady()
         if is_stop(perception):
             by_owner = is_owner(perception, self._mind.config())
-            amended = await self._write(lambda: store.stop(perception, by_owner=by_owner))
+            amended = await self._write(lambda: store.stop(perception, now, by_owner=by_owner))
         else:
-            amended = await self._write(lambda: store.amend(perception, self._body.clock.steady()))
+            amended = await self._write(lambda: store.amend(perception, now))
         if amended.is_new:
             self._lanes.break_off(amended.conversation, amended.interrupts)
             self._lanes.wake(amended.conversation)

@@ -37,9 +37,9 @@ class SqliteAmendments(ABC):
         """Put a second thought in force, in one transaction, for good."""
         return await self._write(lambda db: amend(db, perception, stamp(now)))
 
-    async def stop(self, perception: Perception, *, by_owner: bool) -> Amended:
+    async def stop(self, perception: Perception, now: datetime, *, by_owner: bool) -> Amended:
         """Have no answer given to what was said before."""
-        return await self._write(lambda db: stop(db, perception, by_owner=by_owner))
+        return await self._write(lambda db: stop(db, perception, stamp(now), by_owner=by_owner))
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +154,10 @@ def _remember(db: Database, heard: _Heard, content: str, mark: str, at: str) -> 
     db.run("doubt_summary", **where, now=at)
 
 
-def stop(db: Database, perception: Perception, *, by_owner: bool) -> Amended:
-    """Have no answer given to one message that waits or is thought about."""
+def stop(db: Database, perception: Perception, at: str, *, by_owner: bool) -> Amended:
+    """Have no answer given to one message that waits or is thought about; a word that is read again stops no other."""
+    if db.one("heard_before", key=perception.key):
+        return NOTHING
     wanted = perception.extra.get("of") or _owed_before(db, perception, by_owner=by_owner)
     row = db.one("heard_before", key=wanted) if wanted else None
     heard = _Heard(*row) if row else None
@@ -164,6 +166,8 @@ def stop(db: Database, perception: Perception, *, by_owner: bool) -> Amended:
     if not db.change("stop", key=wanted, turn=turn_of(f"{wanted}!")):
         return NOTHING
     db.run("stream_dropped", turn=heard.turn, reason="stopped")
+    _keep(db, replace(perception, conversation=heard.conversation, kind=Kind.COMMAND), at)
+    db.run("amend_settled", key=perception.key, now=at, reason="in force")
     return Amended(conversation=heard.conversation, interrupts=heard.turn)
 
 

@@ -92,15 +92,16 @@ async def _(ground: Ground) -> None:
     async with awake(ground, clean=False) as store:
         pending = await taken(store, heard("one"))
         await store.accept((heard("two", n=2),), NOW)
-        assert not (await store.stop(heard("!stop", n=3, person=BEN), by_owner=False)).is_new
-        assert (await store.stop(heard("!stop", n=3), by_owner=False)).interrupts == pending.turn
+        assert not (await store.stop(heard("!stop", n=3, person=BEN), NOW, by_owner=False)).is_new
+        assert (await store.stop(heard("!stop", n=3), NOW, by_owner=False)).interrupts == pending.turn
     async with awake(ground, "boot-2") as store:
         first = await store.oldest(DM)
         assert first is not None
         assert (first.perception.text, first.is_stopped) == ("one", True)
         assert first.turn != pending.turn
-        assert (await store.stop(heard("!stop", n=3), by_owner=False)).is_new
-        assert not (await store.stop(heard("!stop", n=3), by_owner=False)).is_new
+        assert not (await store.stop(heard("!stop", n=3), NOW, by_owner=False)).is_new
+        assert (await store.stop(heard("!stop", n=4), NOW, by_owner=False)).is_new
+        assert not (await store.stop(heard("!stop", n=5), NOW, by_owner=False)).is_new
 
 
 @case("M99", "a reaction to what was said is kept once, the newest word of it counts; of nothing known it is nothing")
