@@ -14,7 +14,7 @@ from time import monotonic
 
 from claudius.cognition.mind import Mind
 from claudius.errors import DeliveryError
-from claudius.perception import Kind, Perception, Place
+from claudius.perception import Following, Kind, Perception, Place
 from claudius.runtime.access import admit
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.commands.words import is_command
@@ -62,8 +62,11 @@ class Hydration:
         return any(kept)
 
     def _overheard(self, found: Sequence[Perception]) -> list[Perception]:
-        """Leave out what calls us: it is known, or a sweep finds it, and it is owed more than to be overheard."""
+        """Leave out what calls us: it is known, or a sweep finds it, and it is owed more than to be overheard.
+
+        For the same reason the store decides of the rest: in a thread that the soul follows, it may owe a reply.
+        """
         config = self._mind.config()
         said = (one for one in found if one.kind is Kind.MESSAGE and not is_command(one.text))
         admitted = (admit(one, config) for one in said)
-        return [replace(one, owes=False, following=None) for one in admitted if one]
+        return [replace(one, following=Following.KEPT) for one in admitted if one]
