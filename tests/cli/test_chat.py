@@ -316,12 +316,10 @@ def test_lines_from_a_pipe_are_answered_one_by_one(machine: Machine) -> None:
         ("chat", "--json"),
         ("chat", "--once", "x", "--conversation", "a\nb"),
         ("chat", "--once", "x", "--as", "y" * 65),
-        ("pairing", "list"),
-        ("stream", "--json"),
     ],
 )
 def test_misuse_is_one_clear_line_and_exit_2(machine: Machine, args: tuple[str, ...]) -> None:
-    """Bad input gets one line that says what is wrong; a part that is not built yet says so."""
+    """Bad input gets one line that says what is wrong."""
     ran = machine.run(*args)
 
     assert ran.code == 2
