@@ -54,7 +54,15 @@ def environment(name: str, url: str) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("name", ["anthropic_api", "openai_compat", "claude_cli", "agent_sdk"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "anthropic_api",
+        "openai_compat",
+        pytest.param("claude_cli", marks=pytest.mark.slow),
+        pytest.param("agent_sdk", marks=pytest.mark.slow),
+    ],
+)
 async def test_a_conversation_through(name: str, tmp_path: Path) -> None:
     """The third request holds both exchanges, the soul and the state; the model is written, committed, shown, gated."""
     machine = Machine(tmp_path)

@@ -88,6 +88,7 @@ def test_s20_nothing_told_to_a_model_kept_or_printed_holds_a_secret(machine: Mac
     _assert_kept(machine, *said, *_read_all(machine))
 
 
+@pytest.mark.slow
 def test_s20_no_child_inherits_a_secret(machine: Machine) -> None:
     """The commands we start see no secret, neither in their arguments nor in their environment."""
     seen = machine.root / "children"
@@ -100,6 +101,7 @@ def test_s20_no_child_inherits_a_secret(machine: Machine) -> None:
     assert TELLTALE not in seen.read_text()
 
 
+@pytest.mark.slow
 async def test_s20_a_key_goes_to_its_own_server_in_the_header_alone(machine: Machine) -> None:
     """The key opens the provider's door; the request's body and path hold none, and no other secret travels at all."""
     async with ModelServer(default=ABOUT_ADA) as server:
@@ -149,6 +151,7 @@ def _server_that_tells_on_us(status: int) -> Iterator[str]:
         server.server_close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [401, 500])
 @pytest.mark.parametrize("voice", ["anthropic_api", "openai_compat"])
 def test_s20_an_error_that_repeats_the_key_is_not_repeated(machine: Machine, voice: str, status: int) -> None:

@@ -87,6 +87,7 @@ def test_s31_a_person_who_was_forgotten_is_nowhere(tmp_path: Path) -> None:
     assert machine.ok("doctor").code == 0
 
 
+@pytest.mark.slow
 def test_s31_an_older_backup_that_is_put_back_forgets_again(tmp_path: Path) -> None:
     """S31: the ledger stands outside of the database; a copy from before meets it before it is in force."""
     machine = Machine(tmp_path)

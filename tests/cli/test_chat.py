@@ -84,6 +84,7 @@ def test_conversations_and_persons_are_named_by_options(machine: Machine) -> Non
     assert document["person"] == "terminal:local:as-Ben"
 
 
+@pytest.mark.slow
 def test_s15_what_one_person_said_in_a_conversation_is_not_shown_to_the_next(machine: Machine) -> None:
     """S15: two persons at one terminal: what one said alone stands in no prompt for the other, there or elsewhere."""
     learned = reply(
@@ -209,6 +210,7 @@ def test_a_model_that_is_refused_ends_in_an_apology_and_exit_75(machine: Machine
     assert document.json["apology"] == "provider_down"
 
 
+@pytest.mark.slow
 def test_a_reply_that_takes_too_long_is_shown_next_time(machine: Machine) -> None:
     """--timeout: what was said is kept, and its reply is offered to whoever attaches next."""
     machine.scripted({"deltas": [reply("late")], "hang": True})
@@ -224,6 +226,7 @@ def test_a_reply_that_takes_too_long_is_shown_next_time(machine: Machine) -> Non
     assert again["reply"] == "now"
 
 
+@pytest.mark.slow
 def test_many_at_once_are_all_answered(machine: Machine) -> None:
     """Twenty commands race for one home: one process takes the turns at a time, and nobody is left without a reply."""
     machine.scripted()

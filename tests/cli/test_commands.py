@@ -239,6 +239,7 @@ def test_what_is_not_there_is_one_line(talked: Talked, args: tuple[str, ...]) ->
     assert len(ran.stderr.strip().splitlines()) == 1, ran.shown
 
 
+@pytest.mark.slow
 def test_revert_makes_an_earlier_version_the_newest(tmp_path: Path) -> None:
     """Memory can be taken back: the old text is the new version, and the next prompt shows it."""
     machine = Machine(tmp_path, env={"LOGNAME": "ada"})
@@ -362,6 +363,7 @@ def test_a_backup_is_verified_and_can_be_restored(tmp_path: Path) -> None:
     assert machine.ok("chat", "--once", "and on", "--json").json["reply"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["zero", "garbage", "truncated", "newer"])
 def test_r18_a_damaged_database_is_never_replaced_by_an_empty_one(tmp_path: Path, damage: str) -> None:
     """R18: one line with the newest verified backup and the command that restores it, exit 78; then it restores."""

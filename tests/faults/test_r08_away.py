@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from claudius.testing.loopback.slack.world import SlackWorld
 from slack_daemon import MENTION, PATIENCE_S, slack_daemon
 
 THREADS, DIRECT, EACH = 4, 4, 12
 
 
+@pytest.mark.slow
 async def test_r08_a_hundred_messages_are_found(tmp_path: Path) -> None:
     """A hundred in a channel, in threads and in DMs, none brought, some from people whom the soul never heard."""
     async with slack_daemon(tmp_path) as daemon:

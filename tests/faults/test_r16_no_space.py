@@ -70,6 +70,7 @@ def limited(pid: int, size: int) -> Iterator[None]:
         resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
 
 
+@pytest.mark.slow
 def test_r16_a_full_disk_accepts_nothing_says_so_and_resumes_by_itself(tmp_path: Path) -> None:
     """The running daemon finds no room at a write: refused, exit code, status, doctor and log say so; then it goes on."""
     machine = Machine(tmp_path)

@@ -33,6 +33,7 @@ def spoil(database: Path) -> bytes:
     return bytes(pages)
 
 
+@pytest.mark.slow
 def test_r18_damage_found_while_running_stops_the_daemon_and_is_set_aside(tmp_path: Path) -> None:
     """Mid-run: exit 78, the files copied to `backups/quarantine-…`, the line names the backup; the restore works."""
     machine = Machine(tmp_path)

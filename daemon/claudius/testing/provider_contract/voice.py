@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -169,7 +169,8 @@ def children() -> set[int]:
     """The processes that this one started and that are still there, zombies too."""
     found: set[int] = set()
     for listing in Path(f"/proc/{os.getpid()}/task").glob("*/children"):
-        found.update(map(int, listing.read_text("ascii").split()))
+        with suppress(FileNotFoundError):  # that thread has ended since
+            found.update(map(int, listing.read_text("ascii").split()))
     return found
 
 

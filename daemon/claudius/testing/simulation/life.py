@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import shutil
 import sqlite3
 import tempfile
@@ -32,7 +33,7 @@ from claudius.runtime.lock import HomeLock
 from claudius.runtime.server import Server
 from claudius.soul import SoulSource
 from claudius.testing.alive import UNHURRIED
-from claudius.testing.oracle import judge
+from claudius.testing.oracle import Visible, judge
 from claudius.testing.simulation.loop import Killed, VirtualLoop
 from claudius.testing.simulation.town import BEFORE_ALL, NETWORK, WORKSPACE, Moods, Town, TownAdapter, instant
 
@@ -70,7 +71,8 @@ class Life:
     script: Script
     broken: Sequence[str]
     steps: int
-    seen: int
+    seen: str
+    """A hash of what became visible, in its order."""
 
 
 def script_of(seed: int, messages: int = 20) -> Script:
@@ -95,7 +97,7 @@ def live(script: Script, *, broken: Callable[[], contextlib.AbstractContextManag
             steps = _processes(script, town, home)
         town.show(float("inf"))
         found = judge(town.world(), home)
-    return Life(script=script, broken=found, steps=steps, seen=len(town.posts))
+    return Life(script=script, broken=found, steps=steps, seen=_digest(town.posts))
 
 
 def shrunk(script: Script, fails: Callable[[Script], bool]) -> Script:
@@ -110,6 +112,11 @@ def shrunk(script: Script, fails: Callable[[Script], bool]) -> Script:
             else:
                 at += 1
     return script
+
+
+def _digest(posts: Sequence[Visible]) -> str:
+    told = "\0".join(f"{one.conversation}\0{one.text}" for one in posts)
+    return hashlib.sha256(told.encode()).hexdigest()[:16]
 
 
 def _processes(script: Script, town: Town, home: Home) -> int:
