@@ -67,6 +67,7 @@ def is_signs_only(text: str) -> bool:
     return bool(text.strip()) and _SIGNS.fullmatch(text) is not None
 
 
+@lru_cache(maxsize=4096)
 def stem(word: str) -> str:
     """Strip the first ending that leaves three letters. Pure."""
     word = word.partition("'")[0] or word
@@ -87,8 +88,9 @@ def stem_list(text: str, name: str = "") -> tuple[str, ...]:
     return tuple(one for word, one in content(text, name))
 
 
-def content(text: str, name: str = "") -> list[tuple[str, str]]:
-    """Return the content words of a text, each with its stem, in order. Pure."""
+@lru_cache(maxsize=512)
+def content(text: str, name: str = "") -> tuple[tuple[str, str], ...]:
+    """Return the content words of a text, each with its stem, in order. Pure; a text is read once."""
     found: list[tuple[str, str]] = []
     for token in tokens(text):
         word = token.word
@@ -98,7 +100,7 @@ def content(text: str, name: str = "") -> list[tuple[str, str]]:
             found += [(pair, pair) for pair in pairs(word)]
         elif word not in FUNCTION_WORDS and word != name and len(word) > 1:
             found.append((word, stem(word)))
-    return found
+    return tuple(found)
 
 
 def pairs(word: str) -> list[str]:
