@@ -93,7 +93,6 @@ def registered(**made: Process | ModuleType) -> Iterator[None]:
 
 def _forget() -> None:
     processes.process.cache_clear()
-    processes._found.cache_clear()
 
 
 def declarative(**options: Any) -> ModuleType:

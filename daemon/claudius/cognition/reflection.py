@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 from claudius.cognition.answering import Speaking
@@ -109,28 +109,17 @@ def _load(target: str) -> Subprocess:
     return found
 
 
-class _Key:
-    __slots__ = ("soul",)
-
-    def __init__(self, soul: SoulText) -> None:
-        self.soul = soul
-
-    def __hash__(self) -> int:
-        return hash(self.soul.sha256)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Key) and self.soul.sha256 == other.soul.sha256
-
-
 def subprocesses(soul: SoulText) -> tuple[Subprocess, ...]:
     """Return every subprocess, in the order in which they run."""
-    return _subprocesses(_Key(soul))
+    if "subprocesses" not in soul.derived:
+        soul.derived["subprocesses"] = _subprocesses(soul)
+    found: tuple[Subprocess, ...] = soul.derived["subprocesses"]
+    return found
 
 
-@lru_cache(maxsize=8)
-def _subprocesses(key: _Key) -> tuple[Subprocess, ...]:
+def _subprocesses(soul: SoulText) -> tuple[Subprocess, ...]:
     targets = dict(SUBPROCESSES)
-    for name, file in key.soul.files.items():
+    for name, file in soul.files.items():
         if name.startswith("subprocesses/") and (target := file.head.get("python")):
             targets[name.removeprefix("subprocesses/").removesuffix(".md")] = str(target)
     found: list[Subprocess] = []

@@ -34,14 +34,12 @@ def beside(*made: Subprocess) -> Iterator[None]:
     reflection.SUBPROCESSES.update({one.name: one.name for one in made})
     named = {one.name: one for one in made}
     reflection._load = named.__getitem__  # type: ignore[assignment]  # a test's own registry
-    reflection._subprocesses.cache_clear()
     try:
         yield
     finally:
         reflection.SUBPROCESSES.clear()
         reflection.SUBPROCESSES.update(before)
         reflection._load = load
-        reflection._subprocesses.cache_clear()
 
 
 def noting(name: str, order: int, log: list[str]) -> Subprocess:

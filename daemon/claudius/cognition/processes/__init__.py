@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
-from functools import cache, lru_cache
+from functools import cache
 
 from claudius.cognition.importing import module_of
 from claudius.cognition.process_text import described, is_process, sections, written
@@ -88,27 +88,15 @@ def find(name: str, soul: SoulText) -> Process | None:
 
     What it overrides is read off the soul as it stands now.
     """
-    return _found(name, _Key(soul))
+    key = "process", name
+    if key not in soul.derived:
+        soul.derived[key] = _found(name, soul)
+    found: Process | None = soul.derived[key]
+    return found
 
 
-class _Key:
-    """One consistent reading of the soul, as a cache key."""
-
-    __slots__ = ("soul",)
-
-    def __init__(self, soul: SoulText) -> None:
-        self.soul = soul
-
-    def __hash__(self) -> int:
-        return hash(self.soul.sha256)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Key) and self.soul.sha256 == other.soul.sha256
-
-
-@lru_cache(maxsize=256)
-def _found(name: str, key: _Key) -> Process | None:
-    file = key.soul.files.get(_file(name))
+def _found(name: str, soul: SoulText) -> Process | None:
+    file = soul.files.get(_file(name))
     try:
         if file and is_process(file):
             return written(name, file, process, frozenset(STEPS))
@@ -118,7 +106,7 @@ def _found(name: str, key: _Key) -> Process | None:
     except (BadSoul, ImportError, AttributeError, ValueError) as error:
         log.warning("a process cannot be used", extra={"mental_process": name, "error": str(error)})
         return None
-    worded = sections(key.soul.files.get(_file(found.wording))) if found.wording else {}
+    worded = sections(soul.files.get(_file(found.wording))) if found.wording else {}
     words = {step: " ".join(body.split()) for step, body in worded.items() if step in STEPS}
     said = described(file) if file else found.description
     return replace(found, overrides={**found.overrides, **words}, description=said)

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from claudius.memory.amendments import Amended
+from claudius.memory.sqlite.inbox import keep
 from claudius.memory.sqlite.queries import Database
 from claudius.memory.sqlite.rows import perception_json, perception_of, stamp
 from claudius.memory.store import turn_of
@@ -115,20 +116,7 @@ def _wait(db: Database, heard: _Heard, perception: Perception, at: str) -> None:
 
 
 def _keep(db: Database, perception: Perception, at: str) -> None:
-    kept = replace(perception, owes=False, following=None)
-    db.run(
-        "accept",
-        key=kept.key,
-        conversation=kept.conversation,
-        position=kept.position,
-        kind=kept.kind,
-        owes=False,
-        said=False,
-        person=kept.person,
-        payload=perception_json(kept),
-        now=at,
-        turn=turn_of(kept.key),
-    )
+    keep(db, replace(perception, owes=False, following=None), at)
 
 
 def _delete(db: Database, heard: _Heard, at: str) -> Amended:

@@ -10,10 +10,10 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from claudius.memory.jobs import Due, FirstWords, Quiet
+from claudius.memory.sqlite.inbox import keep
 from claudius.memory.sqlite.plans import position
 from claudius.memory.sqlite.queries import Database
-from claudius.memory.sqlite.rows import dump, instant, perception_json, stamp
-from claudius.memory.store import turn_of
+from claudius.memory.sqlite.rows import dump, instant, stamp
 from claudius.perception import SELF, Kind, Origin, Perception
 
 T = TypeVar("T")
@@ -53,7 +53,7 @@ class SqliteJobs(ABC):
                 return False
             if db.one("job_waits", conversation=conversation):
                 return False
-            return hear(db, perception, now)
+            return keep(db, perception, stamp(now))
 
         return await self._write(write)
 
@@ -94,7 +94,7 @@ class SqliteJobs(ABC):
         def write(db: Database) -> bool:
             if name:
                 db.run("keep_kept", conversation=conversation, name=name, value=dump(dict(kept)))
-            return hear(db, replace(perception, position=position(db, conversation, 0)), now)
+            return keep(db, replace(perception, position=position(db, conversation, 0)), stamp(now))
 
         return await self._write(write)
 
@@ -116,25 +116,6 @@ class SqliteJobs(ABC):
         with self._snapshot() as db:
             row = db.one("promised", person=person, audience=audience)
         return str(row[0]) if row else ""
-
-
-def hear(db: Database, perception: Perception, now: datetime) -> bool:
-    """Accept a perception of the soul's own; False where it was heard before."""
-    return bool(
-        db.change(
-            "accept",
-            key=perception.key,
-            conversation=perception.conversation,
-            position=perception.position,
-            kind=perception.kind,
-            owes=False,
-            said=False,
-            person=perception.person,
-            payload=perception_json(perception),
-            now=stamp(now),
-            turn=turn_of(perception.key),
-        )
-    )
 
 
 def _ring(job: str, conversation: str, due: datetime, now: datetime) -> Perception:

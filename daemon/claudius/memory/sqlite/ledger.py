@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import date, datetime
+from typing import Any
 
 from claudius.memory.ledger import Tally, check_proposal, clamp_trust
 from claudius.memory.sqlite.queries import Database, Row
@@ -243,3 +244,19 @@ def peers_known(db: Database, ids: Iterable[str], seeing: Seeing | None) -> tupl
 def newest(db: Database, most: int) -> Sequence[Interaction]:
     """Return the newest interactions of all, newest first."""
     return [interaction_of(row) for row in db.all("interactions_newest", most=most)]
+
+
+def summary(peer: Peer) -> dict[str, Any]:
+    """Return everything of a peer but whose it is, as a plain mapping. Pure."""
+    newest = peer.newest
+    return {
+        "name": peer.name,
+        "interactions": peer.messages,
+        "first_at": peer.first_at,
+        "last_at": peer.last_at,
+        "info_score": peer.info_score,
+        "trust": newest.trust if newest else None,
+        "rationale": newest.rationale if newest else None,
+        "assessed_at": newest.created_at if newest else None,
+        "trajectory": list(peer.trajectory),
+    }

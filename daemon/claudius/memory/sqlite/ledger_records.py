@@ -89,20 +89,7 @@ def reflection_row(one: Reflection) -> dict[str, Any]:
 
 
 def _peer(one: Peer) -> dict[str, Any]:
-    newest = one.newest
-    return {
-        "peer": one.peer_id,
-        "name": one.name,
-        "interactions": one.messages,
-        "first_at": one.first_at,
-        "last_at": one.last_at,
-        "info_score": one.info_score,
-        "trust": newest.trust if newest else None,
-        "rationale": newest.rationale if newest else None,
-        "assessed_at": newest.created_at if newest else None,
-        "is_bot": one.is_bot,
-        "trajectory": list(one.trajectory),
-    }
+    return {"peer": one.peer_id, **ledger.summary(one), "is_bot": one.is_bot}
 
 
 def _assessment(one: Assessment) -> dict[str, Any]:

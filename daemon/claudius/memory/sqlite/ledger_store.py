@@ -84,21 +84,7 @@ class LedgerStore:
     async def get_peer_assessment_summary(self, peer_id: str, audience: str) -> Mapping[str, Any] | None:
         """Return what an audience may know of a peer, as a plain mapping."""
         peer = await self.query_peer(peer_id, audience)
-        if peer is None:
-            return None
-        newest = peer.newest
-        return {
-            "peer_id": peer.peer_id,
-            "name": peer.name,
-            "interactions": peer.messages,
-            "first_at": peer.first_at,
-            "last_at": peer.last_at,
-            "info_score": peer.info_score,
-            "trust": newest.trust if newest else None,
-            "rationale": newest.rationale if newest else None,
-            "assessed_at": newest.created_at if newest else None,
-            "trajectory": list(peer.trajectory),
-        }
+        return None if peer is None else {"peer_id": peer.peer_id, **ledger.summary(peer)}
 
     async def latest_trust(self) -> Mapping[str, int]:
         """Return each assessed peer's newest trust."""

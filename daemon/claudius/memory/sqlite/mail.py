@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 
 from claudius.intent import Call, Utterance
 from claudius.memory.audience import is_terminal
+from claudius.memory.sqlite.inbox import keep
 from claudius.memory.sqlite.queries import Database
-from claudius.memory.sqlite.rows import call_row, dump, instant, perception_json, stamp, utterance_row
-from claudius.memory.store import turn_of
+from claudius.memory.sqlite.rows import call_row, dump, instant, stamp, utterance_row
 from claudius.perception import Kind, Origin, Perception, Place, Thread, settled_in
 from claudius.prompt import valid
 
@@ -41,19 +41,8 @@ def _accept_one(db: Database, heard: Perception, at: str) -> bool:
     perception = _in_thread(db, heard)
     if perception is None:
         return False
-    new = db.change(
-        "accept",
-        key=perception.key,
-        conversation=perception.conversation,
-        position=perception.position,
-        kind=perception.kind,
-        owes=perception.owes,
-        said=perception.origin is Origin.EXTERNAL and not perception.is_bot,
-        person=perception.person,
-        payload=perception_json(perception),
-        now=at,
-        turn=turn_of(perception.key),
-    )
+    said = perception.origin is Origin.EXTERNAL and not perception.is_bot
+    new = keep(db, perception, at, said=said)
     if new and perception.person and perception.origin is Origin.EXTERNAL:
         db.run("person_heard", person=perception.person, name=valid(perception.name), is_bot=perception.is_bot, now=at)
         if not is_terminal(perception.conversation):

@@ -7,8 +7,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from claudius.intent import Intent, Schedule
+from claudius.memory.sqlite.inbox import keep
 from claudius.memory.sqlite.queries import Database, Row
-from claudius.memory.sqlite.rows import dump, instant, parse, perception_json, stamp
+from claudius.memory.sqlite.rows import dump, instant, parse, stamp
 from claudius.memory.store import turn_of
 from claudius.perception import Kind, Origin, Perception
 from claudius.prompt import valid
@@ -73,21 +74,8 @@ def fire_due(db: Database, now: datetime, grace: timedelta) -> tuple[str, ...]:
             db.run("plan_fired", id=schedule_id, turn="", lapsed_at=stamp(now))
             continue
         perception = _perception(db, row, at, now)
-        turn = turn_of(perception.key)
-        db.run("plan_fired", id=schedule_id, turn=turn, lapsed_at=None)
-        db.run(
-            "accept",
-            key=perception.key,
-            conversation=conversation,
-            position=perception.position,
-            kind=perception.kind,
-            owes=False,
-            said=False,
-            person=perception.person,
-            payload=perception_json(perception),
-            now=stamp(now),
-            turn=turn,
-        )
+        db.run("plan_fired", id=schedule_id, turn=turn_of(perception.key), lapsed_at=None)
+        keep(db, perception, stamp(now))
         fired[conversation] = None
     return tuple(fired)
 
