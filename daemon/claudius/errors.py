@@ -40,7 +40,6 @@ ClaudiusError                      one line for a person: what is wrong, where, 
 
 from __future__ import annotations
 
-EXIT_OK = 0
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_TRY_AGAIN = 75

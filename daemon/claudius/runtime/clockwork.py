@@ -38,7 +38,6 @@ class Clockwork:
         self._mind, self._home, self._daimons, self._chance = mind, home, daimons, chance
         self._wake: Callable[[str], None] = lambda _: None
         self._zone: tuple[str, tzinfo] | None = None
-        self._rang = False
 
     def start(self, wake: Callable[[str], None]) -> None:
         """Begin; `wake` has a conversation look at what waits for it."""

@@ -44,11 +44,6 @@ def parse(text: str) -> Any:
     return msgspec.json.decode(text)
 
 
-def mapping(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a plain dict of any mapping, which JSON can hold. Pure."""
-    return dict(value)
-
-
 def perception_json(perception: Perception) -> str:
     """Write a perception as the inbox keeps it: its words made valid Unicode, nothing else changed. Pure."""
     try:
