@@ -56,7 +56,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
         ancestor = Beside(name="claudicle", version=ancestor.version, bound=ANCESTOR, samples=samples)
     disks = Beside(name="disk ÷ 3", bound=DISK, samples=[commits / COMMITS for commits in found["disk"]])
     told = f"{rows} rows, {turns} turns a round, each answered once"
-    yield _figure("turns/s, one conversation", found["daemon"], (ancestor, disks), f"{told} · no psyche yet")
+    yield _figure("turns/s, one conversation", found["daemon"], (ancestor, disks), f"{told}")
     yield _figure("turns/s, engine and store alone", found["ours"], (ancestor, disks), f"{told} · no lanes")
 
 
