@@ -64,12 +64,25 @@ def amend(db: Database, perception: Perception, at: str) -> Amended:
         return _react(db, perception, at)
     row = db.one("heard_before", key=str(perception.extra.get("of")))
     heard = _Heard(*row) if row else None
+    is_late = heard is None or (heard.edited or "") >= _order(perception)
+    if heard and not is_late and _waits(heard, perception):
+        _keep(db, replace(perception, conversation=heard.conversation), at)
+        return Amended(conversation=heard.conversation)
     db.run("amend_settled", key=perception.key, now=at, reason="in force")  # where it waited for a turn to end
-    if heard is None or (heard.edited or "") >= _order(perception):
+    if heard is None or is_late:
         return NOTHING
     if perception.kind is Kind.DELETE:
         return _delete(db, heard, at)
     return _edit(db, heard, perception, at) if perception.person == heard.person else NOTHING
+
+
+def _waits(heard: _Heard, perception: Perception) -> bool:
+    """Tell whether a change waits until the turn that runs has ended: it was begun anew for an earlier one.
+
+    The conversation's lane puts it in force then.
+    """
+    is_thought = heard.state in UNFINISHED and heard.state != "pending"
+    return perception.kind is Kind.EDIT and perception.person == heard.person and is_thought and bool(heard.again)
 
 
 def _order(perception: Perception) -> str:
@@ -81,9 +94,6 @@ def _edit(db: Database, heard: _Heard, perception: Perception, at: str) -> Amend
     if heard.state not in UNFINISHED:
         db.run("amended", seq=heard.seq, position=perception.position)
         _remember(db, heard, valid(perception.text), "$.edited", at)
-    elif heard.state != "pending" and heard.again:
-        _wait(db, heard, perception, at)
-        return Amended(conversation=heard.conversation)
     else:
         is_thought = heard.state != "pending"
         interrupts = heard.turn if is_thought else ""
@@ -108,11 +118,6 @@ def _put_right(db: Database, heard: _Heard, perception: Perception, again: int) 
         turn=turn_of(f"{before.key}@{perception.position}"),
         again=again,
     )
-
-
-def _wait(db: Database, heard: _Heard, perception: Perception, at: str) -> None:
-    """Keep a change until the turn that runs has ended: the conversation's lane puts it in force then."""
-    _keep(db, replace(perception, conversation=heard.conversation), at)
 
 
 def _keep(db: Database, perception: Perception, at: str) -> None:

@@ -7,6 +7,7 @@ how the model fails, and after which steps of the event loop the process is kill
 Source: the reliability design, section 13.
 """
 
-from claudius.testing.simulation.life import Life, Script, live, script_of, shrunk
+from claudius.testing.simulation.life import Life, live
+from claudius.testing.simulation.script import Script, script_of, shrunk
 
 __all__ = ["Life", "Script", "live", "script_of", "shrunk"]

@@ -1,4 +1,4 @@
-"""One life: a script of what people say, processes that are killed, and the oracle's word at the end."""
+"""One life: a script lived through, processes that are killed in it, and the oracle's word at the end."""
 
 from __future__ import annotations
 
@@ -9,20 +9,25 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
 from unittest.mock import patch
+from urllib.parse import quote
 
 from claudius.cognition.mind import Mind, lately
 from claudius.cognition.steps import STEPS
 from claudius.config import load
+from claudius.config.daimons import KOTHAR
 from claudius.errors import Cut, Overloaded, TimedOut
 from claudius.home import Home, shipped
 from claudius.memory.sqlite import SqliteStore
 from claudius.memory.sqlite.writer import Writer
+from claudius.memory.whispers import Whisper
+from claudius.perception import SELF
 from claudius.provider import Request
 from claudius.providers.scripted import Line, Scripted
 from claudius.runtime.body import Body
@@ -35,33 +40,22 @@ from claudius.soul import SoulSource
 from claudius.testing.alive import UNHURRIED
 from claudius.testing.oracle import Visible, judge
 from claudius.testing.simulation.loop import Killed, VirtualLoop
-from claudius.testing.simulation.town import BEFORE_ALL, NETWORK, WORKSPACE, Moods, Town, TownAdapter, instant
+from claudius.testing.simulation.script import Script
+from claudius.testing.simulation.town import BEFORE_ALL, NETWORK, WORKSPACE, Town, TownAdapter, instant
 
-PEOPLE = ("ana", "ben", "cem", "dee")
 AFTERWARDS_S = 9000.0
 """How long a life goes on after the last word: longer than two of the hourly sweeps."""
+_REMEMBERED = """
+    SELECT e.content FROM inbox i JOIN entry e ON e.conversation = i.conversation AND e.position = i.position
+    WHERE i.key = ? AND e.entry_type = 'userMessage'
+"""
+_WITHDRAWN_AND_ANSWERED = """
+    SELECT 1 FROM inbox i JOIN outbox o ON o.turn = i.turn
+    WHERE i.key = ? AND i.reason = 'withdrawn' AND o.state = 'sent'
+"""
+_BURNT = "SELECT id, used_turn FROM whisper WHERE used_turn IS NOT NULL AND used_turn NOT IN (SELECT turn FROM turn)"
 _DEAD: list[Any] = []
 """What a killed process held. It is never let go of: a process that is killed runs no `finally`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """A person says something."""
-
-    at_s: float
-    person: str
-    thread: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Script:
-    """What a seed decides before anything happens. `kills` are steps of the loop, a process each."""
-
-    seed: int
-    said: tuple[Said, ...]
-    kills: tuple[int, ...]
-    moods: Moods = field(default_factory=Moods)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +69,6 @@ class Life:
     """A hash of what became visible, in its order."""
 
 
-def script_of(seed: int, messages: int = 20) -> Script:
-    """Draw who says what, when and where, and how often the process is killed. Pure."""
-    chance = Random(seed)  # noqa: S311 - a life's course, no secret
-    said, at_s = [], 5.0
-    for number in range(messages):
-        at_s += chance.choice((0.0, 0.05, 0.5, 3.0, 30.0, 400.0)) * chance.uniform(0.5, 1.5)
-        thread = chance.choice(("", "", "t1", "t2"))
-        said.append(Said(at_s=at_s, person=chance.choice(PEOPLE), thread=thread, text=f"word {number}"))
-    kills = tuple(int(chance.choice((20, 60, 200, 600)) * chance.uniform(0.2, 2.0)) for _ in range(chance.randrange(6)))
-    return Script(seed=seed, said=tuple(said), kills=kills)
-
-
 def live(script: Script, *, broken: Callable[[], contextlib.AbstractContextManager[object]] | None = None) -> Life:
     """Live through a script and judge it; `broken` breaks the product for as long as it lasts."""
     with tempfile.TemporaryDirectory(prefix="claudius-life-", dir=_quick_disk()) as root:
@@ -96,22 +78,21 @@ def live(script: Script, *, broken: Callable[[], contextlib.AbstractContextManag
         with broken() if broken else contextlib.nullcontext():
             steps = _processes(script, town, home)
         town.show(float("inf"))
-        found = judge(town.world(), home)
+        found = [*judge(town.world(), home), *remembered(town, home)]
     return Life(script=script, broken=found, steps=steps, seen=_digest(town.posts))
 
 
-def shrunk(script: Script, fails: Callable[[Script], bool]) -> Script:
-    """Leave out what is not needed for a script to fail, piece by piece."""
-    for part in ("said", "kills"):
-        at = 0
-        while at < len(getattr(script, part)):
-            pieces = getattr(script, part)
-            fewer = replace(script, **{part: pieces[:at] + pieces[at + 1 :]})
-            if fails(fewer):
-                script = fewer
-            else:
-                at += 1
-    return script
+def remembered(town: Town, home: Home) -> Iterator[str]:
+    """Tell where memory does not follow what was changed, and which whisper was used by no turn."""
+    with closing(sqlite3.connect(f"file:{quote(str(home.database))}?mode=ro", uri=True)) as db:
+        for key, change in town.in_force.items():
+            for (content,) in db.execute(_REMEMBERED, (key,)):
+                if content != change.text:
+                    yield f"second thoughts: {key} became {change.text!r}, and memory holds {content!r}"
+            if not change.text and db.execute(_WITHDRAWN_AND_ANSWERED, (key,)).fetchone():
+                yield f"O5: {key} was withdrawn, and answered"
+        for whisper, turn in db.execute(_BURNT):
+            yield f"O9: whisper {whisper} was used by turn {turn}, which is not there"
 
 
 def _digest(posts: Sequence[Visible]) -> str:
@@ -120,14 +101,13 @@ def _digest(posts: Sequence[Visible]) -> str:
 
 
 def _processes(script: Script, town: Town, home: Home) -> int:
-    now_s, steps, said = 0.0, 0, 0
+    now_s, steps, past = 0.0, 0, 0
     for dies_in in (*script.kills, None):
-        while said < len(script.said) and script.said[said].at_s < now_s:  # said while nobody lived
-            one = script.said[said]
-            town.say(one.person, one.thread, one.text, one.at_s)
-            said += 1
+        while past < len(script.events) and script.events[past].at_s < now_s:  # it happened while nobody lived
+            script.events[past].happen(town, script.events[past].at_s)
+            past += 1
         loop = VirtualLoop(now_s, dies_in)
-        process = _Process(script, town, home, loop, said)
+        process = _Process(script, town, home, loop, past)
         with _virtual(loop):
             try:
                 loop.run_until_complete(process.life())
@@ -135,7 +115,7 @@ def _processes(script: Script, town: Town, home: Home) -> int:
                 _DEAD.append((process, loop, asyncio.all_tasks(loop)))
                 process.die()
         loop.close()
-        steps, said = steps + loop.steps, process.said
+        steps, past = steps + loop.steps, process.past
         now_s = loop.now_s + town.chance.choice((0.1, 2.0, 60.0, 2000.0))
         town.ears = None
         town.show(now_s)
@@ -180,8 +160,8 @@ class _Store(SqliteStore):
 class _Process:
     """One process between its start and its end."""
 
-    def __init__(self, script: Script, town: Town, home: Home, loop: VirtualLoop, said: int) -> None:
-        self._script, self._town, self._home, self._loop, self.said = script, town, home, loop, said
+    def __init__(self, script: Script, town: Town, home: Home, loop: VirtualLoop, past: int) -> None:
+        self._script, self._town, self._home, self._loop, self.past = script, town, home, loop, past
         self._store = _Store(home.database)
         self._lock: HomeLock | None = None
         self._adapter = TownAdapter(town, loop.time)
@@ -190,7 +170,7 @@ class _Process:
         """Wake, hear to the end of the script and long enough after it, and go to sleep in good order."""
         home, town, loop = self._home, self._town, self._loop
         self._lock = lock = HomeLock(home)
-        config = load(home, UNHURRIED).config
+        config = load(home, UNHURRIED | {"CLAUDIUS_KOTHAR_ENABLED": "1"}).config
         clock = Clock(lambda: instant(loop.now_s), loop.time)
         body = Body(
             clock=clock,
@@ -211,7 +191,9 @@ class _Process:
         server = Server(home, lock, mind, adapters, {}, chance=town.chance.random, body=body)
         await server.start()
         await self._store.swept(NETWORK, WORKSPACE, BEFORE_ALL, clock.now())  # it was here before anybody spoke
+        whispering = asyncio.ensure_future(self._whisper_on())
         await self._hear_on()
+        await whispering
         await asyncio.sleep(AFTERWARDS_S)
         while server.busy:  # noqa: ASYNC110 - a life is looked at from outside
             await asyncio.sleep(1.0)
@@ -224,10 +206,27 @@ class _Process:
             self._lock.release()
 
     async def _hear_on(self) -> None:
-        for one in self._script.said[self.said :]:
+        for one in self._script.events[self.past :]:
             await asyncio.sleep(max(0.0, one.at_s - self._loop.now_s))
-            self.said += 1
-            self._town.say(one.person, one.thread, one.text, self._loop.now_s)
+            self.past += 1
+            one.happen(self._town, self._loop.now_s)
+
+    async def _whisper_on(self) -> None:
+        for number, at_s in enumerate(self._script.whispers):
+            if at_s < self._loop.now_s:
+                continue
+            await asyncio.sleep(at_s - self._loop.now_s)
+            now = instant(self._loop.now_s)
+            await self._store.keep_whisper(
+                Whisper(
+                    daimon=KOTHAR,
+                    text=f"Look at the {number}. door.",
+                    transport="manual",
+                    sources=(SELF,),
+                    at=now,
+                    expires_at=now + timedelta(hours=1),
+                )
+            )
 
     def _thought(self, request: Request) -> Line:
         """Answer as a model does that is mostly well."""

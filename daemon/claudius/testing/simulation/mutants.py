@@ -7,13 +7,17 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
 from claudius.errors import DeliveryError
 from claudius.intent import Intent, Utterance
-from claudius.memory.sqlite import SqliteStore
+from claudius.memory.sqlite import SqliteStore, amending
+from claudius.memory.sqlite.queries import Database
+from claudius.memory.store import Pending
 from claudius.perception import Perception
+from claudius.recollection import Recollection
 from claudius.runtime import delivery
 from claudius.runtime.adapter import Accept
 from claudius.runtime.intake import Intake
@@ -112,6 +116,32 @@ def never_looked() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def whispers_used_when_recalled() -> Iterator[None]:
+    """A whisper is used as soon as a turn feels it, and not when that turn is committed."""
+    recalled = SqliteStore.recall
+
+    async def recall(self: SqliteStore, pending: Pending, **how: Any) -> Recollection:
+        found = await recalled(self, pending, **how)
+        for one in found.intuitions:
+            await self._write(partial(_use, whisper=one.whisper, turn=found.turn))
+        return found
+
+    with patch.object(SqliteStore, "recall", recall):
+        yield
+
+
+def _use(db: Database, *, whisper: int, turn: str) -> None:
+    db.run("whisper_used", id=whisper, turn=turn)
+
+
+@contextmanager
+def memory_left_as_it_was() -> Iterator[None]:
+    """What was changed after its answer is acknowledged, and memory keeps the old words."""
+    with patch.object(amending, "_remember", lambda *_: None):
+        yield
+
+
 MUTANTS: Mapping[str, Callable[[], AbstractContextManager[object]]] = {
     one.__name__: one
     for one in (
@@ -120,5 +150,7 @@ MUTANTS: Mapping[str, Callable[[], AbstractContextManager[object]]] = {
         settled_before_said,
         known_by_envelope,
         never_looked,
+        whispers_used_when_recalled,
+        memory_left_as_it_was,
     )
 }

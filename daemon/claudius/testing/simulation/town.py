@@ -59,14 +59,19 @@ class Town:
     due: list[tuple[float, Visible]] = field(default_factory=list)
     """Posts that were applied, and are not to be seen yet."""
     ears: TownAdapter | None = None
+    gone: set[str] = field(default_factory=set)
+    """Keys of what was taken down."""
+    changes: int = 0
+    """Messages that were changed, and people who came, so far."""
+    in_force: dict[str, Perception] = field(default_factory=dict)
+    """The newest change of each message, by its key, that a process has acknowledged as put in force."""
 
     def one_in_hundred(self, times: int) -> bool:
         """Say yes so often in a hundred."""
         return self.chance.randrange(100) < times
 
-    def say(self, person: str, thread: str, text: str, now_s: float) -> None:
+    def say(self, number: int, person: str, thread: str, text: str, now_s: float) -> None:
         """Have a person say something: in a DM, or, where a thread is named, in it. Whoever listens may hear of it."""
-        number = len(self.said)
         channel = "c1" if thread else f"dm-{person}"
         place = f"{NETWORK}:t:{channel}:{thread}"
         who = f"{NETWORK}:t:{person}"
@@ -85,6 +90,57 @@ class Town:
         if self.ears:
             self.ears.tell(perception)
 
+    def change(self, number: int, text: str, now_s: float) -> None:
+        """Have somebody put the n-th word right, or take it down where `text` is empty."""
+        at = next((at for at, one in enumerate(self.said) if one.position == f"{number:06d}"), None)
+        if at is None or self.said[at].key in self.gone:
+            return
+        before = self.said[at]
+        self.changes += 1
+        self.said[at] = replace(before, text=text)
+        if not text:
+            self.gone.add(before.key)
+        change = replace(
+            before,
+            key=f"{NETWORK}:change:{self.changes:06d}",
+            position=f"{self.said[-1].position}.{self.changes:06d}",
+            kind=Kind.EDIT if text else Kind.DELETE,
+            person=before.person if text else "",
+            text=text,
+            at=instant(now_s),
+            owes=False,
+            extra={"of": before.key},
+        )
+        if self.ears:
+            self.ears.tell(change)
+
+    def join(self, person: str, now_s: float) -> None:
+        """Have somebody come into the channel."""
+        self.changes += 1
+        place = f"{NETWORK}:t:c1:"
+        who = f"{NETWORK}:t:{person}"
+        joined = Perception(
+            key=f"{NETWORK}:join:{self.changes:06d}",
+            conversation=place,
+            audience=shared(place),
+            person=who,
+            name=person.capitalize(),
+            text="",
+            at=instant(now_s),
+            position=f"join.{self.changes:06d}",
+            kind=Kind.JOIN,
+            owes=False,
+        )
+        if self.ears:
+            self.ears.tell(joined)
+
+    def settle(self, change: Perception) -> None:
+        """Remember the newest change of each message that the soul has acknowledged."""
+        of = change.extra["of"]
+        known = self.in_force.get(of)
+        if known is None or (known.text and (not change.text or known.position < change.position)):
+            self.in_force[of] = change
+
     def show(self, now_s: float) -> None:
         """Let what is due by now be seen."""
         for at_s, post in sorted(self.due, key=lambda one: one[0]):
@@ -94,7 +150,15 @@ class Town:
 
     def world(self) -> World:
         """Tell what was said and seen, for the oracle."""
-        posted = [Posted(key=one.key, conversation=one.conversation, position=one.position) for one in self.said]
+        posted = [
+            Posted(
+                key=one.key,
+                conversation=one.conversation,
+                position=one.position,
+                may_be_unheard=one.key in self.gone,
+            )
+            for one in self.said
+        ]
         return World(posted=posted, visible=self.posts)
 
 
@@ -140,9 +204,11 @@ class TownAdapter:
             if self.town.ears is not self or self._accept is None:
                 continue
             try:
-                await self._accept(perception)
+                is_new = await self._accept(perception)
             except Exception:  # noqa: BLE001, S112 - not acknowledged, whatever the reason: it is brought again
                 continue
+            if is_new and perception.kind in (Kind.EDIT, Kind.DELETE):
+                self.town.settle(perception)
             return
 
     async def speak(self, utterance: Utterance) -> str:
@@ -175,16 +241,20 @@ class TownAdapter:
 
     async def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:
         """Read every channel from its mark to its end, or break off."""
-        everything = f"{len(self.town.said) - 1:06d}"
+        everything = self.town.said[-1].position if self.town.said else BEFORE_ALL
         for channel in dict.fromkeys(one.conversation.rsplit(":", 1)[0] for one in reversed(self.town.said)):
             await asyncio.sleep(self.town.chance.uniform(0.0, 0.5))
             if self.town.one_in_hundred(self.town.moods.hides_history):
                 raise DeliveryUnknown("no history")
             name = channel.removeprefix(f"{NETWORK}:")
             mark = gap.marks.get(name, gap.marks.get(WORKSPACE, ""))
-            here = [one for one in self.town.said if one.conversation.rsplit(":", 1)[0] == channel]
+            here = [
+                one
+                for one in self.town.said
+                if one.conversation.rsplit(":", 1)[0] == channel and one.key not in self.town.gone
+            ]
             unread = tuple(replace(one) for one in here if one.position > mark and one.at >= gap.since)
-            yield Swept(channel=name, perceptions=unread, position=here[-1].position)
+            yield Swept(channel=name, perceptions=unread, position=here[-1].position if here else mark or BEFORE_ALL)
         yield Swept(channel=WORKSPACE, perceptions=(), position=everything)
 
     async def working(self, perception: Perception, *, on: bool) -> None:
