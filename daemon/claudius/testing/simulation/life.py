@@ -87,7 +87,7 @@ def remembered(town: Town, home: Home) -> Iterator[str]:
     with closing(sqlite3.connect(f"file:{quote(str(home.database))}?mode=ro", uri=True)) as db:
         for key, change in town.in_force.items():
             for (content,) in db.execute(_REMEMBERED, (key,)):
-                if content != change.text:
+                if content not in town.may_hold(key):
                     yield f"second thoughts: {key} became {change.text!r}, and memory holds {content!r}"
             if not change.text and db.execute(_WITHDRAWN_AND_ANSWERED, (key,)).fetchone():
                 yield f"O5: {key} was withdrawn, and answered"

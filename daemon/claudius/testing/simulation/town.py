@@ -65,6 +65,8 @@ class Town:
     """Messages that were changed, and people who came, so far."""
     in_force: dict[str, Perception] = field(default_factory=dict)
     """The newest change of each message, by its key, that a process has acknowledged as put in force."""
+    second_thoughts: list[Perception] = field(default_factory=list)
+    """Every change, in order."""
 
     def one_in_hundred(self, times: int) -> bool:
         """Say yes so often in a hundred."""
@@ -111,6 +113,7 @@ class Town:
             owes=False,
             extra={"of": before.key},
         )
+        self.second_thoughts.append(change)
         if self.ears:
             self.ears.tell(change)
 
@@ -140,6 +143,14 @@ class Town:
         known = self.in_force.get(of)
         if known is None or (known.text and (not change.text or known.position < change.position)):
             self.in_force[of] = change
+
+    def may_hold(self, key: str) -> set[str]:
+        """Return what memory may hold of a message: the newest change in force, or one whose process died with it."""
+        newest = self.in_force[key]
+        if not newest.text:
+            return {""}
+        later = [one for one in self.second_thoughts if one.extra["of"] == key and one.position >= newest.position]
+        return {one.text for one in later}
 
     def show(self, now_s: float) -> None:
         """Let what is due by now be seen."""
