@@ -26,6 +26,10 @@ AFTERWARDS = (Kind.EDIT, Kind.DELETE, Kind.REACTION)
 """What is about something that was said before: put in force at once, ahead of what waits."""
 
 
+EARLY = 256
+"""So many changes of messages that were not heard are kept in mind: an event may overtake the one that it is about."""
+
+
 class Thinkers(Protocol):
     """Who thinks about what is heard."""
 
@@ -49,6 +53,8 @@ class Intake:
         """
         self._mind, self._body, self._lanes, self._failed = mind, body, lanes, failed
         self._rates = Rates()
+        self._early: dict[str, Perception] = {}
+        """The last changes that were of nothing known, by the key of what they are about; the oldest first."""
         self.last_at: dict[str, datetime] = {}
         """When each network was last heard."""
         self._is_shut = False
@@ -82,6 +88,8 @@ class Intake:
         if not admitted.is_owner and admitted.origin is Origin.EXTERNAL:
             admitted = self._within_rates(admitted)
         (new,) = await self._keep((admitted,))
+        if new and (change := self._early.pop(admitted.key, None)):
+            await self._amend(change)
         self._lanes.wake(admitted.conversation)
         return new
 
@@ -119,7 +127,18 @@ class Intake:
         if amended.is_new:
             self._lanes.break_off(amended.conversation, amended.interrupts)
             self._lanes.wake(amended.conversation)
+        elif perception.kind in (Kind.EDIT, Kind.DELETE):
+            self._keep_in_mind(perception)
         return amended.is_new
+
+    def _keep_in_mind(self, change: Perception) -> None:
+        of = str(change.extra.get("of"))
+        known = self._early.pop(of, None)
+        if known and (known.kind is Kind.DELETE or (change.kind is Kind.EDIT and change.position < known.position)):
+            change = known
+        self._early[of] = change
+        if len(self._early) > EARLY:
+            del self._early[next(iter(self._early))]
 
     async def _write(self, write: Callable[[], Awaitable[T]]) -> T:
         self._body.disk.refuse()
