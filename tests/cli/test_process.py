@@ -102,4 +102,4 @@ def test_a_crowd_is_counted_in_the_picture() -> None:
 
     assert "and 3 more" in picture
     assert "c&lt;0&gt;" in picture
-    assert picture.count('marker-end="url(#to)"') == 1
+    assert picture.count('class="way"') == 1

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
 from claudius.errors import AuthFailed, DeliveryLater, DeliveryRefused, DeliveryUnknown, Overloaded, TooLong
 from claudius.home import Home
+from claudius.perception import Perception
 from claudius.provider import Request
 from claudius.providers.scripted import Line, Scripted
 from claudius.testing.alive import alive
+from claudius.testing.rehearsal_adapter import RehearsalAdapter
 
 
 def reply(text: str) -> str:
@@ -202,3 +205,35 @@ async def test_a_soul_that_goes_to_sleep_says_what_it_has_thought(home: Home) ->
 
     assert [one.text for one in soul.network.visible] == ["slow"]
     assert waiting["inbox"]["pending"] == waiting["outbox"]["pending"] == 0
+
+
+class _Reading(RehearsalAdapter):
+    """A network whose threads take as long to read as the test says."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads, self.goes_on = asyncio.Event(), asyncio.Event()
+
+    async def context(self, perception: Perception, most: int) -> Sequence[Perception]:
+        """Tell that it was asked, and wait."""
+        self.reads.set()
+        await self.goes_on.wait()
+        return await super().context(perception, most)
+
+
+async def test_what_was_said_before_is_answered_first_though_it_came_while_a_thread_was_read(home: Home) -> None:
+    """O3: until a message is taken, an older one that comes late goes first."""
+    network, thread = _Reading(), "rehearsal:t:ops:1"
+    network._said = 1
+
+    async with alive(home, Scripted(default=echo), network=network) as soul:
+        await network.hear("second", conversation=thread, is_shared=True)
+        async with asyncio.timeout(20):
+            await network.reads.wait()
+        network._said = 0
+        await network.hear("first", conversation=thread, is_shared=True)
+        network.goes_on.set()
+        seen = await network.until_visible(2)
+        await soul.idle()
+
+    assert [one.text for one in seen] == ["re first", "re second"]

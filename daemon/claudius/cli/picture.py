@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-WIDTH, HEIGHT, MARGIN = 900, 640, 110
+WIDTH, HEIGHT, MARGIN = 900, 560, 110
 BOX_W, BOX_H = 168, 44
+SIDE, TIP = 9.0, 9.0
+"""How far a way and the way back stand from the straight line, and how long an arrow's head is."""
 SHOWN = 4
 """Conversations named below a process; the rest are counted."""
 
@@ -22,48 +25,62 @@ def mermaid(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def svg(rows: Sequence[Mapping[str, Any]], positions: Sequence[Mapping[str, Any]]) -> str:
-    """Draw the graph on a circle, an arrow for each way, below each process the conversations that stand there."""
-    places = _places([row["name"] for row in rows])
+    """Draw the graph: the busiest process in the middle, its neighbours around it, below those that no arrow reaches.
+
+    Under each process stand the conversations that are there now.
+    """
+    ways = [(row["name"], to) for row in rows for to in row["next"] if to != row["name"]]
+    places = _places([row["name"] for row in rows], ways)
+    ways = [(start, end) for start, end in ways if start in places and end in places]
     parts = [
         (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" '
             'font-size="14">'
         ),
-        (
-            '<defs><marker id="to" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
-            '<path d="M0 0 8 4 0 8z" fill="#667"/></marker></defs>'
-        ),
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>',
     ]
-    parts += [
-        _arrow(places[row["name"]], places[to])
-        for row in rows
-        for to in row["next"]
-        if to in places and to != row["name"]
-    ]
+    for start, end in ways:
+        parts += _arrow(places[start], places[end], aside=SIDE if (end, start) in ways else 0.0)
+    joined = {name for way in ways for name in way}
     for name, (x, y) in places.items():
         here = [str(row["conversation"]) for row in positions if row["process"] == name]
-        parts += _box(name, x, y, here)
+        parts += _box(name, x, y, here, is_joined=name in joined)
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
-def _places(names: Sequence[str]) -> dict[str, tuple[float, float]]:
-    middle = (WIDTH / 2, HEIGHT / 2 - 20)
-    across, down = WIDTH / 2 - MARGIN, HEIGHT / 2 - MARGIN
-    turns = [2 * math.pi * n / max(1, len(names)) - math.pi / 2 for n in range(len(names))]
-    return {
+def _places(names: Sequence[str], ways: Sequence[tuple[str, str]]) -> dict[str, tuple[float, float]]:
+    """Return the middle of each process's box."""
+    degree = Counter(name for way in ways for name in way)
+    joined = sorted((name for name in names if degree[name]), key=lambda name: -degree[name])
+    alone = [name for name in names if not degree[name]]
+    low = HEIGHT - 70
+    places = {name: (WIDTH * (n + 1) / (len(alone) + 1), float(low)) for n, name in enumerate(alone)}
+    middle = (WIDTH / 2, (low - MARGIN / 2) / 2 if alone else HEIGHT / 2)
+    across, down = WIDTH / 2 - MARGIN, middle[1] - BOX_H - 20
+    around = [name for name in names if name in joined[1:]]
+    turns = [2 * math.pi * (n + 0.5) / len(around) - math.pi / 2 for n in range(len(around))]
+    places |= dict.fromkeys(joined[:1], middle)
+    return places | {
         name: (middle[0] + across * math.cos(turn), middle[1] + down * math.sin(turn))
-        for name, turn in zip(names, turns, strict=True)
+        for name, turn in zip(around, turns, strict=True)
     }
 
 
-def _arrow(start: tuple[float, float], end: tuple[float, float]) -> str:
+def _arrow(start: tuple[float, float], end: tuple[float, float], aside: float) -> list[str]:
+    """Draw a way, `aside` of the straight one, so that the way back has its own line."""
+    long = math.dist(start, end) or 1.0
+    along = (end[0] - start[0]) / long, (end[1] - start[1]) / long
+    right = -along[1] * aside, along[0] * aside
     (x1, y1), (x2, y2) = _edge(start, end), _edge(end, start)
-    bend_x, bend_y = (x1 + x2) / 2 - (y2 - y1) * 0.12, (y1 + y2) / 2 + (x2 - x1) * 0.12
-    return (
-        f'<path d="M{x1:.0f} {y1:.0f} Q{bend_x:.0f} {bend_y:.0f} {x2:.0f} {y2:.0f}" fill="none" stroke="#667" '
-        'stroke-width="1.4" marker-end="url(#to)"/>'
-    )
+    x1, y1, x2, y2 = x1 + right[0], y1 + right[1], x2 + right[0], y2 + right[1]
+    foot = x2 - along[0] * TIP, y2 - along[1] * TIP
+    wing = -along[1] * TIP / 2, along[0] * TIP / 2
+    head = ((x2, y2), (foot[0] + wing[0], foot[1] + wing[1]), (foot[0] - wing[0], foot[1] - wing[1]))
+    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in head)
+    return [
+        f'<path class="way" d="M{x1:.1f} {y1:.1f}L{foot[0]:.1f} {foot[1]:.1f}" stroke="#667" stroke-width="1.4"/>',
+        f'<polygon points="{points}" fill="#667"/>',
+    ]
 
 
 def _edge(box: tuple[float, float], towards: tuple[float, float]) -> tuple[float, float]:
@@ -76,17 +93,19 @@ def _edge(box: tuple[float, float], towards: tuple[float, float]) -> tuple[float
     return box[0] + across * share, box[1] + down * share
 
 
-def _box(name: str, x: float, y: float, here: Sequence[str]) -> list[str]:
+def _box(name: str, x: float, y: float, here: Sequence[str], *, is_joined: bool) -> list[str]:
     fill = "#e8f0fe" if here else "#f6f6f8"
+    dashes = "" if is_joined else ' stroke-dasharray="4 3"'
     lines = [*here[:SHOWN], *([f"and {len(here) - SHOWN} more"] if len(here) > SHOWN else [])]
     return [
         (
             f'<rect x="{x - BOX_W / 2:.0f}" y="{y - BOX_H / 2:.0f}" width="{BOX_W}" height="{BOX_H}" rx="8" '
-            f'fill="{fill}" stroke="#445"/>'
+            f'fill="{fill}" stroke="#445"{dashes}/>'
         ),
         f'<text x="{x:.0f}" y="{y + 5:.0f}" text-anchor="middle">{escape(name)}</text>',
         *(
-            f'<text x="{x:.0f}" y="{y + BOX_H / 2 + 16 + 15 * n:.0f}" text-anchor="middle" font-size="12" fill="#345">'
+            f'<text x="{x:.0f}" y="{y + BOX_H / 2 + 16 + 15 * n:.0f}" text-anchor="middle" font-size="12" fill="#345" '
+            'stroke="#fff" stroke-width="4" paint-order="stroke">'
             f"{escape(line)}</text>"
             for n, line in enumerate(lines)
         ),

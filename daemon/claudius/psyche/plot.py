@@ -41,6 +41,9 @@ SWING = 0.1
 BASES = {"Mood": VALENCE_BASE, "Needs": DRIVE_BASE}
 """Where a lane's curves rest."""
 
+GRID_S = (60.0, 300.0, 900.0, HOUR_S, 3 * HOUR_S, 6 * HOUR_S, DAY_S, 7 * DAY_S, 28 * DAY_S)
+"""Distances that lines of time may have."""
+
 Across = Callable[[float], float]
 
 
@@ -81,12 +84,9 @@ def _instants(moves: Sequence[Move], from_s: float, to_s: float) -> list[float]:
 
 
 def _days(from_s: float, to_s: float, zone: tzinfo, across: Across, bottom: int) -> Iterator[str]:
-    """Yield the grid of time: a line and a name for each day, or hour, or week."""
+    """Yield the grid of time: a line and a name for each day, or minutes, hours, weeks."""
     span_s = to_s - from_s
-    step_s = next(
-        (step for step in (HOUR_S, 3 * HOUR_S, 6 * HOUR_S, DAY_S, 7 * DAY_S, 28 * DAY_S) if span_s / step <= 10),
-        span_s / 8,
-    )
+    step_s = next((step for step in GRID_S if span_s / step <= 10), span_s / 8)
     form = "%H:%M" if step_s < DAY_S else "%a %-d %b" if step_s == DAY_S else "%-d %b %Y"
     start = datetime.fromtimestamp(from_s, zone).replace(hour=0, minute=0, second=0, microsecond=0)
     at = start

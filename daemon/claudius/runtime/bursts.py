@@ -21,6 +21,12 @@ async def together(first: Pending, mind: Mind) -> Pending:
     return await mind.store.join(group) if len(group) > 1 else first
 
 
+async def is_overtaken(pending: Pending, mind: Mind) -> bool:
+    """Tell whether something that was said before it has come since it was looked for."""
+    oldest = await mind.store.oldest(pending.perception.conversation)
+    return oldest is None or oldest.seq != pending.seq
+
+
 def gathered(waiting: Sequence[Pending], *, merges: bool) -> list[Pending]:
     """Choose what is answered together, oldest first. Pure.
 

@@ -23,7 +23,7 @@ from claudius.perception import Kind, Perception, Place
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.attaching import with_files
 from claudius.runtime.body import Body
-from claudius.runtime.bursts import hearing_of, together
+from claudius.runtime.bursts import hearing_of, is_overtaken, together
 from claudius.runtime.commands.words import is_apart
 from claudius.runtime.delivery import Delivered, Post, deliver
 from claudius.runtime.failures import Apologise, decide
@@ -37,7 +37,6 @@ log = logging.getLogger("claudius.lanes")
 
 SECOND_THOUGHTS = (Kind.EDIT, Kind.DELETE)
 """What a lane does not think about, but puts in force: it waited for a turn to end."""
-
 STUMBLE_S = 5.0
 """How long a lane rests after an error that no turn explains."""
 
@@ -204,6 +203,8 @@ class Lanes:
         adapter, lane = self._adapter(conversation), self._lanes[conversation]
         if await self._is_settled_before(pending, adapter, now):
             return
+        if lane.bell.is_set() and await is_overtaken(pending, self._mind):
+            return
         attempts = pending.attempts + 1
         try:
             if await passes(pending, self._mind):
@@ -241,9 +242,8 @@ class Lanes:
             if isinstance(fate, Apologise):
                 await self._apologise(pending, fate.kind)
             else:
-                until = self._body.clock.steady() + timedelta(seconds=fate.after_s)
-                await self._mind.store.postpone(pending.seq, until, type(error).__name__)
-
+                again_at = self._body.clock.steady() + timedelta(seconds=fate.after_s)
+                await self._mind.store.postpone(pending.seq, again_at, type(error).__name__)
         finally:
             lane.hearing = None
             self._mind.store.release(pending.turn)
