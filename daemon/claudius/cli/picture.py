@@ -70,9 +70,9 @@ def _arrow(start: tuple[float, float], end: tuple[float, float], aside: float) -
     """Draw a way, `aside` of the straight one, so that the way back has its own line."""
     long = math.dist(start, end) or 1.0
     along = (end[0] - start[0]) / long, (end[1] - start[1]) / long
-    right = -along[1] * aside, along[0] * aside
-    (x1, y1), (x2, y2) = _edge(start, end), _edge(end, start)
-    x1, y1, x2, y2 = x1 + right[0], y1 + right[1], x2 + right[0], y2 + right[1]
+    off = -along[1] * aside, along[0] * aside
+    x1, y1 = _edge(start, along, off)
+    x2, y2 = _edge(end, (-along[0], -along[1]), off)
     foot = x2 - along[0] * TIP, y2 - along[1] * TIP
     wing = -along[1] * TIP / 2, along[0] * TIP / 2
     head = ((x2, y2), (foot[0] + wing[0], foot[1] + wing[1]), (foot[0] - wing[0], foot[1] - wing[1]))
@@ -83,14 +83,14 @@ def _arrow(start: tuple[float, float], end: tuple[float, float], aside: float) -
     ]
 
 
-def _edge(box: tuple[float, float], towards: tuple[float, float]) -> tuple[float, float]:
-    """Return where the line from a box's middle leaves it."""
-    across, down = towards[0] - box[0], towards[1] - box[1]
-    share = min(
-        BOX_W / 2 / abs(across) if across else math.inf,
-        BOX_H / 2 / abs(down) if down else math.inf,
+def _edge(box: tuple[float, float], along: tuple[float, float], off: tuple[float, float]) -> tuple[float, float]:
+    """Return where a line that passes a box's middle at `off` leaves the box."""
+    reach = min(
+        (math.copysign(half, step) - shift) / step
+        for half, step, shift in zip((BOX_W / 2, BOX_H / 2), along, off, strict=True)
+        if abs(step) > 1e-9
     )
-    return box[0] + across * share, box[1] + down * share
+    return box[0] + off[0] + along[0] * reach, box[1] + off[1] + along[1] * reach
 
 
 def _box(name: str, x: float, y: float, here: Sequence[str], *, is_joined: bool) -> list[str]:
@@ -104,9 +104,9 @@ def _box(name: str, x: float, y: float, here: Sequence[str], *, is_joined: bool)
         ),
         f'<text x="{x:.0f}" y="{y + 5:.0f}" text-anchor="middle">{escape(name)}</text>',
         *(
-            f'<text x="{x:.0f}" y="{y + BOX_H / 2 + 16 + 15 * n:.0f}" text-anchor="middle" font-size="12" fill="#345" '
-            'stroke="#fff" stroke-width="4" paint-order="stroke">'
+            f'<text x="{x:.0f}" y="{y + BOX_H / 2 + 16 + 15 * n:.0f}" text-anchor="middle" font-size="12" {look}>'
             f"{escape(line)}</text>"
             for n, line in enumerate(lines)
+            for look in ('stroke="#fff" stroke-width="4"', 'fill="#345"')  # readable over an arrow
         ),
     ]
