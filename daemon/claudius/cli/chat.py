@@ -8,14 +8,12 @@ import os
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
-from uuid import uuid4
 
 import click
 
 from claudius.cli.output import print_json, safe
-from claudius.cli.session import LOOK_AGAIN_S, session
+from claudius.cli.session import LOOK_AGAIN_S, Line, attach, session
 from claudius.errors import EXIT_TRY_AGAIN, ClaudiusError, TryAgain, UsageProblem
 from claudius.home import Home
 from claudius.runtime.control import Connection
@@ -45,38 +43,6 @@ def chat(text: str | None, conversation: str, other: str, timeout_s: float, *, a
     from claudius.cli.talk import talk
 
     return asyncio.run(talk(home, hello | {"stream": sys.stdin.isatty() and sys.stdout.isatty()}))
-
-
-@dataclass(slots=True)
-class Line:
-    """One line said, and what has come back for it."""
-
-    text: str
-    id: str = field(default_factory=lambda: str(uuid4()))
-    is_heard: bool = False
-    """The soul has accepted it: it is durable."""
-
-    @property
-    def key(self) -> str:
-        """The key under which the soul heard it."""
-        return f"terminal:{self.id}"
-
-
-async def attach(connection: Connection, hello: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Begin to listen to a conversation; None where the process behind the connection went away.
-
-    Raises: UsageProblem where the soul does not let us, TryAgain where it is not awake yet.
-    """
-    try:
-        await connection.send(hello)
-        answer = await connection.receive()
-    except ConnectionError:
-        return None
-    if answer is not None and answer.get("event") == "later":
-        raise TryAgain(str(answer.get("message")))
-    if answer is not None and answer.get("event") != "attached":
-        raise UsageProblem(f"that conversation cannot be joined: {answer.get('message')}")
-    return answer
 
 
 async def _once(home: Home, hello: Mapping[str, Any], text: str, timeout_s: float, *, as_json: bool) -> int:

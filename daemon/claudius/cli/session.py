@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Any
+from uuid import uuid4
 
-from claudius.errors import AlreadyRunning, BadHome, TryAgain
+from claudius.errors import AlreadyRunning, BadHome, TryAgain, UsageProblem
 from claudius.home import Home
 from claudius.runtime.control import Connection, connect
 
@@ -53,6 +55,38 @@ async def _awake(home: Home) -> AsyncIterator[Connection]:
             yield connection
     finally:
         await server.stop()
+
+
+@dataclass(slots=True)
+class Line:
+    """One line said, and what has come back for it."""
+
+    text: str
+    id: str = field(default_factory=lambda: str(uuid4()))
+    is_heard: bool = False
+    """The soul has accepted it: it is durable."""
+
+    @property
+    def key(self) -> str:
+        """The key under which the soul heard it."""
+        return f"terminal:{self.id}"
+
+
+async def attach(connection: Connection, hello: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Begin to listen to a conversation; None where the process behind the connection went away.
+
+    Raises: UsageProblem where the soul does not let us, TryAgain where it is not awake yet.
+    """
+    try:
+        await connection.send(hello)
+        answer = await connection.receive()
+    except ConnectionError:
+        return None
+    if answer is not None and answer.get("event") == "later":
+        raise TryAgain(str(answer.get("message")))
+    if answer is not None and answer.get("event") != "attached":
+        raise UsageProblem(f"that conversation cannot be joined: {answer.get('message')}")
+    return answer
 
 
 async def ask(home: Home, op: str, **words: str) -> dict[str, Any] | None:

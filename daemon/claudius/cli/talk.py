@@ -10,9 +10,8 @@ from typing import Any
 
 import click
 
-from claudius.cli.chat import Line, attach
 from claudius.cli.output import safe
-from claudius.cli.session import LOOK_AGAIN_S, session
+from claudius.cli.session import LOOK_AGAIN_S, Line, attach, session
 from claudius.home import Home
 from claudius.perception import private
 from claudius.runtime.control import Connection
