@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from hashlib import sha256
 
 import msgspec
@@ -111,42 +110,13 @@ class Fixed:
     body: bytes
 
 
-class _ByContent:
-    """A past turn as a cache key: equal turns are equal keys, whoever read them from where."""
-
-    __slots__ = ("_key", "past")
-
-    def __init__(self, past: PastTurn) -> None:
-        self.past = past
-        entries = tuple(
-            (e.entry_type, e.content, e.at, e.verb, e.person, e.name, tuple(e.metadata.items()), e.position)
-            for e in past.entries
-        )
-        self._key = (past.turn, past.nonce, past.number, entries, past.shown)
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _ByContent) and self._key == other._key
-
-
-@lru_cache(maxsize=4096)
-def _fixed(turn: _ByContent) -> Fixed:
-    messages = _messages(turn.past)
-    body = msgspec.json.encode(turn.past)
-    return Fixed(messages, estimate_tokens(messages), sha256(body).hexdigest(), body)
-
-
 def fixed(past: PastTurn) -> Fixed:
-    """Return what follows from a past turn alone. Pure; remembered with the turn, and for an equal one read later."""
+    """Return what follows from a past turn alone. Pure; remembered with the turn."""
     try:
         found: Fixed = past.memo
     except AttributeError:
-        try:
-            found = _fixed(_ByContent(past))
-        except TypeError:  # metadata that cannot be a key
-            found = _fixed.__wrapped__(_ByContent(past))
+        messages, body = _messages(past), msgspec.json.encode(past)
+        found = Fixed(messages, estimate_tokens(messages), sha256(body).hexdigest(), body)
         object.__setattr__(past, "memo", found)
     return found
 
