@@ -27,7 +27,10 @@ LEFT_OUT = {"push": ("slow", "nightly"), "full": ("nightly",), "nightly": ()}[PR
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the long forms unless they are asked for by `-m`."""
+    """Leave out the long forms unless they are asked for by `-m`; those of a night may take as long as they need."""
+    for item in items:
+        if "nightly" in item.keywords:
+            item.add_marker(pytest.mark.timeout(0))
     if config.getoption("-m"):
         return
     for item in items:
