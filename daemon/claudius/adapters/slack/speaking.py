@@ -104,10 +104,21 @@ class Voice:
         ts = answer.get("ts")
         if not isinstance(ts, str):
             raise DeliveryUnknown("an answer without a ts")
-        if "thread_ts" in post and not (answer.get("message") or {}).get("thread_ts"):
-            await self._take_back(str(post["channel"]), ts)
+        channel, thread = str(post["channel"]), post.get("thread_ts")
+        if thread and not (answer.get("message") or {}).get("thread_ts") and await self._is_gone(channel, thread):
+            await self._take_back(channel, ts)
             raise DeliveryRefused(THREAD_GONE)
         return ts
+
+    async def _is_gone(self, channel: str, thread: str) -> bool:
+        """Tell whether Slack knows no such thread: a post's answer that leaves the thread out is no proof yet."""
+        try:
+            await self._client.conversations_replies(channel=channel, ts=thread, limit=1)
+        except SlackApiError as error:
+            return code_of(error) == "thread_not_found"
+        except FAILURES:
+            return False
+        return False
 
     async def _take_back(self, channel: str, ts: str) -> None:
         """Take down what Slack put beside a thread: the thread's first message was gone when it came."""
