@@ -1,6 +1,7 @@
 """Which guilds a person shares with us: asked once, kept for ten minutes, and for a day while Discord cannot be asked.
 
-Who writes in a guild is of it; of a direct message Discord tells nothing, so that each guild is asked.
+Who writes in a guild is of it, and is known for a while; of a direct message Discord tells nothing, so that each guild
+is asked about anybody else.
 """
 
 from __future__ import annotations
@@ -59,7 +60,11 @@ class People:
 
         Raises: TimeoutError where Discord does not tell, and nothing is known.
         """
-        return await self.shared(user, client) if guild == DIRECT else (guild,)
+        if guild == DIRECT:
+            return await self.shared(user, client)
+        if self.hears(guild) and not self._has(user, FRESH_S):
+            self._keep(user, (guild,))
+        return (guild,)
 
     def nobody_heard(self, client: discord.Client) -> str:
         """Tell, for whoever set it up, that no guild that the bot is in is allowed; empty where one is."""
@@ -96,10 +101,13 @@ class People:
         answers = await asyncio.gather(*(_is_in(guild, user) for guild in guilds))
         found = tuple(str(guild.id) for guild, is_in in zip(guilds, answers, strict=True) if is_in)
         if found or None not in answers:
-            self._known.pop(user, None)
-            self._known[user] = _Known(found, self._now())
-            if len(self._known) > MOST:
-                del self._known[next(iter(self._known))]
+            self._keep(user, found)
+
+    def _keep(self, user: str, guilds: tuple[str, ...]) -> None:
+        self._known.pop(user, None)
+        self._known[user] = _Known(guilds, self._now())
+        if len(self._known) > MOST:
+            del self._known[next(iter(self._known))]
 
 
 async def _is_in(guild: discord.Guild, user: str) -> bool | None:
