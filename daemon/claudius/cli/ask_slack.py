@@ -57,7 +57,7 @@ async def _asked(slack: _Slack, loaded: Loaded, bot: str, app: str) -> AsyncIter
         fix = FIXES.get(error.code, TOKEN)
         yield Check("slack bot token", ok=False, detail=f"SLACK_BOT_TOKEN: {error.code}", fix=fix)
         return
-    if not us.get("bot_id"):
+    if not us.get("bot_id") and not bot.startswith("xoxb-"):
         yield Check("slack bot token", ok=False, detail="it is a person's token", fix="put the bot token (xoxb-) there")
         return
     yield Check("slack bot token", ok=True, detail=f"{us.get('user')} in {us.get('team')} ({us.get('team_id')})")

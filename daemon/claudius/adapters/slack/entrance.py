@@ -11,6 +11,8 @@ from claudius.adapters.slack.refusals import FAILURES, NOT_NOW, code_of
 from claudius.errors import AdapterRefused
 
 BOT_TOKEN, APP_TOKEN = "SLACK_BOT_TOKEN", "SLACK_APP_TOKEN"
+BOT = "xoxb-"
+"""What a bot's token begins with."""
 TRANSIENT = frozenset(
     {*NOT_NOW, "fatal_error", "internal_error", "service_unavailable", "request_timeout", "team_added_to_org"}
 )
@@ -41,7 +43,7 @@ async def enter(client: AsyncWebClient, app_token: str) -> LetIn:
     try:
         found = await client.auth_test()
         us = Us(*(str(found.get(key) or "") for key in ("team_id", "user_id", "bot_id", "enterprise_id")))
-        if not us.bot:
+        if not us.bot and not (client.token or "").startswith(BOT):
             raise AdapterRefused(NETWORK, BOT_TOKEN, "it is a person's token", "put the bot token (xoxb-) into .env")
         setting = APP_TOKEN
         opened = await client.apps_connections_open(app_token=app_token)
