@@ -17,7 +17,7 @@ from claudius.cognition import attending
 from claudius.home import Home, shipped
 from claudius.intent import Intent
 from claudius.memory.sqlite import psyche as kept_psyche
-from claudius.perception import Perception
+from claudius.perception import Kind, Origin, Perception
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.psyche.change import Change, change_of
@@ -345,6 +345,38 @@ async def test_an_uncalled_thought_may_end_in_silence(home: Home) -> None:
 
     assert len(voice.requests) == 1
     assert soul.network.visible == []
+
+
+@pytest.mark.parametrize("answer", [REPLY, "Nothing has changed."])
+async def test_what_a_model_says_in_a_silent_turn_is_not_said(home: Home, answer: str) -> None:
+    """A turn that asks for no words says none, whatever the model wrote: nobody is written to unasked."""
+    look = Perception(
+        key="due:look:1",
+        conversation="rehearsal:t:dm-ana:",
+        audience="private:rehearsal:t:ana",
+        person="",
+        name="",
+        text="It has been quiet here.",
+        at=datetime.now(UTC),
+        position="",
+        kind=Kind.SCHEDULED,
+        origin=Origin.INTERNAL,
+        owes=False,
+        extra={"process": "looking_inward", "params": {}},
+    )
+    voice = Scripted(default=answer)
+    async with alive(home, voice) as soul:
+        await say(soul, "Where were we with the old bridge?")
+        assert soul.network._accept
+        await soul.network._accept(look)
+        await soul.idle()
+        said = len(soul.network.visible)
+    with sqlite3.connect(home.database) as kept:
+        flags, rung = kept.execute("SELECT flags, rung FROM turn_record ORDER BY id DESC LIMIT 1").fetchone()
+
+    assert (len(voice.requests), said) == (2, 1)
+    assert "unasked:external_dialogue" in flags
+    assert rung == "silent"
 
 
 async def test_in_a_group_one_of_ten_messages_is_answered_uncalled(home: Home) -> None:

@@ -84,8 +84,8 @@ def conclude(
         limits=Limits(model_bytes=settings.model_bytes, shrink_floor=settings.shrink_floor),
     )
     effects = {name: step(name).effect(reading) for name in soul.steps}
-    acts = not plan.owes and any(effect.action for effect in effects.values())
-    speech = "" if acts else speakable(kept.psyche, thoughts.speech, zones.fallback, owed=plan.owes)
+    is_silent = not plan.speaks or (not plan.owes and any(effect.action for effect in effects.values()))
+    speech = "" if is_silent else speakable(kept.psyche, thoughts.speech, zones.fallback, owed=plan.owes)
     gated = gate(speech, zones, streamed=thoughts.streamed) if speech else Gated("", (), withheld=False)
     # words that were shown as they came stand in one message, and stay there
     limit = None if thoughts.streamed else settings.post_chars
@@ -103,12 +103,14 @@ def conclude(
             judged.append(Thought(step=name, content=said, verb=thoughts.verb))
     flags = (
         *thoughts.flags,
+        *(("unasked:external_dialogue",) if thoughts.speech and not plan.speaks else ()),
         *((TOO_LONG,) if said != gated.text else ()),
         *(f"secret:{thought.step}" for thought in secret),
         *gated.hits,
         *(flag for effect in effects.values() for flag in effect.flags),
     )
     rung: Rung = thoughts.rung if not gated.is_replaced else "cut" if thoughts.streamed else "fixed"
+    rung = rung if plan.speaks else "silent"
     changes: dict[str, Any] = {}
     for effect in effects.values():
         changes |= effect.changes
