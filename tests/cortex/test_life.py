@@ -474,6 +474,32 @@ async def test_the_owner_asks(home: Home) -> None:
     assert len(it.voice.requests) == 2
 
 
+async def test_the_owner_asks_where_only_the_souls_own_thoughts_wait(home: Home) -> None:
+    """Manual: always one cycle; a call of the first mind that waits alone is looked at with the newest rows."""
+    async with second(home) as it:
+        await it.hear("a word")
+        await it.cortex.reflect()
+        own = {"turn": "inner", "audience": OPS, "timestamp": it.now, "tokens_in": 9, "tokens_out": 1}
+        it.cortex.handlers["loop.after_llm"](own)
+        record = await it.cortex.reflect()
+
+    assert (record.trigger, record.outcome) == ("manual", "done")
+    assert it.asked()["peers"][0]["timeline"][-1]["preview"] == "a word"
+
+
+async def test_whoever_was_forgotten_is_not_waited_for(home: Home) -> None:
+    """Events of somebody whom the ledger does not know are let go once their turn had its time: no cycle for ever."""
+    async with second(home, interaction_threshold=1) as it:
+        seen = {"turn": "gone", "audience": OPS, "timestamp": it.now, "peer_id": "slack:T1:Gone", "direction": "in"}
+        it.cortex.handlers["loop.on_message"](seen)
+        it.now += minutes(3)
+        (first,) = await it.cortex.look()
+        it.now += minutes(600)
+        after = await it.cortex.look()
+
+    assert (first.outcome, after) == ("skipped", ())
+
+
 async def test_nfr_cx_03_settings_are_read_at_each_cycle(home: Home) -> None:
     """NFR-CX-03: a change is in force with the next cycle, without a restart."""
     async with second(home, interaction_threshold=2) as it:
