@@ -9,7 +9,7 @@ from uuid import UUID, uuid5
 
 from claudius.cognition.processes.process import Process
 from claudius.cognition.soul_engine.entries import heard, second_thought, spoken
-from claudius.cognition.soul_engine.feeling import mood_change, settled, speakable
+from claudius.cognition.soul_engine.feeling import mood_change, settled
 from claudius.cognition.soul_engine.gate import Gated, Zones, gate, has_secret
 from claudius.cognition.soul_engine.ladder import SAID
 from claudius.cognition.soul_engine.moving import rested
@@ -21,6 +21,7 @@ from claudius.intent import ApologyKind, Call, Intent, Rung, Thought, Thoughts, 
 from claudius.peers import Noted
 from claudius.perception import Origin, Perception
 from claudius.psyche import Attention
+from claudius.psyche.scrubber import spoken_without_numbers
 from claudius.recollection import Entry, Recollection
 from claudius.soul import SoulText
 
@@ -84,8 +85,8 @@ def conclude(
         limits=Limits(model_bytes=settings.model_bytes, shrink_floor=settings.shrink_floor),
     )
     effects = {name: step(name).effect(reading) for name in soul.steps}
-    is_silent = not plan.speaks or (not plan.owes and any(effect.action for effect in effects.values()))
-    speech = "" if is_silent else speakable(kept.psyche, thoughts.speech, zones.fallback, owed=plan.owes)
+    acts = not plan.owes and any(effect.action for effect in effects.values())
+    speech = "" if acts else _unnumbered(thoughts, zones, owed=plan.owes)
     gated = gate(speech, zones, streamed=thoughts.streamed) if speech else Gated("", (), withheld=False)
     # words that were shown as they came stand in one message, and stay there
     limit = None if thoughts.streamed else settings.post_chars
@@ -103,14 +104,12 @@ def conclude(
             judged.append(Thought(step=name, content=said, verb=thoughts.verb))
     flags = (
         *thoughts.flags,
-        *(("unasked:external_dialogue",) if thoughts.speech and not plan.speaks else ()),
         *((TOO_LONG,) if said != gated.text else ()),
         *(f"secret:{thought.step}" for thought in secret),
         *gated.hits,
         *(flag for effect in effects.values() for flag in effect.flags),
     )
     rung: Rung = thoughts.rung if not gated.is_replaced else "cut" if thoughts.streamed else "fixed"
-    rung = rung if plan.speaks else "silent"
     changes: dict[str, Any] = {}
     for effect in effects.values():
         changes |= effect.changes
@@ -138,6 +137,14 @@ def conclude(
         snapshot=kept.snapshot,
         blobs=kept.blobs,
     )
+
+
+def _unnumbered(thoughts: Thoughts, zones: Zones, *, owed: bool) -> str:
+    """Return the speech without the sentences in which the soul numbers its own feeling. Pure."""
+    if not zones.feels:
+        return thoughts.speech
+    left = spoken_without_numbers(thoughts.speech, was_shown=bool(thoughts.streamed))
+    return left or (zones.fallback if owed and thoughts.speech else "")
 
 
 def conclude_apology(
