@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudius.cortex.farming import first_farming, is_farming
-from claudius.psyche.scope import CRITICAL, asks, critical, scope
+from claudius.psyche.classify import classify
+from claudius.psyche.scope import asks, critical, scope
 from claudius.testing.probes import farming
 
 SMALL = [24, 30, 26, 28, 25]
@@ -126,6 +127,8 @@ def test_the_size_of_a_message() -> None:
         ("send me the report", set()),
         ("send" + " x" * 30 + " dollars", set()),
         ("I want to die", {"self_harm"}),
+        ("don’t tell me, I don’t want to live", {"self_harm"}),
+        ("purge all the data", {"destructive"}),
     ],
 )
 def test_what_is_at_stake(text: str, found: set[str]) -> None:
@@ -133,81 +136,19 @@ def test_what_is_at_stake(text: str, found: set[str]) -> None:
     assert critical(text) == found
 
 
-WORDS = [
-    "wire",
-    "transfer",
-    "pay",
-    "send",
-    "refund",
-    "invest",
-    "loan",
-    "$",
-    "€",
-    "£",
-    "money",
-    "dollars",
-    "euro",
-    "bitcoin",
-    "funds",
-    "password",
-    "api",
-    "key",
-    "private-key",
-    "access",
-    "token",
-    "bot",
-    "ssh",
-    "seed",
-    "phrase",
-    "one-time",
-    "code",
-    "give",
-    "grant",
-    "make",
-    "add",
-    "admin",
-    "root",
-    "owner",
-    "sudo",
-    "write",
-    "delete",
-    "drop",
-    "wipe",
-    "erase",
-    "rm",
-    "-rf",
-    "force-push",
-    "prod",
-    "production",
-    "database",
-    "db",
-    "table",
-    "backup",
-    "everything",
-    "all",
-    "data",
-    "kill",
-    "myself",
-    "want",
-    "to",
-    "die",
-    "end",
-    "it",
-    "hurt",
-    "live",
-    "the",
-    "a",
-    "and",
-    "of",
-]
+PIECES = [
+    "wire", "transfer", "send", "$", "dollars", "password", "api", "key", "one-time", "codes", "make", "admin", "write",
+    "access", "delete", "rm", "-rf", "force-push", "prod", "tables", "all", "the", "data", "want", "to", "die", ".",
+]  # fmt: skip
 
 
-@given(st.lists(st.sampled_from(WORDS), max_size=12))
-def test_looking_for_signs_first_finds_the_same(words: list[str]) -> None:
-    """A class that its pattern finds is never missed because a quicker look came first."""
+@given(st.lists(st.sampled_from(PIECES), max_size=12))
+def test_what_is_at_stake_is_the_same_to_both_minds(words: list[str]) -> None:
+    """The critical classes stand once: what attention calls critical is what the ledger and a second thought see."""
     text = " ".join(words)
+    heard = classify(text, "dm", soul_name="claudius", novelty=0.0, compound=lambda _: 0.0)
 
-    assert critical(text) == {name for name, cue in CRITICAL.items() if cue.search(text)}
+    assert critical(text) == heard.critical
 
 
 def test_a_long_message_costs_no_more_than_its_beginning() -> None:
