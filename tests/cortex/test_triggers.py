@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+from contextlib import nullcontext
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -109,6 +111,17 @@ def test_settings_shape_the_triggers() -> None:
     assert Thresholds.of(Cortex(triggers=("interaction_count: 9",))).interaction_threshold == 9
     assert Thresholds.of(Cortex(interaction_threshold=2)).interaction_threshold == 2
     assert Thresholds.of(Cortex(), {"timer": 12.5, "interaction_count": 6}).schedule_minutes == 12.5
+
+
+@pytest.mark.parametrize(
+    ("written", "is_one"),
+    [*((name, True) for name in TRIGGERS), ("interaction_count: 9", True), ("interaction_count=9", True),
+     ("timmer", False), ("interaction_count: 0", False), ("", False)],
+)  # fmt: skip
+def test_a_trigger_that_there_is_not_is_refused(written: str, *, is_one: bool) -> None:
+    """NFR-CX-03: a slip in a name switches nothing off unseen."""
+    with nullcontext() if is_one else pytest.raises(msgspec.ValidationError):
+        msgspec.convert({"triggers": [written]}, Cortex)
 
 
 def test_nfr_cx_04_evaluation_knows_neither_database_nor_model() -> None:
