@@ -347,6 +347,31 @@ async def test_an_uncalled_thought_may_end_in_silence(home: Home) -> None:
     assert soul.network.visible == []
 
 
+async def test_m15_a_thought_of_somebody_says_what_they_are_to_it(home: Home) -> None:
+    """M15: where the soul itself thinks of a person, the packet tells what is between them, as in a talk."""
+    told = Perception(
+        key="cortex:1:0",
+        conversation="rehearsal:t:dm-ana:",
+        audience="private:rehearsal:t:ana",
+        person="rehearsal:t:ana",
+        name="Ana",
+        text="ask Ana: how is the bridge?",
+        at=datetime.now(UTC),
+        position=f"{int(datetime.now(UTC).timestamp()):020d}",
+        kind=Kind.DIRECTIVE,
+        origin=Origin.INTERNAL,
+        owes=False,
+    )
+    voice = Scripted(default=REPLY)
+    async with alive(home, voice) as soul:
+        await say(soul, "Where were we with the old bridge?")
+        assert soul.network._accept
+        await soul.network._accept(told)
+        await soul.network.until_visible(2)
+
+    assert felt(voice.requests[-1])["toward"] == "Ana: new to you"
+
+
 @pytest.mark.parametrize("settings", [{}, {"CLAUDIUS_PIPELINE_STREAM": "rehearsal"}])
 async def test_m24_no_listener_hears_the_soul_number_itself(home: Home, settings: dict[str, str]) -> None:
     """M24, I4: whole or as it comes, such a sentence is not said; where nothing else was, one repair asks for words."""
