@@ -440,6 +440,7 @@ PIECES = (
     "Me too. ",
     "\n- a list, mine\n",
     "trustworthy energy. ",
+    "my words run on " * 50 + ". ",
 )
 
 

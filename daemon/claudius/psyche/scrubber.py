@@ -28,6 +28,8 @@ _TELLING = (*sorted(_WORDS), "me", "mine", "my", "our")
 _TOLD = re.compile(rf"(?<![^\W\d_])(?:{'|'.join(_TELLING)})(?![^\W\d_])", re.IGNORECASE)
 _LAST_WORD = re.compile(r"[^\W\d_]+\Z")
 _CUT = "…"
+SENTENCE_CHARS = 600
+"""What is longer is no sentence, and is said as it is."""
 
 
 def numbers_itself(text: str) -> bool:
@@ -48,6 +50,8 @@ def spoken_without_numbers(text: str, *, was_shown: bool = False) -> str:
 
 
 def _without(sentence: str, *, was_shown: bool) -> str:
+    if len(sentence) > SENTENCE_CHARS:
+        return sentence
     words = set(re.findall(r"[^\W\d_]+(?:'[^\W\d_]+)?", sentence.lower().replace("’", "'")))
     if not (words & _OWN and numbers_itself(sentence)):
         return sentence
@@ -63,21 +67,24 @@ class Unnumbered:
         self._sentence = ""
         self._shown = 0
         self._blank = ""
-        self._has_begun = self._has_cut = False
+        self._has_begun = self._has_cut = self._is_long = False
 
     def take(self, text: str) -> str:
         """Take more of what is said; return what more may be shown."""
         *whole, self._sentence = _SENTENCE_END.split(self._sentence + text)
         said = self._blank
         for sentence in whole:
-            rest = _without(sentence, was_shown=True)
+            rest = sentence if self._is_long else _without(sentence, was_shown=True)
             self._has_cut |= rest != sentence
             said += rest[self._shown :]
-            self._shown = 0
-        end = self._safe()
+            self._shown, self._is_long = 0, False
+        self._is_long |= len(self._sentence) > SENTENCE_CHARS
+        end = len(self._sentence) if self._is_long else self._safe()
         said += self._sentence[self._shown : end]
         self._shown = max(self._shown, end)
-        shown = said.rstrip()
+        if self._is_long:  # all of it is shown: its last character tells whether it ends
+            self._sentence, self._shown = self._sentence[-1:], 1
+        shown = said.rstrip() if len(self._blank) < SENTENCE_CHARS else said
         self._blank = said[len(shown) :]
         if self._has_cut and not self._has_begun:
             shown = shown.lstrip()
