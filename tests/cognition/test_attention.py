@@ -17,7 +17,7 @@ from claudius.cognition import attending
 from claudius.home import Home, shipped
 from claudius.intent import Intent
 from claudius.memory.sqlite import psyche as kept_psyche
-from claudius.perception import Perception
+from claudius.perception import Kind, Origin, Perception
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.psyche.change import Change, change_of
@@ -345,6 +345,76 @@ async def test_an_uncalled_thought_may_end_in_silence(home: Home) -> None:
 
     assert len(voice.requests) == 1
     assert soul.network.visible == []
+
+
+async def test_m15_a_thought_of_somebody_says_what_they_are_to_it(home: Home) -> None:
+    """M15: where the soul itself thinks of a person, the packet tells what is between them, as in a talk."""
+    told = Perception(
+        key="cortex:1:0",
+        conversation="rehearsal:t:dm-ana:",
+        audience="private:rehearsal:t:ana",
+        person="rehearsal:t:ana",
+        name="Ana",
+        text="ask Ana: how is the bridge?",
+        at=datetime.now(UTC),
+        position=f"{int(datetime.now(UTC).timestamp()):020d}",
+        kind=Kind.DIRECTIVE,
+        origin=Origin.INTERNAL,
+        owes=False,
+    )
+    voice = Scripted(default=REPLY)
+    async with alive(home, voice) as soul:
+        await say(soul, "Where were we with the old bridge?")
+        assert soul.network._accept
+        await soul.network._accept(told)
+        await soul.network.until_visible(2)
+
+    assert felt(voice.requests[-1])["toward"] == "Ana: new to you"
+
+
+@pytest.mark.parametrize("settings", [{}, {"CLAUDIUS_PIPELINE_STREAM": "rehearsal"}])
+async def test_m24_no_listener_hears_the_soul_number_itself(home: Home, settings: dict[str, str]) -> None:
+    """M24, I4: whole or as it comes, such a sentence is not said; where nothing else was, one repair asks for words."""
+    told = "<external_dialogue>My trust in you is now 0.8. The bridge holds.</external_dialogue>"
+    only = "<external_dialogue>My trust in you is now 0.8.</external_dialogue>"
+    voice = Scripted([told, only, "<external_dialogue>It does hold.</external_dialogue>"])
+    async with alive(home, voice, settings=settings) as soul:
+        said = [await say(soul, "Does the bridge hold?"), await say(soul, "And how much do you trust me?")]
+
+    assert said == ["The bridge holds.", "It does hold."]
+    assert [one.purpose for one in voice.requests] == ["turn", "turn", "repair"]
+
+
+@pytest.mark.parametrize("answer", [REPLY, "Nothing has changed."])
+async def test_what_a_model_says_in_a_silent_turn_is_not_said(home: Home, answer: str) -> None:
+    """A turn that asks for no words says none, whatever the model wrote: nobody is written to unasked."""
+    look = Perception(
+        key="due:look:1",
+        conversation="rehearsal:t:dm-ana:",
+        audience="private:rehearsal:t:ana",
+        person="",
+        name="",
+        text="It has been quiet here.",
+        at=datetime.now(UTC),
+        position="",
+        kind=Kind.SCHEDULED,
+        origin=Origin.INTERNAL,
+        owes=False,
+        extra={"process": "looking_inward", "params": {}},
+    )
+    voice = Scripted(default=answer)
+    async with alive(home, voice) as soul:
+        await say(soul, "Where were we with the old bridge?")
+        assert soul.network._accept
+        await soul.network._accept(look)
+        await soul.idle()
+        said = len(soul.network.visible)
+    with sqlite3.connect(home.database) as kept:
+        flags, rung = kept.execute("SELECT flags, rung FROM turn_record ORDER BY id DESC LIMIT 1").fetchone()
+
+    assert (len(voice.requests), said) == (2, 1)
+    assert "unasked:external_dialogue" in flags
+    assert rung == "silent"
 
 
 async def test_in_a_group_one_of_ten_messages_is_answered_uncalled(home: Home) -> None:

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudius.cortex.farming import first_farming, is_farming
-from claudius.psyche.scope import CRITICAL, asks, critical, scope
+from claudius.psyche.classify import classify
+from claudius.psyche.scope import asks, critical, scope
 from claudius.testing.probes import farming
 
 SMALL = [24, 30, 26, 28, 25]
@@ -62,40 +63,50 @@ def test_known_streams(what: str, stream: dict[str, Any], at: int | None) -> Non
     assert farming(stream) == {"fires": at is not None, "at": at}
 
 
-def rate(make: Callable[[random.Random], list[int]], runs: int = 1000) -> float:
+NEAR = 0.02
+"""How far a share of so many streams may lie from the one that was published."""
+
+
+def rate(make: Callable[[random.Random], list[int]], runs: int = 2000) -> float:
     """Return the share of random streams that fire."""
     chance = random.Random(11)  # noqa: S311 - chance here is no secret
     return sum(first_farming(make(chance)) is not None for _ in range(runs)) / runs
 
 
-def small(chance: random.Random) -> list[int]:
-    """Return five ordinary small bursts."""
-    return [max(1, round(30 * chance.lognormvariate(0, 0.35))) for _ in range(5)]
+@pytest.mark.parametrize(("times", "published"), [(4, 0.23), (6, 0.68), (8, 0.90), (10, 0.97), (20, 1.0)])
+def test_the_detection_rates(times: int, published: float) -> None:
+    """Five small and one of so many times their size: found as often as was published."""
+
+    def make(chance: random.Random) -> list[int]:
+        """Return five ordinary small bursts and a large one."""
+        small = [max(1, round(30 * chance.lognormvariate(0, 0.3))) for _ in range(5)]
+        return [*small, round(30 * times * chance.lognormvariate(0, 0.3))]
+
+    assert rate(make) == pytest.approx(published, abs=NEAR)
 
 
-@pytest.mark.parametrize(("times", "least"), [(6, 0.6), (8, 0.85), (10, 0.95), (20, 0.99)])
-def test_the_detection_rates(times: int, least: float) -> None:
-    """Five small and one of so many times their size: found at least as often as specified, within chance."""
-    found = rate(lambda chance: [*small(chance), round(30 * times * chance.lognormvariate(0, 0.2))])
-
-    assert found >= least
+def two_sizes(chance: random.Random) -> list[int]:
+    """Return large bursts among small ones from the beginning."""
+    return [round((30 if chance.random() < 0.7 else 300) * chance.lognormvariate(0, 0.2)) for _ in range(12)]
 
 
 @pytest.mark.parametrize(
-    ("what", "make"),
+    ("what", "published", "make"),
     [
-        ("steady", lambda chance: [max(1, round(40 * chance.lognormvariate(0, 0.4))) for _ in range(12)]),
-        ("growing", lambda chance: [round(20 * 1.25**n * chance.lognormvariate(0, 0.2)) for n in range(12)]),
-        ("large first", lambda chance: [400, *(round(30 * chance.lognormvariate(0, 0.3)) for _ in range(11))]),
-        ("idle chatter", lambda chance: [chance.randint(1, 12) for _ in range(12)]),
+        ("steady", 0.006, lambda chance: [max(1, round(40 * chance.lognormvariate(0, 0.5))) for _ in range(12)]),
+        ("growing", 0.006, lambda chance: [round(20 * 1.25**n * chance.lognormvariate(0, 0.2)) for n in range(12)]),
+        ("large first", 0.0, lambda chance: [400, *(round(30 * chance.lognormvariate(0, 0.3)) for _ in range(11))]),
+        ("idle chatter", 0.0, lambda chance: [chance.randint(1, 12) for _ in range(12)]),
+        ("very uneven", 0.07, lambda chance: [max(1, round(30 * chance.lognormvariate(0, 0.8))) for _ in range(12)]),
+        ("two sizes", 0.22, two_sizes),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_the_false_alarms(what: str, make: Callable[[random.Random], list[int]]) -> None:
-    """Ordinary people over twelve bursts: hardly ever."""
+def test_the_false_alarms(what: str, published: float, make: Callable[[random.Random], list[int]]) -> None:
+    """Ordinary people over twelve bursts: no oftener than was published, and it costs one cycle."""
     del what
 
-    assert rate(make) <= 0.02
+    assert rate(make) <= published + NEAR * (published > 0.01)
 
 
 def test_it_judges_nobody() -> None:
@@ -126,6 +137,8 @@ def test_the_size_of_a_message() -> None:
         ("send me the report", set()),
         ("send" + " x" * 30 + " dollars", set()),
         ("I want to die", {"self_harm"}),
+        ("don’t tell me, I don’t want to live", {"self_harm"}),
+        ("purge all the data", {"destructive"}),
     ],
 )
 def test_what_is_at_stake(text: str, found: set[str]) -> None:
@@ -133,81 +146,19 @@ def test_what_is_at_stake(text: str, found: set[str]) -> None:
     assert critical(text) == found
 
 
-WORDS = [
-    "wire",
-    "transfer",
-    "pay",
-    "send",
-    "refund",
-    "invest",
-    "loan",
-    "$",
-    "€",
-    "£",
-    "money",
-    "dollars",
-    "euro",
-    "bitcoin",
-    "funds",
-    "password",
-    "api",
-    "key",
-    "private-key",
-    "access",
-    "token",
-    "bot",
-    "ssh",
-    "seed",
-    "phrase",
-    "one-time",
-    "code",
-    "give",
-    "grant",
-    "make",
-    "add",
-    "admin",
-    "root",
-    "owner",
-    "sudo",
-    "write",
-    "delete",
-    "drop",
-    "wipe",
-    "erase",
-    "rm",
-    "-rf",
-    "force-push",
-    "prod",
-    "production",
-    "database",
-    "db",
-    "table",
-    "backup",
-    "everything",
-    "all",
-    "data",
-    "kill",
-    "myself",
-    "want",
-    "to",
-    "die",
-    "end",
-    "it",
-    "hurt",
-    "live",
-    "the",
-    "a",
-    "and",
-    "of",
-]
+PIECES = [
+    "wire", "transfer", "send", "$", "dollars", "password", "api", "key", "one-time", "codes", "make", "admin", "write",
+    "access", "delete", "rm", "-rf", "force-push", "prod", "tables", "all", "the", "data", "want", "to", "die", ".",
+]  # fmt: skip
 
 
-@given(st.lists(st.sampled_from(WORDS), max_size=12))
-def test_looking_for_signs_first_finds_the_same(words: list[str]) -> None:
-    """A class that its pattern finds is never missed because a quicker look came first."""
+@given(st.lists(st.sampled_from(PIECES), max_size=12))
+def test_what_is_at_stake_is_the_same_to_both_minds(words: list[str]) -> None:
+    """The critical classes stand once: what attention calls critical is what the ledger and a second thought see."""
     text = " ".join(words)
+    heard = classify(text, "dm", soul_name="claudius", novelty=0.0, compound=lambda _: 0.0)
 
-    assert critical(text) == {name for name, cue in CRITICAL.items() if cue.search(text)}
+    assert critical(text) == heard.critical
 
 
 def test_a_long_message_costs_no_more_than_its_beginning() -> None:

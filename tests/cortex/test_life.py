@@ -474,6 +474,60 @@ async def test_the_owner_asks(home: Home) -> None:
     assert len(it.voice.requests) == 2
 
 
+async def test_who_has_no_place_in_a_cycle_is_in_the_next(home: Home) -> None:
+    """Peers beyond `max_peers` carry over: their events wait, and the next cycle shows them."""
+    async with second(home, interaction_threshold=3, max_peers=1) as it:
+        await it.hear("one")
+        await it.hear("two")
+        await it.hear("three", person=BEN)
+        await it.cortex.look()
+        it.now += minutes(31)
+        await it.cortex.look()
+
+    assert [[one["peer_id"] for one in it.asked(n)["peers"]] for n in range(2)] == [[ANN], [BEN]]
+
+
+async def test_simulation_14_a_promise_is_told_only_where_it_was_made(home: Home) -> None:
+    """Simulation 14: overdue in a direct message and in a channel, each stands in the cycle of its own audience."""
+    async with second(home, triggers=("promise_timeout",)) as it:
+        await it.hear("I'll send the heron within 1 hour.", at=ANN_DM)
+        await it.hear("I'll send the bridge within 1 hour.")
+        it.now += minutes(120)
+        records = await it.cortex.look()
+
+    told = {record.audience: it.asked(n)["peers"][0]["flags"] for n, record in enumerate(records)}
+    assert sorted(told) == sorted((DM, OPS))
+    assert "heron" in str(told[DM])
+    assert "heron" not in str(told[OPS])
+    assert "bridge" in str(told[OPS])
+
+
+async def test_the_owner_asks_where_only_the_souls_own_thoughts_wait(home: Home) -> None:
+    """Manual: always one cycle; a call of the first mind that waits alone is looked at with the newest rows."""
+    async with second(home) as it:
+        await it.hear("a word")
+        await it.cortex.reflect()
+        own = {"turn": "inner", "audience": OPS, "timestamp": it.now, "tokens_in": 9, "tokens_out": 1}
+        it.cortex.handlers["loop.after_llm"](own)
+        record = await it.cortex.reflect()
+
+    assert (record.trigger, record.outcome) == ("manual", "done")
+    assert it.asked()["peers"][0]["timeline"][-1]["preview"] == "a word"
+
+
+async def test_whoever_was_forgotten_is_not_waited_for(home: Home) -> None:
+    """Events of somebody whom the ledger does not know are let go once their turn had its time: no cycle for ever."""
+    async with second(home, interaction_threshold=1) as it:
+        seen = {"turn": "gone", "audience": OPS, "timestamp": it.now, "peer_id": "slack:T1:Gone", "direction": "in"}
+        it.cortex.handlers["loop.on_message"](seen)
+        it.now += minutes(3)
+        (first,) = await it.cortex.look()
+        it.now += minutes(600)
+        after = await it.cortex.look()
+
+    assert (first.outcome, after) == ("skipped", ())
+
+
 async def test_nfr_cx_03_settings_are_read_at_each_cycle(home: Home) -> None:
     """NFR-CX-03: a change is in force with the next cycle, without a restart."""
     async with second(home, interaction_threshold=2) as it:

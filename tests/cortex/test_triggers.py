@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+from contextlib import nullcontext
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,16 +52,15 @@ def test_nfr_cx_03_each_trigger_can_be_switched_off(name: str, seen: State, afte
 
 
 def test_fr_cx_02_several_at_once_are_one_pass_named_after_the_first() -> None:
-    """FR-CX-02: the order is promise, farming, count, new peer, timer, manual."""
+    """FR-CX-02: the order is promise, farming, count, new peer, timer; the owner's hand needs none of them."""
     everything = state(
         promises=(promise(),),
         farming={ANN: OPS},
         new_peers={ANN: OPS},
         events=[message(n) for n in range(5)],
-        is_asked=True,
     )
 
-    assert evaluate(everything, NOW + minutes(600), ALL) == TRIGGERS
+    assert (*evaluate(everything, NOW + minutes(600), ALL), "manual") == TRIGGERS
 
 
 @pytest.mark.parametrize("after", [0, 29.99])
@@ -70,8 +71,12 @@ def test_the_timer_waits_for_its_time(after: float) -> None:
 
 @pytest.mark.parametrize("after", [30, 60, 6000])
 def test_the_activity_gate(after: float) -> None:
-    """FR-CX-02, simulation 5: where nothing happened the timer starts nothing."""
+    """FR-CX-02, simulation 5: where nobody was dealt with the timer starts nothing, whatever the soul thought."""
+    own = message(type="loop.after_llm", peer_id=None)
+
     assert evaluate(state(), NOW + minutes(after), ALL) == ()
+    assert evaluate(state(events=[own]), NOW + minutes(after), ALL) == ()
+    assert next_look(state(events=[own]), NOW + minutes(after), ALL) is None
 
 
 @pytest.mark.parametrize(("count", "fires"), [(0, False), (4, False), (5, True), (6, True)])
@@ -91,14 +96,12 @@ def test_simulation_11_a_promise_is_broken_after_its_grace(*, after: float, fire
 
 
 def test_after_a_failure_nothing_fires_for_a_while() -> None:
-    """After a failure triggers rest: 1, 2, 4 … minutes, at most the schedule; the owner's hand does not wait."""
+    """After a failure triggers rest: 1, 2, 4 … minutes, at most the schedule."""
     resting = state(events=[message(n) for n in range(5)], retry_at=NOW + minutes(2))
 
     assert evaluate(resting, NOW + minutes(1), ALL) == ()
     assert evaluate(resting, NOW + minutes(2), ALL) == ("interaction_count",)
     assert [backoff(n, ALL) for n in (1, 2, 3, 9, 900)] == [minutes(n) for n in (1, 2, 4, 30, 30)]
-    resting.is_asked = True
-    assert "manual" in evaluate(resting, NOW, ALL)
 
 
 def test_settings_shape_the_triggers() -> None:
@@ -108,6 +111,17 @@ def test_settings_shape_the_triggers() -> None:
     assert Thresholds.of(Cortex(triggers=("interaction_count: 9",))).interaction_threshold == 9
     assert Thresholds.of(Cortex(interaction_threshold=2)).interaction_threshold == 2
     assert Thresholds.of(Cortex(), {"timer": 12.5, "interaction_count": 6}).schedule_minutes == 12.5
+
+
+@pytest.mark.parametrize(
+    ("written", "is_one"),
+    [*((name, True) for name in TRIGGERS), ("interaction_count: 9", True), ("interaction_count=9", True),
+     ("timmer", False), ("interaction_count: 0", False), ("", False)],
+)  # fmt: skip
+def test_a_trigger_that_there_is_not_is_refused(written: str, *, is_one: bool) -> None:
+    """NFR-CX-03: a slip in a name switches nothing off unseen."""
+    with nullcontext() if is_one else pytest.raises(msgspec.ValidationError):
+        msgspec.convert({"triggers": [written]}, Cortex)
 
 
 def test_nfr_cx_04_evaluation_knows_neither_database_nor_model() -> None:

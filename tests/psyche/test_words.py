@@ -23,7 +23,7 @@ from claudius.psyche.personality import (
     kernel,
     personality,
 )
-from claudius.psyche.scrubber import numbers_itself, spoken_without_numbers
+from claudius.psyche.scrubber import Unnumbered, numbers_itself, spoken_without_numbers
 from claudius.psyche.tendencies import TENDENCIES, acknowledgement, emoji, tendencies
 from claudius.substrate import DRIVES, Arc, Edge, Episode, Fact, Intention, Numbers
 
@@ -350,6 +350,8 @@ def test_a_nod_fits_what_was_heard(classes: list[str], sign: str) -> None:
         "mood at 7 out of ten",
         "my warmth = 3",
         "tension is by now four",
+        "my trust in you is now 0.8",
+        "the warmth I feel is at 7",
     ],
 )
 def test_m18_i5_a_line_that_numbers_a_feeling_is_dropped(line: str) -> None:
@@ -424,3 +426,34 @@ def test_m24_an_utterance_loses_the_sentence_in_which_the_soul_numbers_itself() 
     assert spoken_without_numbers(said) == "Here are 3 copies. Shall we go on?"
     assert spoken_without_numbers("The quiz gave 8/10.") == "The quiz gave 8/10."
     assert spoken_without_numbers("My mood is at 80 percent.") == ""
+    assert spoken_without_numbers("So be it. My trust in you is now eight.") == "So be it."
+
+
+PIECES = (
+    "Here are 3 copies. ",
+    "My trust in you is now 0.8. ",
+    "My mood is at 80 percent.\n\n",
+    "I feel that my warmth is now eight! ",
+    "Well, I would say trust is 9/10, for me. ",
+    "Do you trust me? ",
+    "The quiz gave 8/10 in my class.\n",
+    "Me too. ",
+    "\n- a list, mine\n",
+    "trustworthy energy. ",
+    "my words run on " * 50 + ". ",
+)
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=8), st.lists(st.integers(1, 9), min_size=1, max_size=8))
+def test_m24_what_is_shown_as_it_comes_holds_no_such_number_either(pieces: list[str], steps: list[int]) -> None:
+    """M24, I4: whatever pieces a reply comes in, what a listener sees of it is how the utterance begins."""
+    text = "".join(pieces).strip()
+    stream, shown, at = Unnumbered(), "", 0
+    for step in steps * len(text):
+        shown += stream.take(text[at : at + step])
+        at += step
+
+    whole = spoken_without_numbers(text, was_shown=True)
+    assert whole.startswith(shown)
+    assert not any(sign in whole for sign in ("0.8", "80 percent", "eight", "9/10"))
+    assert len(whole) - len(shown) <= len(max(PIECES, key=len))

@@ -68,7 +68,10 @@ async def think(thinking: Thinking) -> Thoughts:
 
 
 async def concluded(thinking: Thinking, first: Reply) -> Thoughts:
-    """Climb the ladder with a reply, by one repair call where nothing in it can be spoken."""
+    """Climb the ladder with a reply, by one repair call where nothing in it can be spoken.
+
+    Of a turn that asked for no words none are said.
+    """
     spoken = climb(first.parsed, thinking.ground, refused=first.refused, streamed=first.streamed)
     if isinstance(spoken, NeedsRepair):
         tail = repair_tail(thinking.recollection, thinking.soul, spoken.broken)
@@ -81,6 +84,9 @@ async def concluded(thinking: Thinking, first: Reply) -> Thoughts:
     if isinstance(spoken, NeedsRepair):  # pragma: no cover - no repairs are left
         raise AssertionError("the ladder asks for one repair at most")
     thoughts, flags = interpret(first.parsed, thinking.plan, thinking.soul)
+    if not thinking.plan.speaks:
+        flags = (*flags, "unasked:external_dialogue") if spoken.speech else flags
+        spoken = replace(spoken, speech="", rung="silent", truncated=False)
     return Thoughts(
         thoughts=thoughts,
         speech=spoken.speech,

@@ -115,6 +115,7 @@ async def take_turn(
         intent = await _move(opening, process)
         return Turned(await _keep(intent, recollection, before, mind), recollection, pending)
     thinking = _prepare(recollection, process, soul, settings, mind, attention)
+    show = show if thinking.plan.speaks else None
     thinking.paid, thinking.show, thinking.calls = paid, show, folding
     show_prompt(mind.hooks, recollection, thinking.plan.asked, thinking.prompt, mind.provider.model)
     try:

@@ -8,6 +8,9 @@ from msgspec import Meta
 
 from claudius.config.section import NotNegative, Positive, Seconds, Section
 
+TRIGGER = r"^\s*(timer|interaction_count(\s*[:=]\s*[1-9]\d{0,5})?|promise_timeout|farming|new_peer|manual)\s*$"
+"""What may start a cycle; a name that is none would switch one off unseen."""
+
 
 class Consult(Section, frozen=True):
     """Thinking twice before speaking where much is at stake."""
@@ -31,7 +34,7 @@ class Cortex(Section, frozen=True):
     ] = 0.0
     interaction_threshold: Annotated[Positive, Meta(description="messages since the last cycle that start one")] = 5
     triggers: Annotated[
-        tuple[str, ...],
+        tuple[Annotated[str, Meta(pattern=TRIGGER)], ...],
         Meta(
             description="what starts a cycle: timer, interaction_count (or interaction_count: N), promise_timeout, "
             "farming, new_peer"

@@ -236,9 +236,11 @@ class Cortex:
         """Put back what this cycle did not take up, and let go of what it did."""
         state = self._state
         if ended.reflected is None:
-            self._buffer.give_back(part.events)
+            now = self._ties.clock()
+            kept = part.events if ended.peers else [one for one in part.events if now - one["timestamp"] < UNDER_WAY]
+            self._buffer.give_back(kept)  # nobody of the others is in the ledger, nor will be
             state.failures += 1
-            state.retry_at = self._ties.clock() + backoff(state.failures, self._thresholds())
+            state.retry_at = now + backoff(state.failures, self._thresholds())
             return
         unseen = [event for event in part.events if event.get("peer_id") and event["peer_id"] not in ended.peers]
         self._buffer.give_back(unseen)

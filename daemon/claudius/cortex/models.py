@@ -66,8 +66,6 @@ class State:
     retry_at: datetime | None = None
     """After a failure: nothing fires before."""
     failures: int = 0
-    is_asked: bool = False
-    """The owner asked for a cycle."""
 
     def watch(self, promises: Iterable[Promise]) -> None:
         """Keep an eye on these promises, and on no others."""

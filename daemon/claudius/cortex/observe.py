@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -88,10 +88,15 @@ def messages(events: Sequence[Event]) -> list[Event]:
     return [event for event in events if event["type"] == MESSAGE]
 
 
+def dealings(events: Sequence[Event]) -> Iterator[Event]:
+    """Give the events in which the soul dealt with somebody; the others only say what it did meanwhile. Pure."""
+    return (event for event in events if event.get("peer_id"))
+
+
 def fullest(events: Sequence[Event], most: int, first: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the audiences that a pass takes up: those named, then those with most events; ties by name. Pure."""
+    """Return the audiences that a pass takes up: those named, then those with most dealings; ties by name. Pure."""
     counts: dict[str, int] = {}
-    for event in events:
+    for event in dealings(events):
         counts[event["audience"]] = counts.get(event["audience"], 0) + 1
     ranked = sorted(counts, key=lambda audience: (-counts[audience], audience))
     return tuple(dict.fromkeys((*first, *ranked)))[:most]

@@ -10,15 +10,13 @@ from datetime import datetime, timedelta
 from itertools import islice
 
 from claudius.cortex.models import TRIGGERS, Event, State, Thresholds
-from claudius.cortex.observe import MESSAGE
+from claudius.cortex.observe import MESSAGE, dealings
 
 LEAST_BACKOFF = timedelta(minutes=1)
 
 
 def evaluate(state: State, now: datetime, config: Thresholds) -> tuple[str, ...]:
     """Return every trigger that fires now, in the order of `TRIGGERS`. Pure; neither database nor model."""
-    if state.is_asked:
-        return tuple(name for name in TRIGGERS if name == "manual" or _fires(name, state, now, config))
     if state.retry_at and now < state.retry_at:
         return ()
     return tuple(name for name in TRIGGERS if _fires(name, state, now, config))
@@ -32,7 +30,7 @@ def _fires(name: str, state: State, now: datetime, config: Thresholds) -> bool:
         "farming": bool(state.farming),
         "interaction_count": _has_messages(state.events, config.interaction_threshold),
         "new_peer": bool(state.new_peers),
-        "timer": bool(state.events) and now - state.since >= timedelta(minutes=config.schedule_minutes),
+        "timer": now - state.since >= timedelta(minutes=config.schedule_minutes) and _has_dealings(state.events),
     }
     return holds.get(name, False)
 
@@ -43,10 +41,14 @@ def _has_messages(events: Sequence[Event], count: int) -> bool:
     return next(islice(found, count - 1, None), None) is not None
 
 
+def _has_dealings(events: Sequence[Event]) -> bool:
+    return next(dealings(events), None) is not None
+
+
 def next_look(state: State, now: datetime, config: Thresholds) -> datetime | None:
     """Return the next instant at which a trigger may fire without anything being observed; None = none. Pure."""
     moments: list[datetime] = []
-    if "timer" in config.enabled and state.events:
+    if "timer" in config.enabled and _has_dealings(state.events):
         moments.append(state.since + timedelta(minutes=config.schedule_minutes))
     if "promise_timeout" in config.enabled and state.next_overdue:
         moments.append(state.next_overdue + timedelta(milliseconds=1))

@@ -191,8 +191,11 @@ def _record(
     now_s: float,
 ) -> dict[str, str]:
     people: list[tuple[str, Edge]] = []
+    about = recollection.perception
     if recollection.speaker:
         people.append((recollection.speaker.name, standing.edge))
+    elif about.name and any(edge.person == about.person for edge in psyche.edges):  # the soul's own thought of someone
+        people.append((about.name, edge_of(psyche, about.person, now_s, standing.kernel)))
     people += [(other.name, edge_of(psyche, other.person, now_s, standing.kernel)) for other in recollection.others]
     return packet(standing, judged.salience, people, [arc for arc, _ in standing.arcs], aims, _names(recollection))
 

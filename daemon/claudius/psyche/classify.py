@@ -12,7 +12,8 @@ from functools import cache
 
 from claudius.psyche.cues import Hit, is_negated
 from claudius.psyche.events import ADDRESSED
-from claudius.psyche.lexicon import PAIR_CHARS, Lexicon, lexicon
+from claudius.psyche.lexicon import Lexicon, lexicon
+from claudius.psyche.scope import paired
 from claudius.psyche.state import Axes
 from claudius.psyche.words import ENDS, GLAD, HEARD_CHARS, SORE, Token, is_signs_only, stems, tokens
 
@@ -120,22 +121,7 @@ def _found(
         classes.add(whole)
     if "insult" in classes:
         classes.discard("praise")
-    return classes, _critical(halves)
-
-
-def _critical(halves: dict[str, list[tuple[int, int]]]) -> frozenset[str]:
-    found = {name.partition("!")[0] for name in halves if name.endswith("!cues")}
-    for name, places in halves.items():
-        kind, _, part = name.partition("!")
-        if part != "first" or f"{kind}!second" not in halves:
-            continue
-        if any(
-            max(start, first) - min(end, last) <= PAIR_CHARS
-            for start, end in places
-            for first, last in halves[f"{kind}!second"]
-        ):
-            found.add(kind)
-    return frozenset(found)
+    return classes, paired(halves)
 
 
 def _valence(text: str, classes: set[str], compound: Compound) -> float:

@@ -22,6 +22,8 @@ class Lexicon:
     """Everything that classification looks up."""
 
     cues: Cues
+    critical: Cues
+    """Those of the critical classes alone."""
     vectors: Mapping[str, Axes]
     negatable: frozenset[str]
     openers: Mapping[str, str]
@@ -40,14 +42,14 @@ def lexicon() -> Lexicon:
     tree: dict[str, Any] = tomllib.loads(Path(__file__).with_name("lexicon.toml").read_text("utf-8"))
     classes, critical = tree["classes"], tree["critical"]
     lists: dict[str, list[str]] = {name: entry["cues"] for name, entry in classes.items()}
-    for name, entry in critical.items():
-        for part in ("cues", "first", "second"):
-            if part in entry:
-                lists[f"{name}!{part}"] = entry[part]
+    grave: dict[str, list[str]] = {
+        f"{name}!{part}": cues for name, entry in critical.items() for part, cues in entry.items()
+    }
     for name, entry in classes.items():
         lists[f"{name}^"] = entry.get("first_cues", [])
     return Lexicon(
-        cues=Cues.of(lists),
+        cues=Cues.of(lists | grave),
+        critical=Cues.of(grave),
         vectors={name: Axes(*entry["vector"]) for name, entry in classes.items()},
         negatable=frozenset(name for name, entry in classes.items() if entry.get("negatable", True)),
         openers={f"{name}^": name for name in classes},

@@ -6,12 +6,14 @@ Source: the psyche design, section 3; the cortex design, section 8.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from claudius.psyche.lexicon import PAIR_CHARS, lexicon
+from claudius.psyche.words import tokens
 
 READ_CHARS = 2000
 """How much of a message is looked at."""
-NEAR_CHARS = 40
-"""Two cues of a critical class stand at most so far apart."""
 ASK_WORTH, CRITICAL_WORTH, ATTACHMENT_WORTH = 20, 40, 15
 
 _WORD = re.compile(r"\w+")
@@ -32,52 +34,33 @@ _REQUEST_TEXT = (
     "compare describe read open stop plan pick name suggest recall"
 )
 _REQUEST_SIGNS = frozenset(_REQUEST_TEXT.split())
-_CREDENTIAL_TEXT = (
-    "password passwords key keys apikey apikeys sshkey sshkeys privatekey privatekeys token tokens "
-    "accesstoken accesstokens bottoken bottokens phrase phrases seedphrase seedphrases code codes"
-)
-_SIGNS = {
-    "money": frozenset(("wire", "transfer", "pay", "send", "refund", "invest", "loan")),
-    "credentials": frozenset(_CREDENTIAL_TEXT.split()),
-    "permission": frozenset(("give", "grant", "make", "add")),
-    "destructive": frozenset(("delete", "drop", "wipe", "erase", "purge", "truncate", "force", "rm")),
-    "self_harm": frozenset(("kill", "die", "end", "hurt", "live", "suicide", "suicidal", "suicides")),
-}
-"""Words without which a class cannot be there: looking for them is a tenth of the work."""
-
-
-def _pair(one: str, other: str) -> re.Pattern[str]:
-    gap = rf".{{0,{NEAR_CHARS}}}?"
-    return re.compile(rf"(?:{one}){gap}(?:{other})|(?:{other}){gap}(?:{one})", re.IGNORECASE | re.DOTALL)
-
-
-CRITICAL: dict[str, re.Pattern[str]] = {
-    "money": _pair(
-        r"\b(?:wire|transfer|pay|send|refund|invest|loan)\b",
-        r"[$€£]|\b(?:money|dollars?|euros?|bitcoins?|funds?)\b",
-    ),
-    "credentials": re.compile(
-        r"\b(?:passwords?|api\s?keys?|private\s?keys?|(?:access|bot)\s?tokens?|ssh\s?keys?|seed\s?phrases?"
-        r"|one-time\s?codes?)\b",
-        re.IGNORECASE,
-    ),
-    "permission": _pair(r"\b(?:give|grant|make|add)\b", r"\b(?:admin|root|owner|sudo|write\s+access)\b"),
-    "destructive": _pair(
-        r"\b(?:delete|drop|wipe|erase|purge|truncate|force-push)\b|\brm\s+-rf\b",
-        r"\b(?:prod|production|database|db|tables?|backups?|repo|cluster|everything|all\s+(?:the\s+)?data)\b",
-    ),
-    "self_harm": re.compile(
-        r"\b(?:kill\s+myself|want\s+to\s+die|end\s+it\s+all|suicid(?:e|es|al)|hurt\s+myself|don'?t\s+want\s+to\s+live)\b",
-        re.IGNORECASE,
-    ),
-}
 
 
 def critical(text: str) -> frozenset[str]:
-    """Name the critical classes that a text touches. Pure."""
-    text = text[:READ_CHARS]
-    likely = _words(text)
-    return frozenset(name for name, cue in CRITICAL.items() if not likely.isdisjoint(_SIGNS[name]) and cue.search(text))
+    """Name the critical classes that a text touches: those of `lexicon.toml`. Pure."""
+    said, halves = tokens(text[:READ_CHARS]), defaultdict(list)
+    for hit in lexicon().critical.hits(said):
+        halves[hit.name].append((said[hit.first].start, said[hit.last].end))
+    return paired(halves)
+
+
+def paired(halves: Mapping[str, Sequence[tuple[int, int]]]) -> frozenset[str]:
+    """Name the critical classes of which a whole cue, or both halves near each other, were found. Pure.
+
+    `halves`: `CLASS!cues`, `CLASS!first` or `CLASS!second` → where each such cue begins and ends.
+    """
+    found = {name.partition("!")[0] for name in halves if name.endswith("!cues")}
+    for name, places in halves.items():
+        kind, _, part = name.partition("!")
+        if part != "first" or f"{kind}!second" not in halves:
+            continue
+        if any(
+            max(start, first) - min(end, last) <= PAIR_CHARS
+            for start, end in places
+            for first, last in halves[f"{kind}!second"]
+        ):
+            found.add(kind)
+    return frozenset(found)
 
 
 def asks(text: str) -> int:

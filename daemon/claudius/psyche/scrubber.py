@@ -19,9 +19,17 @@ _NUMBER_WORDS = frozenset(
 )
 _SETTERS = frozenset(("to", "is", "at", "by", "now", "=", ":"))
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)?|[^\W\d_]+(?:['’][^\W\d_]+)*|[%=:/.!?\n+-]")
-_SCALED = re.compile(r"\d|percent|out of")
+_SCALED = re.compile("|".join((r"\d", "percent", "out of", *sorted(_NUMBER_WORDS))), re.IGNORECASE)
 """Without one of these nobody puts a number to anything."""
 _OWN = frozenset(("my", "i", "i'm", "me", "mine", "our"))
+_SENTENCE_END = re.compile(r"(?<=[.!?])(?=\s)|(?<=\n)")
+_TELLING = (*sorted(_WORDS), "me", "mine", "my", "our")
+"""From one of these on a sentence is held back until it is known whole."""
+_TOLD = re.compile(rf"(?<![^\W\d_])(?:{'|'.join(_TELLING)})(?![^\W\d_])", re.IGNORECASE)
+_LAST_WORD = re.compile(r"[^\W\d_]+\Z")
+_CUT = "…"
+SENTENCE_CHARS = 600
+"""What is longer is no sentence, and is said as it is."""
 
 
 def numbers_itself(text: str) -> bool:
@@ -30,16 +38,67 @@ def numbers_itself(text: str) -> bool:
     return any(word in _WORDS and (_scaled(said, at) or _set(said, at)) for at, word in enumerate(said))
 
 
-def spoken_without_numbers(text: str) -> str:
-    """Return an utterance without the sentences in which the soul puts a number to its own feeling. Pure."""
+def spoken_without_numbers(text: str, *, was_shown: bool = False) -> str:
+    """Return an utterance without the sentences in which the soul puts a number to its own feeling. Pure.
+
+    `was_shown`: somebody sees it as it comes, through `Unnumbered`; what they saw of such a sentence stays.
+    """
     if _SCALED.search(text) is None:
         return text
-    kept = []
-    for sentence in re.split(r"(?<=[.!?])(?=\s)|(?<=\n)", text):
-        words = set(re.findall(r"[^\W\d_]+(?:'[^\W\d_]+)?", sentence.lower()))
-        if not (words & _OWN and numbers_itself(sentence)):
-            kept.append(sentence)
-    return "".join(kept).strip() if len(kept) > 0 else ""
+    kept = "".join(_without(one, was_shown=was_shown) for one in _SENTENCE_END.split(text))
+    return text if kept == text else kept.strip()
+
+
+def _without(sentence: str, *, was_shown: bool) -> str:
+    if len(sentence) > SENTENCE_CHARS:
+        return sentence
+    words = set(re.findall(r"[^\W\d_]+(?:'[^\W\d_]+)?", sentence.lower().replace("’", "'")))
+    if not (words & _OWN and numbers_itself(sentence)):
+        return sentence
+    told = _TOLD.search(sentence)
+    before = sentence[: told.start()] if told else ""
+    return before + _CUT if was_shown and before.strip() else ""
+
+
+class Unnumbered:
+    """The same on a growing text: what it has let through is how `spoken_without_numbers` of the whole begins."""
+
+    def __init__(self) -> None:
+        self._sentence = ""
+        self._shown = 0
+        self._blank = ""
+        self._has_begun = self._has_cut = self._is_long = False
+
+    def take(self, text: str) -> str:
+        """Take more of what is said; return what more may be shown."""
+        *whole, self._sentence = _SENTENCE_END.split(self._sentence + text)
+        said = self._blank
+        for sentence in whole:
+            rest = sentence if self._is_long else _without(sentence, was_shown=True)
+            self._has_cut |= rest != sentence
+            said += rest[self._shown :]
+            self._shown, self._is_long = 0, False
+        self._is_long |= len(self._sentence) > SENTENCE_CHARS
+        end = len(self._sentence) if self._is_long else self._safe()
+        said += self._sentence[self._shown : end]
+        self._shown = max(self._shown, end)
+        if self._is_long:  # all of it is shown: its last character tells whether it ends
+            self._sentence, self._shown = self._sentence[-1:], 1
+        shown = said.rstrip() if len(self._blank) < SENTENCE_CHARS else said
+        self._blank = said[len(shown) :]
+        if self._has_cut and not self._has_begun:
+            shown = shown.lstrip()
+        self._has_begun |= bool(shown)
+        return shown
+
+    def _safe(self) -> int:
+        """Return how much of the sentence that is under way may be shown."""
+        told, last = _TOLD.search(self._sentence), _LAST_WORD.search(self._sentence)
+        end = len(self._sentence)
+        if last and any(one.startswith(last[0].lower()) for one in _TELLING):
+            end = last.start()
+        end = min(end, told.start()) if told else end
+        return end if self._sentence[:end].strip() else 0
 
 
 def _is_number(word: str) -> bool:
@@ -68,16 +127,16 @@ def _words_between(said: Sequence[str], one: int, other: int) -> int:
 
 
 def _set(said: Sequence[str], at: int) -> bool:
-    """Tell whether the word is set to a number: `trust is now 8`, `warmth = 0.4`."""
-    place = at + 1
-    has_setter = False
-    while place < len(said) and place <= at + FOLLOWED + 1:
-        word = said[place]
+    """Tell whether the word is set to a number: `trust is now 8`, `trust in you is at 0.4`, `warmth = 0.4`."""
+    words, has_setter = 0, False
+    for word in said[at + 1 :]:
         if word in ".!?\n":
             return False
         if _is_number(word):
             return has_setter
         if word in _SETTERS:
             has_setter = True
-        place += 1
+        elif words == FOLLOWED:
+            return False
+        words += word[0].isalpha()
     return False

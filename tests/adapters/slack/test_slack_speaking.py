@@ -215,6 +215,26 @@ async def test_a_status_is_set_again_before_slack_drops_it(slack: SlackWorld, ea
             await asyncio.sleep(0.01)
 
 
+async def test_a_holding_line_stands_in_the_status_and_goes_with_it(
+    slack: SlackWorld, ear: Ear, adapter: SlackAdapter
+) -> None:
+    """A22: where the soul thinks twice, the sign of a thread says so, through refreshes, and no post is made of it."""
+    ts = await slack.say("C1", "U1", "<@U0BOT> wire it")
+    (heard,) = await ear.until(1)
+    assert adapter._inside is not None
+    adapter._inside.signs._refresh_s = 0.05
+
+    await adapter.working(heard, on=True)
+    await adapter.hold(heard, "One moment.")
+    await slack.until_called("assistant.threads.setStatus", 4)
+    assert await slack.status("C1", ts) == "One moment."
+    await adapter.working(heard, on=False)
+    async with asyncio.timeout(20):
+        while await slack.status("C1", ts):
+            await asyncio.sleep(0.01)
+    assert not await slack.visible()
+
+
 async def test_eyes_are_put_on_a_direct_message_and_taken_away(
     slack: SlackWorld, ear: Ear, adapter: SlackAdapter
 ) -> None:

@@ -221,6 +221,11 @@ class SlackAdapter:
         """Look whether a part is visible. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
         return await self._in().voice.find(utterance, decided_at)
 
+    async def hold(self, perception: Perception, line: str) -> None:
+        """Say in the sign that this takes a moment; Slack is told in the background."""
+        if self._inside and not self._over.is_set():
+            self._inside.signs.hold(perception, line)
+
     async def working(self, perception: Perception, *, on: bool) -> None:
         """Show or clear the sign that the soul thinks; Slack is told in the background."""
         if self._inside and not self._over.is_set():

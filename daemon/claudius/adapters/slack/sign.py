@@ -25,8 +25,10 @@ EYES = "eyes"
 
 @dataclass(slots=True)
 class _Shown:
-    task: asyncio.Task[None]
+    status: str
     over: asyncio.Event = field(default_factory=asyncio.Event)
+    task: asyncio.Task[None] | None = None
+    holding: asyncio.Task[None] | None = None
 
 
 class Signs:
@@ -43,12 +45,18 @@ class Signs:
         place = Place.of(perception.conversation)
         if not self._status or not (place.thread or perception.audience.startswith("private:")):
             return
-        before, over = self._shown.get(perception.conversation), asyncio.Event()
-        work = self._sign(place, perception.position, over, before.task if before else None)
-        task = asyncio.create_task(work, name=f"sign {perception.conversation}")
-        shown = _Shown(task, over)
+        before, shown = self._shown.get(perception.conversation), _Shown(self._status)
+        work = self._sign(place, perception.position, shown, before.task if before else None)
+        shown.task = asyncio.create_task(work, name=f"sign {perception.conversation}")
         self._shown[perception.conversation] = shown
-        task.add_done_callback(lambda _: self._gone(perception.conversation, shown))
+        shown.task.add_done_callback(lambda _: self._gone(perception.conversation, shown))
+
+    def hold(self, perception: Perception, line: str) -> None:
+        """Say in the sign that this takes a moment; where it is a reaction it says nothing."""
+        shown, place = self._shown.get(perception.conversation), Place.of(perception.conversation)
+        if shown and place.thread and not shown.over.is_set():
+            shown.status = line
+            shown.holding = asyncio.create_task(self._set(place, line), name=f"hold {perception.conversation}")
 
     def hide(self, perception: Perception) -> None:
         """Show that it does not any more."""
@@ -57,7 +65,7 @@ class Signs:
 
     async def close(self) -> None:
         """Take every sign away, or at least leave no task behind."""
-        tasks = [shown.task for shown in self._shown.values()]
+        tasks = [task for shown in self._shown.values() for task in (shown.task, shown.holding) if task]
         for shown in self._shown.values():
             shown.over.set()
         if tasks:
@@ -70,22 +78,28 @@ class Signs:
         if self._shown.get(conversation) is shown:
             del self._shown[conversation]
 
-    async def _sign(self, place: Place, ts: str, over: asyncio.Event, before: asyncio.Task[None] | None) -> None:
+    async def _sign(self, place: Place, ts: str, shown: _Shown, before: asyncio.Task[None] | None) -> None:
+        over = shown.over
         if before is not None:
             await asyncio.wait((before,))
         if over.is_set():
             return
         if place.thread:
-            where = {"channel_id": place.channel, "thread_ts": place.thread}
             while not over.is_set():
-                await self._call("assistant_threads_setStatus", **where, status=self._status)
+                await self._set(place, shown.status)
                 await until(over, self._refresh_s)
-            await self._call("assistant_threads_setStatus", **where, status="")
+            if shown.holding:
+                await asyncio.wait((shown.holding,))
+            await self._set(place, "")
         else:
             where = {"channel": place.channel, "timestamp": ts, "name": EYES}
             await self._call("reactions_add", **where)
             await over.wait()
             await self._call("reactions_remove", **where)
+
+    async def _set(self, place: Place, status: str) -> None:
+        where = {"channel_id": place.channel, "thread_ts": place.thread}
+        await self._call("assistant_threads_setStatus", **where, status=status)
 
     async def _call(self, method: str, **arguments: str) -> None:
         try:

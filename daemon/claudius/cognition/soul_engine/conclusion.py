@@ -9,7 +9,7 @@ from uuid import UUID, uuid5
 
 from claudius.cognition.processes.process import Process
 from claudius.cognition.soul_engine.entries import heard, second_thought, spoken
-from claudius.cognition.soul_engine.feeling import mood_change, settled, speakable
+from claudius.cognition.soul_engine.feeling import mood_change, settled
 from claudius.cognition.soul_engine.gate import Gated, Zones, gate, has_secret
 from claudius.cognition.soul_engine.ladder import SAID
 from claudius.cognition.soul_engine.moving import rested
@@ -21,6 +21,7 @@ from claudius.intent import ApologyKind, Call, Intent, Rung, Thought, Thoughts, 
 from claudius.peers import Noted
 from claudius.perception import Origin, Perception
 from claudius.psyche import Attention
+from claudius.psyche.scrubber import spoken_without_numbers
 from claudius.recollection import Entry, Recollection
 from claudius.soul import SoulText
 
@@ -85,7 +86,7 @@ def conclude(
     )
     effects = {name: step(name).effect(reading) for name in soul.steps}
     acts = not plan.owes and any(effect.action for effect in effects.values())
-    speech = "" if acts else speakable(kept.psyche, thoughts.speech, zones.fallback, owed=plan.owes)
+    speech = "" if acts else _unnumbered(thoughts, zones, owed=plan.owes)
     gated = gate(speech, zones, streamed=thoughts.streamed) if speech else Gated("", (), withheld=False)
     # words that were shown as they came stand in one message, and stay there
     limit = None if thoughts.streamed else settings.post_chars
@@ -136,6 +137,14 @@ def conclude(
         snapshot=kept.snapshot,
         blobs=kept.blobs,
     )
+
+
+def _unnumbered(thoughts: Thoughts, zones: Zones, *, owed: bool) -> str:
+    """Return the speech without the sentences in which the soul numbers its own feeling. Pure."""
+    if not zones.feels:
+        return thoughts.speech
+    left = spoken_without_numbers(thoughts.speech, was_shown=bool(thoughts.streamed))
+    return left or (zones.fallback if owed and thoughts.speech else "")
 
 
 def conclude_apology(

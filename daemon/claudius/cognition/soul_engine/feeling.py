@@ -12,7 +12,6 @@ from claudius.intent import StateChange
 from claudius.perception import SELF
 from claudius.psyche import Attention, settle
 from claudius.psyche.change import Change
-from claudius.psyche.scrubber import spoken_without_numbers
 from claudius.recollection import STATE_DEFAULTS, Recollection, StateKey
 from claudius.substrate import PsycheChange
 
@@ -66,13 +65,6 @@ def mood_change(attention: Attention, recollection: Recollection) -> tuple[State
     word = attention.felt.emotional_state
     now = next((one.value for one in recollection.state if one.key == MOOD), STATE_DEFAULTS[MOOD])
     return (StateChange(key=MOOD, value=word, audience=SELF),) if word and word != now else ()
-
-
-def speakable(attention: Attention | None, speech: str, fallback: str, *, owed: bool) -> str:
-    """Return a speech without the sentences in which the soul numbers its own feeling. Pure."""
-    if attention is None or attention.change is None:
-        return speech
-    return spoken_without_numbers(speech) or (fallback if owed and speech else "")
 
 
 def with_mood(state: dict[str, str], word: str) -> dict[str, str]:

@@ -12,6 +12,7 @@ from claudius.cognition.soul_engine.echo import SPAN, Echo
 from claudius.cognition.soul_engine.heads import NAMES, Names, find_head, is_blank
 from claudius.cognition.soul_engine.ladder import ELLIPSIS
 from claudius.cognition.soul_engine.rewrites import Company, reveal, rewrite, settled
+from claudius.psyche.scrubber import Unnumbered
 
 HOLD_CHARS = 80
 """Most ordinary text that a stream holds back, because it may yet become a hit."""
@@ -62,6 +63,8 @@ class Zones:
     guarded: Echo = field(default_factory=Echo)
     """What may be spoken of but not carried away in a link: user models, soul state, beliefs."""
     company: Company = field(default_factory=Company)
+    feels: bool = False
+    """The soul has a psyche: a sentence that puts a number to what it feels is not said."""
 
     @property
     def hidden(self) -> str:
@@ -147,9 +150,12 @@ class StreamGate:
         self._line = ""
         self._held = ""
         self._carried = ""
+        self._unnumbered = Unnumbered() if zones.feels else None
 
     def show(self, text: str) -> str:
         """Take more of what is said; return what more may be shown."""
+        if self._unnumbered and not self.stopped:
+            text = self._unnumbered.take(text)
         if self.stopped or not text:
             return ""
         text = self._carried + text

@@ -32,6 +32,7 @@ def ground(plan: Plan, recollection: Recollection, soul: SoulText, settings: Eng
         repairs=settings.repairs,
         nonces=(recollection.nonce, *(turn.nonce for turn in recollection.past)),
         private=private,
+        feels=settings.psyche,
     )
 
 
@@ -47,6 +48,7 @@ def zones(stands: Ground, recollection: Recollection, soul: SoulText, secrets: t
         secrets=secrets,
         guarded=Echo((*(model.markdown for model in models), *(value.value for value in recollection.state))),
         company=Company(answered=recollection.perception.person, members=_present(recollection)),
+        feels=stands.feels,
     )
 
 

@@ -14,6 +14,7 @@ from claudius.cognition.soul_engine.heads import NAMES, Names, is_blank, is_stru
 from claudius.cognition.soul_engine.parsed import Parsed
 from claudius.cognition.soul_engine.readers import read_verb
 from claudius.intent import Rung
+from claudius.psyche.scrubber import spoken_without_numbers
 
 CUT_CHARS = 40
 """A cut dialogue shorter than this is not worth saying; its last sentence end is looked for beyond it."""
@@ -41,6 +42,8 @@ class Ground:
     private: Echo = field(default_factory=Echo)
     """Private entries and whispers of this prompt."""
     names: Names = NAMES
+    feels: bool = False
+    """The soul has a psyche: words that only put a number to what it feels are not fit to be said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,11 +119,16 @@ def _speakable(reply: Parsed, ground: Ground) -> tuple[str, str | None, Rung] | 
     """Return the words, the verb as written and the rung, where one of the first two rungs holds."""
     winner = reply.winner
     if winner:
-        return None if _is_tainted(winner.text, ground) else (winner.text, winner.verb, "complete")
+        return None if _is_unfit(winner.text, ground) else (winner.text, winner.verb, "complete")
     if reply.truncated or is_structured(reply.raw, ground.names) or _why_not_plain(reply, ground):
         return None
     text = reply.raw.removeprefix(_BOM).strip()
-    return None if _is_tainted(text, ground) else (text, None, "plain")
+    return None if _is_unfit(text, ground) else (text, None, "plain")
+
+
+def _is_unfit(text: str, ground: Ground) -> bool:
+    is_numbers_only = ground.feels and not is_blank(text) and is_blank(spoken_without_numbers(text))
+    return is_numbers_only or _is_tainted(text, ground)
 
 
 def _why_not_plain(reply: Parsed, ground: Ground) -> tuple[str, ...]:
@@ -136,7 +144,7 @@ def _cut(reply: Parsed, ground: Ground) -> tuple[str, str | None] | None:
     if "ambiguous" in reply.flags:
         return None
     for dialogue in reversed(reply.dialogues):
-        if dialogue.state == "cut" and len(dialogue.text) >= CUT_CHARS and not _is_tainted(dialogue.text, ground):
+        if dialogue.state == "cut" and len(dialogue.text) >= CUT_CHARS and not _is_unfit(dialogue.text, ground):
             return whole_sentences(dialogue.text) + ELLIPSIS, dialogue.verb
     return None
 

@@ -80,6 +80,11 @@ class Plan:
     felt: Felt = field(default_factory=Felt)
     """What the psyche puts into the prompt, in words."""
 
+    @property
+    def speaks(self) -> bool:
+        """Something may be said: a reply is owed, or words were asked for."""
+        return self.owes or "external_dialogue" in self.asked
+
 
 def plan(
     process: Process, recollection: Recollection, settings: EngineSettings, attention: Attention | None = None

@@ -1,0 +1,93 @@
+"""A channel that the soul was brought into with `/ensoul on`: attention decides in code what is thought about uncalled."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+
+from claudius.provider import Request
+from claudius.providers.scripted import Scripted
+from claudius.testing.alive import Alive
+from claudius.testing.loopback.slack.world import SlackWorld
+from slack_side import Wake, said
+
+OWNED = {"CLAUDIUS_OWNERS": "slack:T1:U9"}
+LUNCH, CRY = "anyone up for lunch?", "some days I just want to die"
+ANSWER = "I am here. Will you talk with someone near you?"
+
+
+def attention(soul: Alive) -> list[tuple[str, str, bool]]:
+    """Return what attention made of each message, oldest first: outcome, address, whether it was owed a reply."""
+    with closing(sqlite3.connect(f"file:{soul.home.database}?mode=ro", uri=True)) as kept:
+        found = [json.loads(row[0]) for row in kept.execute("SELECT attention FROM turn_record ORDER BY id")]
+    return [(one["attention"], one["address"], one["owed"]) for one in found]
+
+
+async def heard(slack: SlackWorld, soul: Alive, text: str, count: int) -> None:
+    """Say something in the channel to nobody, and wait until the soul has settled it."""
+    await slack.say("C1", "U1", text)
+    await slack.until_quiet()
+    await soul.idle()
+    assert len(attention(soul)) == count
+
+
+async def test_where_it_takes_part_it_thinks_of_what_matters_and_lets_the_rest_be(
+    slack: SlackWorld, wake: Wake
+) -> None:
+    """M1, M13, I2: `/ensoul on`, small talk asks no model, a cry for help is answered, `off` ends it."""
+    voice = Scripted(default=f"<external_dialogue>{ANSWER}</external_dialogue>")
+    await slack.add_user("U9", "Oz")
+    async with wake(voice=voice, **OWNED) as soul:
+        await slack.slash("C1", "U9", "/ensoul", "on")
+        await slack.until_called("response_url", 1)
+        await heard(slack, soul, LUNCH, 1)
+        unasked, before = list(voice.requests), await said(slack)
+        await heard(slack, soul, CRY, 2)
+        told = attention(soul)
+        spoken = await said(slack)
+        await slack.slash("C1", "U9", "/ensoul", "off")
+        await slack.until_called("response_url", 2)
+        await heard(slack, soul, CRY + ", I said", 2)
+        after = await said(slack)
+
+    assert unasked == []
+    assert not any(ANSWER in one[2] for one in before)
+    assert told == [("ignore", "ambient", False), ("think", "ambient", False)]
+    assert [one for one in spoken if one not in before] == [("C1", None, ANSWER)]
+    assert len(voice.requests) == 1
+    assert [one for one in after if one[2] == ANSWER] == [("C1", None, ANSWER)]
+
+
+async def test_an_uncalled_thought_may_end_in_silence_there(slack: SlackWorld, wake: Wake) -> None:
+    """M17: nobody asked, so the soul may stay silent; the turn is settled, and nothing was posted."""
+
+    def think(request: Request) -> str:
+        """Choose silence, where it is asked for a choice."""
+        assert "chosen_action" in request.tail
+        return "<external_dialogue>Hm.</external_dialogue><chosen_action>stay_silent</chosen_action>"
+
+    voice = Scripted(default=think)
+    await slack.add_user("U9", "Oz")
+    async with wake(voice=voice, **OWNED) as soul:
+        await slack.slash("C1", "U9", "/ensoul", "on")
+        await slack.until_called("response_url", 1)
+        before = await said(slack)
+        await heard(slack, soul, CRY, 1)
+        after = await said(slack)
+
+    assert len(voice.requests) == 1
+    assert after == before
+
+
+async def test_where_it_was_not_brought_in_nothing_is_thought_uncalled(slack: SlackWorld, wake: Wake) -> None:
+    """M13, the fourth condition: in a channel that is not its own it has no choice, whatever is said."""
+    voice = Scripted(default="<external_dialogue>Hm.</external_dialogue>")
+    async with wake(voice=voice) as soul:
+        await slack.say("C1", "U1", CRY)
+        await slack.until_quiet()
+        await soul.idle()
+        posts = await said(slack)
+
+    assert voice.requests == []
+    assert posts == []
