@@ -178,6 +178,18 @@ class Fetched:
 
 
 @runtime_checkable
+class Reacts(Protocol):
+    """What an adapter may do besides: put a sign on a message; what it hears says so in `extra["can_react"]`."""
+
+    async def react(self, utterance: Utterance) -> str:
+        """Put the sign that an utterance is on the message that it answers; return a receipt. Twice is once.
+
+        Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown.
+        """
+        ...
+
+
+@runtime_checkable
 class Holds(Protocol):
     """What an adapter may do besides: say, in its sign of thinking and nowhere else, that this takes a moment."""
 

@@ -139,7 +139,9 @@ class Forgetting:
 
 def _says(ids: Sequence[str]) -> Callable[[str], bool]:
     """Return what tells whether a line of the log names one of these, or tells more than a log should."""
-    named = re.compile("|".join(rf"(?<![\w.@-]){re.escape(one)}(?![\w.@-])" for one in ids) or r"(?!)")
+    # a conversation of commands ends in `!` and the network's own id of whoever gives them
+    words = [*ids, *(f"!{one.rpartition(':')[2]}" for one in ids)]
+    named = re.compile("|".join(rf"(?<![\w.@-]){re.escape(one)}(?![\w.@-])" for one in words) or r"(?!)")
     return lambda line: '"level": "DEBUG"' in line or named.search(line) is not None
 
 
