@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
 import subprocess
 from collections.abc import AsyncIterator
@@ -85,6 +86,24 @@ def test_s31_a_person_who_was_forgotten_is_nowhere(tmp_path: Path) -> None:
     assert "Good morning from me, the other one" in [entry["content"] for entry in kept]
     assert machine.run("users", "show", ANA).code == 1
     assert machine.ok("doctor").code == 0
+
+
+def test_s31_the_owner_is_forgotten_in_sessions_of_claude_code_too(tmp_path: Path) -> None:
+    """S31: a hook leaves what was typed for a soul that sleeps; it was typed by this machine's user."""
+    machine = Machine(tmp_path)
+    machine.scripted(reply("Hello."))
+    own = machine.ok("chat", "--once", "Hello from me", "--json").json["person"]
+    told = {"id": "1", "session": "s1", "project": "/p", "prompt": CANARY, "answer": "noted", "at": 1.0}
+    for directory, kept in zip(Home(machine.home).sessions, ({"session": "s1", "prompt": CANARY}, told), strict=True):
+        directory.mkdir(mode=0o700, parents=True)
+        (directory / "s1.json").write_text(json.dumps(kept))
+    with machine.daemon():
+        (directory / "s2.json").write_text(json.dumps(told))
+
+        receipt = machine.ok("users", "forget", own, "--yes", "--json").json
+
+    assert receipt["verified"] is True
+    assert where(machine.home, CANARY) == []
 
 
 @pytest.mark.slow
