@@ -72,8 +72,8 @@ class People(Protocol):
         """Tell whether a person said that they may be written to first, and took it back under none of their ids."""
         ...
 
-    async def known_of(self, person: str, now: datetime) -> Known:
-        """Return what a person may be shown, alone, of what the soul knows of them."""
+    async def known_of(self, person: str, now: datetime, here: str = "") -> Known:
+        """Return what a person may be shown, alone, of what the soul knows of them; `here`: a channel they stand in."""
         ...
 
     async def last_answer(self, person: str, place: str, now: datetime) -> Answered | None:

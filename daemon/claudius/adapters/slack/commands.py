@@ -13,7 +13,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from claudius.adapters.slack.hearing import NETWORK, Us, Who
 from claudius.adapters.slack.refusals import FAILURES, classify
-from claudius.adapters.slack.text import mrkdwn
+from claudius.adapters.slack.text import mrkdwn, read
 from claudius.cognition.soul_engine.splitting import in_posts
 from claudius.perception import Kind, Perception, Place, Standing, private
 from claudius.prompt import valid
@@ -56,7 +56,7 @@ def commanded(body: Mapping[str, Any], us: Us, who: Who, now_s: float) -> Percep
         audience=private(person),
         person=person,
         name=valid(who.name),
-        text=valid(text),
+        text=valid(read(text, us.user, {}).text),
         at=datetime.fromtimestamp(now_s, UTC),
         position=f"{now_s:.6f}",
         kind=Kind.COMMAND,

@@ -62,10 +62,12 @@ class SqlitePeople(SqlitePlans):
             said = [row[0] for one in ids if (row := db.one("wished", person=one))]
         return bool(said) and all(said)
 
-    async def known_of(self, person: str, now: datetime) -> Known:
-        """Return what a person may be shown, alone, of what the soul knows of them."""
+    async def known_of(self, person: str, now: datetime, here: str = "") -> Known:
+        """Return what a person may be shown, alone, of what the soul knows of them; `here`: a channel they stand in."""
         with self._snapshot() as db:
             seeing = Seeing(db, _alone(person, now))
+            if here:
+                seeing.stand_in(here)
             row = db.one("person_recalled", person=person)
             models = models_of(db, seeing, seeing.canonical(person))
             state = {value.key: value.value for value in state_of(db, seeing)}
