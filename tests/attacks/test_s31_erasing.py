@@ -7,7 +7,7 @@ import json
 import sqlite3
 import subprocess
 from collections.abc import AsyncIterator
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -28,7 +28,10 @@ MODEL = f"## Persona\nAna, whose secret is that {CANARY}."
 def where(home: Path, word: str) -> list[str]:
     """Return each file of a home, and each object of its git, that holds a word."""
     files = [path for path in home.rglob("*") if path.is_file()]
-    found = [str(path.relative_to(home)) for path in files if word.encode() in path.read_bytes()]
+    found = []
+    for path in files:
+        with suppress(FileNotFoundError):  # git and the erasing itself take files away meanwhile
+            found += [str(path.relative_to(home))] * (word.encode() in path.read_bytes())
     git = ["git", "--git-dir", str(home / "memory" / ".git"), "cat-file", "--batch-all-objects", "--batch"]
     objects = subprocess.run(git, capture_output=True, check=False).stdout
     return found + ["git"] * (word.encode() in objects)
