@@ -80,6 +80,10 @@ class People(Protocol):
         """Return what the last answer to a person drew on, in a conversation or anywhere in a channel; None = none."""
         ...
 
+    async def posts_for(self, key: str) -> Sequence[tuple[str, str]]:
+        """Return what people see of the answer to one message alone, last part first: conversation and receipt."""
+        ...
+
     async def correct(self, person: str, audience: str, markdown: str, *, suspect: bool, now: datetime) -> int:
         """Write a new version of a person's model in that person's own words; return its number."""
         ...

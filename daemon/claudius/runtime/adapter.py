@@ -190,6 +190,15 @@ class Reacts(Protocol):
 
 
 @runtime_checkable
+class TakesBack(Protocol):
+    """What an adapter may do besides: take its own posts down."""
+
+    async def take_back(self, conversation: str, receipt: str) -> None:
+        """Take one post down; one that is gone is no fault. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
+        ...
+
+
+@runtime_checkable
 class Holds(Protocol):
     """What an adapter may do besides: say, in its sign of thinking and nowhere else, that this takes a moment."""
 

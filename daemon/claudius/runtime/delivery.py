@@ -144,9 +144,10 @@ async def _refused(utterance: Utterance, post: Post, error: DeliveryRefused) -> 
 async def _send(utterance: Utterance, adapter: Adapter) -> str:
     if utterance.kind != "reaction":
         return await adapter.speak(utterance)
-    if not isinstance(adapter, Reacts):
-        raise DeliveryRefused(CANNOT_REACT)
-    return await adapter.react(utterance)
+    reacting: object = adapter
+    if isinstance(reacting, Reacts):
+        return await reacting.react(utterance)
+    raise DeliveryRefused(CANNOT_REACT)
 
 
 async def _settle(part: Delivery, post: Post, receipt: str) -> None:

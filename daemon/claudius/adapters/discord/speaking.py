@@ -88,6 +88,18 @@ class Voice:
             raise classify(error) from error
         return f"{message}:{utterance.body}"
 
+    async def take_back(self, conversation: str, receipt: str) -> None:
+        """Take a post of ours down; one that is gone is no fault. Raises: as `speak`."""
+        place = Place.of(conversation)
+        for target in filter(None, (place.thread, place.channel)):  # where no thread could be, it stands beside
+            channel = self._client.get_partial_messageable(int(target), guild_id=_guild(place))
+            try:
+                async with asyncio.timeout(self._patience_s):
+                    await channel.get_partial_message(int(receipt)).delete()
+            except FAILURES as error:
+                if code_of(error) not in (UNKNOWN_CHANNEL, UNKNOWN_MESSAGE):
+                    raise classify(error) from error
+
     async def find(self, utterance: Utterance, decided_at: datetime) -> str | None:
         """Look whether a part is visible; return its id. None too where posting once more cannot double it.
 

@@ -218,6 +218,10 @@ class SlackAdapter(Whole):
         speaking.add_done_callback(self._speaking.discard)
         return await speaking
 
+    async def take_back(self, conversation: str, receipt: str) -> None:
+        """Take a post of ours down. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
+        await self._in().voice.take_back(conversation, receipt)
+
     async def find(self, utterance: Utterance, *, decided_at: datetime) -> str | None:
         """Look whether a part is visible. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
         return await self._in().voice.find(utterance, decided_at)

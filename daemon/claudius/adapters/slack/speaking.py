@@ -78,6 +78,14 @@ class Voice:
                 raise classify(error) from error
         return f"{ts}:{sign}"
 
+    async def take_back(self, conversation: str, receipt: str) -> None:
+        """Take a post of ours down; one that is gone is no fault. Raises: as `speak`."""
+        try:
+            await self._client.chat_delete(channel=Place.of(conversation).channel, ts=receipt)
+        except FAILURES as error:
+            if code_of(error) != NO_MESSAGE:
+                raise classify(error) from error
+
     async def find(self, utterance: Utterance, decided_at: datetime) -> str | None:
         """Look whether a part is visible; return its ts.
 

@@ -101,6 +101,11 @@ class SqlitePeople(SqlitePlans):
             heard=tuple(position for (position,) in heard if position),
         )
 
+    async def posts_for(self, key: str) -> Sequence[tuple[str, str]]:
+        """Return what people see of the answer to one message alone, last part first: conversation and receipt."""
+        with self._snapshot() as db:
+            return [(conversation, receipt) for conversation, receipt in db.all("posts_for", key=key)]
+
     async def correct(self, person: str, audience: str, markdown: str, *, suspect: bool, now: datetime) -> int:
         """Write a new version of a person's model in that person's own words; return its number."""
 
