@@ -52,7 +52,7 @@ async def _awake(
     side: Side, home: Home, voice: Provider, *, clean: bool, settings: dict[str, str]
 ) -> AsyncIterator[Alive]:
     adapter = side.make()
-    async with alive(home, voice, adapter=adapter, settings=settings, clean=clean) as soul:
+    async with alive(home, voice, adapter=adapter, settings=settings, clean=clean, archives=True) as soul:
         async with asyncio.timeout(20):
             await adapter.link.tried()
         yield soul

@@ -87,6 +87,12 @@ class Home:
         """Verified copies of the database."""
         return self.root / "backups"
 
+    @property
+    def sessions(self) -> tuple[Path, ...]:
+        """What hooks of Claude Code keep of sessions, and leave for a soul that sleeps: all of this machine's user."""
+        beside = self.root / "claude-code"
+        return beside / "sessions", beside / "spool"
+
     def create(self) -> None:
         """Make the directories, private to this user. Raises: BadHome if they belong to another or cannot be made."""
         for directory in (self.root, self.soul, self.memory, self.state, self.run, self.logs, self.backups):

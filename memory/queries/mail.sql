@@ -196,6 +196,15 @@ UPDATE entry SET unsaid = (:said = ''), content = CASE :said WHEN '' THEN conten
 WHERE entry_type = 'externalDialog'
   AND (conversation, number) IN (SELECT conversation, number FROM turn WHERE turn = :turn);
 
+-- name: say_instead
+UPDATE outbox SET kind = 'reply', body = :line, verb = 'acknowledged', state = 'pending', not_before = NULL, reason = NULL
+WHERE key = :key AND kind = 'reaction' AND state IN ('pending', 'taken', 'unknown_after_send')
+  AND EXISTS (SELECT 1 FROM inbox WHERE inbox.turn = outbox.turn AND inbox.owes) RETURNING turn;
+
+-- name: acknowledge
+UPDATE entry SET verb = 'acknowledged' WHERE entry_type = 'externalDialog'
+  AND (conversation, number) IN (SELECT conversation, number FROM turn WHERE turn = :turn);
+
 -- name: turn_edited
 UPDATE turn SET edits = edits + 1 WHERE turn = :turn;
 

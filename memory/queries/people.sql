@@ -45,3 +45,8 @@ ORDER BY number DESC, n DESC LIMIT :most;
 -- scans: doctor asks it
 SELECT DISTINCT CASE WHEN key LIKE '%:home:%' THEN 'home' ELSE kind END FROM inbox
 WHERE conversation >= :prefix AND conversation < :after;
+
+-- name: posts_for
+-- what was said to this one message alone
+SELECT conversation, receipt FROM outbox WHERE turn = (SELECT turn FROM inbox WHERE key = :key) AND state = 'sent'
+  AND kind IN ('reply', 'apology') AND receipt IS NOT NULL AND json_array_length(answers) = 1 ORDER BY part DESC;

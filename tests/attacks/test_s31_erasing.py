@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
 import subprocess
 from collections.abc import AsyncIterator
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -27,7 +28,10 @@ MODEL = f"## Persona\nAna, whose secret is that {CANARY}."
 def where(home: Path, word: str) -> list[str]:
     """Return each file of a home, and each object of its git, that holds a word."""
     files = [path for path in home.rglob("*") if path.is_file()]
-    found = [str(path.relative_to(home)) for path in files if word.encode() in path.read_bytes()]
+    found = []
+    for path in files:
+        with suppress(FileNotFoundError):  # git and the erasing itself take files away meanwhile
+            found += [str(path.relative_to(home))] * (word.encode() in path.read_bytes())
     git = ["git", "--git-dir", str(home / "memory" / ".git"), "cat-file", "--batch-all-objects", "--batch"]
     objects = subprocess.run(git, capture_output=True, check=False).stdout
     return found + ["git"] * (word.encode() in objects)
@@ -85,6 +89,24 @@ def test_s31_a_person_who_was_forgotten_is_nowhere(tmp_path: Path) -> None:
     assert "Good morning from me, the other one" in [entry["content"] for entry in kept]
     assert machine.run("users", "show", ANA).code == 1
     assert machine.ok("doctor").code == 0
+
+
+def test_s31_the_owner_is_forgotten_in_sessions_of_claude_code_too(tmp_path: Path) -> None:
+    """S31: a hook leaves what was typed for a soul that sleeps; it was typed by this machine's user."""
+    machine = Machine(tmp_path)
+    machine.scripted(reply("Hello."))
+    own = machine.ok("chat", "--once", "Hello from me", "--json").json["person"]
+    told = {"id": "1", "session": "s1", "project": "/p", "prompt": CANARY, "answer": "noted", "at": 1.0}
+    for directory, kept in zip(Home(machine.home).sessions, ({"session": "s1", "prompt": CANARY}, told), strict=True):
+        directory.mkdir(mode=0o700, parents=True)
+        (directory / "s1.json").write_text(json.dumps(kept))
+    with machine.daemon():
+        (directory / "s2.json").write_text(json.dumps(told))
+
+        receipt = machine.ok("users", "forget", own, "--yes", "--json").json
+
+    assert receipt["verified"] is True
+    assert where(machine.home, CANARY) == []
 
 
 @pytest.mark.slow

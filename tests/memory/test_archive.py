@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import stat
+from collections import Counter
 from datetime import timedelta
 
 import pytest
 
 from archiving import Kept
 from claudius.intent import ModelVersion
-from claudius.memory.archive import worker
+from claudius.memory.archive import changes, worker
 from claudius.memory.archive.repository import Repository
 from claudius.perception import SELF, private
 from claudius.testing.store_contract.ground import ANA, BEN, NOW, exchange, heard
@@ -304,6 +305,25 @@ async def test_many_versions_go_in_rounds(kept: Kept, monkeypatch: pytest.Monkey
 
     assert done == [4, 4, 2, 0]
     assert kept.subjects() == [str(n) for n in range(10)]
+    await kept.is_whole()
+
+
+async def test_a_history_that_is_built_anew_looks_at_each_portrait_a_few_times(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What an erasure builds anew grows with the number of people, not with its square."""
+    people, asked = 40, Counter[str]()
+    for n in range(people):
+        await kept.learn(f"# Person {n}\n", person=f"slack:T1:U{n}")
+    await kept.settle()
+    real = changes.model_path
+    monkeypatch.setattr(changes, "model_path", lambda person, *more: asked.update([person]) or real(person, *more))
+
+    async with kept.archive.halted() as build_anew:
+        await build_anew(["slack:T1:U0"])
+
+    assert len(asked) == people
+    assert max(asked.values()) <= 10
     await kept.is_whole()
 
 

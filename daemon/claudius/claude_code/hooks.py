@@ -201,7 +201,7 @@ class Hook:
 
 def spool_of(home: Home) -> Path:
     """Return where hooks leave what a soul that sleeps is to remember. Pure."""
-    return home.root / "claude-code" / "spool"
+    return home.sessions[1]
 
 
 def mark(soul: str) -> str:

@@ -41,7 +41,7 @@ class Sessions:
 
     def __init__(self, home: Home) -> None:
         """Keep them in a directory of their own."""
-        self._directory = home.root / "claude-code" / "sessions"
+        self._directory = home.sessions[0]
 
     def find(self, session: str) -> Session | None:
         """Return a session; None where nothing is known of it, or its file cannot be read."""

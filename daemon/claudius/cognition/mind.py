@@ -12,6 +12,7 @@ from claudius.cognition.hooks import Hooks
 from claudius.config import Config
 from claudius.memory.store import Pending, Store
 from claudius.provider import Provider
+from claudius.psyche.tendencies import acknowledgement
 from claudius.soul import SoulText
 
 T = TypeVar("T")
@@ -82,3 +83,8 @@ class Mind:
     """Does what the soul's own clock has rung for, and tells whether that was it; None = nothing does."""
     consult: Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]] | None = None
     """Asks the second mind before speaking; None = there is none."""
+
+    def acknowledgement(self, turn: str) -> str:
+        """Return the line that a turn says where no thought is needed; empty where the soul has none."""
+        lines = self.soul().steps["external_dialogue"].acknowledge
+        return acknowledgement(turn, lines) if lines else ""

@@ -125,6 +125,7 @@ class Runtime(Section, frozen=True):
             description="thread = answer in a thread once called into it; mention = only when named; listen = keep, too"
         ),
     ] = "thread"
+    delete_replies: Annotated[bool, Meta(description="take a reply down with the message that it answers")] = False
     catch_up_hours: Annotated[Positive, Meta(description="hours of history that are read after a gap")] = 24
     reconcile_hours: Annotated[Positive, Meta(description="hours until an unproven or refused post is given up")] = 24
 

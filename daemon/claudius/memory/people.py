@@ -72,12 +72,16 @@ class People(Protocol):
         """Tell whether a person said that they may be written to first, and took it back under none of their ids."""
         ...
 
-    async def known_of(self, person: str, now: datetime) -> Known:
-        """Return what a person may be shown, alone, of what the soul knows of them."""
+    async def known_of(self, person: str, now: datetime, here: str = "") -> Known:
+        """Return what a person may be shown, alone, of what the soul knows of them; `here`: a channel they stand in."""
         ...
 
     async def last_answer(self, person: str, place: str, now: datetime) -> Answered | None:
         """Return what the last answer to a person drew on, in a conversation or anywhere in a channel; None = none."""
+        ...
+
+    async def posts_for(self, key: str) -> Sequence[tuple[str, str]]:
+        """Return what people see of the answer to one message alone, last part first: conversation and receipt."""
         ...
 
     async def correct(self, person: str, audience: str, markdown: str, *, suspect: bool, now: datetime) -> int:

@@ -235,6 +235,10 @@ class Store(Plans, Amendments, Ledger, Personal, Whispers, Jobs, Protocol):
         """Give a part up: it, the turn's later parts and its inbox rows become dead, with the reason."""
         ...
 
+    async def say_instead(self, key: str, line: str) -> bool:
+        """Let a turn say a line instead of a sign; False where it owes nobody a reply."""
+        ...
+
     # -- spending ----------------------------------------------------------------------------------------------------
 
     async def spent_since(self, since: datetime) -> float:

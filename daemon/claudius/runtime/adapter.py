@@ -178,6 +178,27 @@ class Fetched:
 
 
 @runtime_checkable
+class Reacts(Protocol):
+    """What an adapter may do besides: put a sign on a message; what it hears says so in `extra["can_react"]`."""
+
+    async def react(self, utterance: Utterance) -> str:
+        """Put the sign that an utterance is on the message that it answers; return a receipt. Twice is once.
+
+        Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown.
+        """
+        ...
+
+
+@runtime_checkable
+class TakesBack(Protocol):
+    """What an adapter may do besides: take its own posts down."""
+
+    async def take_back(self, conversation: str, receipt: str) -> None:
+        """Take one post down; one that is gone is no fault. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
+        ...
+
+
+@runtime_checkable
 class Holds(Protocol):
     """What an adapter may do besides: say, in its sign of thinking and nowhere else, that this takes a moment."""
 

@@ -14,8 +14,9 @@ from datetime import datetime, timedelta
 from claudius.cognition.encounter import show_sending
 from claudius.cognition.hooks import Hooks
 from claudius.errors import DeliveryLater, DeliveryRefused, DeliveryUnknown, StoreFull, StoreReadOnly
+from claudius.intent import Utterance
 from claudius.memory.store import Delivery, Store
-from claudius.runtime.adapter import Adapter
+from claudius.runtime.adapter import Adapter, Reacts
 from claudius.runtime.failures import backoff_s
 
 log = logging.getLogger("claudius.delivery")
@@ -24,6 +25,7 @@ CAP_S = 300.0
 NOTE_AGAIN_S = 5.0
 ABSENT_ONCE = "absent once"
 """Why a part waits that was looked for and not seen: one more look proves it absent."""
+CANNOT_REACT = "cannot_react"
 
 
 class Delivered:
@@ -53,6 +55,8 @@ class Post:
     clock: Callable[[], datetime]
     give_up_hours: float
     hooks: Hooks = field(default_factory=Hooks)
+    line_of: Callable[[str], str] = lambda _: ""
+    """What a turn says where a reply is owed, and its sign cannot be put; empty = nothing."""
 
 
 async def deliver(conversation: str, post: Post) -> Delivered.All | Delivered.Wait:
@@ -64,7 +68,8 @@ async def deliver(conversation: str, post: Post) -> Delivered.All | Delivered.Wa
             continue
         if part.not_before and part.not_before > now:
             return Delivered.Wait((part.not_before - now).total_seconds())
-        ended = await (_look if part.state == "unknown_after_send" else _say)(part, post)
+        is_in_doubt = part.state == "unknown_after_send" and part.utterance.kind != "reaction"  # put twice, it is one
+        ended = await (_look if is_in_doubt else _say)(part, post)
         if isinstance(ended, Delivered.Wait):
             return ended
         given_up = part.utterance.turn if ended else given_up
@@ -106,11 +111,9 @@ async def _say(part: Delivery, post: Post) -> Delivered.Wait | Delivered.GivenUp
         await post.store.attempt(utterance.key)
     show_sending(post.hooks, utterance, post.clock())
     try:
-        receipt = await post.adapter.speak(utterance)
+        receipt = await _send(utterance, post.adapter)
     except DeliveryRefused as error:
-        log.warning("utterance refused", extra={"turn": utterance.turn, "code": error.code})
-        await post.store.undeliverable(utterance.key, error.code)
-        return Delivered.GivenUp()
+        return await _refused(utterance, post, error)
     except DeliveryLater as error:
         if error.after_s is None:
             await post.store.delay(utterance.key, None, "nobody is there")
@@ -126,6 +129,25 @@ async def _say(part: Delivery, post: Post) -> Delivered.Wait | Delivered.GivenUp
     await _settle(part, post, receipt)
     show_sending(post.hooks, utterance, post.clock(), receipt)
     return None
+
+
+async def _refused(utterance: Utterance, post: Post, error: DeliveryRefused) -> Delivered.Wait | Delivered.GivenUp:
+    """Give a part up; where it was a sign, and a reply is owed, a line is said in its stead."""
+    log.warning("utterance refused", extra={"turn": utterance.turn, "code": error.code})
+    line = post.line_of(utterance.turn) if utterance.kind == "reaction" else ""
+    if line and await post.store.say_instead(utterance.key, line):
+        return Delivered.Wait(0.0)
+    await post.store.undeliverable(utterance.key, error.code)
+    return Delivered.GivenUp()
+
+
+async def _send(utterance: Utterance, adapter: Adapter) -> str:
+    if utterance.kind != "reaction":
+        return await adapter.speak(utterance)
+    reacting: object = adapter
+    if isinstance(reacting, Reacts):
+        return await reacting.react(utterance)
+    raise DeliveryRefused(CANNOT_REACT)
 
 
 async def _settle(part: Delivery, post: Post, receipt: str) -> None:

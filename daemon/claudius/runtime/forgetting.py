@@ -87,6 +87,8 @@ class Forgetting:
                 await build_anew(ids)
         else:
             erased = await self._erase(ids)
+        if any(_is_own(one) for one in ids):
+            await asyncio.to_thread(self._forget_sessions)
         lines = self._around.leave_out(_says(ids))
         copies = await asyncio.to_thread(self._renew_backups, now)
         await self._store.scrub()
@@ -113,6 +115,12 @@ class Forgetting:
             self._around.forget_members(audience)
         return erased
 
+    def _forget_sessions(self) -> None:
+        """Delete what this machine's user typed into sessions of Claude Code; each is without the soul from now on."""
+        for directory in self._home.sessions:
+            if directory.exists():
+                shutil.rmtree(directory)
+
     def _renew_backups(self, now: datetime) -> int:
         """Take a verified copy, then delete everything older; return how many that were."""
         before = list(self._home.backups.iterdir())
@@ -126,7 +134,8 @@ class Forgetting:
 
     async def _found(self, probes: Probes) -> list[str]:
         """Return the files in which something of it still stands, and `git` for its objects."""
-        places = (self._home.state, self._home.memory, self._home.logs, self._home.backups, self._home.run)
+        home = self._home
+        places = (home.state, home.memory, home.logs, home.backups, home.run, *home.sessions)
         found = {
             *await asyncio.to_thread(_grep, "-w", probes.ids, places),
             *await asyncio.to_thread(_grep, "-a", probes.excerpts, places),
@@ -139,8 +148,16 @@ class Forgetting:
 
 def _says(ids: Sequence[str]) -> Callable[[str], bool]:
     """Return what tells whether a line of the log names one of these, or tells more than a log should."""
-    named = re.compile("|".join(rf"(?<![\w.@-]){re.escape(one)}(?![\w.@-])" for one in ids) or r"(?!)")
+    # a conversation of commands ends in `!` and the network's own id of whoever gives them
+    words = [*ids, *(f"!{one.rpartition(':')[2]}" for one in ids)]
+    named = re.compile("|".join(rf"(?<![\w.@-]){re.escape(one)}(?![\w.@-])" for one in words) or r"(?!)")
     return lambda line: '"level": "DEBUG"' in line or named.search(line) is not None
+
+
+def _is_own(person: str) -> bool:
+    """Tell whether an id is that of this machine's user, and no other name at the terminal. Pure."""
+    network, _, rest = person.partition(":")
+    return network == "terminal" and not rest.rpartition(":")[2].startswith("as-")
 
 
 def _grep(how: str, words: Sequence[str], places: Sequence[Path]) -> list[str]:

@@ -60,6 +60,8 @@ class Intake:
         self._is_shut = False
         self.company: Company | None = None
         """Who is let in by a code, and where the soul takes part how."""
+        self.taken_down: Callable[[str], None] = lambda _: None
+        """Is told the key of each message that is gone."""
         self._frozen: frozenset[str] = frozenset()
 
     def shut(self) -> None:
@@ -127,6 +129,8 @@ class Intake:
         if amended.is_new:
             self._lanes.break_off(amended.conversation, amended.interrupts)
             self._lanes.wake(amended.conversation)
+            if perception.kind is Kind.DELETE:
+                self.taken_down(str(perception.extra.get("of")))
         elif perception.kind in (Kind.EDIT, Kind.DELETE):
             self._keep_in_mind(perception)
         return amended.is_new

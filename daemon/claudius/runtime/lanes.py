@@ -285,8 +285,8 @@ class Lanes:
         adapter = self._adapter(conversation)
         if adapter is None:
             return Delivered.All()
-        give_up_hours = self._mind.config().runtime.reconcile_hours
-        post = Post(self._mind.store, adapter, self._body.clock.steady, give_up_hours, self._mind.hooks)
+        mind, give_up_hours = self._mind, self._mind.config().runtime.reconcile_hours
+        post = Post(mind.store, adapter, self._body.clock.steady, give_up_hours, mind.hooks, mind.acknowledgement)
         return await deliver(conversation, post)
 
     def _adapter(self, conversation: str) -> Adapter | None:

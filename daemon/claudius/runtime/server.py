@@ -30,6 +30,7 @@ from claudius.runtime.lanes import Lanes
 from claudius.runtime.lock import HomeLock
 from claudius.runtime.networks import Networks
 from claudius.runtime.second_mind import SecondMind
+from claudius.runtime.taking_back import TakingBack
 from claudius.runtime.tending import Tending
 
 log = logging.getLogger("claudius.server")
@@ -75,6 +76,8 @@ class Server:
         self._commands = Commands(mind, adapters, self._company, self._forgetting)
         self._company.tell = self._commands.tell
         self._intake.company, self._lanes.commanded = self._company, self._commands.wake
+        self._taking_back = TakingBack(mind, adapters)
+        self._intake.taken_down = self._taking_back.begin
         own = {"status": self._status, "forget": self._forget, **self._company.handlers}
         self._control = ControlSocket(home.socket, {**handlers, **own})
         self._tending: Tending | None = None
@@ -162,6 +165,7 @@ class Server:
         if self._tending:
             await self._tending.stop()
         await self._lanes.drain(0.0 if is_damaged else grace_s)
+        await self._taking_back.close()
         await self._commands.close(0.0 if is_damaged else max(CLOSE_S, stop_at_s - AFTER_DRAIN_S - time.monotonic()))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_S):

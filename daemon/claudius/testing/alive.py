@@ -13,6 +13,7 @@ from claudius.cognition.mind import Mind, lately
 from claudius.cognition.steps import STEPS
 from claudius.config import load
 from claudius.home import Home, shipped
+from claudius.memory.archive import Archive
 from claudius.memory.sqlite import SqliteRecords, SqliteStore
 from claudius.provider import Provider
 from claudius.runtime.adapter import Adapter
@@ -75,10 +76,12 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
     store: SqliteStore | None = None,
     reflects: bool = False,
     keeps_clock: bool = False,
+    archives: bool = False,
 ) -> AsyncIterator[Alive]:
     """Wake a soul in `home` with `provider`; put it to sleep at the end, or drop it like a crash where not `clean`.
 
     It hears `network`, a network in memory, or a real `adapter` in its stead.
+    `archives`: write what changes as files and commit it, at the latest at the end.
     `keeps_clock`: ring the jobs of its clock and open its door on TCP, as a running daemon does.
     `reflects`: put a second mind beside it, as a running daemon has.
     `settings`: as environment names, e.g. `{"CLAUDIUS_RUNTIME_PATIENCE_S": "1"}`. `running`, in seconds, says how much
@@ -114,7 +117,17 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
     )
     mind = tending.mind
     heard = adapter or network
-    server = Server(home, HomeLock(home), mind, {heard.name: heard}, tending.handlers, chance=lambda: 0.0, body=body)
+    archive = Archive(store, home.memory, home.backups, clock=lambda: datetime.now(UTC)) if archives else None
+    server = Server(
+        home,
+        HomeLock(home),
+        mind,
+        {heard.name: heard},
+        tending.handlers,
+        chance=lambda: 0.0,
+        archive=archive,
+        body=body,
+    )
     if second:
         server.reflect_with(second)
     server.tend(tending)

@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from claudius.runtime.adapter import Adapter
-from claudius.testing.adapter_contract import hearing, speaking
+from claudius.testing.adapter_contract import admitting, hearing, speaking
 from claudius.testing.adapter_contract.ground import CASES, Case
 from claudius.testing.adapter_contract.stage import Stage
 
 __all__ = ["CASES", "ROOMS", "Case", "check_adapter"]
 
-ROOMS = (hearing, speaking)
+ROOMS = (hearing, speaking, admitting)
 """Where the cases stand; importing them fills `CASES`."""
 
 

@@ -50,6 +50,8 @@ class RehearsalAdapter:
     """Every holding line: conversation, words."""
     files: dict[str, bytes] = field(default_factory=dict)
     """What people show, by its id."""
+    reactions: list[tuple[str, str]] = field(default_factory=list)
+    """Every sign of the soul's that people see: the key of what it stands on, and the sign."""
     signs: list[tuple[str, bool]] = field(default_factory=list)
     """Every change of the working sign: conversation, on or off."""
     _accept: Accept | None = None
@@ -106,6 +108,13 @@ class RehearsalAdapter:
                 self._make_visible(utterance.key, utterance.conversation, utterance.body)
             raise error
         self._make_visible(utterance.key, utterance.conversation, utterance.body)
+        return f"r:{utterance.key}"
+
+    async def react(self, utterance: Utterance) -> str:
+        """Put a sign on what an utterance answers; twice is once."""
+        sign = (utterance.answers[-1], utterance.body)
+        if sign not in self.reactions:
+            self.reactions.append(sign)
         return f"r:{utterance.key}"
 
     async def find(self, utterance: Utterance, *, decided_at: datetime) -> str | None:  # noqa: ARG002 - the door's signature

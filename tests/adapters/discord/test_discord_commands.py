@@ -60,6 +60,23 @@ async def test_whoami_shows_a_person_their_own_memory_and_nobody_else(world: Dis
     assert voice.requests == []
 
 
+async def test_whoami_shows_in_a_channel_what_was_learned_there(world: DiscordWorld, wake: Wake) -> None:
+    """Who can see a channel is not known; whoever asks from it can: nobody else, and not from elsewhere."""
+    await world.add_user(BOB, "Bob")
+    async with wake() as soul:
+        await registered(world)
+        here, now = f"shared:discord:{GUILD}:{CHANNEL}", soul.mind.clock()
+        await soul.mind.store.set_model(ANA_ID, here, "# Ana\n\nBuilds bridges.\n", "met", "owner", now)
+        await world.slash(CHANNEL, ANA, "claudius whoami")
+        await answers(world, soul, 1)
+        await world.slash(DM, ANA, "claudius whoami")
+        await answers(world, soul, 2)
+        await world.slash(CHANNEL, BOB, "claudius whoami")
+        told = await answers(world, soul, 3)
+
+    assert ["Builds bridges." in text for _, text in told] == [True, False, False]
+
+
 async def test_forget_me_asks_first_then_gives_the_receipt(world: DiscordWorld, wake: Wake) -> None:
     """`forget me`: nothing before the second word; then everything."""
     async with wake() as soul:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -14,7 +15,7 @@ from claudius.perception import Kind, Perception, Standing
 from claudius.runtime.adapter import Gap
 from claudius.testing.loopback.discord.state import ANA, BOT_USER, CHANNEL, DM, GUILD
 from claudius.testing.loopback.discord.world import DiscordWorld
-from discord_side import BOB, Listening, Make
+from discord_side import BOB, QUICK, Listening, Make
 
 US = f"<@{BOT_USER}>"
 
@@ -309,3 +310,19 @@ async def test_nothing_is_left_after_the_end(world: DiscordWorld, make: Make, ca
     left = {task.get_name() for task in asyncio.all_tasks() - before}
     assert {name for name in left if not name.startswith("discord-")} <= {"Task-1"}  # those of the loopback itself
     assert len(ear.heard) == 1
+
+
+async def test_an_end_while_servers_are_still_told_leaves_nothing(world: DiscordWorld, make: Make) -> None:
+    """A30: the library waits for servers after a login; when it is closed meanwhile, that wait ends too."""
+    before = asyncio.all_tasks()
+    adapter = make(patience=replace(QUICK, guild_ready_s=60.0))
+    listening = asyncio.create_task(adapter.listen(Listening().accept))
+    await world.until_connected(1)
+    await world.until_heard()
+
+    await adapter.close()
+    await asyncio.wait_for(listening, 20)
+
+    await asyncio.sleep(0)
+    left = [task.get_coro().__qualname__ for task in asyncio.all_tasks() - before]  # type: ignore[union-attr] - as all
+    assert "ConnectionState._delay_ready" not in left

@@ -58,6 +58,17 @@ async def test_whoami_shows_a_person_their_own_memory_and_nobody_else(slack: Sla
     assert counts["inbox"]["pending"] == 0
 
 
+async def test_what_is_said_with_a_command_is_kept_as_people_read_it(slack: SlackWorld, wake: Wake) -> None:
+    """Slack escapes a command's text like any other: signs, people and links are decoded once."""
+    async with wake() as soul:
+        await slack.slash("C1", "U1", "/claudius", "correct I do R&amp;D with <@U9|oz> in <#C1|general>")
+        ((_, told),) = await answers(slack, soul, 1)
+        known = await soul.mind.store.known_of(ANA, soul.mind.clock())
+
+    assert "I do R&D with @oz in #general" in known.models[0].markdown
+    assert told.endswith("I do R&amp;D with @oz in #general")
+
+
 async def test_a_command_is_kept_before_it_is_acknowledged(slack: SlackWorld, wake: Wake) -> None:
     """§1.8: when Slack has its acknowledgement, the row stands in the inbox under `slack:cmd:<trigger_id>`."""
     async with wake() as soul:

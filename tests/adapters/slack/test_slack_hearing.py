@@ -296,7 +296,7 @@ async def test_what_means_nothing_is_acknowledged_and_counted(slack: SlackWorld,
     await slack.until_quiet()
 
     assert set(adapter.ignored) == {"no other text", "a reaction of no meaning to us", "block_actions"}
-    assert [key.rpartition(":")[0] for key in ear.told[1:]] == ["slack:home:U1", "slack:cmd"]
+    assert [key.rpartition(":")[0] for key in ear.told[1:]] == ["slack:home:slack:T1:U1", "slack:cmd"]
     assert ear.told[2] == f"slack:cmd:{trigger}"
 
 

@@ -41,6 +41,7 @@ from claudius.adapters.discord.text import title
 from claudius.adapters.discord.watch import Patience, Pulse, watch
 from claudius.adapters.reached import Reached
 from claudius.adapters.waiting import Soon, ended, surely, unless, until
+from claudius.adapters.whole import Whole
 from claudius.errors import ClaudiusError, DeliveryLater, OverBudget
 from claudius.intent import Utterance
 from claudius.perception import Kind, Perception
@@ -67,7 +68,7 @@ class _Inside:
     tree: Tree
 
 
-class DiscordAdapter:
+class DiscordAdapter(Whole):
     """One bot, in all its guilds."""
 
     name = NETWORK
@@ -249,6 +250,10 @@ class DiscordAdapter:
         speaking.add_done_callback(self._speaking.discard)
         return await speaking
 
+    async def take_back(self, conversation: str, receipt: str) -> None:
+        """Take a post of ours down. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
+        await self._in().voice.take_back(conversation, receipt)
+
     async def find(self, utterance: Utterance, *, decided_at: datetime) -> str | None:
         """Look whether a part is visible. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
         return await self._in().voice.find(utterance, decided_at)
@@ -258,12 +263,9 @@ class DiscordAdapter:
         if self._inside and not self._over.is_set():
             (self._inside.signs.show if on else self._inside.signs.hide)(perception)
 
-    def streams(self, perception: Perception) -> bool:  # noqa: ARG002 - the door's signature
-        """Tell that replies come whole."""
-        return False
-
-    async def show(self, utterance: Utterance, text: str) -> None:
-        """Nothing is shown before it is whole."""
+    async def react(self, utterance: Utterance) -> str:
+        """Put a sign on what an utterance answers. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
+        return await self._in().voice.react(utterance)
 
     async def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:
         """Read what may have been missed. Raises: DeliveryLater, DeliveryUnknown, TimeoutError."""

@@ -174,7 +174,9 @@ class Gateway(discord.Client):
 
 async def hang_up(gateway: Gateway, patience: Patience) -> None:
     """Leave no socket, session or thread; bounded, whatever the other side does."""
-    beats = _beats(gateway)
+    beats, settling = _beats(gateway), gateway._connection._ready_task  # noqa: SLF001 - nothing else names it
+    if settling:
+        settling.cancel()  # it outlives the client, and then tells a loop that is gone (discord.py 2.7.1, close)
     try:
         async with asyncio.timeout(patience.close_s):
             for beat in beats:

@@ -121,7 +121,7 @@ def perceive(said: Said, us: Us, guilds: tuple[str, ...]) -> Perception:
     conversation = f"{NETWORK}:{where.guild}:{where.channel}:{where.thread or (said.id if is_called else '')}"
     text = read(said.raw, us.user, {**said.names, us.user: us.name})
     addressed = begins_with(said.raw) or said.answers
-    extra: dict[str, Any] = {"guilds": list(guilds)} if is_direct else {}
+    extra: dict[str, Any] = {"can_react": True} | ({"guilds": list(guilds)} if is_direct else {})
     if others := [user for user in said.people if user != us.user]:
         extra["named"] = {f"{NETWORK}:{DIRECT}:{user}": said.names.get(user, user) for user in others}
     if said.files:

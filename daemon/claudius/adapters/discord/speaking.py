@@ -73,6 +73,33 @@ class Voice:
         keep(self._places.spoken, str(message.id), utterance.key)
         return str(message.id)
 
+    async def react(self, utterance: Utterance) -> str:
+        """Put a sign on what an utterance answers; twice is once. Raises: as `speak`."""
+        place, message = Place.of(utterance.conversation), _trigger(utterance, -1).lstrip("0")
+        if not message:
+            raise DeliveryRefused(str(UNKNOWN_MESSAGE))
+        # a thread's first message stands beside it, in the channel
+        is_within = place.thread and place.thread != message and place.thread not in self._places.closed
+        channel = self._client.get_partial_messageable(int(place.thread if is_within else place.channel))
+        try:
+            async with asyncio.timeout(self._patience_s):
+                await channel.get_partial_message(int(message)).add_reaction(utterance.body)
+        except FAILURES as error:
+            raise classify(error) from error
+        return f"{message}:{utterance.body}"
+
+    async def take_back(self, conversation: str, receipt: str) -> None:
+        """Take a post of ours down; one that is gone is no fault. Raises: as `speak`."""
+        place = Place.of(conversation)
+        for target in filter(None, (place.thread, place.channel)):  # where no thread could be, it stands beside
+            channel = self._client.get_partial_messageable(int(target), guild_id=_guild(place))
+            try:
+                async with asyncio.timeout(self._patience_s):
+                    await channel.get_partial_message(int(receipt)).delete()
+            except FAILURES as error:
+                if code_of(error) not in (UNKNOWN_CHANNEL, UNKNOWN_MESSAGE):
+                    raise classify(error) from error
+
     async def find(self, utterance: Utterance, decided_at: datetime) -> str | None:
         """Look whether a part is visible; return its id. None too where posting once more cannot double it.
 
@@ -197,9 +224,9 @@ def nonce(key: str) -> str:
     return b32encode(whole).decode()[:NONCE_CHARS]
 
 
-def _trigger(utterance: Utterance) -> str:
-    """Return the position of the first message that an utterance answers; empty where it answers none. Pure."""
-    network, _, message = (utterance.answers[0] if utterance.answers else "").partition(":")
+def _trigger(utterance: Utterance, which: int = 0) -> str:
+    """Return the position of a message that an utterance answers, the first; empty where it answers none. Pure."""
+    network, _, message = (utterance.answers[which] if utterance.answers else "").partition(":")
     return position(message) if network == NETWORK and message.isdigit() else ""
 
 

@@ -43,6 +43,7 @@ from claudius.adapters.slack.speaking import Voice
 from claudius.adapters.slack.text import named_in
 from claudius.adapters.slack.watch import Patience, watch
 from claudius.adapters.waiting import ended, surely, unless, until
+from claudius.adapters.whole import Whole
 from claudius.errors import AdapterRefused, ClaudiusError, DeliveryLater, DeliveryRefused, OverBudget
 from claudius.intent import Utterance
 from claudius.perception import Perception, Standing
@@ -70,7 +71,7 @@ class _Inside:
     answers: Answers
 
 
-class SlackAdapter:
+class SlackAdapter(Whole):
     """One workspace."""
 
     name = NETWORK
@@ -217,6 +218,10 @@ class SlackAdapter:
         speaking.add_done_callback(self._speaking.discard)
         return await speaking
 
+    async def take_back(self, conversation: str, receipt: str) -> None:
+        """Take a post of ours down. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
+        await self._in().voice.take_back(conversation, receipt)
+
     async def find(self, utterance: Utterance, *, decided_at: datetime) -> str | None:
         """Look whether a part is visible. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
         return await self._in().voice.find(utterance, decided_at)
@@ -231,12 +236,9 @@ class SlackAdapter:
         if self._inside and not self._over.is_set():
             (self._inside.signs.show if on else self._inside.signs.hide)(perception)
 
-    def streams(self, perception: Perception) -> bool:  # noqa: ARG002 - the door's signature
-        """Tell that replies come whole: a post that grows has more ways to fail."""
-        return False
-
-    async def show(self, utterance: Utterance, text: str) -> None:
-        """Nothing is shown before it is whole."""
+    async def react(self, utterance: Utterance) -> str:
+        """Put a sign on what an utterance answers. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
+        return await self._in().voice.react(utterance)
 
     async def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:
         """Read what may have been missed. Raises: DeliveryLater, DeliveryUnknown, TimeoutError."""

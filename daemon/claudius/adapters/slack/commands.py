@@ -13,7 +13,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from claudius.adapters.slack.hearing import NETWORK, Us, Who
 from claudius.adapters.slack.refusals import FAILURES, classify
-from claudius.adapters.slack.text import mrkdwn
+from claudius.adapters.slack.text import mrkdwn, read
 from claudius.cognition.soul_engine.splitting import in_posts
 from claudius.perception import Kind, Perception, Place, Standing, private
 from claudius.prompt import valid
@@ -41,13 +41,13 @@ def commanded(body: Mapping[str, Any], us: Us, who: Who, now_s: float) -> Percep
 
     `now_s`: wall clock, for Slack gives a command no time.
     """
-    text, key, channel = _asked(body)
     user = asked_by(body)
+    person = f"{NETWORK}:{us.team}:{user}"
+    text, key, channel = _asked(body, person)
     if not (text and key and user):
         return None
     team = str(body.get("team_id") or (body.get("team") or {}).get("id") or us.team)
     where = f"{NETWORK}:{us.team}:{channel or user}:"
-    person = f"{NETWORK}:{us.team}:{user}"
     is_home = body.get("type") == "block_actions" or "event" in body
     extra = {"where": where, "home": user} if is_home else {"where": where, "response_url": str(body["response_url"])}
     return Perception(
@@ -56,7 +56,7 @@ def commanded(body: Mapping[str, Any], us: Us, who: Who, now_s: float) -> Percep
         audience=private(person),
         person=person,
         name=valid(who.name),
-        text=valid(text),
+        text=valid(read(text, us.user, {}).text),
         at=datetime.fromtimestamp(now_s, UTC),
         position=f"{now_s:.6f}",
         kind=Kind.COMMAND,
@@ -67,14 +67,14 @@ def commanded(body: Mapping[str, Any], us: Us, who: Who, now_s: float) -> Percep
     )
 
 
-def _asked(body: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Return what is asked, its dedupe key, and the channel."""
+def _asked(body: Mapping[str, Any], person: str) -> tuple[str, str, str]:
+    """Return what is asked, its dedupe key, and the channel. A key names a person whole, or not at all. Pure."""
     if body.get("command") in COMMANDS:
         asked = COMMANDS[str(body["command"])] + str(body.get("text") or "")
         return asked or "help", f"{NETWORK}:cmd:{body.get('trigger_id')}", str(body.get("channel_id") or "")
     event = body.get("event") or {}
     if event.get("type") == HOME_OPENED and event.get("tab", "home") == "home":
-        return "home", f"{NETWORK}:home:{event.get('user')}:{event.get('event_ts')}", ""
+        return "home", f"{NETWORK}:home:{person}:{event.get('event_ts')}", ""
     if body.get("type") == "block_actions":
         action = str(((body.get("actions") or [{}])[0]).get("action_id"))
         return BUTTONS.get(action, ""), f"{NETWORK}:cmd:{body.get('trigger_id')}", ""

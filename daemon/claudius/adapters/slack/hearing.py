@@ -155,7 +155,7 @@ def perceive(said: Said, us: Us, people: Mapping[str, Who]) -> Perception:
     is_called = us.user in named_in(said.raw)
     addressed = begins_with(said.raw)
     conversation = conversation_of(said, us, is_called=is_called)
-    extra: dict[str, Any] = {}
+    extra: dict[str, Any] = {"can_react": True}
     if others := {user: name for user, name in seen.names.items() if user != us.user}:
         extra["named"] = {f"{NETWORK}:{us.team}:{user}": name for user, name in others.items()}
     if said.files:
@@ -179,12 +179,12 @@ def perceive(said: Said, us: Us, people: Mapping[str, Who]) -> Perception:
 
 def perceive_move(moved: Moved, us: Us, who: Who) -> Perception:
     """Return a coming or going as the soul hears it. Pure."""
-    conversation = f"{NETWORK}:{us.team}:{moved.channel}:"
+    conversation, person = f"{NETWORK}:{us.team}:{moved.channel}:", f"{NETWORK}:{us.team}:{moved.user}"
     return Perception(
-        key=f"{moved.kind.value}:{NETWORK}:{us.team}:{moved.channel}:{moved.user}:{moved.ts}",
+        key=f"{moved.kind.value}:{NETWORK}:{us.team}:{moved.channel}:{person}:{moved.ts}",
         conversation=conversation,
         audience=shared(conversation),
-        person=f"{NETWORK}:{us.team}:{moved.user}",
+        person=person,
         name=valid(who.name),
         text="",
         at=moment(moved.ts),

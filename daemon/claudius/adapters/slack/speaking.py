@@ -25,6 +25,9 @@ log = logging.getLogger("claudius.slack.speaking")
 THREAD_GONE = "thread_gone"
 """Ours: Slack posts into the channel, and says nothing, where the thread's first message was taken down."""
 EVENT_TYPE = "claudius_turn"
+SIGNS = {"🙂": "slightly_smiling_face", "🎉": "tada", "❤️": "heart", "😄": "smile", "👍": "+1"}
+"""Slack's names for the signs that the soul puts on what it hears."""
+NO_MESSAGE, ALREADY = "message_not_found", "already_reacted"
 LOOKED_AT = 200
 """Messages a page of history."""
 MOST_PAGES = 10
@@ -61,6 +64,27 @@ class Voice:
             ts = await self._post(post, text=mrkdwn(utterance.body))
             self._knows_markdown = False
             return ts
+
+    async def react(self, utterance: Utterance) -> str:
+        """Put a sign on what an utterance answers; twice is once. Raises: as `speak`."""
+        ts, sign = _trigger_ts(utterance, -1), SIGNS.get(utterance.body)
+        if not (ts and sign):
+            raise DeliveryRefused(NO_MESSAGE)
+        place = Place.of(utterance.conversation)
+        try:
+            await self._client.reactions_add(channel=place.channel, timestamp=ts, name=sign)
+        except FAILURES as error:
+            if code_of(error) != ALREADY:
+                raise classify(error) from error
+        return f"{ts}:{sign}"
+
+    async def take_back(self, conversation: str, receipt: str) -> None:
+        """Take a post of ours down; one that is gone is no fault. Raises: as `speak`."""
+        try:
+            await self._client.chat_delete(channel=Place.of(conversation).channel, ts=receipt)
+        except FAILURES as error:
+            if code_of(error) != NO_MESSAGE:
+                raise classify(error) from error
 
     async def find(self, utterance: Utterance, decided_at: datetime) -> str | None:
         """Look whether a part is visible; return its ts.
@@ -138,9 +162,9 @@ def metadata(utterance: Utterance) -> dict[str, Any]:
     return {"event_type": EVENT_TYPE, "event_payload": payload}
 
 
-def _trigger_ts(utterance: Utterance) -> str:
-    """Return the ts of the message that an utterance answers; empty where it answers none. Pure."""
-    network, _, rest = (utterance.answers[0] if utterance.answers else "").partition(":")
+def _trigger_ts(utterance: Utterance, which: int = 0) -> str:
+    """Return the ts of a message that an utterance answers, the first; empty where it answers none. Pure."""
+    network, _, rest = (utterance.answers[which] if utterance.answers else "").partition(":")
     parts = rest.split(":")
     return parts[-1] if network == NETWORK and len(parts) == 3 else ""
 

@@ -112,8 +112,10 @@ def _moved(
     """Return the files of a person whose folder has another name now: old path to new path and content."""
     moved = {}
     for document, file in list(kept.items()):
+        if document.person != one.document.person or document in held_back:
+            continue
         path = str(model_path(document.person, one.name, document.audience))
-        if document.person != one.document.person or file.path == path or document in held_back:
+        if file.path == path:
             continue
         found = files.read(root, file.path, time.time())
         if found is None or found.sha256 != file.sha256:

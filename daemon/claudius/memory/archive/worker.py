@@ -193,12 +193,15 @@ class Archive:
         persons = None if is_due else sorted({one.document.person for one in pending})
         kept = {file.document: file for file in await self._store.archive_files(persons)}
         ground = Ground(kept=kept, pending=pending)
-        for document, found in (await self._in_thread(partial(self._read, ground.paths))).items():
+        paths = ground.paths
+        for document, found in (await self._in_thread(partial(self._read, paths))).items():
             before = kept.get(document)
             if found is None:
                 await self._restore(before)
             elif before is None or found.sha256 != before.sha256:
-                await self._take_over(document, found, ground)
+                await self._take_over(
+                    KeptFile(document=document, path=paths[document], sha256=found.sha256), found, ground
+                )
         if is_due:
             self._next_look_s = time.monotonic() + (HALF_WRITTEN_S if ground.held_back else LOOK_EVERY_S)
         return ground
@@ -213,9 +216,8 @@ class Archive:
             content, path = text.encode(), kept.path
             await self._in_thread(lambda: files.write(self._root, path, content))
 
-    async def _take_over(self, document: Document, found: files.Found, ground: Ground) -> None:
-        path = ground.paths[document]
-        text = _text(found)
+    async def _take_over(self, file: KeptFile, found: files.Found, ground: Ground) -> None:
+        document, text = file.document, _text(found)
         newest = await self._store.document(document)
         if text == newest or any(one.document == document and one.markdown == text for one in ground.pending):
             pass  # our own words, written just before a crash
@@ -223,14 +225,14 @@ class Archive:
             ground.held_back.add(document)
             return
         elif text is None:
-            log.warning("%s is not a text that can be taken over; it is left as it is", path)
+            log.warning("%s is not a text that can be taken over; it is left as it is", file.path)
             ground.held_back.add(document)
             return
         else:
             await self._by_hand(document, text)
             ground.imported += 1
-        ground.kept[document] = KeptFile(document=document, path=path, sha256=found.sha256)
-        await self._store.archived({}, (ground.kept[document],))
+        ground.kept[document] = file
+        await self._store.archived({}, (file,))
 
     async def _by_hand(self, document: Document, text: str) -> None:
         now = self._clock()

@@ -49,6 +49,10 @@ class _Person:
                 self.touched[place] = min(number, self.touched.get(place, number))
         self.named = re.compile(b"|".join(rb"(?<![\w.@-])" + re.escape(one.encode()) + rb"(?![\w.@-])" for one in ids))
 
+    def is_named_in(self, content: bytes) -> bool:
+        """Tell whether some bytes name this person; most do not, and are told at once."""
+        return any(one.encode() in content for one in self.ids) and self.named.search(content) is not None
+
     def count(self, table: str, changed: int) -> None:
         """Note that so many rows of a table were deleted or blanked."""
         if changed > 0:
@@ -145,7 +149,7 @@ def _erase_what_was_lived(one: _Person) -> None:
             one.run("psyche_arc", "unname_arc", arc=arc, body=plain)
     turns = {turn for turn, *_ in one.turns}
     for table, subject, body in one.db.all("subjects"):
-        if subject[:TURN_CHARS] in turns or one.named.search(body.encode()):
+        if subject[:TURN_CHARS] in turns or one.is_named_in(body.encode()):
             one.run(table, "erase_arc" if table == "psyche_arc" else "erase_intention", subject=subject)
 
 
@@ -170,17 +174,17 @@ def _erase_prompts(one: _Person) -> None:
     turns = {turn.encode() for turn, *_ in one.turns}
     gone: set[bytes] = set()
     for sha256, content in one.db.all("blobs_kept"):
-        if one.named.search(content) or not turns.isdisjoint(_TURN.findall(content)):
+        if one.is_named_in(content) or not turns.isdisjoint(_TURN.findall(content)):
             one.run("blob", "erase_blob", sha256=sha256)
             gone.add(sha256.encode())
     for record, snapshot, words, conversation, number in one.db.all("records_kept"):
         if snapshot not in (b"", ERASED) and (
             number >= one.touched.get(conversation, number + 1)
-            or one.named.search(snapshot)
+            or one.is_named_in(snapshot)
             or not gone.isdisjoint(_SHA256.findall(snapshot))
         ):
             one.run("turn_record", "blank_snapshot", id=record, erased=ERASED)
-        if one.named.search(words.encode()):
+        if one.is_named_in(words.encode()):
             one.run("turn_record", "blank_thoughts", id=record)
     for turn, shown in one.db.all("shown_kept"):
         kept = [portrait for portrait in parse(shown) if portrait["person"] not in one.ids]

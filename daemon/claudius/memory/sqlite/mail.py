@@ -133,3 +133,14 @@ def give_up(db: Database, key: str, reason: str) -> None:
     said = "".join(body for (body,) in db.all("said_of_turn", turn=turn))
     db.run("unsay", turn=turn, said=said)
     db.run("turn_edited", turn=turn)
+
+
+def say_instead(db: Database, key: str, line: str) -> bool:
+    """A sign could not be put: its turn says a line in its stead, where somebody is owed a reply. Memory follows."""
+    found = db.run("say_instead", key=key, line=line).fetchone()
+    if found is None:
+        return False
+    db.run("unsay", turn=found[0], said=line)
+    db.run("acknowledge", turn=found[0])
+    db.run("turn_edited", turn=found[0])
+    return True

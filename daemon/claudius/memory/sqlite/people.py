@@ -62,10 +62,12 @@ class SqlitePeople(SqlitePlans):
             said = [row[0] for one in ids if (row := db.one("wished", person=one))]
         return bool(said) and all(said)
 
-    async def known_of(self, person: str, now: datetime) -> Known:
-        """Return what a person may be shown, alone, of what the soul knows of them."""
+    async def known_of(self, person: str, now: datetime, here: str = "") -> Known:
+        """Return what a person may be shown, alone, of what the soul knows of them; `here`: a channel they stand in."""
         with self._snapshot() as db:
             seeing = Seeing(db, _alone(person, now))
+            if here:
+                seeing.stand_in(here)
             row = db.one("person_recalled", person=person)
             models = models_of(db, seeing, seeing.canonical(person))
             state = {value.key: value.value for value in state_of(db, seeing)}
@@ -98,6 +100,11 @@ class SqlitePeople(SqlitePlans):
             snapshot=snapshot,
             heard=tuple(position for (position,) in heard if position),
         )
+
+    async def posts_for(self, key: str) -> Sequence[tuple[str, str]]:
+        """Return what people see of the answer to one message alone, last part first: conversation and receipt."""
+        with self._snapshot() as db:
+            return [(conversation, receipt) for conversation, receipt in db.all("posts_for", key=key)]
 
     async def correct(self, person: str, audience: str, markdown: str, *, suspect: bool, now: datetime) -> int:
         """Write a new version of a person's model in that person's own words; return its number."""

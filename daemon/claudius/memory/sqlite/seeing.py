@@ -34,6 +34,10 @@ class Seeing:
         )
         return cls(db, nobody)
 
+    def stand_in(self, audience: str) -> None:
+        """Take it that the speaker can see an audience, whatever is known of it: they ask from there just now."""
+        self._members[audience] = (self._known(audience) or frozenset()) | {self.speaker}
+
     def canonical(self, person: str) -> str:
         """Return the id that stands for all ids of a person."""
         if person not in self._canonical:

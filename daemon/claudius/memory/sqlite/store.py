@@ -223,6 +223,10 @@ class SqliteStore(SqlitePersonal, SqliteAmendments, LedgerStore, Remembering, Sq
         """Give a part up: it, the turn's later parts and its inbox rows become dead, with the reason."""
         await self._write(lambda db: mail.give_up(db, key, reason))
 
+    async def say_instead(self, key: str, line: str) -> bool:
+        """Let a turn say a line instead of a sign; False where it owes nobody a reply."""
+        return await self._write(lambda db: mail.say_instead(db, key, line))
+
     # -- the owner's hand, and the archive ---------------------------------------------------------------------------
 
     async def know_members(self, audience: str, persons: Sequence[str] | None, now: datetime) -> None:

@@ -12,7 +12,7 @@ from claudius.cognition.mind import Mind
 from claudius.cognition.soul_engine.portrait import merge_update
 from claudius.cognition.soul_engine.snapshot import Snapshot
 from claudius.memory.personal import ERASED
-from claudius.perception import SELF, Perception, Place, private
+from claudius.perception import SELF, Perception, Place, private, shared
 from claudius.recollection import UserModel
 from claudius.runtime.codes import Codes
 from claudius.runtime.forgetting import Forgetting
@@ -34,7 +34,7 @@ class About:
 
     async def whoami(self, perception: Perception, _: str) -> str:
         """Show what is known of whoever asks, as far as they may see it."""
-        known = await self._mind.store.known_of(perception.person, self._mind.clock())
+        known = await self._mind.store.known_of(perception.person, self._mind.clock(), _here(perception))
         mood = known.state.get("emotionalState") or "neutral"
         lines = [f"You are {perception.person} to me. I am {mood}."]
         for model in known.models:
@@ -99,7 +99,7 @@ class About:
 
     async def export(self, perception: Perception, _: str) -> str:
         """Give all that is kept of whoever asks, as far as they may see it."""
-        known = await self._mind.store.known_of(perception.person, self._mind.clock())
+        known = await self._mind.store.known_of(perception.person, self._mind.clock(), _here(perception))
         said = await self._mind.store.said_by(perception.person)
         models = [{"audience": one.audience, "version": one.version, "markdown": one.markdown} for one in known.models]
         document = {"person": perception.person, "name": known.name, "models": models, **said}
@@ -143,6 +143,10 @@ def told(receipt: dict[str, object]) -> str:
         f"Lines of the log: {receipt['logs']}. Old backups deleted: {receipt['backups']}. {search} "
         f"Not mine to erase: {left}."
     )
+
+
+def _here(perception: Perception) -> str:
+    return shared(str(perception.extra.get("where") or perception.conversation))
 
 
 def _where(model: UserModel) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from claudius.testing.adapter_contract.stage import ANA, BEN, CHANNEL, DM, EVERYTHING, Shown
+from claudius.testing.adapter_contract.stage import ANA, BEN, BOT, CHANNEL, DM, EVERYTHING, STRANGER, Shown, Trouble
 from claudius.testing.loopback.discord import state
 from claudius.testing.loopback.discord.world import DiscordWorld
 
 PLACES = {DM: state.DM, CHANNEL: state.CHANNEL}
-PEOPLE = {ANA: state.ANA, BEN: "400000000000000002"}
+PEOPLE = {ANA: state.ANA, BEN: "400000000000000002", BOT: "400000000000000003", STRANGER: "400000000000000004"}
 US = f"<@{state.BOT_USER}>"
+SUPPRESS_EMBEDS = 1 << 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,8 @@ class DiscordStage:
     ) -> str:
         """Say something; give the message's id."""
         words = f"{US} {text}" if calls else text
-        return await self.world.say(thread or PLACES[where], PEOPLE[by], words, deliver=deliver)
+        place = await self.world.open_dm(PEOPLE[by]) if by == STRANGER else thread or PLACES[where]
+        return await self.world.say(place, PEOPLE[by], words, deliver=deliver)
 
     async def edit(self, where: str, message: str, text: str, *, thread: str = "", calls: bool = False) -> None:
         """Change a message."""
@@ -91,6 +93,7 @@ class DiscordStage:
         return [
             Shown(places.get(one.channel, CHANNEL), "" if one.channel in places else one.channel, one.text, one.message)
             for one in await self.world.visible()
+            if not one.to
         ]
 
     async def until_visible(self, count: int) -> list[Shown]:
@@ -101,3 +104,49 @@ class DiscordStage:
     async def until_told(self) -> None:
         """Wait until every live session has taken all its events."""
         await self.world.until_heard()
+
+    async def meet(self, who: str) -> None:
+        """Let another app be in the server, or somebody who is in none of ours."""
+        await self.world.add_user(PEOPLE[who], who, guilds=(state.GUILD,) if who == BOT else (), is_bot=who == BOT)
+
+    async def hold(self) -> None:
+        """Bring no event from now on."""
+        await self.world.hold_events()
+
+    async def release(self) -> None:
+        """Bring what was held, in another order."""
+        await self.world.release_events("shuffled", seed=6)
+
+    async def trouble(self, what: Trouble) -> None:
+        """Do harm."""
+        opened = (await self.world.counts())["opened"] + 1
+        match what:
+            case "slow":
+                await self.world.fault("create_message", "rate_limit", retry_after_s=1.0)
+            case "closed":
+                await self.world.delete_channel(PLACES[CHANNEL])
+            case "dropped":
+                await self.world.drop_sockets()
+                await self.world.until_connected(1, opened=opened)
+            case "renewed":
+                await self.world.invalidate(is_resumable=False)
+                await self.world.until_connected(1, opened=opened)
+            case "deaf":
+                await self.world.sicken("deaf")
+            case "shut out":
+                await self.world.revoke()
+
+    async def command(self, where: str, word: str) -> None:
+        """Have Ana give `/claudius WORD`."""
+        await self.world.until_called("bulk_overwrite_global_application_commands")
+        await self.world.slash(PLACES[where], PEOPLE[ANA], f"claudius {word}")
+
+    async def told(self) -> list[str]:
+        """Give what was said to Ana alone."""
+        return [one.text for one in await self.world.trace() if one.kind == "response" and one.to == PEOPLE[ANA]]
+
+    async def is_quiet(self) -> bool:
+        """Tell whether no post so far notified anybody or may unfold a link."""
+        posts = [one.body for one in await self.world.calls("create_message")]
+        quiet = (one["allowed_mentions"]["parse"] == [] and one["flags"] & SUPPRESS_EMBEDS for one in posts)
+        return bool(posts) and all(quiet) and not any(one.pings for one in await self.world.visible())

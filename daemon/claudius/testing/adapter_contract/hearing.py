@@ -144,6 +144,17 @@ async def _(make: Make, stage: Stage) -> None:
     assert "notes.txt" in heard.text
 
 
+@case("A13", "what comes in another order has positions in the order in which it was said")
+async def _(make: Make, stage: Stage) -> None:
+    async with listening(make) as one:
+        await stage.hold()
+        for n in range(5):
+            await stage.say(DM, f"m{n}")
+        await stage.release()
+        heard = await one.ear.until(5)
+    assert [each.text for each in sorted(heard, key=lambda each: each.position)] == [f"m{n}" for n in range(5)]
+
+
 @case("A14", "a text comes in as people see it")
 async def _(make: Make, stage: Stage) -> None:
     async with listening(make) as one:

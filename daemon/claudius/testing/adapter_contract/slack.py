@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from claudius.testing.adapter_contract.stage import ANA, BEN, CHANNEL, DM, EVERYTHING, Shown
-from claudius.testing.loopback.slack.state import BOT_USER
+from claudius.testing.adapter_contract.stage import ANA, BEN, BOT, CHANNEL, DM, EVERYTHING, STRANGER, Shown, Trouble
+from claudius.testing.loopback.slack.state import BOT_TOKEN, BOT_USER
 from claudius.testing.loopback.slack.world import SlackWorld
 
 PLACES = {DM: "D1", CHANNEL: "C1"}
-PEOPLE = {ANA: "U1", BEN: "U2"}
+PEOPLE = {ANA: "U1", BEN: "U2", BOT: "U3", STRANGER: "U4"}
+QUIET = (False, "false", "0", 0)
 SIGNS = {"👍": "+1", "👎": "-1", "❤️": "heart", "🛑": "octagonal_sign", "🎉": "tada"}
 
 
@@ -103,6 +104,7 @@ class SlackStage:
         return [
             Shown(places.get(one.channel, one.channel), one.thread_ts or "", one.text, one.ts)
             for one in await self.world.visible()
+            if not one.to
         ]
 
     async def until_visible(self, count: int) -> list[Shown]:
@@ -113,3 +115,49 @@ class SlackStage:
     async def until_told(self) -> None:
         """Wait until every event is acknowledged or given up."""
         await self.world.until_quiet()
+
+    async def meet(self, who: str) -> None:
+        """Let another app be in the channel, or somebody of another company."""
+        await self.world.add_user(PEOPLE[who], who, **{"is_bot" if who == BOT else "is_stranger": True})
+        await self.world.join(PLACES[CHANNEL], PEOPLE[who], deliver=False)
+
+    async def hold(self) -> None:
+        """Bring no event from now on."""
+        await self.world.hold_events()
+
+    async def release(self) -> None:
+        """Bring what was held, in another order."""
+        await self.world.release_events("shuffled", seed=6)
+
+    async def trouble(self, what: Trouble) -> None:
+        """Do harm."""
+        match what:
+            case "slow":
+                await self.world.fault("chat.postMessage", "rate_limit", retry_after_s=1)
+            case "closed":
+                await self.world.archive(PLACES[CHANNEL], PEOPLE[ANA], deliver=False)
+            case "dropped":
+                await self.world.drop_sockets()
+                await self.world.until_connected(1, opened=2)
+            case "renewed":
+                await self.world.spoil_tickets(1)
+                await self.world.drop_sockets()
+                await self.world.until_connected(1, opened=2)
+            case "deaf":
+                await self.world.sicken("deaf")
+            case "shut out":
+                await self.world.revoke(BOT_TOKEN)
+
+    async def command(self, where: str, word: str) -> None:
+        """Have Ana give `/claudius WORD`."""
+        await self.world.slash(PLACES[where], PEOPLE[ANA], "/claudius", word)
+
+    async def told(self) -> list[str]:
+        """Give what was said to Ana alone."""
+        return [one.text for one in await self.world.trace() if one.kind == "response" and one.to == PEOPLE[ANA]]
+
+    async def is_quiet(self) -> bool:
+        """Tell whether no post so far notified anybody or may unfold a link."""
+        posts = [one.arguments for one in await self.world.calls("chat.postMessage")]
+        asked = ("unfurl_links", "unfurl_media", "link_names")
+        return bool(posts) and all(one[name] in QUIET for one in posts for name in asked)

@@ -14,7 +14,7 @@ from claudius.adapters.terminal import TerminalAdapter, own_person
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.control import Connection
 from claudius.testing.adapter_contract.ground import PATIENCE_S
-from claudius.testing.adapter_contract.stage import ANA, CHANNEL, DM, Shown
+from claudius.testing.adapter_contract.stage import ANA, CHANNEL, DM, Shown, Trouble
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
 
 
@@ -69,6 +69,29 @@ class Small:
 
     async def refuse_history(self) -> None:
         """There is no history."""
+
+    async def meet(self, who: str) -> None:
+        """Nobody else comes."""
+
+    async def hold(self) -> None:
+        """Everything is told as it is said."""
+
+    async def release(self) -> None:
+        """Nothing is held."""
+
+    async def trouble(self, what: Trouble) -> None:
+        """No harm is done."""
+
+    async def command(self, where: str, word: str) -> None:
+        """There are no commands."""
+
+    async def told(self) -> list[str]:
+        """There are no commands."""
+        return []
+
+    async def is_quiet(self) -> bool:
+        """Nobody is notified."""
+        return True
 
     async def visible(self) -> list[Shown]:
         """Give what was shown."""

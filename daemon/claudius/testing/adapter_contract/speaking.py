@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from datetime import UTC, datetime
 
-from claudius.errors import DeliveryUnknown
-from claudius.testing.adapter_contract.ground import PATIENCE_S, Make, answer, case, listening
-from claudius.testing.adapter_contract.stage import DM, Stage
+from claudius.cognition.soul_engine.splitting import in_posts
+from claudius.errors import AdapterRefused, DeliveryLater, DeliveryRefused, DeliveryUnknown
+from claudius.testing.adapter_contract.ground import PATIENCE_S, Ear, Make, answer, case, listening
+from claudius.testing.adapter_contract.stage import CHANNEL, DM, Stage, Trouble
+
+LONG = "One.\n\n```py\n" + "print('a line of code that is not short')\n" * 150 + "```\n\n" + "The end of it. " * 200
+
+
+def utf16(text: str) -> int:
+    """Return a text's length as networks count it. Pure."""
+    return len(text.encode("utf-16-le")) // 2
 
 
 @case("A15", "what is said is visible once, word for word; looked for, its receipt is found")
@@ -60,6 +69,63 @@ async def _unknown(speaking: object) -> str:
         return ""
 
 
+@case("A18", "where it is to wait, no try comes earlier, or the caller is told how long", "limits")
+async def _(make: Make, stage: Stage) -> None:
+    async with listening(make) as one:
+        await stage.say(DM, "hello")
+        (heard,) = await one.ear.until(1)
+        await stage.trouble("slow")
+        began_s = asyncio.get_running_loop().time()
+        told_s, shown = 0.0, ["here"]
+        try:
+            await one.adapter.speak(answer(heard, "here"))
+        except DeliveryLater as error:
+            told_s, shown = error.after_s or 0.0, []
+        waited_s = asyncio.get_running_loop().time() - began_s
+    assert max(told_s, waited_s) >= 1.0
+    assert [each.text for each in await stage.visible()] == shown
+
+
+@case("A19", "a place that is closed to us refuses, and says why", "limits")
+async def _(make: Make, stage: Stage) -> None:
+    async with listening(make) as one:
+        await stage.say(CHANNEL, "hello", calls=True)
+        heard = (await one.ear.until(1))[0]
+        await stage.trouble("closed")
+        code = ""
+        try:
+            await one.adapter.speak(answer(heard, "here"))
+        except DeliveryRefused as error:
+            code = error.code
+    assert code
+    assert await stage.visible() == []
+
+
+@case("A20", "a long text comes in parts that fit, in order, in one conversation, with its fences whole")
+async def _(make: Make, stage: Stage) -> None:
+    async with listening(make) as one:
+        await stage.say(DM, "hello")
+        (heard,) = await one.ear.until(1)
+        limit = one.adapter.post_chars or len(LONG)
+        _, posts = in_posts(LONG, limit)
+        for n, post in enumerate(posts):
+            await one.adapter.speak(answer(heard, post, n=n, of=len(posts)))
+        shown = await stage.until_visible(len(posts))
+    assert [each.text.strip() for each in shown] == [post.strip() for post in posts]  # networks trim
+    assert {(each.where, each.thread) for each in shown} == {(DM, "")}
+    assert all(utf16(each.text) <= limit and each.text.count("```") % 2 == 0 for each in shown)
+
+
+@case("A21", "what is posted notifies nobody and unfolds nothing, whatever it says", "limits")
+async def _(make: Make, stage: Stage) -> None:
+    async with listening(make) as one:
+        await stage.say(CHANNEL, "hello", calls=True)
+        (heard,) = await one.ear.until(1)
+        await one.adapter.speak(answer(heard, "@everyone @here <@&1> look: https://example.com"))
+        await stage.until_visible(1)
+    assert await stage.is_quiet()
+
+
 @case("A22", "the sign that it thinks comes and goes, and holds nothing up")
 async def _(make: Make, stage: Stage) -> None:
     async with listening(make) as one:
@@ -69,6 +135,49 @@ async def _(make: Make, stage: Stage) -> None:
             await one.adapter.working(heard, on=on)
         await one.adapter.speak(answer(heard, "here"))
     assert [shown.text for shown in await stage.visible()] == ["here"]
+
+
+@case("A23", "a socket that is cut is made again, and what is said then is heard", "sockets")
+async def _(make: Make, stage: Stage) -> None:
+    await _heard_again(make, stage, "dropped")
+
+
+@case("A25", "a socket that is open and tells nothing is found out", "sockets")
+async def _(make: Make, stage: Stage) -> None:
+    await _heard_again(make, stage, "deaf")
+
+
+@case("A26", "a session that cannot be taken up again is begun anew", "sockets")
+async def _(make: Make, stage: Stage) -> None:
+    await _heard_again(make, stage, "renewed")
+
+
+async def _heard_again(make: Make, stage: Stage, trouble: Trouble) -> None:
+    async with listening(make) as one:
+        await stage.say(DM, "before")
+        (before,) = await one.ear.until(1)
+        await stage.trouble(trouble)
+        await stage.say(DM, "after")
+        async with asyncio.timeout(PATIENCE_S):
+            while len(one.ear.heard) < 2:
+                await asyncio.sleep(0.01)
+                if one.missed.is_set():
+                    with suppress(DeliveryLater):  # between two sockets nothing can be read
+                        await one.sweep(before)
+    assert [each.text for each in one.ear.heard.values()] == ["before", "after"]
+
+
+@case("A27", "a token that is not good ends it at once, and is named", "sockets")
+async def _(make: Make, stage: Stage) -> None:
+    await stage.trouble("shut out")
+    adapter, named = make(), ""
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            await adapter.listen(Ear().accept)
+    except AdapterRefused as error:
+        named = str(error)
+    await adapter.close()
+    assert "TOKEN" in named
 
 
 @case("A30", "after the end nothing is heard, and no task is left")

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 DM, CHANNEL = "dm", "channel"
 """The two places that every stage has: the app's direct messages with Ana, and a channel that both are in."""
 ANA, BEN = "ana", "ben"
 """Two people whom the network knows as full members."""
+BOT, STRANGER = "bot", "stranger"
+"""Two who come in by `meet`: another app, and somebody who is no member."""
+Trouble = Literal["slow", "closed", "dropped", "renewed", "deaf", "shut out"]
+"""The next post is to wait a second; the channel is closed to us; the socket is cut; it is cut, and cannot be taken up
+again as it was; it is open and nothing comes; our token is taken back. After a cut the stage waits until it is mended.
+"""
 
-
-EVERYTHING = frozenset({"threads", "edits", "deletes", "reactions", "files", "history", "redelivery", "lost answers"})
+EVERYTHING = frozenset(
+    {
+        "threads", "edits", "deletes", "reactions", "files", "history", "redelivery", "lost answers",
+        "strangers", "sockets", "limits", "commands",
+    }
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +46,7 @@ class Stage(Protocol):
 
     @property
     def can(self) -> frozenset[str]:
-        """What this network can do: threads, edits, deletes, reactions, files, history, redelivery, lost answers."""
+        """What this network can do, of `EVERYTHING`."""
 
     def seen(self, text: str) -> str:
         """Return a text, as it is sent, as people see it there."""
@@ -96,4 +106,32 @@ class Stage(Protocol):
 
     async def until_told(self) -> None:
         """Wait until the app has been told everything, and has taken it. Raises: TimeoutError."""
+        ...
+
+    async def meet(self, who: str) -> None:
+        """Let another app, or a stranger, be there, who may then speak."""
+        ...
+
+    async def hold(self) -> None:
+        """Bring no event from now on."""
+        ...
+
+    async def release(self) -> None:
+        """Bring what was held, in another order."""
+        ...
+
+    async def trouble(self, what: Trouble) -> None:
+        """Do harm."""
+        ...
+
+    async def command(self, where: str, word: str) -> None:
+        """Have Ana give `/claudius WORD`."""
+        ...
+
+    async def told(self) -> list[str]:
+        """Give what was said to Ana alone, and to nobody else, in answer to commands."""
+        ...
+
+    async def is_quiet(self) -> bool:
+        """Tell whether no post so far notified anybody or may unfold a link, by what was really sent."""
         ...
