@@ -16,7 +16,7 @@ from claudius.providers.chain import Chain
 log = logging.getLogger(__name__)
 
 
-class InForce:
+class CurrentVoice:
     """The chain of voices as it is now. One that is no longer asked for is closed when its last call has ended.
 
     Settings of which no chain can be made leave the last good one in force; `problem` says so.

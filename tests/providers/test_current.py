@@ -9,7 +9,7 @@ from claudius.errors import BadConfiguration
 from claudius.home import Home
 from claudius.provider import Request
 from claudius.providers.chain import Chain
-from claudius.providers.in_force import InForce
+from claudius.providers.current import CurrentVoice
 from claudius.providers.scripted import Line, Scripted
 from claudius.testing.provider_contract.voice import ASK, hear, said, streaming
 
@@ -22,7 +22,7 @@ class Owner:
         self._home = home
         self.made: list[Scripted] = []
         self.edit("first")
-        self.voice = InForce(self.build(self.loaded), lambda: self.loaded, self.build)
+        self.voice = CurrentVoice(self.build(self.loaded), lambda: self.loaded, self.build)
 
     def edit(self, model: str) -> None:
         """Name another model."""
