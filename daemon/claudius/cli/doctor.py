@@ -6,7 +6,7 @@ import os
 import shutil
 import stat
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +39,7 @@ def doctor(*, live: bool, security: bool, as_json: bool) -> int:
     found = list(dict.fromkeys(each))  # what is wrong with the settings stops several rooms
     ok = all(check.ok for check in found)
     if as_json:
-        print_json(
-            {
-                "ok": ok,
-                "checks": [{"name": c.name, "ok": c.ok, "detail": c.detail, "fix": c.fix} for c in found],
-            }
-        )
+        print_json({"ok": ok, "checks": [asdict(check) for check in found]})
     else:
         for check in found:
             click.secho("ok   " if check.ok else "FIX  ", nl=False, fg="green" if check.ok else "red")
@@ -60,8 +55,7 @@ def _held(room: Callable[[Home], Iterator[Check]], home: Home) -> Iterator[Check
     try:
         yield from room(home)
     except BadConfiguration as error:
-        where = f"{error.file}: {error.key}" if error.key else error.file
-        yield Check("configuration", ok=False, detail=f"{where}: {error.detail}", fix=error.fix)
+        yield Check("configuration", ok=False, detail=error.message.removesuffix(f"; {error.fix}"), fix=error.fix)
     except ClaudiusError as error:
         yield Check(room.__name__.strip("_"), ok=False, detail=error.message)
 
