@@ -469,3 +469,15 @@ def test_a_blank_name_is_not_oneself(tmp_path: Path) -> None:
 
     assert refused.code == 2
     assert "--as needs a name" in refused.stderr
+
+
+@pytest.mark.parametrize("file", ["nope.md", "../soul.md", "/etc/passwd", "steps/../../x.md", "steps/x.txt"])
+def test_only_a_file_that_the_soul_reads_is_edited(tmp_path: Path, file: str) -> None:
+    """A name that nothing reads is refused before an editor opens, and no file is made."""
+    machine = Machine(tmp_path, env={"EDITOR": "touch"})
+
+    refused = machine.run("soul", "edit", file)
+
+    assert refused.code == 2
+    assert "is no soul file" in refused.stderr
+    assert not [path for path in (machine.home / "soul").rglob("*") if path.is_file()]
