@@ -10,14 +10,15 @@ import random
 import secrets as chance_source
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from claudius.adapters.terminal import own_person
 from claudius.claude_code.context import Ensouled
 from claudius.cognition.mind import Mind, Voice, lately
 from claudius.cognition.steps import STEPS
-from claudius.config import Config, Loaded, read_env_file, take_secrets
+from claudius.cognition.timing import zone_of
+from claudius.config import SETTINGS, Loaded, read_env_file, take_secrets
 from claudius.config.settings import Settings
 from claudius.errors import BadConfiguration, ClaudiusError
 from claudius.home import Home, shipped
@@ -26,6 +27,7 @@ from claudius.memory.sqlite import SqliteStore
 from claudius.memory.sqlite.backups import quarantine
 from claudius.provider import Provider
 from claudius.providers.chain import Chain
+from claudius.providers.current import CurrentVoice
 from claudius.runtime.body import Body
 from claudius.runtime.clock import Clock, set_wall
 from claudius.runtime.disk import Disk, check_room
@@ -111,7 +113,13 @@ def provider(loaded: Loaded, home: Home, names: Sequence[str] | None = None) -> 
     return Chain(built, loaded.config.model)
 
 
-def step_voices(loaded: Loaded, home: Home, known: Chain) -> dict[str, Voice]:
+def _current(settings: Settings, home: Home, chain: Chain) -> CurrentVoice:
+    """Let an edit of the settings be heard in the next call; the secrets stay those that the log and the gate know."""
+    secrets = settings.loaded.secrets
+    return CurrentVoice(chain, lambda: settings.loaded, lambda loaded: provider(replace(loaded, secrets=secrets), home))
+
+
+def step_voices(loaded: Loaded, home: Home, known: Provider) -> dict[str, Voice]:
     """Build the voices that single steps have of their own. Raises: BadConfiguration, ClaudiusError."""
     found: dict[str, Voice] = {}
     built: dict[str, Provider] = {known.name: known}
@@ -166,7 +174,7 @@ async def compose(
             name: _load(name, ADAPTERS, "adapters").build(settings.loaded, clock.now)
             for name in (_networks(settings.loaded) if networks else ("terminal",))
         }
-        voice = provider(settings.loaded, home, await naming)
+        voice = _current(settings, home, provider(settings.loaded, home, await naming))
         disk = Disk(home, lambda: settings.loaded.config.storage.reserve_mb)
         store = SqliteStore(home.database)
         store.relieve = disk.release
@@ -230,14 +238,15 @@ def _own_words(home: Home, env: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in env.items() if dotenv.get(name) != value}
 
 
-def _notices(settings: Settings, soul: SoulSource, voice: Chain, home: Home) -> list[str]:
+def _notices(settings: Settings, soul: SoulSource, voice: CurrentVoice, home: Home) -> list[str]:
     """Say what the owner should know: files that are not in force, voices that are shut out; one line each."""
     lines = [f"{problem.message} (the last good one is in force)" for problem in soul.problems]
     lines += [
         f"{name} refused our key or account: mend it in {home.env_file}; `claudius doctor --live` tells why"
         for name in voice.resting()
     ]
-    return [*lines, *([f"{settings.problem.message} (the last good one is in force)"] if settings.problem else [])]
+    broken = (one for one in (settings.problem, voice.problem) if one)
+    return [*lines, *(f"{one.message} (the last good one is in force)" for one in broken)]
 
 
 def _networks(loaded: Loaded) -> list[str]:
@@ -269,9 +278,22 @@ def _load(name: str, registry: Mapping[str, str], key: str) -> Any:
     return module
 
 
-def check_names(config: Config) -> None:
-    """Look whether every voice and network that the settings name is there. Raises: BadConfiguration, ClaudiusError."""
-    for names, registry, key in ((config.providers, PROVIDERS, "providers"), (config.adapters, ADAPTERS, "adapters")):
-        for name in names:
-            if name != "auto":
-                _load(name, registry, key)
+def check_names(loaded: Loaded) -> None:
+    """Look whether every voice, network and zone that the settings name is there.
+
+    Raises: BadConfiguration, which says where the name stands; ClaudiusError where a package is missing.
+    """
+    config = loaded.config
+    try:
+        for names, registry, key in (
+            (config.providers, PROVIDERS, "providers"),
+            (config.adapters, ADAPTERS, "adapters"),
+        ):
+            for name in names:
+                if name != "auto":
+                    _load(name, registry, key)
+        zone_of(config.clock.timezone)
+    except BadConfiguration as error:
+        source = loaded.sources.get(error.key, error.file)
+        name = error.key if source == "config.toml" else SETTINGS[error.key].env
+        raise BadConfiguration(source, name, error.detail, error.fix) from error

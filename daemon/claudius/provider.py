@@ -110,8 +110,15 @@ Event = Delta | Reset | Done
 class Provider(Protocol):
     """A voice. One is built at start and lives as long as the daemon."""
 
-    name: str
-    model: str
+    @property
+    def name(self) -> str:
+        """Who speaks."""
+        ...
+
+    @property
+    def model(self) -> str:
+        """Which model that is."""
+        ...
 
     def complete(self, request: Request) -> AsyncIterator[Event]:
         """Stream the reply to `request`: deltas, perhaps resets, then one `Done`. Raises: ProviderError, typed.

@@ -92,6 +92,10 @@ UPDATE turn_record SET attention = '{}', changes = '{}', thoughts = '[]' WHERE i
 SELECT r.id, r.snapshot, r.changes || r.thoughts || r.attention, t.conversation, t.number FROM turn_record r
 JOIN turn t ON t.record = r.id;
 
+-- name: soul_texts
+-- scans: an erasure reads everything once; what stands in the soul's own files is nobody's
+SELECT content FROM blob WHERE substr(content, 1, 9) = CAST('{"files":' AS BLOB);
+
 -- name: blobs_kept
 -- scans: an erasure reads everything once
 SELECT sha256, content FROM blob;

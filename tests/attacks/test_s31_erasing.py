@@ -109,6 +109,24 @@ def test_s31_the_owner_is_forgotten_in_sessions_of_claude_code_too(tmp_path: Pat
     assert where(machine.home, CANARY) == []
 
 
+def test_s31_the_state_goes_along_and_common_words_are_nobodys(tmp_path: Path) -> None:
+    """S31: what was set for the person leaves the exported state, too; what the soul's own files say is no trace."""
+    machine = Machine(tmp_path)
+    own = "What do you remember of me, after all this time?"
+    machine.ok("chat", "--once", own)
+    machine.ok("state", "set", "currentTopic", f"the locker: {CANARY}")
+    (machine.home / "soul" / "dossiers").mkdir()
+    (machine.home / "soul" / "dossiers" / "asked.md").write_text(f"Somebody always asks: {own}\n")
+    machine.ok("chat", "--once", "And now?")
+    state = machine.home / "memory" / "soul_state.md"
+    assert CANARY in state.read_text()
+
+    receipt = machine.ok("users", "forget", "terminal:local:ada", "--yes", "--json").json
+
+    assert receipt["verified"] is True
+    assert where(machine.home, CANARY) == []
+
+
 @pytest.mark.slow
 def test_s31_an_older_backup_that_is_put_back_forgets_again(tmp_path: Path) -> None:
     """S31: the ledger stands outside of the database; a copy from before meets it before it is in force."""

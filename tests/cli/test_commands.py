@@ -261,6 +261,14 @@ def test_revert_makes_an_earlier_version_the_newest(tmp_path: Path) -> None:
     assert "liar" not in request["tail"]
 
 
+def test_a_link_of_nobody_is_one_line_on_an_empty_home(tmp_path: Path) -> None:
+    """Ids that nobody has are named, also where nothing was ever kept."""
+    refused = Machine(tmp_path).run("users", "link", "slack:T1:U1", "discord:@me:1")
+
+    assert refused.code == 1
+    assert "nobody is known as 'slack:T1:U1'" in refused.stderr
+
+
 def test_linked_ids_are_one_person(tmp_path: Path) -> None:
     """What either id taught the soul in private, both may be shown."""
     machine = Machine(tmp_path, env={"LOGNAME": "ada"})
@@ -393,3 +401,83 @@ def test_r18_a_damaged_database_is_never_replaced_by_an_empty_one(tmp_path: Path
         assert made["path"] in ran.stderr
     machine.ok("backup", "restore", made["path"], "--yes")
     assert machine.ok("chat", "--once", "hello again").stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "remedy"),
+    [
+        ("CLAUDIUS_LOG_LEVEL", "loud", "one of DEBUG, ERROR, INFO, WARNING"),
+        ("CLAUDIUS_PROVIDERS", "nonsense", "it is one of anthropic_api"),
+        ("CLAUDIUS_ADAPTERS", "irq", "it is one of terminal"),
+        ("CLAUDIUS_CLOCK_TIMEZONE", "Mars/Base", "Europe/Rome"),
+        ("CLAUDIUS_ISM_MAX_LOOPS", "many", "choices in one turn"),
+    ],
+)
+def test_a_wrong_word_in_the_environment_is_named_with_what_it_may_be(
+    tmp_path: Path, name: str, value: str, remedy: str
+) -> None:
+    """`config check` names the place, the name in it, and the remedy."""
+    checked = Machine(tmp_path).run("config", "check", "--json", env={name: value})
+
+    (problem,) = checked.json["problems"]
+    assert checked.code == 78
+    assert (problem["file"], problem["key"]) == ("environment", name)
+    assert remedy in problem["fix"]
+
+
+def test_doctor_tells_once_what_is_wrong_with_the_settings(tmp_path: Path) -> None:
+    """However many checks need the settings, a misspelt key is one line, with its remedy."""
+    machine = Machine(tmp_path)
+    machine.ok("config", "set", "log.level", "INFO")
+    (machine.home / "config.toml").write_text("[pipeline]\nmax_tokenz = 5\n")
+
+    asked = machine.run("doctor", "--json")
+
+    assert asked.code == 1
+    assert [(one["name"], one["fix"]) for one in asked.json["checks"] if not one["ok"]] == [
+        ("configuration", "did you mean pipeline.max_tokens?")
+    ]
+
+
+@pytest.mark.parametrize(("key", "value"), [("providers", "nonsense"), ("clock.timezone", "Mars/Base")])
+def test_config_set_refuses_a_name_that_is_not_there(tmp_path: Path, key: str, value: str) -> None:
+    """What no start could use is not written: the file stays as it was."""
+    machine = Machine(tmp_path)
+    machine.ok("config", "set", "log.level", "DEBUG")
+    before = (machine.home / "config.toml").read_text()
+
+    refused = machine.run("config", "set", key, value)
+
+    assert refused.code == 78
+    assert key in refused.stderr
+    assert (machine.home / "config.toml").read_text() == before
+
+
+def test_someone_of_whom_nothing_is_written_has_an_empty_history(talked: Talked) -> None:
+    """A person who is known and has no model: `users log` and `users blame` print empty lists, not an error."""
+    machine, _ = talked
+    machine.scripted(reply("Hello."))
+    person = machine.ok("chat", "--once", "hi", "--as", "bo", "--conversation", "bo", "--json").json["person"]
+
+    assert machine.ok("users", "log", person, "--json").json == []
+    assert machine.ok("users", "blame", person, "--json").json == []
+
+
+def test_a_blank_name_is_not_oneself(tmp_path: Path) -> None:
+    """`--as ""`, as a script with an empty variable has it, is refused: it would speak with the owner's rights."""
+    refused = Machine(tmp_path).run("chat", "--once", "hello", "--as", "")
+
+    assert refused.code == 2
+    assert "--as needs a name" in refused.stderr
+
+
+@pytest.mark.parametrize("file", ["nope.md", "../soul.md", "/etc/passwd", "steps/../../x.md", "steps/x.txt"])
+def test_only_a_file_that_the_soul_reads_is_edited(tmp_path: Path, file: str) -> None:
+    """A name that nothing reads is refused before an editor opens, and no file is made."""
+    machine = Machine(tmp_path, env={"EDITOR": "touch"})
+
+    refused = machine.run("soul", "edit", file)
+
+    assert refused.code == 2
+    assert "is no soul file" in refused.stderr
+    assert not [path for path in (machine.home / "soul").rglob("*") if path.is_file()]

@@ -47,3 +47,13 @@ async def test_r12_a_model_that_comes_back_is_heard(home: Home) -> None:
 
         assert said == "here I am"
         assert len(it.model.asked) == 3
+
+
+async def test_r12_a_short_patience_is_kept_whatever_the_deadlines_of_a_call(home: Home) -> None:
+    """A model that says nothing is given up when the patience is over, not after each call's minute and its retries."""
+    hang = Reply(text=reply("late"), fault="hang", keep=True)
+    async with voiced(home, hang, default=reply("x"), CLAUDIUS_RUNTIME_PATIENCE_S="1") as it:
+        said = await it.heard("hello")
+
+        assert "model" in said
+        assert len(it.model.asked) == 1

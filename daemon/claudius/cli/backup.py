@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 import sqlite3
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from claudius.memory.sqlite.backups import back_up, verify
 from claudius.memory.sqlite.trouble import translate
 from claudius.runtime.lock import HomeLock
 
+FORGOTTEN = "people who were forgotten since that copy was made are forgotten in it, too"
+
 
 @click.group()
 def backup() -> None:
@@ -25,15 +28,23 @@ def backup() -> None:
 
 
 @backup.command()
-@click.argument("path", required=False, type=click.Path(file_okay=False, path_type=Path))
+@click.argument("path", required=False, type=click.Path(path_type=Path))
 @json_option
 def create(path: Path | None, *, as_json: bool) -> None:
-    """Copy the database, beside whoever writes it, into the home's backups or the directory PATH, and verify it."""
+    """Copy the database, beside whoever writes it, and verify the copy.
+
+    It goes into the home's backups, into the directory PATH, or, where PATH ends in .db, into that file.
+    """
     home = Home.of(os.environ)
     if not home.database.exists():
         raise ClaudiusError(f"{home.database} does not exist yet: there is nothing to copy")
+    is_file = path is not None and path.suffix == ".db"
+    if path and is_file and path.exists():
+        raise ClaudiusError(f"{path} exists: name another file")
     try:
-        made = back_up(home.database, path or home.backups, datetime.now(UTC))
+        made = back_up(home.database, (path.parent if is_file else path) if path else home.backups, datetime.now(UTC))
+        if path and is_file:
+            made = replace(made, path=made.path.rename(path))
     except sqlite3.Error as error:
         raise translate(error, home.database) from error
     except OSError as error:
@@ -71,38 +82,106 @@ def restore(path: Path, *, yes: bool) -> None:
     try:
         if not verify(path).is_verified:
             raise ClaudiusError(f"{path} is not usable: `claudius backup verify {path}` tells why")
-        fresh = home.database.with_suffix(".restored")
-        fresh.unlink(missing_ok=True)
-        shutil.copyfile(path, fresh)
-        fresh.chmod(FILE_MODE)
-        forgotten = asyncio.run(_forget_again(home, fresh))
-        aside = home.backups / f"replaced-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"
-        aside.mkdir(mode=0o700)
-        for suffix in ("", "-wal", "-shm"):
-            old = home.database.with_name(home.database.name + suffix)
-            if old.exists():
-                old.rename(aside / old.name)
-        fresh.rename(home.database)
+        aside = _aside(home)
+        forgotten = _put_back(home, path, aside)
     except (OSError, sqlite3.Error) as error:
         raise ClaudiusError(f"{path} could not be restored: {error}") from error
     finally:
         lock.release()
     click.echo(f"{home.database} is {path} again; what was there lies in {aside}")
     if forgotten:
-        click.echo("people who were forgotten since that copy was made are forgotten in it, too")
+        click.echo(FORGOTTEN)
 
 
-async def _forget_again(home: Home, database: Path) -> int:
-    """Erase from a copy, before it is in force, everyone who was forgotten after it was made."""
+@backup.command("export")
+@click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
+@json_option
+def export_(directory: Path, *, as_json: bool) -> None:
+    """Write the whole soul into a new directory, to be carried elsewhere: memory, texts, settings, and no secret."""
+    from claudius.cli.carrying import carry_out, check_carried
+
+    home = Home.of(os.environ)
+    if not home.database.exists():
+        raise ClaudiusError(f"{home.database} does not exist yet: there is nothing to export")
+    try:
+        files = carry_out(home, directory, datetime.now(UTC))
+        check_carried(directory)
+    except sqlite3.Error as error:
+        raise translate(error, home.database) from error
+    except OSError as error:
+        raise ClaudiusError(f"{directory} cannot be written: {error.strerror}") from error
+    if as_json:
+        print_json({"path": str(directory), "files": sorted(files), "verified": True})
+    else:
+        click.echo(f"{directory}: {len(files)} files, verified; your keys and tokens are not among them")
+
+
+@backup.command("import")
+@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--yes", is_flag=True, help="Really replace what is there.")
+def import_(directory: Path, *, yes: bool) -> None:
+    """Take in an exported soul in the place of the one that is here, which is set aside, not deleted."""
+    from claudius.cli.carrying import DATABASE, carry_in, check_carried
+
+    if not yes:
+        raise UsageProblem("this replaces the soul of this home by the exported one: say --yes")
+    home = Home.of(os.environ)
+    home.create()
+    lock = HomeLock(home)
+    try:
+        files = check_carried(directory)
+        aside = _aside(home)
+        carry_in(home, directory, files, aside)
+        forgotten = _put_back(home, directory / DATABASE, aside, is_new_home=True)
+    except (OSError, sqlite3.Error) as error:
+        raise ClaudiusError(f"{directory} could not be imported: {error}") from error
+    finally:
+        lock.release()
+    click.echo(f"{home.root} holds the soul of {directory}; what was there lies in {aside}")
+    if forgotten:
+        click.echo(FORGOTTEN)
+
+
+def _aside(home: Home) -> Path:
+    aside = home.backups / f"replaced-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"
+    aside.mkdir(mode=0o700)
+    return aside
+
+
+def _put_back(home: Home, copy: Path, aside: Path, *, is_new_home: bool = False) -> int:
+    """Put a copy in the database's place, which goes to `aside`; return how many people were forgotten in it again."""
+    fresh = home.database.with_suffix(".restored")
+    fresh.unlink(missing_ok=True)
+    shutil.copyfile(copy, fresh)
+    fresh.chmod(FILE_MODE)
+    forgotten = asyncio.run(_forget_again(home, fresh, is_new_home=is_new_home))
+    for suffix in ("", "-wal", "-shm"):
+        old = home.database.with_name(home.database.name + suffix)
+        if old.exists():
+            old.rename(aside / old.name)
+    if is_new_home and home.memory.exists():
+        home.memory.rename(aside / home.memory.name)
+        home.create()
+    fresh.rename(home.database)
+    return forgotten
+
+
+async def _forget_again(home: Home, database: Path, *, is_new_home: bool) -> int:
+    """Erase from a copy, before it is in force, everyone who was forgotten after it was made.
+
+    In a new home its portraits are in no repository yet.
+    """
     from claudius.memory.erasures import Erasures
     from claudius.memory.sqlite import SqliteStore
 
     ledger = Erasures(home.state)
     store = SqliteStore(database, backups=home.backups)
-    if not ledger.erased_at():
+    if not ledger.erased_at() and not is_new_home:
         return 0
     await store.open()
     try:
+        if is_new_home:
+            await store.archive_anew()
         people, last = await store.everyone()
         ids = ledger.among(people, ledger.since(last))
         if ids:

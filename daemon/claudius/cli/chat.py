@@ -24,18 +24,25 @@ NOTED_S = 5.0
 @click.command()
 @click.option("--once", "text", metavar="TEXT", help="Say one line, print the reply, and leave.")
 @click.option("--conversation", default="", metavar="NAME", help="Which conversation of this terminal (default: main).")
-@click.option("--as", "other", default="", metavar="NAME", help="Speak as somebody else, without the owner's rights.")
+@click.option("--as", "other", metavar="NAME", help="Speak as somebody else, without the owner's rights.")
 @click.option(
-    "--timeout", "timeout_s", type=float, default=120.0, show_default=True, help="Seconds to wait for a reply."
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0, min_open=True),
+    default=120.0,
+    show_default=True,
+    help="Seconds to wait for a reply.",
 )
 @click.option("--json", "as_json", is_flag=True, help="With --once: print the whole turn as one JSON document.")
-def chat(text: str | None, conversation: str, other: str, timeout_s: float, *, as_json: bool) -> int:
+def chat(text: str | None, conversation: str, other: str | None, timeout_s: float, *, as_json: bool) -> int:
     """Talk with the soul here in the terminal."""
     if as_json and text is None:
         raise UsageProblem("--json needs --once TEXT")
+    if other is not None and not other.strip():
+        raise UsageProblem("--as needs a name: without one you would speak as yourself, with the owner's rights")
     home = Home.of(os.environ)
     home.create()
-    hello = {"op": "chat", "conversation": conversation, "as": other}
+    hello = {"op": "chat", "conversation": conversation, "as": other or ""}
     if text is not None:
         if not text.strip():
             raise UsageProblem("--once needs some words to say")

@@ -76,7 +76,7 @@ def check(*, as_json: bool) -> int:
     try:
         from claudius.compose import check_names
 
-        check_names(load(Home.of(os.environ), os.environ).config)
+        check_names(load(Home.of(os.environ), os.environ))
     except BadConfiguration as error:
         problems.append({"file": error.file, "key": error.key, "detail": error.detail, "fix": error.fix})
     if as_json:
@@ -95,7 +95,9 @@ def write_setting(home: Home, key: str, value: Any) -> None:
     before = home.config.read_text("utf-8-sig") if home.config.exists() else ""
     _write(home.config, _with(before, key, _toml(value)))
     try:
-        load(home, {})
+        from claudius.compose import check_names
+
+        check_names(load(home, {}))
     except BadConfiguration:
         _write(home.config, before)
         raise

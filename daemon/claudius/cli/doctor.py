@@ -6,7 +6,7 @@ import os
 import shutil
 import stat
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,9 @@ from claudius.cli.checks import Check
 from claudius.cli.output import json_option, print_json
 from claudius.cli.records import records
 from claudius.cognition.steps import STEPS
-from claudius.cognition.timing import FAILS, zone_of
+from claudius.cognition.timing import FAILS
 from claudius.config import Loaded, blot, daimon_modes, held, load
-from claudius.errors import EXIT_FAILED, ClaudiusError, UsageProblem
+from claudius.errors import EXIT_FAILED, BadConfiguration, ClaudiusError, UsageProblem
 from claudius.home import DIRECTORY_MODE, FILE_MODE, Home, shipped
 
 
@@ -35,15 +35,11 @@ def doctor(*, live: bool, security: bool, as_json: bool) -> int:
     if live and not security:
         rooms += [_networks, _live]
     secrets = held(os.environ)
-    found = [_blotted(check, secrets) for room in rooms for check in _held(room, home)]
+    each = (_blotted(check, secrets) for room in rooms for check in _held(room, home))
+    found = list(dict.fromkeys(each))  # what is wrong with the settings stops several rooms
     ok = all(check.ok for check in found)
     if as_json:
-        print_json(
-            {
-                "ok": ok,
-                "checks": [{"name": c.name, "ok": c.ok, "detail": c.detail, "fix": c.fix} for c in found],
-            }
-        )
+        print_json({"ok": ok, "checks": [asdict(check) for check in found]})
     else:
         for check in found:
             click.secho("ok   " if check.ok else "FIX  ", nl=False, fg="green" if check.ok else "red")
@@ -58,6 +54,8 @@ def _blotted(check: Check, secrets: Sequence[str]) -> Check:
 def _held(room: Callable[[Home], Iterator[Check]], home: Home) -> Iterator[Check]:
     try:
         yield from room(home)
+    except BadConfiguration as error:
+        yield Check("configuration", ok=False, detail=error.message.removesuffix(f"; {error.fix}"), fix=error.fix)
     except ClaudiusError as error:
         yield Check(room.__name__.strip("_"), ok=False, detail=error.message)
 
@@ -123,7 +121,10 @@ def _access(home: Home) -> Iterator[Check]:
 
 
 def _configuration(home: Home) -> Iterator[Check]:
+    from claudius.compose import check_names
+
     loaded = load(home, os.environ)
+    check_names(loaded)
     changed = sum(source != "default" for source in loaded.sources.values())
     yield Check("configuration", ok=True, detail=f"{changed} settings of your own")
 
@@ -131,7 +132,6 @@ def _configuration(home: Home) -> Iterator[Check]:
 def _clock(home: Home) -> Iterator[Check]:
     """Look at what the soul's own clock does: jobs that keep failing, daimons that rest."""
     config = load(home, os.environ).config
-    zone_of(config.clock.timezone)
     with records(home) as kept:
         failing = [row for row in kept.jobs() if row["failures"] >= FAILS]
         resting = [row for row in kept.daimons() if row["rests_until"] and row["daimon"] in daimon_modes(config)]

@@ -60,14 +60,18 @@ def show(name: str, *, as_json: bool) -> None:
 
 @process.command()
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Draw it as an SVG file.")
-def graph(out: Path | None) -> None:
+@json_option
+def graph(out: Path | None, *, as_json: bool) -> None:
     """Print the graph of the processes as Mermaid, or draw it with every conversation at its place."""
     from claudius.cli.picture import mermaid, svg
 
     home = Home.of(os.environ)
     rows = [_row(one) for one in _known(home)]
     if out is None:
-        click.echo(mermaid(rows), nl=False)
+        if as_json:
+            print_json({"mermaid": mermaid(rows)})
+        else:
+            click.echo(mermaid(rows), nl=False)
         return
     try:
         out.write_text(svg(rows, _positions(home)), "utf-8")

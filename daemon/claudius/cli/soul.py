@@ -14,7 +14,7 @@ from claudius.cognition.steps import STEPS
 from claudius.config import load
 from claudius.errors import EXIT_FAILED, BadSoul, UsageProblem
 from claudius.home import Home, shipped
-from claudius.soul import SoulSource
+from claudius.soul import FOLDERS, SoulSource
 from claudius.soul import check as check_soul
 
 
@@ -92,7 +92,8 @@ def edit(file: str) -> None:
     home.create()
     source = SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS)).current()
     own = (home.soul / file).resolve()
-    if not own.is_relative_to(home.soul.resolve()) or own.suffix != ".md":
+    is_read = file in source.files or file.rpartition("/")[0] in FOLDERS
+    if not is_read or not own.is_relative_to(home.soul.resolve()) or own.suffix != ".md":
         raise UsageProblem(f"{file!r} is no soul file: name one as `claudius soul show` does, or dossiers/NAME.md")
     own.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not own.exists() and (known := source.files.get(file)):

@@ -20,6 +20,8 @@ from claudius.memory.store import Store
 
 T = TypeVar("T")
 
+NOTHING = "nothing is written of {!r} yet"
+
 
 @click.group()
 def users() -> None:
@@ -65,10 +67,12 @@ def show(person: str, *, as_json: bool) -> None:
 def log(person: str, *, as_json: bool) -> None:
     """List the versions of a person's models, newest first, each with its note."""
     with records(Home.of(os.environ)) as kept:
-        found = [_brief(row) for row in reversed(_versions(kept, person))]
+        found = [_brief(row) for row in reversed(kept.versions(_person(kept, person)["person"]))]
     if as_json:
         print_json(found)
         return
+    if not found:
+        click.echo(NOTHING.format(person))
     for row in found:
         mark = " (suspect)" if row["suspect"] else ""
         commit = (row["commit"] or "not in git")[:10]
@@ -80,7 +84,8 @@ def log(person: str, *, as_json: bool) -> None:
 @click.argument("old", type=int, required=False)
 @click.argument("new", type=int, required=False)
 @click.option("--audience", default="", help="Which of the person's models, where there are several.")
-def diff(person: str, old: int | None, new: int | None, audience: str) -> None:
+@json_option
+def diff(person: str, old: int | None, new: int | None, audience: str, *, as_json: bool) -> None:
     """Show what changed between two versions (default: the newest and the one before)."""
     with records(Home.of(os.environ)) as kept:
         rows = _of_one_audience(_versions(kept, person), audience)
@@ -88,7 +93,13 @@ def diff(person: str, old: int | None, new: int | None, audience: str) -> None:
     new = latest if new is None else new
     old = new - 1 if old is None else old
     before, after = (_markdown(rows, version).splitlines() for version in (old, new))
-    for line in unified_diff(before, after, f"version {old}", f"version {new}", lineterm=""):
+    lines = list(unified_diff(before, after, f"version {old}", f"version {new}", lineterm=""))
+    if as_json:
+        print_json(
+            {"person": rows[-1]["person"], "audience": rows[-1]["audience"], "old": old, "new": new, "diff": lines}
+        )
+        return
+    for line in lines:
         colour = {"+": "green", "-": "red"}.get(line[0])
         click.secho(safe(line), fg=colour)
 
@@ -100,13 +111,15 @@ def diff(person: str, old: int | None, new: int | None, audience: str) -> None:
 def blame(person: str, audience: str, *, as_json: bool) -> None:
     """Show for each line of a person's model which version, turn and note brought it."""
     with records(Home.of(os.environ)) as kept:
-        rows = _of_one_audience(_versions(kept, person), audience)
-    found = _blame(rows)
+        rows = kept.versions(_person(kept, person)["person"])
+    found = _blame(_of_one_audience(rows, audience) if rows else ())
     if as_json:
         print_json(found)
         return
     for row in found:
         click.echo(f"{row['version']:>4}  {(row['turn'] or 'by hand'):16}  {safe(row['line'])}")
+    if not found:
+        click.echo(NOTHING.format(person))
 
 
 @users.command()
@@ -134,6 +147,9 @@ def revert(person: str, version: int, audience: str) -> None:
 def link(person: str, other: str) -> None:
     """Make two ids one person: what either taught in private, both may be told."""
     home = Home.of(os.environ)
+    with records(home) as kept:
+        for one in (person, other):
+            _person(kept, one)
 
     async def write(store: Store) -> None:
         await store.link(person, other)
@@ -225,7 +241,7 @@ def _person(kept: Records, person: str) -> Mapping[str, Any]:
 def _versions(kept: Records, person: str) -> Sequence[Mapping[str, Any]]:
     found = kept.versions(_person(kept, person)["person"])
     if not found:
-        raise ClaudiusError(f"nothing is written of {person!r} yet")
+        raise ClaudiusError(NOTHING.format(person))
     return found
 
 

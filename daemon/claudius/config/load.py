@@ -17,7 +17,7 @@ from claudius.config.secrets import Secret, read_env_file, secret_names
 from claudius.errors import BadConfiguration
 from claudius.home import Home
 
-_BOOLEANS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off"), False)
+_WORDS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off"), False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,11 @@ def load(home: Home, env: Mapping[str, str]) -> Loaded:
         for setting in SETTINGS.values():
             for name in (ALIASES.get(setting.key, ""), setting.env):
                 if given := values.get(name):
-                    _put(tree, setting, _parse(setting, given, f"{source}: {name}"))
+                    _put(tree, setting, _parse(setting, given, (source, name)))
                     sources[setting.key] = source
         for daimon, key, given in further_keys(values):
-            _put(tree, SETTINGS[f"kothar.{key}"], _parse(SETTINGS[f"kothar.{key}"], given, source), f"daimons.{daimon}")
+            setting, name = SETTINGS[f"kothar.{key}"], f"CLAUDIUS_DAIMON_{daimon}_{key}".upper()
+            _put(tree, setting, _parse(setting, given, (source, name)), f"daimons.{daimon}")
     secrets = {
         name: Secret(value) for name in secret_names(env, dotenv) if (value := env.get(name) or dotenv.get(name))
     }
@@ -66,7 +67,7 @@ def parse_value(key: str, text: str) -> Any:
     """Read a setting's value as a person types it. Raises: BadConfiguration."""
     if key not in SETTINGS:
         raise BadConfiguration("config.toml", key, "is not a setting", _did_you_mean(key))
-    return _parse(SETTINGS[key], text, key)
+    return _parse(SETTINGS[key], text, ("config.toml", key))
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
@@ -98,33 +99,21 @@ def _check(tree: Mapping[str, Any], file: str) -> Config:
         detail, _, where = str(error).partition(" - at `$.")
         key = re.sub(r"\[\.*\d*\]", "", where.rstrip("`"))
         setting = SETTINGS.get(key)
-        fix = (
-            f"it is: {setting.description} (default {_toml(setting.default)})"
-            if setting
-            else "see docs/configuration.md"
-        )
+        fix = f"{_remedy(setting)} (default {_toml(setting.default)})" if setting else "see docs/configuration.md"
         raise BadConfiguration(file, key, detail, fix) from error
 
 
-def _parse(setting: Setting, text: str, where: str) -> Any:
+def _parse(setting: Setting, text: str, where: tuple[str, str]) -> Any:
+    """Read a value as a person writes it; `where` is its file, or the environment, and its name there."""
     value: Any = text
     if isinstance(setting.default, tuple):
         value = [part.strip() for part in text.split(",") if part.strip()]
     elif isinstance(setting.default, bool):
-        value = {
-            "1": True,
-            "true": True,
-            "yes": True,
-            "on": True,
-            "0": False,
-            "false": False,
-            "no": False,
-            "off": False,
-        }.get(text.strip().lower(), text)
+        value = _WORDS.get(text.strip().lower(), text)
     try:
         return msgspec.to_builtins(msgspec.convert(value, setting.type, strict=False))
     except msgspec.ValidationError as error:
-        raise BadConfiguration(where, "", f"{error} (found {text!r})", f"it is: {setting.description}") from error
+        raise BadConfiguration(*where, f"{error} (found {text!r})", _remedy(setting)) from error
 
 
 def _is_of_a_daimon(key: str) -> bool:
@@ -139,6 +128,14 @@ def _put(tree: dict[str, Any], setting: Setting, value: Any, table: str = "") ->
     for section in sections:
         tree = tree.setdefault(section, {})
     tree[name] = value
+
+
+def _remedy(setting: Setting) -> str:
+    """Say what a setting is, and what it may be where that is one of a few words."""
+    kind = msgspec.inspect.type_info(setting.type)
+    kind = kind.type if isinstance(kind, msgspec.inspect.Metadata) else kind
+    words = [str(one) for one in kind.values] if isinstance(kind, msgspec.inspect.LiteralType) else []
+    return f"it is: {setting.description}" + (f"; one of {', '.join(words)}" if words else "")
 
 
 def _did_you_mean(key: str) -> str:

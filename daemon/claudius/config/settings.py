@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -10,6 +11,8 @@ from claudius.config.load import Loaded, load
 from claudius.config.schema import Config
 from claudius.errors import BadConfiguration
 from claudius.home import Home
+
+log = logging.getLogger("claudius.config")
 
 
 class Settings:
@@ -31,6 +34,7 @@ class Settings:
                 self.loaded, self.problem = load(self._home, self._env), None
             except BadConfiguration as error:
                 self.problem = error
+                log.warning("broken settings are not in force", extra={"problem": error.message})
         return self.loaded.config
 
     def reread(self) -> None:

@@ -30,6 +30,7 @@ from claudius.runtime.failures import Apologise, decide
 from claudius.runtime.hydrating import Hydration
 from claudius.runtime.lane import BrokenOff, Held, Lane, given_up
 from claudius.runtime.membership import Membership
+from claudius.runtime.patience import patient, waiting
 from claudius.runtime.streaming import Stream, hold
 from claudius.runtime.waiting import unless, until
 
@@ -107,8 +108,8 @@ class Lanes:
                 self.wake(conversation)
             return
         del self._held[network]
-        for waiting in held.waiting:
-            self.wake(waiting)
+        for one in held.waiting:
+            self.wake(one)
 
     def forget_members(self, audience: str) -> None:
         """Ask the network again who can see a shared audience: someone joined or left."""
@@ -206,6 +207,7 @@ class Lanes:
         if lane.bell.is_set() and await is_overtaken(pending, self._mind):
             return
         attempts = pending.attempts + 1
+        waited = waiting(pending, now, self._began)
         try:
             if await passes(pending, self._mind):
                 return
@@ -214,7 +216,8 @@ class Lanes:
             stream, holding = Stream.of(pending, adapter, self._mind), partial(hold, adapter, pending.perception)
             lane.hearing = hearing_of(pending, self._mind)
             take = partial(take_turn, show=stream, hearing=lane.hearing, post_chars=post_chars, hold=holding)
-            turned = await lane.think(pending.turn, with_files(pending, self._mind, adapter, take))
+            mind = patient(self._mind, waited())
+            turned = await lane.think(pending.turn, with_files(pending, mind, adapter, take))
             lane.last = turned
             self._committed(turned)
         except Superseded:
@@ -229,7 +232,7 @@ class Lanes:
             fate = decide(
                 error,
                 attempts=attempts,
-                waited_s=(now - self._heard_at(pending, now)).total_seconds(),
+                waited_s=waited(),
                 patience_s=self._mind.config().runtime.patience_s,
                 tries=self._mind.config().runtime.attempts,
                 chance=self._chance(),
@@ -276,10 +279,6 @@ class Lanes:
         except Exception:
             log.exception("no apology could be made", extra={"turn": pending.turn})
             await self._mind.store.withdraw(pending.seq, f"unreadable: no apology for {kind} could be made")
-
-    def _heard_at(self, pending: Pending, now: datetime) -> datetime:
-        """Return since when a perception waits; one that was dated in our future waits since our start."""
-        return pending.heard_at if pending.heard_at <= now else self._began
 
     async def _deliver(self, conversation: str) -> Delivered.All | Delivered.Wait:
         adapter = self._adapter(conversation)

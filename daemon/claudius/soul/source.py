@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import stat
 import time
@@ -13,6 +14,8 @@ from pathlib import Path
 from claudius.errors import BadSoul
 from claudius.soul.files import Stamp, bytes_of, parse, step_text
 from claudius.soul.texts import SoulFile, SoulText, dossiers, tokens
+
+log = logging.getLogger("claudius.soul")
 
 PERSONALITY_TOKENS = 900
 FOLDERS = ("steps", "processes", "subprocesses", "daimons", "dossiers")
@@ -75,6 +78,9 @@ class SoulSource:
         live = {root / name for root, names in ((self._home, home), (self._shipped, shipped)) for name in names}
         self._readings = {path: reading for path, reading in self._readings.items() if path in live}
         self._text = self._assemble(files, problems)
+        for problem in problems:
+            if problem.message not in {one.message for one in self.problems}:
+                log.warning("a soul file is not in force", extra={"problem": problem.message})
         self._stamps, self.problems = (home, shipped), tuple(problems)
         return self._text
 

@@ -195,7 +195,8 @@ class Repository:
         return kept
 
     def discard(self, persons: Sequence[str]) -> None:
-        """Delete the history with every object of it, and these persons' folders."""
+        """Delete the history with every object of it, these persons' folders, and the state: it is written anew."""
+        (self.root / SOUL_STATE).unlink(missing_ok=True)
         for person in persons:
             for folder in (self.root / USERS).glob(f"*-{short_id(person)}"):
                 shutil.rmtree(folder)

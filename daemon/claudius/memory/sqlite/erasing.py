@@ -114,6 +114,9 @@ def probes_of(db: Database, ids: Sequence[str]) -> Probes:
     found = list(dict.fromkeys(excerpt for text in texts for excerpt in _excerpts(text)))[: 4 * EXCERPTS]
     for (text,) in db.all("texts_of_others", ids=one.values["ids"], turns=one.values["turns"]):
         found = [excerpt for excerpt in found if excerpt not in text]
+    for (content,) in db.all("soul_texts"):
+        written = content.decode("utf-8", "replace")
+        found = [excerpt for excerpt in found if excerpt not in written]
     return Probes(ids=(*ids, *map(short_id, ids)), excerpts=tuple(found[:EXCERPTS]))
 
 

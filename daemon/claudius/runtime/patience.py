@@ -1,0 +1,66 @@
+"""How long a model may say nothing: no longer than the one who waits has patience.
+
+Source: the reliability design, section 7 (`runtime.patience_s`) and R12.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
+from dataclasses import replace
+from datetime import datetime
+from typing import cast
+
+from claudius.cognition.mind import Mind
+from claudius.errors import TimedOut
+from claudius.memory.store import Pending
+from claudius.provider import Event, Provider, Request
+
+
+def patient(mind: Mind, waited_s: float) -> Mind:
+    """Return the mind for one turn, whose perception has waited so many seconds already.
+
+    A perception that waited long before its turn came is still given the time of one first byte.
+    """
+    config = mind.config()
+    patience_s = config.runtime.patience_s
+    least_s = min(config.model.first_byte_s, patience_s)
+    until = asyncio.get_running_loop().time() + max(patience_s - waited_s, least_s)
+    voices = {name: replace(one, provider=Patient(one.provider, until, least_s)) for name, one in mind.voices.items()}
+    return replace(mind, provider=Patient(mind.provider, until, least_s), voices=voices)
+
+
+def waiting(pending: Pending, now: datetime, awake: datetime) -> Callable[[], float]:
+    """Return what tells how many seconds a perception has waited; where `heard_at` lies ahead, since we are awake."""
+    loop = asyncio.get_running_loop()
+    since = pending.heard_at if pending.heard_at <= now else awake
+    began = loop.time() - (now - since).total_seconds()
+    return lambda: loop.time() - began
+
+
+class Patient:
+    """A voice, retries and fallbacks and all, that is given up where it has said nothing in time; for one turn."""
+
+    def __init__(self, inner: Provider, until: float, least_s: float) -> None:
+        """`until` is an instant of the running loop; a call that begins late has `least_s` seconds all the same."""
+        self.name, self.model, self.sees = inner.name, inner.model, bool(getattr(inner, "sees", False))
+        self._inner, self._until, self._least_s = inner, until, least_s
+
+    async def complete(self, request: Request) -> AsyncIterator[Event]:
+        """Stream the reply. Raises: ProviderError; TimedOut where nothing came in time."""
+        latest = max(self._until, asyncio.get_running_loop().time() + self._least_s)
+        async with aclosing(cast(AsyncGenerator[Event, None], self._inner.complete(request))) as events:
+            try:
+                async with asyncio.timeout_at(latest):
+                    first = await anext(events, None)
+            except TimeoutError as error:
+                raise TimedOut("the model said nothing in all the time there was", provider=self.name) from error
+            if first is None:
+                return
+            yield first
+            async for event in events:
+                yield event
+
+    async def aclose(self) -> None:
+        """Leave the voice to whoever made it."""

@@ -1,0 +1,94 @@
+"""`claudius backup export` and `import`: a whole soul, carried to another home."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from driven import Machine, reply
+
+ADA = "terminal:local:ada"
+LEARNED = reply("Noted.") + (
+    "<user_model_check>true</user_model_check><user_model_update section='Persona'>- Builds bridges.</user_model_update>"
+    "<model_change_note>Learned her trade.</model_change_note>"
+)
+
+
+@pytest.fixture
+def carried(tmp_path: Path) -> tuple[Machine, Path, dict[str, Any]]:
+    """Give a home that knows ada and has a soul of its own, and its export."""
+    machine, out = Machine(tmp_path / "here"), tmp_path / "out"
+    machine.scripted(LEARNED)
+    (machine.home / "soul").mkdir(parents=True)
+    (machine.home / "soul" / "soul.md").write_text("# Beata\n\nA baker.\n")
+    (machine.home / "config.toml").write_text("[memory]\nwindow = 7\n")
+    (machine.home / ".env").write_text("GROQ_API_KEY=gsk_canary\n")
+    (machine.home / ".env").chmod(0o600)
+    machine.ok("chat", "--once", "I build bridges.")
+    return machine, out, machine.ok("backup", "export", str(out), "--json").json
+
+
+def test_an_exported_soul_lives_on_in_another_home(
+    carried: tuple[Machine, Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    """Memory with its git history, texts and settings come along; what was there is set aside."""
+    _, out, made = carried
+    there = Machine(tmp_path / "there")
+    there.scripted()
+    there.ok("chat", "--once", "somebody else's talk")
+
+    refused = there.run("backup", "import", str(out))
+    there.ok("backup", "import", str(out), "--yes")
+    there.ok("chat", "--once", "Are you there?")
+
+    (model,) = there.ok("users", "show", ADA, "--json").json["models"]
+    assert made["verified"]
+    assert refused.code == 2
+    assert "Builds bridges." in model["markdown"]
+    assert model["commit"]
+    assert there.ok("config", "get", "memory.window").stdout.strip() == "7"
+    assert there.ok("soul", "show", "--json").json["soul.md"]["text"].startswith("# Beata")
+    assert list((there.home / "backups").glob("replaced-*/claudius.db"))
+
+
+def test_an_export_holds_no_secret_and_is_the_owners_alone(carried: tuple[Machine, Path, dict[str, Any]]) -> None:
+    """No key leaves the home, and nobody else may read what does."""
+    _, out, made = carried
+
+    paths = [out, *out.rglob("*")]
+
+    assert sorted(made["files"]) == sorted(json.loads((out / "MANIFEST.json").read_text())["files"])
+    assert not [path for path in paths if path.is_file() and b"gsk_canary" in path.read_bytes()]
+    assert not [path for path in paths if path.stat().st_mode & 0o077]
+
+
+def test_an_export_that_was_changed_is_not_imported(carried: tuple[Machine, Path, dict[str, Any]]) -> None:
+    """One byte, or a file from outside of it, and nothing of the home is touched."""
+    machine, out, _ = carried
+    (out / "soul" / "soul.md").write_text("# Somebody\n")
+    changed = machine.run("backup", "import", str(out), "--yes")
+    (out / "MANIFEST.json").write_text(json.dumps({"files": {"../x": "0"}}))
+
+    outside = machine.run("backup", "import", str(out), "--yes")
+
+    assert (changed.code, outside.code) == (1, 1)
+    assert "nothing was imported" in changed.stderr
+    assert "nothing was imported" in outside.stderr
+    assert machine.ok("soul", "show", "--json").json["soul.md"]["text"].startswith("# Beata")
+
+
+def test_a_copy_may_be_a_file_of_ones_own(tmp_path: Path) -> None:
+    """`backup create x.db` makes that very file, and never writes over one."""
+    machine, copy = Machine(tmp_path), tmp_path / "mine.db"
+    machine.scripted()
+    machine.ok("chat", "--once", "hello")
+
+    made = machine.ok("backup", "create", str(copy), "--json").json
+    again = machine.run("backup", "create", str(copy))
+
+    assert made["path"] == str(copy)
+    assert machine.ok("backup", "verify", str(copy), "--json").json["ok"]
+    assert again.code == 1

@@ -1,0 +1,83 @@
+"""The voice in force: an edit of the settings is heard in the next call, whatever is under way."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+
+from claudius.config import Loaded, load
+from claudius.errors import BadConfiguration
+from claudius.home import Home
+from claudius.provider import Request
+from claudius.providers.chain import Chain
+from claudius.providers.current import CurrentVoice
+from claudius.providers.scripted import Line, Scripted
+from claudius.testing.provider_contract.voice import ASK, hear, said, streaming
+
+
+class Owner:
+    """Edits the settings; every chain that is made of them names its model."""
+
+    def __init__(self, home: Home) -> None:
+        """Begin with a model called first."""
+        self._home = home
+        self.made: list[Scripted] = []
+        self.edit("first")
+        self.voice = CurrentVoice(self.build(self.loaded), lambda: self.loaded, self.build)
+
+    def edit(self, model: str) -> None:
+        """Name another model."""
+        self.loaded = load(self._home, {"CLAUDIUS_ANTHROPIC_MODEL": model})
+
+    def build(self, loaded: Loaded) -> Chain:
+        """Make a voice that says which model it is, in three pieces."""
+        model = loaded.config.anthropic.model
+        if model == "broken":
+            raise BadConfiguration("config.toml", "anthropic.model", "cannot be", "name another")
+        self.made.append(Scripted(default=Line(deltas=tuple(model))))
+        return Chain(self.made[-1:], loaded.config.model)
+
+    async def asked(self, request: Request = ASK) -> str:
+        """Ask the voice in force."""
+        return said(await hear(self.voice, request))
+
+
+async def test_an_edit_of_the_settings_is_heard_in_the_next_call(home: Home) -> None:
+    """No restart: the next call asks the model that the settings name now; settings that stay make no new voice."""
+    owner = Owner(home)
+
+    before = [await owner.asked(), await owner.asked()]
+    owner.edit("next")
+    after = [await owner.asked(), await owner.asked()]
+
+    assert (before, after) == (["first", "first"], ["next", "next"])
+    assert [one.closed for one in owner.made] == [True, False]
+
+
+async def test_a_call_under_way_ends_with_the_voice_that_it_began_with(home: Home) -> None:
+    """The old voice is closed when its last call has ended, not in the middle of a word."""
+    owner = Owner(home)
+
+    async with aclosing(streaming(owner.voice, ASK)) as events:
+        begun = [await anext(events)]
+        owner.edit("next")
+        other = await owner.asked()
+        was_closed = owner.made[0].closed
+        begun += [event async for event in events]
+
+    assert other == "next"
+    assert said(begun) == "first"
+    assert (was_closed, owner.made[0].closed) == (False, True)
+
+
+async def test_settings_that_make_no_voice_leave_the_last_one_in_force(home: Home) -> None:
+    """The soul goes on with the voice it has and says why; the next good edit is heard."""
+    owner = Owner(home)
+
+    owner.edit("broken")
+    meanwhile, problem = await owner.asked(), owner.voice.problem
+    owner.edit("mended")
+    mended = await owner.asked()
+
+    assert meanwhile == "first"
+    assert "anthropic.model" in str(problem)
+    assert (mended, owner.voice.problem) == ("mended", None)
