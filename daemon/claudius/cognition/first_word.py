@@ -12,8 +12,7 @@ from hashlib import sha256
 
 from claudius.cognition.budget import Stage, day_start, stage
 from claudius.cognition.mind import Mind
-from claudius.cognition.timing import is_quiet, quiet_end, read_hours, zone_of
-from claudius.errors import BadConfiguration
+from claudius.cognition.timing import is_quiet, known_zone, quiet_end, read_hours
 from claudius.intent import Schedule
 from claudius.memory.jobs import FirstWords
 from claudius.memory.store import Pending, Store
@@ -139,10 +138,7 @@ async def consents(person: str, store: Store) -> bool:
 def _morning(perception: Perception, mind: Mind, now: datetime) -> datetime:
     """Return when it may be said: now, or after the quiet hours, spread so that not all is said at once."""
     config = mind.config()
-    try:
-        zone = zone_of(config.clock.timezone)
-    except BadConfiguration:
-        zone = zone_of("UTC")
+    zone = known_zone(config.clock.timezone)
     hours = read_hours(config.clock.quiet)
     if not is_quiet(now, zone, hours):
         return now

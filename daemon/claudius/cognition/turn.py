@@ -17,6 +17,7 @@ from claudius.cognition.motion import move
 from claudius.cognition.pipeline import Thinking, think
 from claudius.cognition.processes import Process, route
 from claudius.cognition.reflection import Idle, reflect
+from claudius.cognition.reminding import reminded
 from claudius.cognition.second_thought import Hold, think_twice
 from claudius.cognition.soul_engine import (
     TOO_LONG,
@@ -149,6 +150,7 @@ async def _keep(intent: Intent, recollection: Recollection, before: Summary | No
     """Commit a turn with what it adds to the ledger, and tell whoever looks on."""
     summary = intent.summary if recollection.summary is before else recollection.summary
     intent = replace(intent, summary=summary, noted=noted(recollection, intent))
+    intent = reminded(intent, recollection, mind.soul(), mind.config())
     if recollection.intuitions:
         from claudius.cognition.daimonic import felt  # noqa: PLC0415 - not loaded while no daimon whispers
 
