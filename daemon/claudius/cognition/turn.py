@@ -57,6 +57,8 @@ class Turned:
     intent: Intent
     recollection: Recollection
     pending: Pending
+    is_joined: bool = False
+    """Whoever else speaks in the conversation has had the chance to."""
 
 
 async def take_turn(

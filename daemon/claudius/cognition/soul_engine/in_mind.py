@@ -107,7 +107,7 @@ def _past(past: PastTurn) -> Iterator[Entry]:
                 metadata={"turn": past.turn, "shown": n},
             )
     for n, entry in enumerate(past.entries):
-        is_own = entry.entry_type not in (EntryType.USER_MESSAGE, EntryType.EVENT)
+        is_own = entry.entry_type not in (EntryType.USER_MESSAGE, EntryType.EVENT, EntryType.DAIMON_SPEECH)
         yield Entry(
             id=f"{past.turn}/{n}",
             role="assistant" if is_own else "user",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from claudius.cognition.mind import Mind
+from claudius.config import KOTHAR
 from claudius.memory.people import Mode
 from claudius.perception import Perception, Place
 from claudius.runtime.commands.words import ENSOUL
@@ -14,6 +15,12 @@ WORDS: dict[Mode | None, str] = {
     "off": "I stay out of this channel: nothing said here is heard.",
     "listen": "I listen here: I hear and remember, and stay silent.",
     None: "I answer here when I am mentioned, and follow the thread that it opens.",
+}
+KOTHAR_WORDS: dict[str, str] = {
+    "off": "Kothar is not heard here, neither by you nor by me.",
+    "whisper": "Kothar whispers to me here, and I keep it to myself.",
+    "speak": "Kothar speaks here, after me and under his own name.",
+    "both": "Kothar whispers to me here, and speaks after me under his own name.",
 }
 
 
@@ -46,6 +53,21 @@ class Places:
         if where and await self._mind.store.hush(where):
             return "I am quiet in this thread until somebody mentions me."
         return "I only speak here when I am mentioned."
+
+    async def kothar(self, perception: Perception, wish: str) -> str:
+        """Say, or set, how Kothar takes part in the conversation where this is said."""
+        where, config = str(perception.extra.get("where") or perception.conversation), self._mind.config()
+        mode = wish.lower()
+        if mode and mode not in KOTHAR_WORDS:
+            return f"I know !kothar {'|'.join(KOTHAR_WORDS)}."
+        if not is_owner(perception, config):
+            return "Only an owner can say how Kothar takes part. `owners` in the settings says who that is."
+        if mode:
+            await self._mind.store.set_mode(KOTHAR, mode, where)
+        else:
+            mode = await self._mind.store.mode_of(KOTHAR, where, config.kothar.mode)
+        is_asleep = "" if config.kothar.is_on else " He is switched off, by the setting kothar.enabled."
+        return KOTHAR_WORDS[mode] + is_asleep
 
 
 def _is_direct(where: str, perception: Perception) -> bool:
