@@ -196,7 +196,8 @@ ANSWERS = [
     (Whispers(body=b"x" * 1_000_000), "model", "longer"),
     (Whispers(body=["a", "list"]), "model", "no whisper"),
     (Whispers(body={"whisper": 7}), "model", "no whisper"),
-    (Whispers(body=b"<html>hi</html>"), "model", ""),
+    (Whispers(body=b"<html>hi</html>"), "model", "no JSON"),
+    (Whispers(body=b"[" * 8000), "model", "no JSON"),
     (Whispers(status=302, headers={"Location": "http://127.0.0.1:1/"}), "model", "302"),
 ]
 

@@ -79,6 +79,9 @@ async def _speak(name: str, daimon: Daimon, intent: Intent, pending: Pending, mi
         await asyncio.shield(mind.store.commit(concluded))
     except StaleTurn:
         log.info("a daimon came too late", extra={"daimon": name, "turn": intent.turn})
+        return
+    seen = {"daimon": name, "conversation": concluded.conversation, "turn": concluded.turn, "timestamp": concluded.at}
+    mind.hooks.emit("daimon.after_speech", {**seen, "text": concluded.utterances[0].body})
 
 
 async def _recall(name: str, intent: Intent, pending: Pending, mind: Mind) -> Recollection:
