@@ -37,7 +37,7 @@ class Places:
         place, wish = place_of(where), wish.lower() or "status"
         if wish not in ENSOUL:
             return f"I know /ensoul {'|'.join(ENSOUL)}."
-        if _is_direct(where, perception):
+        if is_direct(where, perception):
             return "Between the two of us I always answer; /ensoul is for channels."
         if wish == "status":
             return WORDS[self._company.mode(place)]
@@ -70,7 +70,8 @@ class Places:
         return KOTHAR_WORDS[mode] + is_asleep
 
 
-def _is_direct(where: str, perception: Perception) -> bool:
+def is_direct(where: str, perception: Perception) -> bool:
+    """Tell whether a command was given between the two of them, and not in a channel. Pure."""
     place = Place.of(where)
     if perception.extra.get("is_public") is not None:
         return not perception.extra["is_public"]
