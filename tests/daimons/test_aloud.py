@@ -34,6 +34,7 @@ class Answering(RehearsalAdapter):
     """A network in memory that shows people the answers to their commands."""
 
     def __init__(self) -> None:
+        """Nothing is answered yet."""
         super().__init__()
         self.answered: list[str] = []
 
@@ -149,6 +150,7 @@ async def test_a_daimon_that_fails_costs_the_reply_nothing(home: Home) -> None:
     from claudius.errors import Overloaded  # noqa: PLC0415 - beside its only use
 
     def reply(request: Request) -> str:
+        """Fail in a daimon's name, answer in the soul's."""
         if request.purpose == "whisper":
             raise Overloaded
         return REPLY

@@ -191,6 +191,7 @@ async def test_a_function_feels_it_once_it_thinks(home: Home) -> None:
     """Of a process that is a function: its thought holds the whisper, and uses it up; one that only speaks leaves it."""
 
     async def talk(turn: Turn, memory: WorkingMemory) -> WorkingMemory:
+        """Think only where it is told to."""
         if "think" in turn.perception.text:
             memory, _ = await turn.think(memory, internal_monologue())
         memory, line = await turn.think(memory, external_dialogue())
