@@ -23,6 +23,7 @@ class EntryType(StrEnum):
     EXTERNAL_DIALOG = "externalDialog"
     MENTAL_QUERY = "mentalQuery"
     DAIMONIC_INTUITION = "daimonicIntuition"
+    DAIMON_SPEECH = "daimonSpeech"
 
 
 class StateKey(StrEnum):

@@ -193,7 +193,7 @@ SELECT body FROM outbox WHERE turn = :turn AND state = 'sent' ORDER BY part;
 
 -- name: unsay
 UPDATE entry SET unsaid = (:said = ''), content = CASE :said WHEN '' THEN content ELSE :said END
-WHERE entry_type = 'externalDialog'
+WHERE entry_type IN ('externalDialog', 'daimonSpeech')
   AND (conversation, number) IN (SELECT conversation, number FROM turn WHERE turn = :turn);
 
 -- name: say_instead

@@ -14,10 +14,10 @@ from claudius.home import Home
 from claudius.intent import Schedule
 from claudius.memory.jobs import FirstWords
 from claudius.peers import Noted, Promise
-from claudius.perception import private
+from claudius.perception import private, shared
 from claudius.providers.scripted import Scripted
 from claudius.runtime.due import fire_due
-from claudius.testing.alive import Alive, alive
+from claudius.testing.alive import OWNER, Alive, alive
 from minds import by_tag
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -193,6 +193,97 @@ async def test_d13_what_somebody_asked_for_comes_at_its_time(home: Home) -> None
         seen = [one.text for one in await soul.network.until_visible(1)]
 
     assert seen == ["It is time."]
+
+
+@pytest.mark.parametrize(("answer", "is_obeyed"), [("Stop.", True), ("please stop", True), ("Stop the press!", False)])
+async def test_whoever_says_stop_to_a_first_word_is_not_written_to_again(
+    home: Home, answer: str, *, is_obeyed: bool
+) -> None:
+    """`stop` in answer to it takes the consent back, is answered, and asks no model; other words are talk."""
+    wall, voice = Wall(NOW), Scripted(default=by_tag(external_dialogue="The paint is dry."))
+    async with alive(home, voice, settings=ON, clock=wall, running=wall.running) as soul:
+        await consenting(soul, ANA)
+        await due(soul, wall.now)
+        await soul.network.until_visible(1)
+        await soul.idle()
+        wall.now += timedelta(hours=1)
+        calls = len(voice.requests)
+        await soul.network.hear(answer)
+        seen = await soul.network.until_visible(2)
+        await soul.idle()
+        asked, may = len(voice.requests) - calls, await soul.mind.store.wants_proactive(ANA)
+
+    assert (asked, may) == ((0, False) if is_obeyed else (1, True))
+    assert ("I write when you do" in seen[1].text) == is_obeyed
+
+
+async def test_stop_is_talk_where_the_soul_did_not_write_first(home: Home) -> None:
+    """In the middle of talk it is a word like any other, thought about and answered."""
+    async with alive(home, Scripted(default=by_tag()), settings=ON) as soul:
+        await consenting(soul, ANA)
+        await soul.network.hear("Hello.")
+        await soul.network.until_visible(1)
+        await soul.network.hear("Stop.")
+        await soul.network.until_visible(2)
+
+        assert await soul.mind.store.wants_proactive(ANA)
+
+
+async def test_d13_what_nobody_answered_delays_the_next(home: Home) -> None:
+    """13: a day after one that nobody answered the soul keeps the next to itself, counted from what is really kept."""
+    wall, voice = Wall(NOW), Scripted(default=by_tag(external_dialogue="The paint is dry."))
+    async with alive(home, voice, settings=ON, clock=wall, running=wall.running) as soul:
+        await consenting(soul, ANA)
+        await soul.network.hear("Hello.")
+        await soul.network.until_visible(1)
+        await soul.idle()
+        wall.now += timedelta(hours=1)
+        await due(soul, wall.now)
+        await soul.network.until_visible(2)
+        await soul.idle()
+        wall.now += timedelta(days=2)
+        await due(soul, wall.now)
+        row = await settled(soul, wall.now)
+
+    assert "nobody has answered the last one" in row["reason"]
+
+
+@pytest.mark.parametrize(("who", "is_open"), [("ana", False), ("owner", True)])
+async def test_a_channel_is_open_where_its_owner_said_so(home: Home, who: str, *, is_open: bool) -> None:
+    """A person's own yes is for their direct messages; for a channel it is the owner's, given there."""
+    wall, voice = Wall(NOW), Scripted(default=by_tag(external_dialogue="The paint is dry."))
+    channel = "rehearsal:t:c1:"
+    async with alive(home, voice, settings=ON | {"CLAUDIUS_OWNERS": OWNER}, clock=wall, running=wall.running) as soul:
+        await soul.network.hear("!proactive on", person=who, conversation=channel, is_shared=True)
+        await soul.idle()
+        wall.now += timedelta(hours=1)
+        plan = Schedule(
+            id=int(wall.now.timestamp()), conversation=channel, at=wall.now, text="The paint is dry.",
+            process="proactive", audience=shared(channel), person=ANA,
+        )  # fmt: skip
+        await soul.mind.store.plan(plan)
+        soul.server.tick()
+        row = await settled(soul, wall.now)
+        await soul.idle()
+        seen = [one.conversation for one in soul.network.visible]
+
+    assert seen == ([channel] if is_open else [])
+    assert ("nobody there has agreed" in (row["reason"] or "")) is not is_open
+
+
+async def test_a_reminder_is_no_first_word(home: Home) -> None:
+    """What somebody asked for is outside the caps: a plan of the soul's own is not held back by it."""
+    wall, voice = Wall(NOW), Scripted(default=by_tag(external_dialogue="The paint is dry."))
+    async with alive(home, voice, settings=ON, clock=wall, running=wall.running) as soul:
+        await consenting(soul, ANA)
+        await due(soul, wall.now, asked_by=ANA, process="")
+        await soul.network.until_visible(1)
+        await soul.idle()
+        wall.now += timedelta(hours=1)
+        await due(soul, wall.now)
+        seen = await soul.network.until_visible(2)
+
+    assert len(seen) == 2
 
 
 async def test_a_silence_is_noticed_once_where_something_is_owed(home: Home) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from claudius.cognition.craft import Turn, WorkingMemory, external_dialogue, internal_monologue, mental_process
 from claudius.errors import Overloaded
 from claudius.home import Home
 from claudius.memory.sqlite.erasing import erase
@@ -21,6 +22,7 @@ from claudius.providers.scripted import Scripted
 from claudius.testing.alive import OWNER, Alive, alive
 from claudius.testing.loopback.daimon import LINE, DaimonServer, Whispers
 from driven import REPOSITORY
+from minds import by_tag, minds
 
 HEADING = "## Daimonic Intuition"
 DAY = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -185,6 +187,34 @@ async def test_d05_two_conversations_and_one_whisper(home: Home) -> None:
     assert sorted(felt(mouth)) == [False, True]
 
 
+async def test_a_function_feels_it_once_it_thinks(home: Home) -> None:
+    """Of a process that is a function: its thought holds the whisper, and uses it up; one that only speaks leaves it."""
+
+    async def talk(turn: Turn, memory: WorkingMemory) -> WorkingMemory:
+        """Think only where it is told to."""
+        if "think" in turn.perception.text:
+            memory, _ = await turn.think(memory, internal_monologue())
+        memory, line = await turn.think(memory, external_dialogue())
+        turn.say(line)
+        return memory
+
+    made = mental_process()(talk)
+    mouth = Scripted(default=by_tag(external_dialogue="So it is."))
+    async with minds(home, mouth, settings=ON, greeting=made, main_process=made) as soul:
+        await keep(soul)
+        for text in ("only speak", "think first", "think again"):
+            await say(soul, text)
+        used = soul.records()._db.connection.execute("SELECT state FROM whisper").fetchall()
+
+    assert [HEADING in whole(request) for request in mouth.requests] == [False, True, True, False, False]
+    assert used == [("used",)]
+
+
+def whole(request: Request) -> str:
+    """Return all that a request asks of the user's side now."""
+    return "".join(message.content for message in request.history[-2:]) + request.tail
+
+
 ANSWERS = [
     (Whispers(status=401), "model", "it refused our token"),
     (Whispers(status=403), "model", "it refused our token"),
@@ -196,7 +226,8 @@ ANSWERS = [
     (Whispers(body=b"x" * 1_000_000), "model", "longer"),
     (Whispers(body=["a", "list"]), "model", "no whisper"),
     (Whispers(body={"whisper": 7}), "model", "no whisper"),
-    (Whispers(body=b"<html>hi</html>"), "model", ""),
+    (Whispers(body=b"<html>hi</html>"), "model", "no JSON"),
+    (Whispers(body=b"[" * 8000), "model", "no JSON"),
     (Whispers(status=302, headers={"Location": "http://127.0.0.1:1/"}), "model", "302"),
 ]
 

@@ -17,6 +17,7 @@ _SHORT = {
     "externalDialog": "answered",
     "mentalQuery": "judged",
     "perception": "noticed",
+    "daimonSpeech": "was joined by a daimon",
 }
 
 
@@ -54,7 +55,10 @@ def show(conversation: str, *, as_json: bool) -> None:
         return
     click.secho(f"{found['conversation']}  audience {found['audience']}  in {found['process']}", dim=True)
     for entry in found["entries"]:
-        who = entry["person"] or f"Claudius {entry['verb'] or _SHORT.get(entry['entry_type'], entry['entry_type'])}"
+        is_daimons = entry["entry_type"] == "daimonSpeech"
+        who = (
+            not is_daimons and entry["person"]
+        ) or f"Claudius {entry['verb'] or _SHORT.get(entry['entry_type'], entry['entry_type'])}"
         spoken = entry["entry_type"] in ("userMessage", "externalDialog")
         click.secho(f"{entry['at']}  {safe(who)}: ", nl=False, bold=spoken, dim=not spoken)
         click.secho(safe(entry["content"]), dim=not spoken)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -35,11 +36,14 @@ def list_(*, as_json: bool) -> None:
         return
     for row in found:
         state = f"on, {row['mode']}, over {row['transport']}" if row["enabled"] else "off"
-        rests = f"; rests: {safe(row['problem'])}" if row["problem"] else ""
+        word = "rests" if row["rests_until"] else "lately"
+        rests = f"; {word}: {safe(row['problem'])}" if row["problem"] else ""
         click.echo(f"{row['name']}  {state}  last whisper: {row['last_whisper_at'] or 'never'}{rests}")
 
 
 def _row(name: str, one: Any, fared: Mapping[str, Any]) -> dict[str, Any]:
+    until = fared.get("rests_until")
+    rests = until is not None and datetime.fromisoformat(until) > datetime.now(UTC)
     transports = [word for word, on in (("http", one.enabled), ("model", one.groq_enabled)) if on]
     return {
         "name": name,
@@ -48,6 +52,7 @@ def _row(name: str, one: Any, fared: Mapping[str, Any]) -> dict[str, Any]:
         "transport": "+".join(transports) or None,
         "last_whisper_at": fared.get("last_whisper_at"),
         "asked_at": fared.get("asked_at"),
+        "rests_until": until if rests else None,
         "problem": (fared.get("reason") or "").rpartition(" [")[0],
     }
 

@@ -11,6 +11,7 @@ import click
 
 from claudius.cli.output import json_option, print_json, safe
 from claudius.cli.records import records
+from claudius.cli.session import ask
 from claudius.errors import ClaudiusError
 from claudius.home import Home
 
@@ -24,8 +25,11 @@ def schedule() -> None:
 @json_option
 def list_(*, as_json: bool) -> None:
     """List plans and the clock's own jobs, soonest first; plans that came too late, too."""
-    with records(Home.of(os.environ)) as kept:
-        found = sorted([*kept.plans(), *map(_job, kept.jobs())], key=lambda row: str(row["due_at"]))
+    home = Home.of(os.environ)
+    live = asyncio.run(ask(home, "status")) or {}
+    timers = [_job({"job": name, "next_due": at}) for name, at in live.get("timers", {}).items()]
+    with records(home) as kept:
+        found = sorted([*kept.plans(), *map(_job, kept.jobs()), *timers], key=lambda row: str(row["due_at"]))
     if as_json:
         print_json(found)
         return
@@ -46,19 +50,24 @@ def _job(row: Mapping[str, Any]) -> dict[str, Any]:
         "conversation": None,
         "process": None,
         "params": {},
-        "text": row["outcome"],
+        "text": row.get("outcome", ""),
         "lapsed_at": None,
-        "ended_at": row["ended_at"],
-        "failures": row["failures"],
+        "ended_at": row.get("ended_at"),
+        "failures": row.get("failures", 0),
     }
 
 
 @schedule.command()
-@click.argument("plan", metavar="ID", type=int)
-def cancel(plan: int) -> None:
+@click.argument("plan", metavar="ID")
+def cancel(plan: str) -> None:
     """Take a plan back."""
-    if not asyncio.run(_cancel(Home.of(os.environ), plan)):
-        raise ClaudiusError(f"no plan {plan}: `claudius schedule list` names them")
+    home = Home.of(os.environ)
+    with records(home) as kept:
+        if plan in [row["job"] for row in kept.jobs()]:
+            raise ClaudiusError(f"{plan} is a job of the clock, which is no plan: docs/daimons.md tells what sets it")
+        number = next((row["id"] for row in kept.plans() if str(row["id"]) == plan), None)
+    if number is None or not asyncio.run(_cancel(home, number)):
+        raise ClaudiusError(f"no plan {plan!r}: `claudius schedule list` names them")
     click.echo(f"cancelled: {plan}")
 
 

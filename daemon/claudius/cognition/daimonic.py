@@ -144,12 +144,12 @@ def request(system: str, context: Context, soul: SoulText, nonce: str, daimon: D
         max_tokens=daimon.max_tokens,
         keep_session=False,
         purpose=PURPOSE,
-        model=_model(daimon),
+        model=model_of(daimon),
         temperature=daimon.temperature,
     )
 
 
-def _model(daimon: Daimon) -> str | None:
+def model_of(daimon: Daimon) -> str | None:
     """Return the model to be asked; Groq's, which stands there unasked, is no other provider's. Pure."""
     is_known = daimon.provider == Daimon().provider or daimon.model != Daimon().model
     return (daimon.model or None) if is_known else None

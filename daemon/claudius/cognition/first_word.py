@@ -6,18 +6,18 @@ Source: the daimon design, section 8.
 from __future__ import annotations
 
 import logging
+import re
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from hashlib import sha256
 
 from claudius.cognition.budget import Stage, day_start, stage
 from claudius.cognition.mind import Mind
-from claudius.cognition.timing import is_quiet, quiet_end, read_hours, zone_of
-from claudius.errors import BadConfiguration
+from claudius.cognition.timing import is_quiet, known_zone, quiet_end, read_hours
 from claudius.intent import Schedule
 from claudius.memory.jobs import FirstWords
 from claudius.memory.store import Pending, Store
-from claudius.perception import Kind, Origin, Perception
+from claudius.perception import Kind, Origin, Perception, Place
 
 log = logging.getLogger("claudius.first_word")
 
@@ -30,6 +30,7 @@ AFTER_UNANSWERED = (timedelta(0), timedelta(days=3), timedelta(days=7))
 SPREAD = timedelta(minutes=30)
 """What waited for the end of the night is said within so long after it."""
 LOOKED_BACK = timedelta(days=60)
+_STOP = re.compile(r"\W*(?:please\s+)?stop(?:\s+(?:it|that|please|writing(?:\s+(?:to\s+)?me)?))?\W*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +50,15 @@ def is_unasked(perception: Perception) -> bool:
     if perception.origin is not Origin.INTERNAL or perception.extra.get("asked_by"):
         return False
     return perception.kind is Kind.SILENCE or perception.extra.get("process") == PROCESS
+
+
+async def is_told_to_stop(pending: Pending, mind: Mind) -> bool:
+    """Tell whether somebody answers what the soul wrote first by telling it to stop."""
+    perception = pending.perception
+    if not perception.audience.startswith("private:") or not _STOP.fullmatch(perception.text.strip()):
+        return False
+    words = await mind.store.first_words(perception.conversation, mind.clock() - LOOKED_BACK)
+    return bool(words.here) and (words.last_heard is None or words.here[-1] > words.last_heard)
 
 
 def refusal(ground: Ground, now: datetime) -> str:
@@ -125,24 +135,32 @@ async def _ground(perception: Perception, mind: Mind, now: datetime) -> Ground:
     spent = await mind.store.spent_since(day_start(now)) if limit else 0.0
     return Ground(
         is_wanted=config.psyche.proactive,
-        has_consent=await consents(perception.person, mind.store),
+        has_consent=await consents(_listener(perception), mind.store),
         has_budget=stage(limit, spent) is Stage.OPEN,
         words=await mind.store.first_words(perception.conversation, now - LOOKED_BACK),
     )
 
 
+def _listener(perception: Perception) -> str:
+    """Return whose word counts: in a shared channel the owner's, for that channel; else the person's own. Pure."""
+    return channel_of(perception.conversation) if perception.audience.startswith("shared:") else perception.person
+
+
+def channel_of(conversation: str) -> str:
+    """Return the channel of a conversation, as the key under which its owner opens it. Pure."""
+    place = Place.of(conversation)
+    return f"{place.network}:{place.workspace}:{place.channel}"
+
+
 async def consents(person: str, store: Store) -> bool:
-    """Tell whether somebody has said that the soul may write first."""
+    """Tell whether somebody, or the owner for a channel, has said that the soul may write first."""
     return bool(person) and await store.wants_proactive(person)
 
 
 def _morning(perception: Perception, mind: Mind, now: datetime) -> datetime:
     """Return when it may be said: now, or after the quiet hours, spread so that not all is said at once."""
     config = mind.config()
-    try:
-        zone = zone_of(config.clock.timezone)
-    except BadConfiguration:
-        zone = zone_of("UTC")
+    zone = known_zone(config.clock.timezone)
     hours = read_hours(config.clock.quiet)
     if not is_quiet(now, zone, hours):
         return now

@@ -12,7 +12,7 @@
 
 Beside them the ledger and the cortex tell what they did: `ledger.after_record`, `ledger.after_assess`,
 `cortex.after_reflect`, `cortex.after_assess`, `cortex.after_directive`, `cortex.after_consult`; a daimon,
-`daimon.after_whisper`.
+`daimon.after_whisper`, `daimon.after_speech`.
 
 Source: the cortex design, section 2.
 """
@@ -48,6 +48,7 @@ TOLD = (
     "cortex.after_directive",
     "cortex.after_consult",
     "daimon.after_whisper",
+    "daimon.after_speech",
 )
 
 REMEMBERED = 1000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from time import monotonic
@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 from claudius.cognition.hooks import Hooks
 from claudius.config import Config
+from claudius.intent import Intent
 from claudius.memory.store import Pending, Store
 from claudius.provider import Provider
 from claudius.psyche.tendencies import acknowledgement
@@ -81,6 +82,8 @@ class Mind:
     """Whether a second mind is at work: its beliefs are recalled, and no turn judges peers."""
     works: Callable[[Pending], Awaitable[bool]] | None = None
     """Does what the soul's own clock has rung for, and tells whether that was it; None = nothing does."""
+    beside: Callable[[Intent, Pending], Coroutine[Any, Any, None] | None] = lambda _, __: None
+    """Lets others speak after a committed turn; None = nobody does."""
     consult: Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]] | None = None
     """Asks the second mind before speaking; None = there is none."""
 

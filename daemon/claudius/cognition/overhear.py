@@ -6,14 +6,15 @@ from dataclasses import replace
 
 from claudius.cognition.attending import attend_to
 from claudius.cognition.encounter import noted, show_committed, show_heard
-from claudius.cognition.first_word import is_unasked, withheld
+from claudius.cognition.first_word import PROCESS, is_told_to_stop, is_unasked, withheld
 from claudius.cognition.lapsing import has_lapsed
 from claudius.cognition.mind import Mind
-from claudius.cognition.processes import route
+from claudius.cognition.processes import route, sections
 from claudius.cognition.soul_engine import EngineSettings, conclude_heard, conclude_unthought
 from claudius.cognition.told import ANSWER, keep_told
 from claudius.memory.store import Pending, RecallLimits
 from claudius.perception import Origin
+from claudius.psyche import Attention
 
 
 async def overhear(pending: Pending, mind: Mind) -> bool:
@@ -41,6 +42,22 @@ async def overhear(pending: Pending, mind: Mind) -> bool:
     return True
 
 
+async def _stop(pending: Pending, mind: Mind) -> bool:
+    """Write first to somebody no more, because they said so; they are told, and no model is asked."""
+    config, soul, now = mind.config(), mind.soul(), mind.clock()
+    limits = RecallLimits(ttl_hours=config.memory.ttl_hours, psyche=config.psyche.enabled)
+    await mind.store.wish(pending.perception.person, proactive=False, now=now)
+    recollection = await mind.store.recall(pending, nonce=mind.nonce(), now=now, limits=limits)
+    show_heard(mind.hooks, recollection)
+    line = sections(soul.files.get(f"processes/{PROCESS}.md")).get("stopped", "I will not.")
+    told = Attention(outcome="react", speaks=True)
+    process, settings = route(recollection, soul), EngineSettings.of(config)
+    intent = conclude_unthought(recollection, process, settings, told, (line,))
+    await mind.store.commit(replace(intent, noted=noted(recollection, intent)))
+    show_committed(mind.hooks, intent)
+    return True
+
+
 async def passes(pending: Pending, mind: Mind) -> bool:
     """Tell whether a perception is done with unthought: what was only overheard is kept, what came too late let go."""
     perception = pending.perception
@@ -49,6 +66,8 @@ async def passes(pending: Pending, mind: Mind) -> bool:
         return True
     if not perception.owes and perception.origin is Origin.EXTERNAL:
         return await overhear(pending, mind)
+    if perception.origin is Origin.EXTERNAL:
+        return await is_told_to_stop(pending, mind) and await _stop(pending, mind)
     if await has_lapsed(pending, mind):
         return True
     return is_unasked(perception) and await withheld(pending, mind)

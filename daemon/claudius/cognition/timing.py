@@ -79,6 +79,14 @@ def zone_of(name: str) -> tzinfo:
         raise BadConfiguration("config.toml", "clock.timezone", f"there is no zone {name!r}", fix) from error
 
 
+def known_zone(name: str) -> tzinfo:
+    """Return a zone by its name, UTC where there is none of that name."""
+    try:
+        return zone_of(name)
+    except BadConfiguration:
+        return UTC
+
+
 def _system_zone() -> tzinfo:
     """Return the system's zone with its rules, not only the offset of today."""
     from tzlocal import get_localzone  # noqa: PLC0415 - APScheduler's own; only where no zone is set

@@ -17,6 +17,7 @@ from claudius.cognition.motion import move
 from claudius.cognition.pipeline import Thinking, think
 from claudius.cognition.processes import Process, route
 from claudius.cognition.reflection import Idle, reflect
+from claudius.cognition.reminding import reminded
 from claudius.cognition.second_thought import Hold, think_twice
 from claudius.cognition.soul_engine import (
     TOO_LONG,
@@ -56,6 +57,8 @@ class Turned:
     intent: Intent
     recollection: Recollection
     pending: Pending
+    is_joined: bool = False
+    """Whoever else speaks in the conversation has had the chance to."""
 
 
 async def take_turn(
@@ -149,6 +152,7 @@ async def _keep(intent: Intent, recollection: Recollection, before: Summary | No
     """Commit a turn with what it adds to the ledger, and tell whoever looks on."""
     summary = intent.summary if recollection.summary is before else recollection.summary
     intent = replace(intent, summary=summary, noted=noted(recollection, intent))
+    intent = reminded(intent, recollection, mind.soul(), mind.config())
     if recollection.intuitions:
         from claudius.cognition.daimonic import felt  # noqa: PLC0415 - not loaded while no daimon whispers
 

@@ -31,7 +31,7 @@ class Daimon(Section, frozen=True):
     model: Annotated[str, Meta(description="that model; empty = the provider's own")] = "llama-3.3-70b-versatile"
     soul_md: Annotated[str, Meta(description="its character, below soul/; empty = daimons/NAME.md")] = ""
     mode: Annotated[
-        Mode, Meta(description="whisper, both = felt in the prompt; speak, off = not (aloud is not built yet)")
+        Mode, Meta(description="whisper = felt in the prompt; speak = aloud after the reply; both; off")
     ] = "whisper"
     interval_min: Annotated[Positive, Meta(description="minutes between two askings")] = 45
     jitter: Annotated[float, Meta(ge=0, le=0.9, description="share by which that varies")] = 0.2

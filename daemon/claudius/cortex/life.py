@@ -55,6 +55,8 @@ class Cortex:
         self._last: dict[str, int] = {}
         self._tuned: Mapping[str, float] = {}
         self._cycle = 0
+        self.next_look: datetime | None = None
+        """When it looks, at the latest, whether there is something to reflect on; None while it is off."""
         self._is_awake = False
         self._reflecting = False
         self._turnstile = asyncio.Lock()
@@ -133,6 +135,7 @@ class Cortex:
         return max(GATHER_S, min(LOOK_S, wait_s))
 
     async def _until(self, wait_s: float) -> None:
+        self.next_look = self._ties.clock() + timedelta(seconds=wait_s) if self.is_enabled else None
         try:
             async with asyncio.timeout(wait_s):
                 await self._bell.wait()

@@ -91,6 +91,10 @@ class Whispers(Protocol):
         """Set a daimon's mode by the owner's word, in one conversation or everywhere."""
         ...
 
+    async def mode_of(self, daimon: str, conversation: str, otherwise: str) -> str:
+        """Return the mode of a daimon in a conversation."""
+        ...
+
     async def surfacing(self, perception: Perception, now: datetime, modes: Mapping[str, str]) -> str:
         """Return the newest whisper that may be felt here, without using it; empty where there is none."""
         ...

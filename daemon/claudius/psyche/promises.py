@@ -40,9 +40,9 @@ _NUMBERS = {
     "a": 1,
     "an": 1,
 }
-_UNITS = {"minute": 1, "min": 1, "hour": 60, "hr": 60, "day": 1440, "week": 10080}
+_UNITS_S = {"second": 1, "sec": 1, "minute": 60, "min": 60, "hour": 3600, "hr": 3600, "day": 86400, "week": 604800}
 _SPAN = re.compile(
-    rf"\b(?:in|within)\s+(?:the\s+next\s+)?(\d{{1,4}}|{'|'.join(_NUMBERS)})\s*(minute|min|hour|hr|day|week)s?\b",
+    rf"\b(?:in|within)\s+(?:the\s+next\s+)?(\d{{1,4}}|{'|'.join(_NUMBERS)})\s*({'|'.join(_UNITS_S)})s?\b",
     re.IGNORECASE,
 )
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -53,6 +53,7 @@ _NOON = re.compile(r"\bnoon\b", re.IGNORECASE)
 _DAYS_END = re.compile(r"\b(?:end\s+of\s+(?:the\s+)?day|eod)\b", re.IGNORECASE)
 _NEXT_WEEK = re.compile(r"\bnext\s+week\b", re.IGNORECASE)
 _CLOCK = re.compile(r"\b(?:at|by|before|until|around)?\s*([01]?\d|2[0-3]):([0-5]\d)\b", re.IGNORECASE)
+_HALF_DAY = re.compile(r"\b(0?[1-9]|1[0-2])(?::([0-5]\d))?\s*([ap])\.?m\b", re.IGNORECASE)
 
 EVENING, DAYS_END, NOON = time(22), time(18), time(12)
 
@@ -104,7 +105,7 @@ def due(sentence: str, at: datetime, zone: tzinfo = UTC) -> datetime | None:
     """Return the instant by which a sentence promises something; None where it names none. Pure."""
     if span := _SPAN.search(sentence):
         count = _NUMBERS.get(span[1].lower()) or int(span[1])
-        return at + timedelta(minutes=count * _UNITS[span[2].lower()])
+        return at + timedelta(seconds=count * _UNITS_S[span[2].lower()])
     here = at.astimezone(zone)
     hour = _hour(sentence)
     day = _day(sentence, here)
@@ -119,6 +120,8 @@ def due(sentence: str, at: datetime, zone: tzinfo = UTC) -> datetime | None:
 
 
 def _hour(sentence: str) -> time | None:
+    if half := _HALF_DAY.search(sentence):
+        return time(int(half[1]) % 12 + (12 if half[3].lower() == "p" else 0), int(half[2] or 0))
     if clock := _CLOCK.search(sentence):
         return time(int(clock[1]), int(clock[2]))
     if _NOON.search(sentence):

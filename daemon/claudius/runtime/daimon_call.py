@@ -136,7 +136,7 @@ async def _bounded(response: aiohttp.ClientResponse) -> bytes | None:
 
 
 def _read(status: int, headers: Mapping[str, str], body: bytes | None) -> Answer:
-    """Read an answer as it is tabled. Pure. Raises: ValueError where it is no JSON."""
+    """Read an answer as it is tabled. Pure."""
     if status in (401, 403):
         return Answer(outcome="refused", detail=f"it refused our token ({status})")
     if status == 503:
@@ -145,10 +145,14 @@ def _read(status: int, headers: Mapping[str, str], body: bytes | None) -> Answer
         return Answer(outcome="failed", detail=f"it answered {status}")
     if body is None:
         return Answer(outcome="failed", detail=f"its answer is longer than {ANSWER_BYTES} bytes")
-    return _counsel(json.loads(body)) if status == 200 else Answer(outcome="silence")
+    return _counsel(body) if status == 200 else Answer(outcome="silence")
 
 
-def _counsel(document: Any) -> Answer:
+def _counsel(body: bytes) -> Answer:
+    try:
+        document: Any = json.loads(body)
+    except (ValueError, RecursionError):  # nested deeper than it can be read
+        return Answer(outcome="failed", detail="its answer is no JSON")
     if not isinstance(document, dict) or not isinstance(document.get("whisper", ""), str):
         return Answer(outcome="failed", detail="its answer is no whisper")
     text, influence = document.get("whisper", ""), document.get("influence")

@@ -8,12 +8,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 
 from claudius.cognition.budget import Stage, day_start, stage
-from claudius.cognition.daimonic import PURPOSE, Context, character, request, sanitised, told
+from claudius.cognition.daimonic import PURPOSE, Context, character, model_of, request, sanitised, told
 from claudius.cognition.mind import Mind
 from claudius.config import Daimon, daimons
 from claudius.cortex.asking import ask as ask_once
@@ -80,7 +80,7 @@ class Daimons:
         daimon, now = self.known(name), self._mind.clock()
         if not daimon.is_on:
             raise ClaudiusError(f"{name} is off: `claudius config set {_key(name)}.enabled true`, or .groq_enabled")
-        if not await self._may_spend():
+        if not await self.may_spend():
             raise ClaudiusError("the day's budget has no room for whispers: `claudius usage`")
         standing = await self._mind.store.standing(name, now)
         scene = await self._mind.store.scene(None)
@@ -103,9 +103,10 @@ class Daimons:
             return "its whispers of the day are told"
         if not daimon.groq_enabled and self._rests(name, daimon, standing, now):
             return f"it rests: {_plain(standing.reason)}"
-        return "" if await self._may_spend() else "no budget"
+        return "" if await self.may_spend() else "no budget"
 
-    async def _may_spend(self) -> bool:
+    async def may_spend(self) -> bool:
+        """Tell whether the day's budget has room for a daimon's model."""
         limit = self._mind.config().budget.daily_usd
         if not limit:
             return True
@@ -201,6 +202,17 @@ class Daimons:
         )
         self._mind.store.book(f"whisper:{job}", made, self._mind.clock())
         return answer.text
+
+    def may_hear(self, daimon: Daimon, audience: str) -> bool:
+        """Tell whether a daimon may be shown what is said there: another's direct message only where that is shared."""
+        person = audience.removeprefix("private:")
+        return person == audience or person in self._owners() or daimon.share_private
+
+    async def heard(self, name: str, daimon: Daimon, asked: Request, turn: str) -> str:
+        """Return what a daimon says aloud, by its own voice, or by the soul's where it has none. Raises as `think`."""
+        voice = self._voice(daimon) if daimon.groq_enabled else self._mind.provider
+        asked = replace(asked, model=model_of(daimon) if daimon.groq_enabled else None)
+        return await self.think(voice, asked, daimon.llm_timeout_s, f"{name}:aloud:{turn}")
 
     def _voice(self, daimon: Daimon) -> Provider:
         key = (daimon.provider, daimon.base_url)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from claudius.cognition.hearing import Hearing
-from claudius.cognition.turn import Turned
+from claudius.cognition.mind import Mind
+from claudius.cognition.turn import Turned, afterthought
 from claudius.intent import ApologyKind
 from claudius.memory.store import Pending
 from claudius.perception import Perception
+from claudius.runtime.waiting import unless
 
 log = logging.getLogger("claudius.lanes")
 
@@ -58,6 +60,21 @@ class Lane:
             for task in (doing, broken):
                 task.cancel()
             await asyncio.gather(doing, broken, return_exceptions=True)
+
+    async def be_idle(self, mind: Mind) -> float | None:
+        """Do what comes after a turn, until someone speaks: others speak first, then it is thought over.
+
+        Returns how long to wait before the lane looks again; None where nothing is left.
+        """
+        last, self.last = self.last, None
+        if last is None:
+            return None
+        if not last.is_joined and (joining := mind.beside(last.intent, last.pending)):
+            self.last = replace(last, is_joined=True)
+            await unless(self.bell, joining)
+            return 0.0
+        await unless(self.bell, afterthought(last, mind))
+        return None
 
     def break_off(self, turn: str) -> None:
         """Let a turn not go on, where it is the one that runs."""

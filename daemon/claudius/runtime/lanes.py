@@ -15,7 +15,7 @@ from claudius.cognition.encounter import show_error
 from claudius.cognition.hearing import Superseded
 from claudius.cognition.mind import Mind
 from claudius.cognition.overhear import passes
-from claudius.cognition.turn import Turned, afterthought, apologise, take_turn
+from claudius.cognition.turn import Turned, apologise, take_turn
 from claudius.errors import ClaudiusError, StaleTurn, StoreCorrupt, StoreError
 from claudius.intent import ApologyKind
 from claudius.memory.store import Pending
@@ -32,7 +32,7 @@ from claudius.runtime.lane import BrokenOff, Held, Lane, given_up
 from claudius.runtime.membership import Membership
 from claudius.runtime.patience import patient, waiting
 from claudius.runtime.streaming import Stream, hold
-from claudius.runtime.waiting import unless, until
+from claudius.runtime.waiting import until
 
 log = logging.getLogger("claudius.lanes")
 
@@ -184,10 +184,7 @@ class Lanes:
             return None
         pending = await self._mind.store.oldest(conversation)
         if pending is None:
-            last, lane.last = lane.last, None
-            if last:
-                await unless(lane.bell, afterthought(last, self._mind))
-            return None
+            return await lane.be_idle(self._mind)
         if pending.not_before and pending.not_before > now:
             return (pending.not_before - now).total_seconds()
         if not pending.is_stopped and (pending.held or self._mind.config().runtime.merge_while_busy):

@@ -65,6 +65,10 @@ class Networks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    def next_sweep(self) -> datetime | None:
+        """Return when a history is read next, whatever happens; None where no network has one."""
+        return min((one.next_at for one in self._sweepers.values() if one.next_at), default=None)
+
     def status(self, now: datetime) -> list[dict[str, Any]]:
         """Return one record a network for `claudius status`."""
         heard = self._intake.last_at

@@ -276,5 +276,15 @@ class Server:
                 "provider": {"name": self._mind.provider.name, "model": self._mind.provider.model},
                 "adapters": self._networks.status(now),
                 "busy": self.busy,
+                "timers": self._timers(),
             }
         )
+
+    def _timers(self) -> dict[str, str]:
+        """Tell when what keeps its own time looks next: it is no job of the clock, and leaves no row."""
+        looks = {
+            "catch_up": self._networks.next_sweep(),
+            "archive": self._archive.next_look if self._archive else None,
+            "reflection": self._second.cortex.next_look if self._second else None,
+        }
+        return {name: at.isoformat().replace("+00:00", "Z") for name, at in looks.items() if at}

@@ -59,6 +59,7 @@ class SoulStream:
             self._is_looking = True
             self._hooks.register("loop.on_message", self._heard)
             self._hooks.register("daimon.after_whisper", self._whispered)
+            self._hooks.register("daimon.after_speech", self._joined)
 
     def _heard(self, seen: Mapping[str, Any]) -> None:
         text = f"{seen['peer_id']}: {seen['preview']}"
@@ -66,6 +67,9 @@ class SoulStream:
 
     def _whispered(self, seen: Mapping[str, Any]) -> None:
         self._tell(_event(seen["timestamp"], "whisper", "", "", f"{seen['daimon']}: {seen['text']}"))
+
+    def _joined(self, seen: Mapping[str, Any]) -> None:
+        self._tell(_event(seen["timestamp"], "speak", seen["conversation"], seen["turn"], seen["text"]))
 
     def _tell(self, event: dict[str, Any]) -> None:
         for queue in self._listeners:

@@ -54,6 +54,8 @@ class Sweeper:
         self._adapter, self._store, self._gate, self._hear = adapter, store, gate, hear
         self._clock, self._hours = clock, hours
         self._missed = asyncio.Event()
+        self.next_at: datetime | None = None
+        """When it sweeps, at the latest."""
         self.left_out = 0
         """Messages past the bounds of a sweep, since the start."""
 
@@ -66,6 +68,7 @@ class Sweeper:
     async def run(self) -> None:
         """Sweep after each gap, and every hour, until cancelled. Raises: StoreError."""
         while True:
+            self.next_at = self._clock() + timedelta(seconds=HOURLY_S)
             try:
                 async with asyncio.timeout(HOURLY_S):
                     await self._missed.wait()

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from claudius.cognition.mind import Mind
-from claudius.config import Loaded
+from claudius.config import Loaded, daimons
 from claudius.errors import ClaudiusError
 from claudius.home import Home
+from claudius.intent import Intent
+from claudius.memory.store import Pending
 from claudius.runtime.clockwork import Clockwork
 from claudius.runtime.control import Connection, Handler
 from claudius.runtime.daimons_lazily import Build, LazyDaimons
@@ -38,7 +40,7 @@ class Tending:
         self._home, self._loaded, self._is_daemon = home, loaded, is_daemon
         self._daimons = LazyDaimons(mind, loaded, build, owner)
         self.clockwork = Clockwork(mind, home, self._daimons, chance)
-        self.mind = replace(mind, works=self.clockwork.work)
+        self.mind = replace(mind, works=self.clockwork.work, beside=self._beside)
         self._door: HttpDoor | None = None
         self.stream = SoulStream(mind.hooks)
         self.also: list[Callable[[Callable[[str], None]], Awaitable[None]]] = []
@@ -70,6 +72,14 @@ class Tending:
     async def serve(self, connection: Connection, line: bytes) -> None:
         """Serve HTTP on a connection of the control socket."""
         await self._opened().serve(connection, line)
+
+    def _beside(self, intent: Intent, pending: Pending) -> Coroutine[Any, Any, None] | None:
+        """Let a daimon speak after a turn, where one is on."""
+        if not any(one.is_on for one in daimons(self._loaded().config).values()):
+            return None
+        from claudius.runtime.daimon_speech import speak_up  # noqa: PLC0415 - not loaded while no daimon is on
+
+        return speak_up(intent, pending, self.mind, self._daimons.get())
 
     def _opened(self) -> HttpDoor:
         """Return the door, made at the first knock."""

@@ -113,7 +113,7 @@ def surroundings(plan: Plan, recollection: Recollection, soul: SoulText) -> list
     if state:
         record: Mapping[str, Scalar] = {"kind": "soul_state", **state}
         blocks.append(_block("Soul State", [record], recollection.nonce))
-    if recollection.intuitions and feels(plan.asked):
+    if recollection.intuitions and (feels(plan.asked) or not plan.asked):  # a function asks later, and may yet think
         records = [intuition_record(one) for one in recollection.intuitions]
         lead = str(soul.files["tail.md"].head["intuition"])
         blocks.append(_block("Daimonic Intuition", records, recollection.nonce, lead))

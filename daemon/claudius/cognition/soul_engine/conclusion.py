@@ -245,6 +245,11 @@ def _intent(recollection: Recollection, plan: Plan, rung: Rung, flags: tuple[str
     )
 
 
+def is_own(perception: Perception) -> bool:
+    """Tell whether a perception is the soul's own, and nobody asked for it: to speak then is to speak first. Pure."""
+    return perception.origin is Origin.INTERNAL and not perception.extra.get("asked_by")
+
+
 def utter(
     recollection: Recollection,
     posts: Sequence[str],
@@ -254,7 +259,7 @@ def utter(
     apology: ApologyKind | None = None,
 ) -> tuple[Utterance, ...]:
     """Return what is said, post by post. Pure."""
-    if kind == "reply" and all(one.origin is Origin.INTERNAL for one in recollection.perceptions):
+    if kind == "reply" and all(is_own(one) for one in recollection.perceptions):
         kind = "proactive"
     bodies = [post for post in posts if post]
     return tuple(

@@ -14,7 +14,7 @@ from typing import Any
 from claudius.cognition.soul_engine.asks import QUERY, SPEECH, Ask
 from claudius.cognition.soul_engine.assembly import history, surroundings, system_text
 from claudius.cognition.soul_engine.planning import EngineSettings, Plan
-from claudius.cognition.soul_engine.render import merged, section
+from claudius.cognition.soul_engine.render import feels, merged, section
 from claudius.cognition.steps import STEPS
 from claudius.cognition.working_memory import CORE, DEFAULT, ORDER, SUMMARY, Entry, WorkingMemory
 from claudius.errors import BadSoul
@@ -28,9 +28,11 @@ from claudius.soul.texts import StepText, fill
 NAME = "Claudius"
 MESSAGE = "message"
 """The region of what was heard now: it is always asked about."""
+INTUITION = "intuition"
+"""The region of what a daimon whispered."""
 REGIONS = {
     "Soul State": "state",
-    "Daimonic Intuition": "intuition",
+    "Daimonic Intuition": INTUITION,
     "User Model": "person",
     "Cortex Beliefs": "beliefs",
     "Peers": "peers",
@@ -107,7 +109,7 @@ def _past(past: PastTurn) -> Iterator[Entry]:
                 metadata={"turn": past.turn, "shown": n},
             )
     for n, entry in enumerate(past.entries):
-        is_own = entry.entry_type not in (EntryType.USER_MESSAGE, EntryType.EVENT)
+        is_own = entry.entry_type not in (EntryType.USER_MESSAGE, EntryType.EVENT, EntryType.DAIMON_SPEECH)
         yield Entry(
             id=f"{past.turn}/{n}",
             role="assistant" if is_own else "user",
@@ -130,7 +132,7 @@ def prompt_of(scene: Scene, memory: WorkingMemory, asked: Asked) -> Prompt:
     """Make the prompt of one call: the memory's own regions where they belong, then what is asked. Pure."""
     system = "\n\n".join(entry.content for entry in memory.region(CORE))
     messages, cached = _history(scene, memory)
-    opening = _opening(scene, memory)
+    opening = _opening(scene, memory, asked)
     own = "\n".join(part for part in (_own(fresh(memory, scene.base)), asked.earlier) if part)
     wanted = _wanted(scene, asked)
     if not own:
@@ -172,14 +174,20 @@ def _part(past: PastTurn, lines: Sequence[Entry]) -> PastTurn:
     )
 
 
-def _opening(scene: Scene, memory: WorkingMemory) -> list[str]:
-    """Return the blocks of this turn as they were composed; further regions stand before the message."""
+def _opening(scene: Scene, memory: WorkingMemory, asked: Asked) -> list[str]:
+    """Return the blocks of this turn as they were composed; further regions stand before the message.
+
+    What is whispered is felt from the first thought of the turn on, and by no turn that thinks none.
+    """
+    has_thought = any(one.entry_type is EntryType.INTERNAL_MONOLOGUE for one in fresh(memory, scene.base))
+    is_felt = has_thought or feels(asked.tags)
     base = {entry.id: entry for entry in scene.base.entries}
     known = {entry.id: entry for entry in memory.entries}
     blocks = [
         entry.content
         for entry in scene.base.entries
         if entry.id.startswith("tail/") and entry.region != MESSAGE and known.get(entry.id) == entry
+        if is_felt or entry.region != INTUITION
     ]
     regions: dict[str, list[Entry]] = {}
     for entry in memory.entries:

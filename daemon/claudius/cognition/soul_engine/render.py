@@ -20,7 +20,7 @@ _STEP_OF = {
     EntryType.INTERNAL_MONOLOGUE: "internal_monologue",
     EntryType.EXTERNAL_DIALOG: "external_dialogue",
 }
-_HEARD = (EntryType.USER_MESSAGE, EntryType.EVENT)
+_HEARD = (EntryType.USER_MESSAGE, EntryType.EVENT, EntryType.DAIMON_SPEECH)
 _ORDER = {name: place for place, name in enumerate(STEPS)}
 
 REACTION = "reaction"
@@ -72,6 +72,8 @@ def shown_record(shown: Shown) -> dict[str, Scalar]:
 
 
 def _entry_record(entry: Entry) -> dict[str, Scalar]:
+    if entry.entry_type is EntryType.DAIMON_SPEECH:
+        return {"kind": "daimon", "from": entry.name or "", "text": entry.content}
     if entry.entry_type is EntryType.PERCEPTION:
         return {"kind": str(entry.metadata.get("kind", "perception")), "text": entry.content}
     record = message_record(entry.person, entry.name, entry.content, is_bot=bool(entry.metadata.get("bot")))

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -74,6 +74,8 @@ class Archive:
         self._next_look_s = 0.0
         self._untidy = 0
         self._one_at_a_time = asyncio.Lock()
+        self.next_look: datetime | None = None
+        """When the next round begins, at the latest."""
         self.problem: str | None = None
         """Why the last round failed, in one line; None where it did not."""
 
@@ -271,6 +273,7 @@ class Archive:
             self._is_aligned = False
 
     async def _rest(self, seconds: float) -> None:
+        self.next_look = self._clock() + timedelta(seconds=seconds)
         try:
             async with asyncio.timeout(seconds):
                 await self._bell.wait()

@@ -99,7 +99,7 @@ def _perception(db: Database, row: Row, at: datetime, now: datetime) -> Percepti
         position=position(db, conversation, schedule_id),
         kind=Kind.SCHEDULED,
         origin=Origin.INTERNAL,
-        owes=False,
+        owes=bool(asked_by),
         extra=extra,
     )
 

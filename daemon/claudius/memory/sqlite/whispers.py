@@ -155,6 +155,11 @@ class SqliteWhispers(ABC):
         else:
             await self._write(lambda db: db.change("daimon_moded", daimon=daimon, mode=mode or None))
 
+    async def mode_of(self, daimon: str, conversation: str, otherwise: str) -> str:
+        """Return the mode of a daimon in a conversation."""
+        with self._snapshot() as db:
+            return _modes(db, conversation, {daimon: otherwise})[daimon]
+
     async def surfacing(self, perception: Perception, now: datetime, modes: Mapping[str, str]) -> str:
         """Return the newest whisper that may be felt here, without using it."""
         with self._snapshot() as db:

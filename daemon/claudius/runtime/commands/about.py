@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
+from claudius.cognition.first_word import channel_of
 from claudius.cognition.mind import Mind
 from claudius.cognition.soul_engine.portrait import merge_update
 from claudius.cognition.soul_engine.snapshot import Snapshot
@@ -15,7 +16,9 @@ from claudius.memory.personal import ERASED
 from claudius.perception import SELF, Perception, Place, private, shared
 from claudius.recollection import UserModel
 from claudius.runtime.codes import Codes
+from claudius.runtime.commands.places import is_direct
 from claudius.runtime.forgetting import Forgetting
+from claudius.runtime.stopping import is_owner
 
 CONFIRM_WITHIN = timedelta(minutes=10)
 CORRECTIONS = "Corrections"
@@ -126,6 +129,10 @@ class About:
             return "Say: proactive on, or proactive off"
         is_wanted = wish.lower() == "on"
         await self._mind.store.wish(perception.person, proactive=is_wanted, now=self._mind.clock())
+        where = str(perception.extra.get("where") or perception.conversation)
+        if not is_direct(where, perception) and is_owner(perception, self._mind.config()):
+            await self._mind.store.wish(channel_of(where), proactive=is_wanted, now=self._mind.clock())
+            return "I may write first to you, and here." if is_wanted else "I write first neither to you nor here."
         return "I may write to you first." if is_wanted else "I write to you only when you write to me."
 
 

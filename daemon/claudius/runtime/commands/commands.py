@@ -52,6 +52,7 @@ class Commands:
             "proactive": about.proactive,
             "ensoul": places.ensoul,
             "quiet": places.quiet,
+            "kothar": places.kothar,
         }
         self._running: dict[str, asyncio.Task[None]] = {}
         self._again: set[str] = set()

@@ -6,7 +6,10 @@ from dataclasses import dataclass, replace
 
 from claudius.perception import Kind, Origin, Perception, Place, private
 
-WORDS = ("whoami", "why", "correct", "forget", "export", "link", "proactive", "ensoul", "quiet", "home", "help")
+WORDS = (
+    *("whoami", "why", "correct", "forget", "export", "link", "proactive", "ensoul", "quiet", "kothar"),
+    *("home", "help"),
+)
 ENSOUL = ("on", "off", "listen", "status")
 _APART = "!"
 """Begins the last part of a command's own conversation, so that it waits for no turn."""
