@@ -199,3 +199,14 @@ async def test_a_line_may_be_folded_and_end_either_way() -> None:
 async def _bytewise(stream: bytes) -> AsyncIterator[bytes]:
     for byte in stream:
         yield bytes([byte])
+
+
+async def test_a_server_may_answer_at_once() -> None:
+    """Not every server streams where it is asked to."""
+    body = {"model": "m", "choices": [{"message": {"content": "whole"}, "finish_reason": "stop"}]}
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, json=body))
+    client = httpx.AsyncClient(transport=transport, base_url="http://model.test/v1/")
+    provider = openai_compat.OpenAICompat(client, "m", base_url="http://model.test/v1")
+
+    assert ending(await hear(provider, ASK)).text == "whole"
+    await provider.aclose()

@@ -150,7 +150,7 @@ class _Said:
 
     def _choose(self, choice: dict[str, Any]) -> Event | None:
         self._stop = choice.get("finish_reason") or self._stop
-        delta = choice.get("delta") or {}
+        delta = choice.get("delta") or choice.get("message") or {}
         for call in delta.get("tool_calls") or ():
             name = (call.get("function") or {}).get("name")
             if name:
@@ -183,7 +183,14 @@ class _Said:
 
 
 async def _events(response: httpx.Response) -> AsyncIterator[str]:
-    """Read the data of each server-sent event. Raises: Cut for a line that has no end."""
+    """Read the data of each server-sent event; a server that does not stream gives all in one.
+
+    Raises: Cut for a line that has no end.
+    """
+    if response.headers.get("content-type", "").startswith("application/json"):
+        yield (await _body_of(response)).decode("utf-8", "replace")
+        yield "[DONE]"
+        return
     data: list[str] = []
     async for line in _lines(response):
         if line.startswith("data:"):
@@ -193,6 +200,16 @@ async def _events(response: httpx.Response) -> AsyncIterator[str]:
             data.clear()
     if data == ["[DONE]"]:
         yield data[0]
+
+
+async def _body_of(response: httpx.Response) -> bytes:
+    """Read a body, up to as much as one line may hold."""
+    body = b""
+    async for piece in response.aiter_bytes():
+        body = (body + piece)[:LINE_BYTES]
+        if len(body) == LINE_BYTES:
+            break
+    return body
 
 
 async def _lines(response: httpx.Response) -> AsyncIterator[str]:
@@ -209,11 +226,7 @@ async def _lines(response: httpx.Response) -> AsyncIterator[str]:
 
 async def _status_error(response: httpx.Response) -> ProviderError:
     """Classify by status first: the bodies differ from server to server."""
-    body = b""
-    async for piece in response.aiter_bytes():
-        body = (body + piece)[:LINE_BYTES]
-        if len(body) == LINE_BYTES:
-            break
+    body = await _body_of(response)
     try:
         _, message = message_of(json.loads(body))
     except ValueError:
