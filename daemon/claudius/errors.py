@@ -1,7 +1,7 @@
 """Everything that can go wrong, as one tree.
 
 ClaudiusError                      one line for a person: what is wrong, where, what to do
-├── UsageProblem                   exit 2: the command was misused, or its part is not built yet
+├── UsageProblem                   exit 2: the command was misused
 ├── TryAgain                       exit 75: will get better by itself
 │   └── AlreadyRunning             another process holds the home's lock
 ├── BadConfiguration               exit 78: config.toml, .env or an environment variable

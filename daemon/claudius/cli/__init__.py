@@ -7,12 +7,12 @@ import os
 import sys
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
 import claudius
-from claudius.errors import EXIT_FAILED, EXIT_USAGE, ClaudiusError
+from claudius.errors import EXIT_FAILED, ClaudiusError
 
 COMMANDS: dict[str, str] = {
     "onboard": "claudius.cli.onboard:onboard",
@@ -43,9 +43,6 @@ COMMANDS: dict[str, str] = {
     "seed": "claudius.cli.seed:seed",
 }
 
-PLANNED: dict[str, str] = {}
-"""Commands of parts that are not built yet: they say so and exit 2."""
-
 
 class Lazy(click.Group):
     """A group whose commands are import strings, so that `--help` loads none of them."""
@@ -56,8 +53,6 @@ class Lazy(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
         """Load one command."""
-        if cmd_name in PLANNED:
-            return _planned(cmd_name)
         if cmd_name not in COMMANDS:
             return None
         import logging  # a tenth of what --help would cost
@@ -117,18 +112,6 @@ HELP: dict[str, str] = {
     "backup": "verified copies of the database, and the way back",
     "slack": "what Slack has to be told to let the soul in",
 }
-
-
-def _planned(name: str) -> click.Command:
-    """Make a command that says that its part is not built yet."""
-
-    @click.command(name, hidden=True, context_settings={"ignore_unknown_options": True})
-    @click.argument("args", nargs=-1, type=click.UNPROCESSED)
-    def planned(args: tuple[str, ...]) -> NoReturn:  # noqa: ARG001 - accepted, whatever they are
-        click.echo(f"claudius {name}: {PLANNED[name]} is not built yet in version {claudius.__version__}", err=True)
-        raise SystemExit(EXIT_USAGE)
-
-    return planned
 
 
 @click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
