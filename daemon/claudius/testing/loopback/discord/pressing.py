@@ -25,7 +25,7 @@ class Pressing:
     async def slash(
         self, channel: str, user: str, command: str, options: Mapping[str, Any] | None = None, *, deliver: bool = True
     ) -> str:
-        """Give a command that the app registered, as in `claudius` or `claudius forget me`; give the interaction's id.
+        """Give a command that the app registered, as in `claudius` or `/claudius forget me`; give the interaction's id.
 
         Raises: LookupError: it is not registered here, or has no such part.
         """
