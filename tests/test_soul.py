@@ -10,6 +10,7 @@ from typing import get_args
 
 import pytest
 
+from claudius.cognition.processes import process_problems
 from claudius.cognition.steps import STEPS
 from claudius.errors import BadSoul
 from claudius.home import shipped
@@ -492,3 +493,13 @@ class TestTheShippedSoul:
 
         for file in text.files.values():
             assert not loud & set(file.text.split())
+
+    def test_a_process_without_a_head_is_told(self, ours: Path) -> None:
+        """An owner's process is a text with a head; another front matter than ours is no head."""
+        write(ours / "processes/stargazing.md", "---\nsteps: external_dialogue\n---\nSpeak of the stars.")
+        write(ours / "processes/greeting.md", "## external_dialogue\nSay hello, no more.")
+
+        [problem] = process_problems(source(ours).current())
+
+        assert problem.file == str(ours / "processes/stargazing.md")
+        assert "+++" in problem.fix

@@ -121,13 +121,21 @@ def known_names(soul: SoulText) -> Iterator[str]:
             yield stem
 
 
+HEADLESS = "begin it with lines of +++ and between them `steps = [...]` or `python = ...`; see docs/processes.md"
+
+
 def process_problems(soul: SoulText) -> list[BadSoul]:
     """List the owner's process texts that cannot be used."""
     found: list[BadSoul] = []
+    worded = {one.wording for name in known_names(soul) if (one := find(name, soul))}
     for name, file in soul.files.items():
-        if not (name.startswith("processes/") and is_process(file)):
+        if not name.startswith("processes/"):
             continue
         stem = name.removeprefix("processes/").removesuffix(".md")
+        if not is_process(file):
+            if stem not in PROCESSES and stem not in worded:
+                found.append(BadSoul(str(file.source), 1, "no head names its steps or its python", HEADLESS))
+            continue
         try:
             written(stem, file, process, frozenset(STEPS))
         except BadSoul as problem:
