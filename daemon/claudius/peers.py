@@ -27,7 +27,7 @@ TRAJECTORY = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interaction:
-    """One message of a peer, or of ours to them. Of what was said it keeps a line, of private thought nothing."""
+    """One line of a message of a peer, or of ours to them; `reaction`: how ours was taken, gladly 1, sorely -1."""
 
     peer_id: str
     at: datetime
@@ -39,6 +39,7 @@ class Interaction:
     scope: int = 0
     """How much was asked: words, requests, risk, attachments."""
     preview: str = ""
+    reaction: int = 0
     name: str = ""
     is_bot: bool = False
     id: int = 0
@@ -85,7 +86,7 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noted:
-    """What one turn adds to the ledger."""
+    """What one turn adds to the ledger. `reaction`: to which turn of ours, and how it was taken."""
 
     interactions: tuple[Interaction, ...] = ()
     promises: tuple[Promise, ...] = ()
@@ -94,6 +95,7 @@ class Noted:
     stems: tuple[str, ...] = ()
     """What the speaker's message was about."""
     proposal: Proposal | None = None
+    reaction: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

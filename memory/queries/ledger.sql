@@ -20,6 +20,9 @@ INSERT INTO interaction (peer_id, at, direction, channel_type, conversation, aud
 VALUES (:peer_id, :at, :direction, :channel_type, :conversation, :audience, :turn, :scope, :preview)
 ON CONFLICT (turn, peer_id, direction) DO NOTHING;
 
+-- name: interaction_taken
+UPDATE interaction SET reaction = :reaction WHERE turn = :turn AND direction = 'out';
+
 -- name: assessment_new
 INSERT INTO assessment (peer_id, info_score, trust, rationale, created_at, author, sources)
 VALUES (:peer_id, :info_score, :trust, :rationale, :created_at, :author, :sources) RETURNING id;
@@ -46,7 +49,7 @@ WITH RECURSIVE heard (audience) AS (
 SELECT audience FROM heard WHERE audience IS NOT NULL;
 
 -- name: timeline_of
-SELECT id, peer_id, at, direction, channel_type, conversation, audience, turn, scope, preview FROM interaction
+SELECT id, peer_id, at, direction, channel_type, conversation, audience, turn, scope, preview, reaction FROM interaction
 WHERE peer_id = :peer_id AND audience = :audience ORDER BY id DESC LIMIT :most;
 
 -- name: peers_lately
@@ -57,11 +60,11 @@ SELECT at, scope, audience FROM interaction WHERE peer_id = :peer_id AND directi
 
 -- name: interactions_waiting
 -- scans: only what no cycle has seen, once a start
-SELECT id, peer_id, at, direction, channel_type, conversation, audience, turn, scope, preview FROM interaction
+SELECT id, peer_id, at, direction, channel_type, conversation, audience, turn, scope, preview, reaction FROM interaction
 WHERE cycle IS NULL ORDER BY id DESC LIMIT :most;
 
 -- name: interactions_newest
-SELECT id, peer_id, at, direction, channel_type, conversation, audience, turn, scope, preview FROM interaction
+SELECT id, peer_id, at, direction, channel_type, conversation, audience, turn, scope, preview, reaction FROM interaction
 WHERE id > (SELECT max(id) FROM interaction) - :most ORDER BY id DESC;
 
 -- name: interaction_last

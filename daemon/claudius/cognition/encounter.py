@@ -11,11 +11,15 @@ from claudius.cognition.hooks import Hooks
 from claudius.intent import Call, Intent, Utterance
 from claudius.memory.store import Pending
 from claudius.peers import PREVIEW_CHARS, Interaction, Noted, Promise
-from claudius.perception import Origin, Perception, Place
+from claudius.perception import Kind, Origin, Perception, Place
 from claudius.prompt import Prompt
 from claudius.psyche.promises import delivers, promises, stems
 from claudius.psyche.scope import scope
+from claudius.psyche.words import leaning
 from claudius.recollection import Recollection
+
+SAID = (Kind.MESSAGE, Kind.MENTION, Kind.COMMAND)
+"""What counts as a message of a peer."""
 
 
 def channel_type(perception: Perception) -> str:
@@ -38,7 +42,7 @@ def noted(recollection: Recollection, intent: Intent) -> Noted:
     texts = [
         one
         for one in recollection.perceptions
-        if one.origin is Origin.EXTERNAL and one.person and one.key not in intent.held
+        if one.origin is Origin.EXTERNAL and one.kind in SAID and one.person and one.key not in intent.held
     ]
     person = recollection.perception.person
     who = recollection.speaker.person if recollection.speaker else person
@@ -56,7 +60,15 @@ def noted(recollection: Recollection, intent: Intent) -> Noted:
         delivers=bool(texts) and delivers(heard, sum(map(attachments, texts))),
         stems=stems(heard),
         proposal=intent.noted.proposal if intent.noted else None,
+        reaction=_reaction(recollection.perception),
     )
+
+
+def _reaction(perception: Perception) -> tuple[str, int] | None:
+    """Return which turn of ours a sign on a post is about, and how it was taken; None where it is no sign."""
+    if perception.kind is not Kind.REACTION or "turn" not in perception.extra:
+        return None
+    return str(perception.extra["turn"]), 0 if perception.extra.get("removed") else leaning(perception.text)
 
 
 def attachments(perception: Perception) -> int:

@@ -17,7 +17,7 @@ from claudius.psyche.models import Happening
 from claudius.psyche.recall import EPISODE_CHARS, TELLS, importance, stated_facts
 from claudius.psyche.state import Axes, Stimulus
 from claudius.psyche.surroundings import address_of, kind_of, novelty_of
-from claudius.psyche.words import GLAD, SORE, stem_list
+from claudius.psyche.words import leaning, stem_list
 from claudius.recollection import EntryType, Recollection
 from claudius.substrate import Episode, Fact, Psyche
 
@@ -54,7 +54,7 @@ def stimulus_of(kind: str, heard: Heard, text: str = "", *, is_removed: bool = F
     if kind == "silence":
         return Stimulus(novelty=None, drive_effects=SILENCE_EFFECTS)
     if kind == "reaction":
-        glad = sum(sign in GLAD for sign in text) - sum(sign in SORE for sign in text)
+        glad = leaning(text)
         if not glad:
             return None
         axes = Axes(*(GLAD_REACTION if glad > 0 else SORE_REACTION))

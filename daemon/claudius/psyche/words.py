@@ -62,6 +62,12 @@ def tokens(text: str) -> tuple[Token, ...]:
     return tuple([Token(found[0], found.start(), found.end()) for found in _TOKEN.finditer(lowered)])
 
 
+def leaning(text: str) -> int:
+    """Tell whether the emoji of a text are glad (1), sore (-1), or neither (0). Pure."""
+    glad = sum(sign in GLAD for sign in text) - sum(sign in SORE for sign in text)
+    return (glad > 0) - (glad < 0)
+
+
 def is_signs_only(text: str) -> bool:
     """Tell whether a text is emoji and nothing else. Pure."""
     return bool(text.strip()) and _SIGNS.fullmatch(text) is not None

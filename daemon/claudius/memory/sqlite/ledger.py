@@ -38,6 +38,8 @@ def note(db: Database, noted: Noted, at: datetime) -> None:
             scope=interaction.scope,
             preview=valid(interaction.preview),
         )
+    if noted.reaction:
+        db.run("interaction_taken", turn=noted.reaction[0], reaction=noted.reaction[1])
     heard = next((one for one in noted.interactions if one.direction == "in"), None)
     if heard and (noted.delivers or noted.stems):
         _keep(db, heard, noted)
@@ -186,7 +188,7 @@ def timeline(db: Database, peer_id: str, most: int, seeing: Seeing | None) -> tu
 
 def interaction_of(row: Row) -> Interaction:
     """Read one row of the ledger."""
-    number, peer_id, at, direction, channel_type, conversation, audience, turn, scope, preview = row
+    number, peer_id, at, direction, channel_type, conversation, audience, turn, scope, preview, reaction = row
     return Interaction(
         id=number,
         peer_id=peer_id,
@@ -198,6 +200,7 @@ def interaction_of(row: Row) -> Interaction:
         turn=turn,
         scope=scope,
         preview=preview,
+        reaction=reaction,
     )
 
 

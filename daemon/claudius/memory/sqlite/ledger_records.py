@@ -115,6 +115,7 @@ def _line(one: Interaction) -> dict[str, Any]:
         "turn": one.turn,
         "scope": one.scope,
         "preview": one.preview,
+        "reaction": one.reaction,
     }
 
 
