@@ -22,6 +22,8 @@ from claudius.home import DIRECTORY_MODE, FILE_MODE, Home
 
 PLUGIN = "claudius@claudius"
 COMMAND_S = 60
+QUIET = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
+"""No telemetry of ours: a plugin is put in and taken out in silence."""
 _TABLES = ("enabledPlugins", "extraKnownMarketplaces")
 _EMPTY: Mapping[str, Any] = {
     "plugins/installed_plugins.json": {"version": 2, "plugins": {}},
@@ -104,7 +106,7 @@ class Plugin:
         return f"CLAUDIUS_HOME={shlex.quote(str(self.home.root))} {own}"
 
     def _run(self, command: tuple[str, ...]) -> None:
-        env = {name: value for name, value in os.environ.items() if not name.startswith("CLAUDIUS_")}
+        env = {name: value for name, value in os.environ.items() if not name.startswith("CLAUDIUS_")} | QUIET
         try:
             ran = subprocess.run(
                 [self.claude, *command], capture_output=True, text=True, timeout=COMMAND_S, check=False, env=env
