@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
-from claudius.adapters.terminal import own_person
+from claudius.adapters.seats import own_person
 from claudius.claude_code.context import Ensouled
 from claudius.cognition.mind import Mind, Voice, lately
 from claudius.cognition.steps import STEPS

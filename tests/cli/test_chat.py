@@ -305,6 +305,21 @@ def test_a_joined_conversation_outlives_the_process_it_joined(machine: Machine) 
     assert machine.run("status", "--json").json["turns"]["total"] == 2
 
 
+def test_a_command_is_carried_out_and_no_thought(machine: Machine) -> None:
+    """`!whoami` and `!kothar` are read at the terminal too; the owner's words are the owner's alone."""
+    machine.ok("chat", "--once", "Hello")
+    with machine.daemon():
+        whoami = machine.ok("chat", "--once", "!whoami", "--json").json
+        spoken = machine.ok("chat", "--once", "!kothar speak").stdout
+        refused = machine.ok("chat", "--once", "!kothar off", "--as", "tom").stdout
+
+    assert whoami["reply"].startswith("You are")
+    assert (whoami["conversation"], whoami["person"], whoami["turn"]) == (MAIN, "terminal:local:ada", "")
+    assert spoken.startswith("Kothar speaks here")
+    assert refused.startswith("Only an owner")
+    assert len(requests(machine)) == 1
+
+
 def test_lines_from_a_pipe_are_answered_one_by_one(machine: Machine) -> None:
     """Without a terminal each line of the input is a message, and each reply a line of the output."""
     ran = machine.ok("chat", stdin="one\ntwo\n")

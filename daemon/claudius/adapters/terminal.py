@@ -7,15 +7,14 @@ delivered when the client says that it was shown; one that nobody saw is offered
 from __future__ import annotations
 
 import asyncio
-import getpass
 import logging
-import re
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from claudius.adapters.seats import NETWORK, seat
 from claudius.config import Loaded
 from claudius.errors import ClaudiusError, DeliveryLater
 from claudius.intent import Utterance
@@ -26,25 +25,8 @@ from claudius.runtime.control import Connection
 
 log = logging.getLogger("claudius.terminal")
 
-NETWORK = "terminal"
-NAME_CHARS = 64
 SHOWN_S = 30.0
 """How long a client may take to show an utterance before another attach is waited for."""
-
-
-def own_name() -> str:
-    """Return the name of this machine's user, as an id may hold it."""
-    return re.sub(r"[^\w.@-]", "-", getpass.getuser())
-
-
-def own_person(user: str | None = None) -> str:
-    """Return the person id of this machine's user."""
-    return f"{NETWORK}:local:{user or own_name()}"
-
-
-def conversation_of(name: str) -> str:
-    """Return the key of a terminal conversation."""
-    return f"{NETWORK}:local:main:{name or 'main'}"
 
 
 @dataclass(eq=False, slots=True)
@@ -99,7 +81,7 @@ class TerminalAdapter:
     async def chat(self, connection: Connection, hello: Mapping[str, Any]) -> None:
         """Serve one client of the control socket until it hangs up."""
         try:
-            conversation, person, name, owner = _who(hello)
+            conversation, person, name, owner = seat(hello)
         except ValueError as error:
             await connection.send({"event": "error", "message": str(error)})
             return
@@ -190,6 +172,13 @@ class TerminalAdapter:
         if not is_shown:
             raise DeliveryLater(None)
         return f"shown:{utterance.key}"
+
+    async def answer(self, perception: Perception, text: str) -> None:
+        """Answer a command on the screens of the one who gave it, and nowhere else."""
+        where = self._attached.get(str(perception.extra.get("where")), ())
+        answer: dict[str, Any] = {"event": "speech", "key": perception.key, "turn": "", "body": text, "kind": "reply"}
+        answer |= {"verb": "said", "apology": None, "answers": [perception.key], "notices": []}
+        await self._tell([client for client in where if client.person == perception.person], answer)
 
     def _speech(self, utterance: Utterance) -> dict[str, Any]:
         return {
@@ -282,15 +271,3 @@ def _resolve(awaiting: Mapping[str, asyncio.Future[None]], key: str) -> None:
     future = awaiting.get(key)
     if future and not future.done():
         future.set_result(None)
-
-
-def _who(hello: Mapping[str, Any]) -> tuple[str, str, str, bool]:
-    """Read who attaches to what. Raises: ValueError for a name that cannot be one."""
-    conversation, other = (str(hello.get(key) or "") for key in ("conversation", "as"))
-    for word in (conversation, other):
-        if len(word) > NAME_CHARS or not (word.isprintable() and word == word.strip()):
-            raise ValueError(f"not a name: {word!r}")
-    user = own_name()
-    if other:
-        return conversation_of(conversation), f"{NETWORK}:local:as-{other}", other, False
-    return conversation_of(conversation), own_person(user), user, True

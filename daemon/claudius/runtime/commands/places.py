@@ -50,6 +50,8 @@ class Places:
     async def quiet(self, perception: Perception, _: str) -> str:
         """Be quiet in the thread where this is said, until called again."""
         where = str(perception.extra.get("where") or "")
+        if is_direct(where, perception):
+            return "Between the two of us I always answer; !quiet is for threads."
         if where and await self._mind.store.hush(where):
             return "I am quiet in this thread until somebody mentions me."
         return "I only speak here when I am mentioned."

@@ -43,8 +43,7 @@ def is_command(text: str) -> bool:
 def as_command(perception: Perception) -> Perception:
     """Return a message that begins with `!` and a word of ours as the command that it is; all else as it is. Pure."""
     is_said = perception.kind in (Kind.MESSAGE, Kind.MENTION) and perception.origin is Origin.EXTERNAL
-    place = Place.of(perception.conversation)
-    if not is_said or perception.is_bot or place.network == "terminal" or not is_command(perception.text):
+    if not is_said or perception.is_bot or not is_command(perception.text):
         return perception
     extra = {"where": perception.conversation, "is_public": not perception.audience.startswith("private:")}
     return replace(
