@@ -15,6 +15,8 @@ _REASONING = (
 )  # fmt: skip
 _LESS = r"(?:<|&(?:amp;)*(?:lt|#0*60|#x0*3c);?|%3c|\\[ux](?:00)?3c)"
 _BRACKET = r"[\[{‹〈《【◁⟨❮]"
+_OPENS = re.compile(r"[<＜﹤&＆﹠%％﹪\\＼﹨\[［{｛﹛‹〈《【◁⟨❮]")
+"""Without one of these nothing is in disguise: most of what is said has none."""
 _FOREIGN = re.compile(
     r"""(?x)
       <[ ]?\|[^\s|<>]{1,40}\|[ ]?>                                          # a token of the model's own
@@ -34,7 +36,7 @@ def _patterns(written: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 def is_disguised(text: str, names: Names = NAMES) -> bool:
     """Tell whether a step's name stands in a text as a tag: prefixed, escaped twice, in other brackets. Pure."""
-    return _patterns(names.written)[0].search(plain_form(text)) is not None
+    return _OPENS.search(text) is not None and _patterns(names.written)[0].search(plain_form(text)) is not None
 
 
 def is_structured(text: str, names: Names = NAMES) -> bool:
