@@ -16,6 +16,7 @@ from claudius.providers.scripted import Scripted
 from claudius.testing.alive import alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
 from driven import reply
+from minds import Clock
 
 PEOPLE = ("ana", "ben", "dee")
 CHANNELS = ("ops", "all")
@@ -98,3 +99,28 @@ def test_s17_a_portrait_is_shown_only_where_it_was_learned_or_all_could_see_it()
     assert secret("ana") not in in_ops.tail + in_all.tail
     assert secret("ana") in direct.tail + "".join(message.content for message in direct.history)
     assert "ana speaks in ops" in direct.tail
+
+
+async def test_s15_what_comes_due_in_company_at_the_terminal_makes_nobody_absent(home: Home) -> None:
+    """S15: no network tells who shares a terminal, and a reminder that rings there does not make them forgotten."""
+    voice, clock = Scripted(default=learn), Clock()
+    network = RehearsalAdapter(name="terminal")
+    kitchen = "terminal:local:main:kitchen"
+
+    async with alive(home, voice, network=network, clock=clock) as soul:
+        for person in ("ben", "ana"):
+            await network.hear("We are two here.", person=person, conversation=kitchen)
+            await soul.idle()
+        await network.hear(secret("ana"), conversation="terminal:local:main:ana")
+        await network.hear("Remind us in 10 minutes to eat.", conversation=kitchen)
+        await soul.idle()
+        clock.forward(minutes=11)
+        soul.server.tick()
+        await network.until_visible(5)
+        await soul.idle()
+        asked = len(voice.requests)
+        await network.hear("Are we still two?", conversation=kitchen)
+        await soul.idle()
+
+    assert any("It is time for what they asked" in request.tail for request in voice.requests)
+    assert secret("ana") not in "".join(request.tail for request in voice.requests[asked:])

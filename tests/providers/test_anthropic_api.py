@@ -7,11 +7,13 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from claudius.config import Loaded
-from claudius.errors import Unavailable, Unreachable
+from claudius.errors import Cut, Unavailable, Unreachable
 from claudius.home import Home
 from claudius.provider import Done, Message, Provider, Request
 from claudius.providers import anthropic_api
@@ -200,6 +202,22 @@ async def test_nobody_there_is_unreachable(settings: Callable[..., Loaded], home
 
     assert isinstance(await fails(provider, ASK), Unreachable)
     await provider.aclose()
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"type": "content_block_delta", "delta": None},
+        {"type": "content_block_delta", "delta": SimpleNamespace(type="text_delta", text=None)},
+        {"type": "content_block_start", "content_block": None},
+        {"type": "message_start", "message": None},
+    ],
+    ids=str,
+)
+def test_an_event_of_another_shape_cuts_the_stream(event: dict[str, Any]) -> None:
+    """The library checks no shapes: what is no event is a typed error to the chain, and no turn stumbles over it."""
+    with pytest.raises(Cut):
+        anthropic_api._heard(anthropic_api._Said("m"), cast(Any, SimpleNamespace(**event)))
 
 
 async def test_done_names_the_model_that_answered(voice: Voice) -> None:

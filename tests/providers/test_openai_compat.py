@@ -93,10 +93,29 @@ async def test_openais_own_host_has_its_own_word_for_the_limit(settings: Callabl
     await provider.aclose()
 
 
-def test_a_stream_of_other_things_is_cut() -> None:
-    """JSON that is no chunk is as broken as no JSON."""
+@pytest.mark.parametrize(
+    "data",
+    [
+        "[1]", '{"choices": [null]}', '{"choices": {"0": {}}}', '{"choices": [{"delta": "Hi"}]}', "[" * 20_000,
+        '{"choices": [{"delta": {"content": 5}}]}', '{"choices": [{"delta": {"tool_calls": [null]}}]}', '{"usage": "much"}',
+    ],
+)  # fmt: skip
+def test_a_stream_of_other_things_is_cut(data: str) -> None:
+    """JSON that is no chunk is as broken as no JSON: the chain hears a typed error."""
     with pytest.raises(Cut):
-        openai_compat._Said(ASK, "m").hear("[1]")
+        openai_compat._Said(ASK, "m").hear(data)
+
+
+def test_only_the_text_of_the_reply_that_was_asked_for_is_heard() -> None:
+    """A thought among the parts of a content, or beside it, and a second reply are not read."""
+    said = openai_compat._Said(ASK, "m")
+    parts = '[{"type": "thinking", "thinking": [{"type": "text", "text": "S1"}]}, {"type": "text", "text": "Hi"}]'
+
+    said.hear('{"choices": [{"index": 1, "delta": {"content": "S2"}}]}')
+    said.hear('{"choices": [{"index": 0, "delta": {"reasoning_content": "S1", "content": null}}]}')
+    said.hear(f'{{"choices": [{{"index": 0, "delta": {{"content": {parts}}}}}]}}')
+
+    assert said.reply.text == "Hi"
 
 
 async def test_without_a_model_the_servers_first_is_asked(voice: Voice, server: ModelServer) -> None:

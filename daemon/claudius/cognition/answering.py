@@ -12,7 +12,7 @@ from typing import Any
 from claudius.cognition.mind import Mind, Show
 from claudius.cognition.pipeline import Reading, call
 from claudius.cognition.soul_engine import (
-    Echo,
+    Ground,
     NeedsRepair,
     Parsed,
     Parser,
@@ -24,13 +24,14 @@ from claudius.cognition.soul_engine import (
     zones,
 )
 from claudius.cognition.soul_engine.asks import SPEECH, THOUGHT, Ask, read, without_prefix
-from claudius.cognition.soul_engine.heads import is_structured
+from claudius.cognition.soul_engine.disguises import is_structured
 from claudius.cognition.soul_engine.in_mind import (
     NAME,
     Asked,
     Scene,
     asked,
     draw,
+    fresh,
     is_told_apart,
     prompt_of,
     quoted,
@@ -78,13 +79,14 @@ async def answers(
     found: dict[int, Any] = {}
     failed: dict[int, Unreadable] = {}
     for place in range(len(asks)):
-        _take(first, None, scene, memory, asks, place, found, failed)
+        _take(first, None, scene, voice, asks, place, found, failed)
     if failed:
+        voice.staged.guard(first.parsed.private)
         again = _again(first.parsed, scene, wanted, asks, failed)
         second = await _call(voice, scene, memory, again, asks[min(failed)].step)
         places, failed = sorted(failed), {}
         for place in places:
-            _take(first, second, scene, memory, asks, place, found, failed)
+            _take(first, second, scene, voice, asks, place, found, failed)
     if failed:
         raise failed[min(failed)]
     return [_blotted(found[place], voice.mind.secrets) for place in range(len(asks))]
@@ -94,7 +96,7 @@ def _take(
     first: _Heard,
     second: _Heard | None,
     scene: Scene,
-    memory: WorkingMemory,
+    voice: Speaking,
     asks: Sequence[Ask[Any]],
     place: int,
     found: dict[int, Any],
@@ -103,7 +105,7 @@ def _take(
     ask = asks[place]
     try:
         if ask.step == SPEECH:
-            found[place] = _spoken(first, second, scene, memory)
+            found[place] = _spoken(first, second, scene, voice)
         else:
             found[place] = _value(second or first, scene, asks, place, is_alone=len(asks) == 1)
     except Unreadable as error:
@@ -135,8 +137,8 @@ def _section(parsed: Parsed, tag: str, number: str | None) -> Section | None:
     return next((one for one in named if number is None or one.section == number), None)
 
 
-def _spoken(first: _Heard, second: _Heard | None, scene: Scene, memory: WorkingMemory) -> Words:
-    stands = _ground(scene, memory)
+def _spoken(first: _Heard, second: _Heard | None, scene: Scene, voice: Speaking) -> Words:
+    stands = _ground(scene, voice.staged)
     if second is None:
         spoken = climb(first.parsed, stands, refused=first.is_refused, streamed=first.streamed)
     else:
@@ -147,9 +149,8 @@ def _spoken(first: _Heard, second: _Heard | None, scene: Scene, memory: WorkingM
     return Words.of(text, spoken.verb, spoken.rung, truncated=spoken.truncated, flags=spoken.flags)
 
 
-def _ground(scene: Scene, memory: WorkingMemory) -> Any:
-    own = (entry.content for entry in memory.entries if entry.entry_type is EntryType.INTERNAL_MONOLOGUE)
-    private = Echo((*private_texts(scene.recollection), *own))
+def _ground(scene: Scene, staged: Staged) -> Ground:
+    private = private_texts(scene.recollection, staged.own)
     return ground(scene.plan, scene.recollection, scene.soul, scene.settings, private)
 
 
@@ -171,13 +172,15 @@ async def _call(
     voice: Speaking, scene: Scene, memory: WorkingMemory, wanted: Asked, purpose: str, *, streams: bool = False
 ) -> _Heard:
     staged, mind = voice.staged, voice.mind
+    lines = fresh(memory, scene.base)
+    staged.guard(line.content for line in lines if line.entry_type is EntryType.INTERNAL_MONOLOGUE)
     prompt = prompt_of(scene, memory, wanted)
     sha = prompt_sha256(prompt)
     if staged.first is None:
         staged.first = First(sha, draw(scene, memory, wanted))
     gate = None
     if streams and voice.show:
-        gate = StreamGate(zones(_ground(scene, memory), scene.recollection, scene.soul, mind.secrets))
+        gate = StreamGate(zones(_ground(scene, staged), scene.recollection, scene.soul, mind.secrets))
     reading = Reading(Parser(), gate, voice.show if gate else None)
     staged.asked += [tag for tag in wanted.tags if tag not in staged.asked]
     made = await call(

@@ -14,7 +14,6 @@ from claudius.cognition.mind import Mind, Show
 from claudius.cognition.pipeline import Thinking
 from claudius.cognition.processes import Process, find
 from claudius.cognition.soul_engine import (
-    Echo,
     EngineSettings,
     Kept,
     Plan,
@@ -177,7 +176,8 @@ def _concluded(chain: Chain) -> Intent:
 def thinking(chain: Chain) -> Thinking:
     """Return what a declarative hop thinks with. Pure."""
     opening, known = chain.opening, chain.recollection
-    stands = ground(chain.plan, known, opening.soul, opening.settings, Echo(private_texts(known)))
+    own = chain.staged.own
+    stands = ground(chain.plan, known, opening.soul, opening.settings, private_texts(known, own))
     return Thinking(
         mind=opening.mind,
         plan=chain.plan,
@@ -191,6 +191,7 @@ def thinking(chain: Chain) -> Thinking:
         paid=opening.paid,
         show=None if chain.process.may_execute_now or chain.staged.lines else opening.show,
         calls=tuple(chain.staged.calls),
+        own=own,
     )
 
 

@@ -25,7 +25,7 @@ from claudius.cognition.staged import Staged, Words
 from claudius.cognition.working_memory import WorkingMemory
 from claudius.errors import ProcessError
 from claudius.intent import Intent
-from claudius.recollection import ProcessState
+from claudius.recollection import EntryType, ProcessState
 
 
 async def move(opening: Opening, process: Process) -> Intent:
@@ -147,8 +147,9 @@ async def _declared(chain: Chain) -> Transition | None:
         chain.drawn = drawn(planned, scene, memory, calls[0])
     chain.hops.append(chain.process.name)
     asking = thinking(chain)
+    asking.guard(line.content for line in chain.entries if line.entry_type is EntryType.INTERNAL_MONOLOGUE)
     thoughts = await think_apart(asking, scene, memory, calls)
-    chain.staged.calls[:] = asking.calls
+    chain.staged.calls[:], chain.staged.own = asking.calls, asking.own
     chain.staged.asked += [name for name in planned.asked if name not in chain.staged.asked]
     chain.staged.streamed += thoughts.streamed
     quiet = replace(thoughts, speech="", streamed="")

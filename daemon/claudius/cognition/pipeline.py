@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import cast
@@ -20,6 +20,7 @@ from claudius.cognition.soul_engine import (
     Zones,
     climb,
     interpret,
+    private_texts,
     prompt_sha256,
     repair_tail,
 )
@@ -49,6 +50,14 @@ class Thinking:
     """Finished calls of an earlier, unfinished run, by the sha256 of their request."""
     show: Show | None = None
     calls: tuple[Call, ...] = ()
+    own: tuple[str, ...] = ()
+    """Private texts of this very turn that stand in the prompt of its next call."""
+
+    def guard(self, texts: Iterable[str]) -> None:
+        """Let nothing that this turn says from now on repeat these, which its next call is shown."""
+        self.own = (*self.own, *texts)
+        private = private_texts(self.recollection, self.own)
+        self.ground, self.zones = replace(self.ground, private=private), replace(self.zones, private=private)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +83,7 @@ async def concluded(thinking: Thinking, first: Reply) -> Thoughts:
     """
     spoken = climb(first.parsed, thinking.ground, refused=first.refused, streamed=first.streamed)
     if isinstance(spoken, NeedsRepair):
+        thinking.guard(first.parsed.private)
         tail = repair_tail(thinking.recollection, thinking.soul, spoken.broken)
         prompt = replace(thinking.prompt, tail=tail)
         try:

@@ -55,6 +55,7 @@ async def think_apart(thinking: Thinking, scene: Scene, memory: WorkingMemory, c
         reply = await _ask(thinking, scene, memory, wanted, group)
         replies.append((group, reply))
         earlier += _given(reply.parsed, group)
+        thinking.guard(one.text for one in reply.parsed.sections if one.name in group)
     return await concluded(thinking, _joined(thinking.plan, replies))
 
 

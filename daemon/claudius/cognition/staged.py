@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
@@ -65,6 +65,12 @@ class Staged:
     kept: dict[str, Any] | None = None
     """What the running process keeps; None = as it was."""
     first: First | None = None
+    own: tuple[str, ...] = ()
+    """Private texts of this very turn that stood in the prompt of a later call of it."""
+
+    def guard(self, texts: Iterable[str]) -> None:
+        """Let nothing that this turn says from now on repeat these, which its next call is shown."""
+        self.own = tuple(dict.fromkeys((*self.own, *texts)))
 
     @property
     def tokens(self) -> int:

@@ -21,7 +21,6 @@ from claudius.cognition.reminding import reminded
 from claudius.cognition.second_thought import Hold, think_twice
 from claudius.cognition.soul_engine import (
     TOO_LONG,
-    Echo,
     EngineSettings,
     Kept,
     NonceClash,
@@ -194,8 +193,7 @@ def _prepare(
         except NonceClash:
             recollection = replace(recollection, nonce=mind.nonce())
             continue
-        private = Echo(private_texts(recollection))
-        stands = ground(planned, recollection, soul, settings, private)
+        stands = ground(planned, recollection, soul, settings, private_texts(recollection))
         return Thinking(
             mind=mind,
             plan=planned,

@@ -82,7 +82,7 @@ class AnthropicApi:
             began = True
             async with stream:
                 async for event in stream:
-                    if delta := said.hear(event):
+                    if delta := _heard(said, event):
                         yield delta
                     if said.ended or said.reply.is_full:
                         break
@@ -156,7 +156,7 @@ class _Said:
         """Take one event; text becomes a delta."""
         match event.type:
             case "message_start":
-                self._model = event.message.model or self._model
+                self._model = _word(event.message.model) or self._model
                 self._count(event.message.usage)
             case "content_block_start" if event.content_block.type not in ("text", "thinking", "redacted_thinking"):
                 name = getattr(event.content_block, "name", event.content_block.type)
@@ -164,7 +164,7 @@ class _Said:
             case "content_block_delta" if event.delta.type == "text_delta":
                 return self.reply.add(event.delta.text)
             case "message_delta":
-                self._stop = event.delta.stop_reason
+                self._stop = _word(event.delta.stop_reason)
                 self._count(event.usage)
             case "message_stop":
                 self.ended = True
@@ -197,8 +197,20 @@ class _Said:
         )
 
 
-def _newest(given: int | None, known: int) -> int:
-    return known if given is None else given
+def _heard(said: _Said, event: RawMessageStreamEvent) -> Event | None:
+    """Take one event. Raises: Cut where it has not the shape that it should have, which the library does not check."""
+    try:
+        return said.hear(event)
+    except (AttributeError, TypeError) as error:
+        raise Cut("the model's stream is broken: not an event", provider=NAME) from error
+
+
+def _word(given: object) -> str | None:
+    return given if isinstance(given, str) else None
+
+
+def _newest(given: object, known: int) -> int:
+    return given if isinstance(given, int) else known
 
 
 def _status_error(error: APIStatusError) -> ProviderError:

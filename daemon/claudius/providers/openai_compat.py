@@ -21,6 +21,7 @@ from claudius.home import Home
 from claudius.provider import Done, Event, Image, Request, StopReason, Usage
 from claudius.providers import pricing
 from claudius.providers.classify import by_kind, by_status, message_of, one_line, retry_after_s
+from claudius.providers.openai_chunk import Cached, Counts, read_chunk
 from claudius.providers.reply import LINE_BYTES, Reply
 
 if TYPE_CHECKING:
@@ -136,36 +137,28 @@ class _Said:
             self.ended = True
             return None
         try:
-            chunk = json.loads(data)
+            chunk = read_chunk(data)
         except ValueError as error:
-            raise Cut("the model's stream is broken: not JSON", provider=NAME) from error
-        if not isinstance(chunk, dict):
-            raise Cut("the model's stream is broken: not a chunk", provider=NAME)
-        if chunk.get("error"):
-            kind, message = message_of(chunk)
+            raise Cut("the model's stream is broken: not a chunk", provider=NAME) from error
+        if chunk.error:
+            kind, message = message_of({"error": chunk.error})
             raise by_kind(kind, message, provider=NAME)
-        self.model = chunk.get("model") or self.model
-        self._count(chunk.get("usage"))
-        return self._choose(next(iter(chunk.get("choices") or ()), {}))
+        self.model = chunk.model or self.model
+        self._count(chunk.usage)
+        self._stop = chunk.choice.finish_reason or self._stop
+        words = chunk.choice.words
+        for call in words.tool_calls or ():
+            if call.function and call.function.name:
+                log.warning("%s: a tool call that was never offered is refused: %s", NAME, one_line(call.function.name))
+        return self.reply.add(words.text)
 
-    def _choose(self, choice: dict[str, Any]) -> Event | None:
-        self._stop = choice.get("finish_reason") or self._stop
-        delta = choice.get("delta") or choice.get("message") or {}
-        for call in delta.get("tool_calls") or ():
-            name = (call.get("function") or {}).get("name")
-            if name:
-                log.warning("%s: a tool call that was never offered is refused: %s", NAME, one_line(name))
-        return self.reply.add(delta.get("content") or "")
-
-    def _count(self, usage: dict[str, Any] | None) -> None:
-        if not usage:
+    def _count(self, counts: Counts | None) -> None:
+        if not counts:
             return
-        asked, cached = usage.get("prompt_tokens") or 0, usage.get("prompt_tokens_details") or {}
-        read = min(asked, cached.get("cached_tokens") or 0)
+        asked, cached = counts.prompt_tokens or 0, counts.prompt_tokens_details or Cached()
+        read = min(asked, cached.cached_tokens or 0)
         self._usage = Usage(
-            input_tokens=asked - read,
-            cache_read_tokens=read,
-            output_tokens=usage.get("completion_tokens") or 0,
+            input_tokens=asked - read, cache_read_tokens=read, output_tokens=counts.completion_tokens or 0
         )
 
     def done(self, base_url: str) -> Done:

@@ -18,6 +18,7 @@ from claudius.cognition.overhear import passes
 from claudius.cognition.turn import Turned, apologise, take_turn
 from claudius.errors import ClaudiusError, StaleTurn, StoreCorrupt, StoreError
 from claudius.intent import ApologyKind
+from claudius.memory.audience import is_terminal
 from claudius.memory.store import Pending
 from claudius.perception import Kind, Perception, Place
 from claudius.runtime.adapter import Adapter
@@ -261,7 +262,7 @@ class Lanes:
             return True
         if adapter is None:
             return False
-        if perception.audience.startswith("shared:"):
+        if perception.audience.startswith("shared:") and not is_terminal(perception.conversation):
             await self._members.refresh(perception.audience, adapter)
         return await self._hydration.read(perception, adapter)
 

@@ -47,3 +47,12 @@ def test_the_tail_is_the_longest_suspicious_end() -> None:
     assert echo.tail("x" + KEPT[3 : 3 + LEAST_SUSPICION - 1]) == 0
     assert echo.tail(KEPT) == SPAN
     assert echo.tail(KEPT[3:33] + "x") == 0
+
+
+def test_what_was_said_aloud_may_be_said_again() -> None:
+    """A stretch that all have heard is no secret, even where a thought repeats it; one character more of the thought is."""
+    echo = Echo([KEPT], aloud=[KEPT[50:150]])
+
+    assert not echo.repeated_in("a" + KEPT[50:150] + "b")
+    assert echo.repeated_in(KEPT[50:151])
+    assert echo.repeated_in(KEPT[50:150] + " " + KEPT[:SPAN])

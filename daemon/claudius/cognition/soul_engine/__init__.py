@@ -17,7 +17,6 @@ from claudius.cognition.soul_engine.conclusion import (
     conclude_heard,
     draft_utterance,
 )
-from claudius.cognition.soul_engine.echo import Echo
 from claudius.cognition.soul_engine.gate import StreamGate, Zones
 from claudius.cognition.soul_engine.grounds import ground, private_texts, zones
 from claudius.cognition.soul_engine.interpretation import interpret, plain_reply
@@ -31,7 +30,6 @@ from claudius.cognition.soul_engine.unthought import conclude_unthought
 
 __all__ = [
     "TOO_LONG",
-    "Echo",
     "EngineSettings",
     "Erased",
     "Ground",

@@ -28,9 +28,10 @@ class Echo:
     span some piece is both known and looked up.
     """
 
-    def __init__(self, texts: Iterable[str] = (), span: int = SPAN) -> None:
-        """`span`: how many equal characters in a row count as a repetition."""
+    def __init__(self, texts: Iterable[str] = (), span: int = SPAN, *, aloud: Iterable[str] = ()) -> None:
+        """`span`: how many equal characters in a row count as a repetition; what was said `aloud` may be said again."""
         self._texts = tuple(text for text in texts if text)
+        self._aloud = tuple(text for text in aloud if len(text) >= span)
         self.span = span
         self._piece = span * 3 // 8
         every = (span - self._piece + 1) // _STEP
@@ -52,12 +53,23 @@ class Echo:
     def _windows(self) -> frozenset[str]:
         return _pieces(self.text, self.span, 1)
 
+    @cached_property
+    def _known_aloud(self) -> frozenset[str]:
+        return _pieces("\0".join(self._aloud), self.span, 1)
+
     def repeated_in(self, spoken: str) -> bool:
         """Tell whether `spoken` holds `span` characters in a row of these texts. Pure.
 
         Around each piece that stands in both, the rest is compared. Texts that repeat themselves a lot are compared
         stretch by stretch instead.
         """
+        return self._is_repeated(spoken) and not (self._aloud and self._is_known(spoken))
+
+    def _is_known(self, spoken: str) -> bool:
+        """Tell whether all that is repeated was said aloud as well, word for word."""
+        return self._windows & _pieces(spoken, self.span, 1) <= self._known_aloud
+
+    def _is_repeated(self, spoken: str) -> bool:
         if len(spoken) < self.span or not self._texts:
             return False
         asked = _asked(spoken, self._piece)

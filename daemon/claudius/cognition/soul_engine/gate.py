@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from claudius.cognition.soul_engine.disguises import is_disguised
 from claudius.cognition.soul_engine.echo import SPAN, Echo
 from claudius.cognition.soul_engine.heads import NAMES, Names, find_head, is_blank
 from claudius.cognition.soul_engine.ladder import ELLIPSIS
@@ -111,7 +112,7 @@ def gate(text: str, zones: Zones, *, streamed: str = "") -> Gated:
 def leaks(text: str, zones: Zones) -> tuple[str, ...]:
     """Return which of G1 to G5 a text meets, in order. Pure."""
     found = (
-        ("G1", find_head(text, zones.names) is not None),
+        ("G1", find_head(text, zones.names) is not None or is_disguised(text, zones.names)),
         ("G2", zones.private.repeated_in(text)),
         ("G3", _has_marker(text, zones) or zones.instructions.repeated_in(text)),
         ("G4", has_secret(text, zones)),

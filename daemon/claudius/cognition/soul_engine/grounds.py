@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from claudius.cognition.soul_engine.echo import Echo
 from claudius.cognition.soul_engine.gate import Zones
 from claudius.cognition.soul_engine.interpretation import allowed_verbs
 from claudius.cognition.soul_engine.ladder import Ground
 from claudius.cognition.soul_engine.planning import EngineSettings, Plan
 from claudius.cognition.soul_engine.rewrites import Company
+from claudius.perception import Origin
 from claudius.recollection import EntryType, Recollection
 from claudius.soul import SoulText
 
 SPEECH = "external_dialogue"
 _PRIVATE = (EntryType.INTERNAL_MONOLOGUE, EntryType.DAIMONIC_INTUITION)
+_ALOUD = (EntryType.USER_MESSAGE, EntryType.EXTERNAL_DIALOG, EntryType.DAIMON_SPEECH)
 
 
-def private_texts(recollection: Recollection) -> tuple[str, ...]:
-    """Return every private text that stands in this turn's prompt. Pure."""
-    past = (entry.content for turn in recollection.past for entry in turn.entries if entry.entry_type in _PRIVATE)
-    return (*past, *(one.text for one in recollection.intuitions))
+def private_texts(recollection: Recollection, own: Iterable[str] = ()) -> Echo:
+    """Return every private text that stands in this turn's prompt, but what all have heard of it. Pure.
+
+    `own`: what this very turn has thought and shows to its next call, for that call's reply.
+    """
+    past = [entry for turn in recollection.past for entry in turn.entries]
+    return Echo(
+        (
+            *(entry.content for entry in past if entry.entry_type in _PRIVATE),
+            *(one.text for one in recollection.intuitions),
+            *own,
+        ),
+        aloud=(
+            *(entry.content for entry in past if entry.entry_type in _ALOUD),
+            *(one.text for one in recollection.perceptions if one.origin is Origin.EXTERNAL),
+        ),
+    )
 
 
 def ground(plan: Plan, recollection: Recollection, soul: SoulText, settings: EngineSettings, private: Echo) -> Ground:

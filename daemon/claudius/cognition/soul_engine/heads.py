@@ -30,7 +30,7 @@ TAGS: Final = (
     "intention_updates",
     "chosen_action",
 )
-FOREIGN: Final = ("think", "thinking", "reasoning", "scratchpad", "tool_call", "function_calls")
+FOREIGN: Final = ("think", "thinking", "ant_thinking", "reasoning", "scratchpad", "tool_call", "function_calls")
 """How models mark reasoning and calls of their own."""
 
 HEAD_CHARS: Final = 80
@@ -66,10 +66,10 @@ _DROPPED = re.compile(rf"[_\-{_UNSEEN}]+")
 UNSEEN: Final = re.compile(rf"[{_UNSEEN}]")
 """Characters that leave no trace on a screen, controls included."""
 _SEEN = re.compile(rf"[^\s{_UNSEEN}]")
-_PREFIXED = re.compile(
+PREFIXED: Final = re.compile(
     rf"{GAP}[/／]?{GAP}(?:[\w.\-]{{1,{NAME_CHARS}}}:)?([\w\-{_UNSEEN}{_LETTERLIKE}]{{0,{NAME_CHARS}}})"
 )
-_REASONING = ("think", "thought", "reasoning", "scratchpad", "toolcall", "functioncall")
+"""What follows an LT, up to a name behind a prefix."""
 
 
 class Head(NamedTuple):
@@ -126,6 +126,8 @@ class Names:
     """Tags that are dropped whole."""
     label: re.Pattern[str]
     """A step's name of two or more words as a label, in text prepared by `plain_form`."""
+    written: str
+    """An expression for every such name, whatever stands between its words, in text prepared by `plain_form`."""
 
     @classmethod
     def of(cls, tags: Iterable[str] = TAGS) -> Names:
@@ -145,6 +147,7 @@ class Names:
             bare=frozenset(f for f, tag in spelled.items() if "_" not in tag or tag in FOREIGN),
             begun=frozenset(form[:end] for form in spelled for end in range(1, len(form) + 1)),
             foreign=frozenset(FOREIGN),
+            written=names,
             label=re.compile(
                 rf"(?:^(?:[^\w\n]|_)*(?:{names})(?!\w)|(?<!\w)(?:{names})[\W_]{{0,4}}?[:=])", re.MULTILINE
             ),
@@ -246,16 +249,6 @@ def _escaped(text: str, names: Names) -> str:
         return "&lt;" if known and lt[0] == "<" else lt[0]
 
     return LT.sub(defused, text)
-
-
-def is_structured(text: str, names: Names = NAMES) -> bool:
-    """Tell whether a text names a tag of ours, or anything like model reasoning, after any LT. Pure. Fails closed."""
-    for lt in LT.finditer(text):
-        found = _PREFIXED.match(text, lt.end())
-        form = canonical(found[1]) if found else ""
-        if form in names.tags or form.startswith(_REASONING) or read_head(text, lt, names):
-            return True
-    return False
 
 
 def plain_form(text: str) -> str:

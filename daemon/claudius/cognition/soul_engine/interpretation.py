@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claudius.cognition.soul_engine.heads import is_structured
+from claudius.cognition.soul_engine.disguises import is_structured
 from claudius.cognition.soul_engine.parsed import Parsed, Section
 from claudius.cognition.soul_engine.parser import Parser
 from claudius.cognition.soul_engine.planning import Plan

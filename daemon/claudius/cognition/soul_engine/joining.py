@@ -10,7 +10,6 @@ from dataclasses import replace
 
 from claudius.cognition.soul_engine.assembly import build_prompt, prompt_sha256
 from claudius.cognition.soul_engine.conclusion import Kept, conclude_reflection, utterance_key
-from claudius.cognition.soul_engine.echo import Echo
 from claudius.cognition.soul_engine.gate import gate
 from claudius.cognition.soul_engine.grounds import ground, private_texts, zones
 from claudius.cognition.soul_engine.interpretation import plain_reply
@@ -36,7 +35,7 @@ def conclude_daimon(
         owes=False,
         history_from=compact(recollection.past, settings),
     )
-    stands = ground(nothing, recollection, soul, settings, Echo(private_texts(recollection)))
+    stands = ground(nothing, recollection, soul, settings, private_texts(recollection))
     line = re.sub(rf"(?i)^\s*\**{re.escape(name)}(?:\s+(?:says|whispers))?\s*:\**\s*", "", plain_reply(text)).strip()
     if not any(map(str.isalnum, line)):
         return None

@@ -9,8 +9,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from claudius.cognition.soul_engine.disguises import is_disguised, is_structured
 from claudius.cognition.soul_engine.echo import Echo
-from claudius.cognition.soul_engine.heads import NAMES, Names, is_blank, is_structured, plain_form
+from claudius.cognition.soul_engine.heads import NAMES, Names, find_head, is_blank, plain_form
 from claudius.cognition.soul_engine.parsed import Parsed
 from claudius.cognition.soul_engine.readers import read_verb
 from claudius.intent import Rung
@@ -112,7 +113,8 @@ def _spoken(speech: str, rung: Rung, written: str | None, ground: Ground, flags:
 
 def _is_tainted(text: str, ground: Ground) -> bool:
     folded = text.casefold()
-    return any(nonce.casefold() in folded for nonce in ground.nonces) or ground.private.repeated_in(text)
+    has_nonce = any(nonce.casefold() in folded for nonce in ground.nonces)
+    return has_nonce or is_disguised(text, ground.names) or ground.private.repeated_in(text)
 
 
 def _speakable(reply: Parsed, ground: Ground) -> tuple[str, str | None, Rung] | None:
@@ -135,7 +137,7 @@ def _why_not_plain(reply: Parsed, ground: Ground) -> tuple[str, ...]:
     """Flag what keeps a reply without any tag from being spoken as it is."""
     if is_blank(reply.raw):
         return ("empty",)
-    is_labelled = ground.names.label.search(plain_form(reply.raw)) and not is_structured(reply.raw, ground.names)
+    is_labelled = ground.names.label.search(plain_form(reply.raw)) and find_head(reply.raw, ground.names) is None
     return ("label",) if is_labelled else ()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from claudius.cognition.soul_engine.heads import MONOLOGUE, is_blank
+from claudius.cognition.soul_engine.heads import LT, MONOLOGUE, NAMES, is_blank, read_head
 
 DialogueState = Literal["complete", "cut", "void"]
 
@@ -81,6 +81,11 @@ class Parsed:
         """The first complete user-model updates, in order, three at most."""
         return tuple(one for one in self.sections if one.name == UPDATE and one.complete)[:UPDATES]
 
+    @property
+    def private(self) -> tuple[str, ...]:
+        """The text of every private section; of one that was not closed, up to the words aloud that it swallowed."""
+        return tuple(one.text if one.complete else _before_dialogue(one.text) for one in self.sections)
+
     def values(self, name: str) -> tuple[str, ...]:
         """Return every complete value of a tag, in order; a check that came twice shows both."""
         return tuple(one.text for one in self.sections if one.name == name and one.complete)
@@ -88,6 +93,14 @@ class Parsed:
     def first(self, name: str) -> Section | None:
         """Return a tag's first complete section."""
         return next((one for one in self.sections if one.name == name and one.complete), None)
+
+
+def _before_dialogue(text: str) -> str:
+    for lt in LT.finditer(text):
+        head = read_head(text, lt, NAMES)
+        if head and head.is_dialogue and not head.closing:
+            return text[: lt.start()]
+    return text
 
 
 def judged(flags: Iterable[str], dialogues: Sequence[Dialogue], sections: Sequence[Section]) -> tuple[str, ...]:

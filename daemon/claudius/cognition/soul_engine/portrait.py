@@ -9,7 +9,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from claudius.cognition.soul_engine.heads import NAMES, UNSEEN, Names, escape_heads, is_structured, plain_form
+from claudius.cognition.soul_engine.disguises import is_structured
+from claudius.cognition.soul_engine.heads import NAMES, UNSEEN, Names, escape_heads, plain_form
 from claudius.cognition.soul_engine.names import who
 from claudius.prompt import valid
 
