@@ -59,7 +59,7 @@ async def test_an_event_that_cannot_be_read_does_not_end_the_session(
 
 async def test_a_change_that_tells_a_part_is_heard_whole(world: DiscordWorld, ear: Listening, tell: Tell) -> None:
     """New words without their author and kind: Discord is asked for the rest."""
-    message = await world.say(DM, ANA, "frist")
+    message = await world.say(DM, ANA, "one")
     await world.edit(DM, message, "first", deliver=False)
 
     await tell("MESSAGE_UPDATE", {"id": message, "channel_id": DM, "content": "first", "edited_timestamp": CHANGED_AT})
