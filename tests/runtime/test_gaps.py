@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
 import pytest
@@ -12,7 +13,7 @@ from claudius.home import Home
 from claudius.perception import Kind, Perception, private, shared
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted
-from claudius.runtime.adapter import Accept
+from claudius.runtime.adapter import Accept, Gap, Swept
 from claudius.testing.alive import alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
 
@@ -24,6 +25,20 @@ def echo(request: Request) -> str:
     """Answer with the message itself."""
     text = request.tail.rpartition('"text":"')[2].partition('"')[0]
     return f"<internal_monologue>hm</internal_monologue><external_dialogue>re {text}</external_dialogue>"
+
+
+class Stumbling(RehearsalAdapter):
+    """A network whose first sweep meets what nobody thought of."""
+
+    stumbled = False
+
+    async def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:
+        """Read what was missed, the second time."""
+        if not self.stumbled:
+            self.stumbled = True
+            raise KeyError("author")
+        async for swept in super().catch_up(gap):
+            yield swept
 
 
 def said(n: int, conversation: str = DM) -> Perception:
@@ -68,6 +83,19 @@ async def test_what_was_heard_and_is_found_again_is_answered_once(home: Home) ->
         await soul.idle()
 
     assert [one.text for one in seen] == ["re m1", "re then"]
+
+
+async def test_a_sweep_that_falls_is_not_the_last(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault of an adapter's own ends one sweep, with a line in the log, and not all those to come."""
+    network = Stumbling(missed=[said(1)])
+    monkeypatch.setattr("claudius.runtime.networks.AGAIN_S", 0.0)
+
+    async with alive(home, Scripted(default=echo), network=network) as soul:
+        seen = await network.until_visible(1)
+        await soul.idle()
+
+    assert [one.text for one in seen] == ["re m1"]
+    assert network.stumbled
 
 
 @pytest.mark.parametrize("is_applied", [True, False])

@@ -13,7 +13,7 @@ from claudius.errors import AdapterRefused, ClaudiusError, StoreError
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.intake import Intake
 from claudius.runtime.lanes import Lanes
-from claudius.runtime.sweep import PATIENCE_S, Sweeper
+from claudius.runtime.sweep import AGAIN_S, PATIENCE_S, Sweeper
 
 log = logging.getLogger("claudius.networks")
 
@@ -113,3 +113,7 @@ class Networks:
             except StoreError as error:
                 self._failed(error)
                 await asyncio.sleep(FELL_S)
+            except Exception:
+                log.exception("a sweep fell")
+                await asyncio.sleep(AGAIN_S)
+                sweeper.missed(None)

@@ -89,12 +89,13 @@ def reaction(
 ) -> Perception | None:
     """Return a reaction as the soul hears it; None where it means nothing to us. Pure.
 
-    Discord says of one that was taken away not whose message it is on: the store knows what is ours.
+    Discord need not say whose message it is on, and never does of one that was taken away: the store knows.
     """
     person, is_on = f"{NETWORK}:{DIRECT}:{event.user_id}", event.event_type == "REACTION_ADD"
     author, message = str(event.message_author_id or ""), str(event.message_id)
     emoji = event.emoji.name or str(event.emoji.id)
-    is_ours, is_stop = author == us.user or not is_on, author == str(event.user_id) and emoji == SIGN
+    is_stop = is_on and emoji == SIGN and author in ("", str(event.user_id))
+    is_ours = not is_stop and (author in ("", us.user) or not is_on)
     if str(event.user_id) == us.user or not (is_ours or is_stop):
         return None
     about = {"receipt": message} if is_ours else {"of": message_key(message)}

@@ -57,9 +57,9 @@ class Probe:
     async def _is_ahead(self, client: discord.Client, place: str) -> bool:
         try:
             found = [one async for one in client.get_partial_messageable(int(place)).history(limit=LOOKED_AT)]
+            # what we said since hides nothing that others said before it
+            others = [position(str(one.id)) for one in found if one.author != client.user]
         except FAILURES as error:
             log.info("not asked whether we are deaf", extra={"error": repr(error)})
             return False
-        # what we said since hides nothing that others said before it
-        others = (position(str(one.id)) for one in found if one.author != client.user)
         return max(others, default="") > self._places.newest.get(place, "")

@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Protocol
 
 import discord
@@ -15,6 +17,7 @@ import discord.gateway
 import discord.http
 import yarl
 
+from claudius.adapters.discord.refusals import FAILURES, MISREAD
 from claudius.adapters.discord.watch import Patience
 
 log = logging.getLogger("claudius.discord.gateway")
@@ -66,6 +69,10 @@ Change = (
 """What becomes of a message that was there before."""
 
 
+_Parse = Callable[[Any], None]
+"""The library's reader of one kind of event."""
+
+
 class Listener(Protocol):
     """Who is told what a client hears."""
 
@@ -113,6 +120,25 @@ class Gateway(discord.Client):
             max_ratelimit_timeout=LONGEST_WAIT_S,
         )
         self._listener, self._patience = listener, patience
+        parsers = self._connection.parsers
+        parsers.update({event: partial(self._parse, event, parse) for event, parse in parsers.items()})
+
+    def _parse(self, event: str, parse: _Parse, facts: Any) -> None:
+        """Let an event that the library cannot read end as one event, not as the whole session."""
+        try:
+            parse(facts)
+        except MISREAD as error:
+            if event == "MESSAGE_UPDATE" and _tells_words(facts):
+                self.dispatch("part_of_message", parse, facts)
+            else:
+                log.warning("an event cannot be read", extra={"kind": event, "error": repr(error)})
+
+    async def on_part_of_message(self, parse: _Parse, part: Mapping[str, Any]) -> None:
+        """Read a change that tells a part of its message with the rest of it."""
+        try:
+            parse({**part, **await self.http.get_message(int(part["channel_id"]), int(part["id"]))})
+        except FAILURES as error:
+            log.warning("a change cannot be read", extra={"id": part["id"], "error": repr(error)})
 
     async def check_starts(self) -> None:
         """Look whether a session may be started. Raises: NotNow, and what a failed call raises."""
@@ -170,6 +196,10 @@ class Gateway(discord.Client):
     async def on_error(self, event_method: str, /, *args: Any, **kwargs: Any) -> None:  # noqa: ARG002 - the library's signature
         """Log a fault of ours, instead of printing it."""
         log.error("an event was not understood", extra={"kind": event_method}, exc_info=True)  # noqa: LOG014 - the library calls it while it handles one
+
+
+def _tells_words(facts: object) -> bool:
+    return isinstance(facts, Mapping) and {"id", "channel_id", "content"} <= facts.keys()
 
 
 async def hang_up(gateway: Gateway, patience: Patience) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from mimetypes import guess_type
 from typing import TYPE_CHECKING, Any
 
 from claudius.adapters.discord.text import begins_with, named_in, read
@@ -173,7 +174,7 @@ def _file(file: discord.Attachment, message: discord.Message) -> dict[str, Any]:
     return {
         "id": str(file.id),
         "name": valid(file.filename),
-        "type": (file.content_type or "").partition(";")[0],
+        "type": (file.content_type or guess_type(file.filename)[0] or "").partition(";")[0],
         "bytes": file.size,
         "url": file.url,
         "channel": str(message.channel.id),

@@ -14,9 +14,9 @@ import discord
 from claudius.adapters.discord.hearing import DIRECT, NETWORK, Said, Us, Where, interpret, perceive, position, stamp
 from claudius.adapters.discord.people import People
 from claudius.adapters.discord.places import Places
-from claudius.adapters.discord.refusals import FAILURES, classify
+from claudius.adapters.discord.refusals import FAILURES, MISREAD, classify
 from claudius.adapters.reached import Reached
-from claudius.errors import DeliveryRefused
+from claudius.errors import DeliveryRefused, DeliveryUnknown
 from claudius.perception import Perception, Place
 from claudius.runtime.adapter import Gap, Swept
 
@@ -56,12 +56,19 @@ class History:
         lost = {channel: _before(first) for channel, first in self._reached.lost.items()}
         gap = replace(gap, marks=lost | {name: min(mark, lost.get(name, mark)) for name, mark in gap.marks.items()})
         heard = [one for one in _marked(gap) if one.guild == DIRECT or self._people.hears(one.guild)]
+        misread: DeliveryUnknown | None = None
         for channel in (*heard, *self._unmarked(gap)):
             try:
                 async for swept in self._sweep(channel, since):
                     yield swept
             except DeliveryRefused as error:
                 log.warning("a channel cannot be read", extra={"channel": channel.channel, "code": error.code})
+            except DeliveryUnknown as error:
+                if not isinstance(error.__cause__, MISREAD):
+                    raise
+                misread = error  # the others are read all the same
+        if misread:
+            raise misread
 
     async def before(self, perception: Perception, most: int) -> list[Perception]:
         """Return what was said in a thread before something, the latest so many. Raises: DeliveryError."""
@@ -130,7 +137,11 @@ class History:
     async def _hear(self, messages: Sequence[discord.Message], where: Where) -> tuple[Perception, ...]:
         heard: list[Perception] = []
         for message in messages:
-            said = interpret(message, where, self._us)
+            try:
+                said = interpret(message, where, self._us)
+            except MISREAD as error:  # one odd message keeps nobody from being heard
+                log.warning("a message cannot be read", extra={"id": message.id, "error": repr(error)})
+                continue
             if isinstance(said, Said):
                 guilds = (where.guild,) if where.guild != DIRECT else await self._people.shared(said.user, self._client)
                 heard.append(perceive(said, self._us, guilds))

@@ -5,15 +5,15 @@ Source: the reliability design, sections 6 and 7; docs.discord.com/developers/to
 
 from __future__ import annotations
 
-import json
-
 import aiohttp
 import discord
 
 from claudius.errors import AdapterRefused, DeliveryError, DeliveryLater, DeliveryRefused, DeliveryUnknown
 
 NETWORK, TOKEN = "discord", "DISCORD_TOKEN"
-FAILURES = (discord.DiscordException, aiohttp.ClientError, OSError, TimeoutError, json.JSONDecodeError)
+MISREAD = (LookupError, TypeError, ValueError, AttributeError)
+"""What the library raises of an event or an answer that has another shape than Discord's."""
+FAILURES = (discord.DiscordException, aiohttp.ClientError, OSError, TimeoutError, *MISREAD)
 """All that a call of the API may raise."""
 
 UNKNOWN_CHANNEL, UNKNOWN_MESSAGE, MISSING_ACCESS, THREAD_EXISTS = 10003, 10008, 50001, 160004

@@ -1,0 +1,128 @@
+"""Events and answers that are shaped otherwise than the library expects: each costs itself, and nothing beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import discord
+import pytest
+
+from claudius.adapters.discord.adapter import DiscordAdapter
+from claudius.adapters.discord.hearing import NETWORK, Us, Where
+from claudius.adapters.discord.history import History
+from claudius.adapters.discord.people import People
+from claudius.adapters.discord.places import Places
+from claudius.adapters.reached import Reached
+from claudius.errors import DeliveryUnknown
+from claudius.perception import Kind
+from claudius.runtime.adapter import Gap
+from claudius.testing.loopback.discord.server import DiscordServer
+from claudius.testing.loopback.discord.state import ANA, BOT_USER, CHANNEL, DM, GUILD
+from claudius.testing.loopback.discord.world import DiscordWorld
+from discord_side import Listening
+
+Tell = Callable[[str, dict[str, Any]], Awaitable[int]]
+CHANGED_AT = "2026-01-01T00:00:00+00:00"
+
+
+@pytest.fixture
+def tell(server: DiscordServer) -> Tell:
+    """Give what tells the bot of anything at all, by an event's name and body."""
+    return lambda event, body: server.service.gateway.each(lambda socket: socket.put(0, body, None, event))
+
+
+@pytest.mark.parametrize(
+    ("event", "body"),
+    [
+        ("MESSAGE_UPDATE", {"id": "1", "channel_id": CHANNEL, "guild_id": GUILD, "embeds": []}),
+        ("MESSAGE_CREATE", {"id": "1", "channel_id": DM}),
+        ("MESSAGE_DELETE", {}),
+        ("MESSAGE_REACTION_ADD", {"user_id": ANA}),
+        ("INTERACTION_CREATE", {"id": "1"}),
+        ("CHANNEL_UPDATE", {"id": CHANNEL, "guild_id": GUILD, "type": 0}),
+        ("GUILD_MEMBER_UPDATE", None),
+    ],
+)
+async def test_an_event_that_cannot_be_read_does_not_end_the_session(
+    world: DiscordWorld, ear: Listening, tell: Tell, event: str, body: dict[str, Any]
+) -> None:
+    """The library lets it end the whole client: deaf for seconds, and one of a day's session starts is spent."""
+    await tell(event, body)
+    await world.say(DM, ANA, "still there?")
+    (heard,) = await ear.until(1)
+
+    assert heard.text == "still there?"
+    assert (await world.counts())["identified"] == 1
+
+
+async def test_a_change_that_tells_a_part_is_heard_whole(world: DiscordWorld, ear: Listening, tell: Tell) -> None:
+    """New words without their author and kind: Discord is asked for the rest."""
+    message = await world.say(DM, ANA, "one")
+    await world.edit(DM, message, "first", deliver=False)
+
+    await tell("MESSAGE_UPDATE", {"id": message, "channel_id": DM, "content": "first", "edited_timestamp": CHANGED_AT})
+    _, change = await ear.until(2)
+
+    assert (change.kind, change.text, change.extra["of"]) == (Kind.EDIT, "first", f"discord:{message}")
+
+
+@pytest.mark.parametrize(("emoji", "about"), [("👍", "receipt"), ("🛑", "of")])
+async def test_a_reaction_need_not_tell_whose_message_it_is_on(
+    ear: Listening, tell: Tell, emoji: str, about: str
+) -> None:
+    """`message_author_id` is optional: the store knows what is ours, and who may stop what."""
+    body = {"user_id": ANA, "channel_id": DM, "message_id": "77", "emoji": {"id": None, "name": emoji}}
+
+    await tell("MESSAGE_REACTION_ADD", body | {"burst": False, "type": 0})
+    (heard,) = await ear.until(1)
+
+    assert {"receipt", "of"} & heard.extra.keys() == {about}
+
+
+async def test_a_file_without_a_type_has_that_of_its_name(world: DiscordWorld, ear: Listening, tell: Tell) -> None:
+    """`content_type` is optional: a text or a picture is read all the same."""
+    message = await world.say(DM, ANA, "look", deliver=False)
+    file = {"id": "5", "filename": "notes.txt", "size": 3, "url": "http://x/notes.txt", "proxy_url": ""}
+    known = next(one for one in await world.messages(DM) if one["id"] == message)
+
+    await tell("MESSAGE_CREATE", known | {"attachments": [file]})
+    (heard,) = await ear.until(1)
+
+    assert [one["type"] for one in heard.extra["files"]] == ["text/plain"]
+
+
+async def test_a_history_that_cannot_be_read_keeps_no_other_from_being_read(
+    world: DiscordWorld, ear: Listening, adapter: DiscordAdapter
+) -> None:
+    """The rest of a sweep goes on; then it is told that something is missing, so that it is done again."""
+    message = await world.say(DM, ANA, "lost?", deliver=False)
+    marks = {f"{GUILD}:{CHANNEL}": "0" * 20, f"@me:{DM}": "0" * 20}
+    await world.fault("get_channel_messages", "bad_json", where={"channel_id": CHANNEL}, times=-1)
+
+    found: list[str] = []
+    since = discord.utils.snowflake_time(int(message)).replace(year=2020)
+
+    async def sweep() -> None:
+        async for swept in adapter.catch_up(Gap(since=since, marks=marks)):
+            found.extend(one.key for one in swept.perceptions)
+
+    with pytest.raises(DeliveryUnknown):
+        await sweep()
+
+    assert found == [f"discord:{message}"]
+
+
+async def test_one_odd_message_of_a_history_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    """A message without an author keeps nobody behind it from being heard."""
+    client, us = cast("discord.Client", None), Us(BOT_USER, "1", "Claudius")
+    history = History(client, us, People((GUILD,)), Places(), Reached())
+    odd = cast("discord.Message", SimpleNamespace(id=1))
+
+    heard = await history._hear([odd], Where(GUILD, CHANNEL))
+
+    assert heard == ()
+    assert [record.getMessage() for record in caplog.records if record.name == f"claudius.{NETWORK}.history"] == [
+        "a message cannot be read"
+    ]
