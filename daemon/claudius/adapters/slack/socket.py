@@ -35,7 +35,7 @@ def bolt(client: AsyncWebClient, take: Take, logger: logging.Logger) -> AsyncApp
     async def hear(body: dict[str, Any]) -> BoltResponse:
         return await take(timed(body, time()))
 
-    # Bolt takes the name for a logger's, and gives that one `logger`'s level: another name silences what it stands for
+    # with each event, Bolt gives the logger that is called like the app this `logger`'s level
     return AsyncApp(name=logger.name, client=client, before_authorize=hear, logger=logger)
 
 
