@@ -90,6 +90,77 @@ async def test_one_channel_that_cannot_be_read_stops_no_other(
     assert texts(await swept(adapter, gap(C2=mark, C1=mark))) == ["missed"]
 
 
+async def test_a_server_without_one_of_the_methods_is_swept_by_the_others(
+    slack: SlackWorld, ear: Ear, adapter: SlackAdapter
+) -> None:
+    """Not found is no trouble that passes: it costs what only that method tells, and nothing else."""
+    mark = await slack.say("C1", "U1", "<@U0BOT> first")
+    thread = f"slack:T1:C1:{mark}"
+    await ear.until(1)
+    await slack.say("C1", "U1", "in the thread", thread_ts=mark, deliver=False)
+    await slack.say("C1", "U1", "in the channel", deliver=False)
+    await slack.say("D1", "U1", "never heard", deliver=False)
+
+    await slack.fault("users.conversations", "status", status=404)
+    everything = texts(await swept(adapter, gap((thread,), C1=mark)))
+    await slack.fault("conversations.history", "status", status=404, where={"channel": "C1"})
+    threads = texts(await swept(adapter, gap((thread,), C1=mark)))
+    await slack.fault("conversations.replies", "status", status=404)
+    channels = texts(await swept(adapter, gap((thread,), C1=mark)))
+
+    assert everything == ["in the channel", "in the thread", "never heard"]
+    assert threads == ["in the thread", "never heard"]
+    assert channels == ["in the channel", "never heard"]
+
+
+async def test_what_was_spoken_in_last_is_read_first(slack: SlackWorld, ear: Ear, adapter: SlackAdapter) -> None:
+    """Slack's pace makes a sweep of many channels long: who waits for an answer does not wait for the quiet ones."""
+    marks = {f"C{n}": "1767600000.000001" for n in (1, 2, 3)}
+    for name in marks:
+        await slack.add_channel(name)
+    await swept(adapter, gap(("slack:T1:C3:1767600000.000001", "slack:T1:C2:"), **marks))
+
+    asked = [call.arguments["channel"] for call in await slack.calls("conversations.history")]
+    assert list(dict.fromkeys(asked))[:3] == ["C3", "C2", "C1"]
+
+
+async def test_trouble_with_one_channel_is_not_the_others(slack: SlackWorld, ear: Ear, adapter: SlackAdapter) -> None:
+    """They are read; then the sweep fails, so that it is made again."""
+    mark = await slack.say("D1", "U1", "one")
+    await slack.say("D1", "U1", "two", deliver=False)
+    await slack.fault("conversations.history", "status", where={"channel": "C1"})
+    found: list[Swept] = []
+
+    async def sweep() -> None:
+        """Keep what comes before the failure."""
+        async for one in adapter.catch_up(gap(C1=mark, D1=mark)):
+            found.append(one)  # noqa: PERF401 - a list of it all would be lost with the failure
+
+    with pytest.raises(DeliveryUnknown):
+        await sweep()
+
+    assert texts(found) == ["two"]
+    assert "T1:" not in [one.channel for one in found]
+
+
+async def test_a_server_that_repeats_its_cursor_is_not_asked_for_ever(
+    slack: SlackWorld, ear: Ear, adapter: SlackAdapter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page that leads back to itself is the last one."""
+    assert adapter._inside is not None
+    asked: list[str] = []
+
+    async def again(method: str, **_: object) -> dict[str, object]:
+        """Answer every page with the same one."""
+        asked.append(method)
+        return {"messages": [{"ts": "1767600000.000001"}], "response_metadata": {"next_cursor": "same"}}
+
+    monkeypatch.setattr(adapter._inside.history, "_call", again)
+
+    assert len(await adapter._inside.history._read("conversations_history", channel="C1", oldest="0")) == 1
+    assert len(asked) == 2
+
+
 async def test_a_slack_that_does_not_answer_now_is_asked_again_later(
     slack: SlackWorld, ear: Ear, adapter: SlackAdapter
 ) -> None:

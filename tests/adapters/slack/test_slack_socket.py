@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import replace
 
 import pytest
@@ -13,6 +14,16 @@ from claudius.errors import AdapterRefused, OverBudget, StoreFull
 from claudius.testing.loopback.slack.state import APP_TOKEN
 from claudius.testing.loopback.slack.world import SlackWorld
 from slack_side import QUICK, Ear, Make
+
+
+async def test_what_is_heard_silences_no_log_but_the_librarys(slack: SlackWorld, ear: Ear) -> None:
+    """Bolt sets the level of a logger that is named like its app: were it ours, nothing would be logged any more."""
+    await slack.say("D1", "U1", "hello")
+    await ear.until(1)
+
+    assert logging.getLogger("claudius").level < logging.CRITICAL
+    assert logging.getLogger("claudius.slack").isEnabledFor(logging.ERROR)
+    assert not logging.getLogger("claudius.slack.library").isEnabledFor(logging.ERROR)
 
 
 async def test_what_cannot_be_kept_is_not_acknowledged_and_comes_again(slack: SlackWorld, ear: Ear) -> None:

@@ -162,6 +162,7 @@ def refused(code: str, status: int = 200, **headers: str) -> SlackApiError:
         *((refused(code), DeliveryRefused) for code in ("channel_not_found", "is_archived", "not_in_channel", "msg_too_long", "restricted_action")),
         *((refused(code), DeliveryUnknown) for code in ("fatal_error", "internal_error", "service_unavailable", "request_timeout", "duplicate_message_not_found")),
         *((refused("", status), DeliveryUnknown) for status in (200, 500, 502, 503, 403)),
+        *((refused("", status), DeliveryLater) for status in (404, 405, 501)),
         *((refused(code), DeliveryLater) for code in ("ratelimited", "invalid_auth", "account_inactive", "token_revoked")),
         (refused("ratelimited", 429, **{"Retry-After": "7"}), DeliveryLater),
         (aiohttp.ServerDisconnectedError(), DeliveryUnknown),

@@ -44,19 +44,21 @@ async def afterwards(event: Mapping[str, Any], us: Us, people: People) -> Percep
     if kind != "message" or subtype not in ("message_changed", "message_deleted"):
         return None
     after = event.get("message") or {}
-    gone = after.get("ts") if after.get("subtype") == TOMBSTONE else event.get("deleted_ts")
+    before = event.get("previous_message") or {}
+    is_gone = subtype == "message_deleted" or after.get("subtype") == TOMBSTONE
+    gone = is_gone and (after.get("ts") or event.get("deleted_ts") or before.get("ts"))
     return _taken_down(str(gone), event, us) if gone else await _change(event, after, us, people)
 
 
 async def _change(event: Mapping[str, Any], after: Mapping[str, Any], us: Us, people: People) -> Perception | Nothing:
     before = event.get("previous_message") or {}
-    if not after.get("edited") or after.get("text") == before.get("text"):
+    if after.get("text") == before.get("text"):
         return Nothing("no other text")
     said = from_history({**after, "channel_type": event.get("channel_type")}, str(event.get("channel")), us)
     if not isinstance(said, Said):
         return said if isinstance(said, Nothing) else Nothing("an edit of something else")
     known = await people.know(said.user, named_in(said.raw))
-    return edited(perceive(said, us, known), str(after["edited"].get("ts") or event.get("event_ts")))
+    return edited(perceive(said, us, known), str((after.get("edited") or {}).get("ts") or event.get("event_ts")))
 
 
 def edited(message: Perception, ts: str) -> Perception:
@@ -75,7 +77,7 @@ def edited(message: Perception, ts: str) -> Perception:
 def _taken_down(ts: str, event: Mapping[str, Any], us: Us) -> Perception:
     channel = str(event.get("channel"))
     conversation, key = f"{NETWORK}:{us.team}:{channel}:", message_key(us, channel, ts)
-    at = str(event.get("event_ts") or event.get("ts"))
+    at = str(event.get("event_ts"))
     return Perception(
         key=f"delete:{key}",
         conversation=conversation,
@@ -95,8 +97,11 @@ async def _reaction(event: Mapping[str, Any], us: Us, people: People) -> Percept
     item, user, is_on = event.get("item") or {}, str(event.get("user")), REACTIONS[str(event["type"])]
     channel, ts, author = str(item.get("channel")), str(item.get("ts")), event.get("item_user")
     name = str(event.get("reaction")).partition("::")[0]
-    emoji, is_ours = SIGNS.get(name, f":{name}:"), author == us.user
-    if user == us.user or not (is_ours or (author == user and emoji == SIGN and is_on)):
+    emoji = SIGNS.get(name, f":{name}:")
+    is_stop = emoji == SIGN and is_on and author in (user, None)
+    # Slack may leave the author out: the store knows whose it is
+    is_ours = author == us.user or (author is None and not is_stop)
+    if user == us.user or not (is_ours or is_stop):
         return Nothing("a reaction of no meaning to us")
     who = (await people.know(user)).get(user) or Who(user)
     at, person, key = str(event.get("event_ts")), f"{NETWORK}:{us.team}:{user}", message_key(us, channel, ts)

@@ -5,6 +5,7 @@ Source: the chat design, section 1.8.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -12,12 +13,15 @@ from typing import Any
 from slack_sdk.web.async_client import AsyncWebClient
 
 from claudius.adapters.slack.hearing import NETWORK, Us, Who
-from claudius.adapters.slack.refusals import FAILURES, classify
+from claudius.adapters.slack.refusals import FAILURES, classify, classify_read
 from claudius.adapters.slack.text import mrkdwn, read
 from claudius.cognition.soul_engine.splitting import in_posts
+from claudius.errors import DeliveryRefused
 from claudius.perception import Kind, Perception, Place, Standing, private
 from claudius.prompt import valid
 from claudius.runtime.commands.words import apart
+
+log = logging.getLogger("claudius.slack.commands")
 
 HOME_OPENED = "app_home_opened"
 COMMANDS = {"/claudius": "", "/ensoul": "ensoul "}
@@ -43,13 +47,13 @@ def commanded(body: Mapping[str, Any], us: Us, who: Who, now_s: float) -> Percep
     """
     user = asked_by(body)
     person = f"{NETWORK}:{us.team}:{user}"
-    text, key, channel = _asked(body, person)
+    text, key, channel = _asked({"trigger_id": f"{user}.{now_s:.6f}", **body}, person)
     if not (text and key and user):
         return None
     team = str(body.get("team_id") or (body.get("team") or {}).get("id") or us.team)
     where = f"{NETWORK}:{us.team}:{channel or user}:"
     is_home = body.get("type") == "block_actions" or "event" in body
-    extra = {"where": where, "home": user} if is_home else {"where": where, "response_url": str(body["response_url"])}
+    extra: dict[str, Any] = {"where": where} | ({"home": user} if is_home else _way_back(body, channel))
     return Perception(
         key=key,
         conversation=apart(where, person),
@@ -65,6 +69,11 @@ def commanded(body: Mapping[str, Any], us: Us, who: Who, now_s: float) -> Percep
         is_bot=who.is_bot,
         extra=extra,
     )
+
+
+def _way_back(body: Mapping[str, Any], channel: str) -> dict[str, Any]:
+    """Return how whoever asked in a channel is answered, so that nobody else sees it. Pure."""
+    return {"response_url": str(body.get("response_url") or ""), "is_public": not channel.startswith(("D", "U", "W"))}
 
 
 def _asked(body: Mapping[str, Any], person: str) -> tuple[str, str, str]:
@@ -99,32 +108,40 @@ class Answers:
             await self._say(perception, user, mrkdwn(part))
 
     async def _say(self, perception: Perception, user: str, text: str) -> None:
-        if url := perception.extra.get("response_url"):
-            await self._respond(str(url), {"response_type": "ephemeral", "replace_original": False, "text": text})
+        answer = {"response_type": "ephemeral", "replace_original": False, "text": text}
+        url = perception.extra.get("response_url")
+        if url and await self._respond(str(url), answer):
             return
         place = Place.of(str(perception.extra.get("where") or perception.conversation))
         post: dict[str, Any] = {"channel": place.channel, "text": text}
         if place.thread:
             post["thread_ts"] = place.thread
         if perception.extra.get("is_public"):
-            await self._call("chat_postEphemeral", user=user, **post)
-        else:
-            await self._call("chat_postMessage", unfurl_links=False, unfurl_media=False, link_names=False, **post)
+            try:
+                await self._call("chat_postEphemeral", user=user, **post)
+            except DeliveryRefused as error:
+                log.info("answered directly", extra={"code": error.code})
+                post = {"channel": user, "text": text}  # the direct messages between the two
+            else:
+                return
+        await self._call("chat_postMessage", unfurl_links=False, unfurl_media=False, link_names=False, **post)
 
     async def _call(self, method: str, **arguments: Any) -> None:
         try:
             await getattr(self._client, method)(**arguments)
         except FAILURES as error:
-            raise classify(error) from error
+            raise classify_read(error) from error
 
-    async def _respond(self, url: str, body: Mapping[str, Any]) -> None:
+    async def _respond(self, url: str, body: Mapping[str, Any]) -> bool:
+        """Answer by a command's own address; False where that is used up."""
         session = self._client.session
         if session is None:
-            return
+            return True
         try:
             async with session.post(url, json=body, allow_redirects=False) as answered:
-                if answered.status != 200:
+                if answered.status >= 500:
                     raise ConnectionError(f"a command's answer was refused ({answered.status})")
+                return answered.status < 300
         except FAILURES as error:
             raise classify(error) from error
 

@@ -16,10 +16,12 @@ BOT = "xoxb-"
 TRANSIENT = frozenset(
     {*NOT_NOW, "fatal_error", "internal_error", "service_unavailable", "request_timeout", "team_added_to_org"}
 )
+SOCKET_MODE = "turn Socket Mode on in the app's settings; `claudius slack manifest` has it on"
 REMEDIES = {
     "missing_scope": "give the app-level token the scope connections:write (Basic Information, App-Level Tokens)",
     "not_allowed_token_type": "SLACK_BOT_TOKEN begins with xoxb-, SLACK_APP_TOKEN with xapp-: put each in its place",
-    "socket_mode_not_enabled": "turn Socket Mode on in the app's settings; `claudius slack manifest` has it on",
+    "socket_mode_not_enabled": SOCKET_MODE,
+    "link_disabled": SOCKET_MODE,
 }
 REMEDY = "put a token that is in force into .env; docs/slack.md says where Slack shows it"
 

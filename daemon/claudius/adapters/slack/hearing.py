@@ -99,6 +99,20 @@ class Nothing:
 Event = Said | Moved | Goodbye | Nothing
 
 
+def timed(body: Mapping[str, Any], now_s: float) -> Mapping[str, Any]:
+    """Return a payload whose event says when it happened: some do not, but for the payload around them. Pure.
+
+    `now_s`: wall clock, for a payload that does not say it either.
+    """
+    event = body.get("event")
+    if not isinstance(event, Mapping) or _TS.fullmatch(_text(event, "event_ts")):
+        return body
+    told = body.get("event_time")
+    ts = _text(event, "ts")
+    at = ts if _TS.fullmatch(ts) else f"{told if isinstance(told, int) else now_s:.6f}"
+    return {**body, "event": {**event, "event_ts": at}}
+
+
 def interpret(event: Mapping[str, Any], us: Us) -> Event:
     """Return what an event of the Events API tells. Pure."""
     kind = str(event.get("type") or "")

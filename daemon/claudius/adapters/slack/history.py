@@ -19,9 +19,9 @@ from slack_sdk.web.async_client import AsyncWebClient
 from claudius.adapters.reached import Reached
 from claudius.adapters.slack.hearing import NETWORK, Said, Us, from_history, perceive, stamp
 from claudius.adapters.slack.people import People
-from claudius.adapters.slack.refusals import FAILURES, classify, code_of
+from claudius.adapters.slack.refusals import FAILURES, classify_read, code_of
 from claudius.adapters.slack.text import named_in
-from claudius.errors import DeliveryRefused
+from claudius.errors import DeliveryRefused, DeliveryUnknown
 from claudius.perception import Perception, Place
 from claudius.runtime.adapter import Gap, Swept
 
@@ -82,12 +82,17 @@ class History:
         """
         since = stamp(gap.since)
         places = [*_marked(gap, self._us), *await self._unmarked(gap)]
+        failed: DeliveryUnknown | None = None
         for place in places:
             try:
                 async for swept in self._sweep(place, since):
                     yield swept
             except DeliveryRefused as error:
                 log.warning("a channel cannot be read", extra={"channel": place.channel, "code": error.code})
+            except DeliveryUnknown as error:  # one channel's trouble is not the others'
+                failed = error
+        if failed:
+            raise failed
         if gap.now:
             yield Swept(channel=f"{self._us.team}:", perceptions=(), position=stamp(gap.now - CLOCKS_DIFFER))
 
@@ -103,12 +108,16 @@ class History:
     async def _sweep(self, place: _Place, since: str) -> AsyncIterator[Swept]:
         name = f"{self._us.team}:{place.channel}"
         floor = max(place.mark, since)
-        missed = await self._read("conversations_history", channel=place.channel, oldest=floor)
+        refused: DeliveryRefused | None = None
+        try:
+            missed = await self._read("conversations_history", channel=place.channel, oldest=floor)
+        except DeliveryRefused as error:
+            missed, refused = [], error
         heard = await self._hear(missed[:MOST], place.channel, floor)
         direct = f"{NETWORK}:{self._us.team}:{place.channel}:" if place.channel.startswith("D") else ""
         yield Swept(channel=name, perceptions=heard, conversation=direct, left_out=max(0, len(missed) - MOST))
         furthest = [floor, *(str(message["ts"]) for message in missed)]
-        for thread in await self._threads(place, missed, floor, since):
+        for thread in place.threads if refused else await self._threads(place, missed, floor, since):
             replies = await self._replies(place.channel, thread, floor)
             yield Swept(
                 channel=name,
@@ -117,6 +126,8 @@ class History:
                 left_out=max(0, len(replies) - MOST),
             )
             furthest += [str(message["ts"]) for message in replies]
+        if refused:
+            raise refused
         self._reached.known(place.channel, max(furthest))
         yield Swept(channel=name, perceptions=(), position=max(furthest))
 
@@ -143,14 +154,16 @@ class History:
         """Read all pages of what came after `oldest`, oldest first."""
         found: dict[str, Any] = {}
         cursor: dict[str, str] = {}
+        seen: set[str] = set()
         while len(found) < MOST_LOOKED_AT:
             page = await self._call(method, **where, limit=PAGE, **cursor)
             found |= {
                 str(one.get("ts")): one for one in page.get("messages") or () if str(one.get("ts")) > where["oldest"]
             }
             following = (page.get("response_metadata") or {}).get("next_cursor")
-            if not following:
+            if not following or following in seen:
                 break
+            seen.add(following)
             cursor = {"cursor": str(following)}
         return [found[ts] for ts in sorted(found)]
 
@@ -170,7 +183,7 @@ class History:
             return []
         last = marks.get("") or min(marks.values())
         try:
-            found = await self._conversations()
+            found = await self._joined()
         except DeliveryRefused as error:
             log.info("conversations not listed", extra={"code": error.code})
             return []
@@ -178,11 +191,17 @@ class History:
         new.sort(key=lambda one: float(one.get("created") or 0), reverse=True)
         return [_Place(str(one["id"]), last) for one in new[:NEW_PLACES]]
 
-    async def _conversations(self) -> list[Any]:
+    async def _joined(self) -> list[Any]:
+        try:
+            return await self._conversations("users_conversations")
+        except DeliveryRefused:
+            return [one for one in await self._conversations("conversations_list") if one.get("is_member", True)]
+
+    async def _conversations(self, method: str) -> list[Any]:
         found: list[Any] = []
         cursor: dict[str, str] = {}
-        while len(found) < MOST:
-            page = await self._call("users_conversations", types=KINDS, exclude_archived=True, limit=PAGE, **cursor)
+        for _ in range(MOST // PAGE):
+            page = await self._call(method, types=KINDS, exclude_archived=True, limit=PAGE, **cursor)
             found += page.get("channels") or ()
             following = (page.get("response_metadata") or {}).get("next_cursor")
             if not following:
@@ -196,18 +215,21 @@ class History:
             return await getattr(self._client, method)(**arguments)
         except FAILURES as error:
             log.info("history not read", extra={"method": method, "error": code_of(error) or repr(error)})
-            raise classify(error) from error
+            raise classify_read(error) from error
 
 
 def _marked(gap: Gap, us: Us) -> list[_Place]:
     """Return each channel that was heard, latest first, with its threads of late. Pure."""
     threads: dict[str, list[str]] = {}
+    latest: dict[str, int] = {}
     for conversation in gap.conversations:
         place = Place.of(conversation)
+        latest.setdefault(place.channel, len(latest))
         if place.workspace == us.team and place.thread:
             threads.setdefault(place.channel, []).append(place.thread)
-    return [
+    places = [
         _Place(channel, mark, tuple(threads.get(channel, ())))
         for workspace, _, channel, mark in ((*name.partition(":"), mark) for name, mark in gap.marks.items())
         if workspace == us.team and channel
     ]
+    return sorted(places, key=lambda place: latest.get(place.channel, len(latest)))

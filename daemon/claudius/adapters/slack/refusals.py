@@ -40,6 +40,9 @@ SHUT_OUT = frozenset(
 NOT_UNDERSTOOD = frozenset({"invalid_arguments", "invalid_arg_name", "no_text", "unknown_argument"})
 """How a server refuses an argument that it does not know; a post without a text that it knows has none."""
 
+NOWHERE = (404, 405, 501)
+"""How a server answers that knows no such method."""
+
 RATE_S = 30.0
 """How long to wait where a 429 does not say it."""
 UNREACHED_S = 5.0
@@ -72,16 +75,25 @@ def classify(error: BaseException) -> DeliveryError:
     code, status = code_of(error), getattr(error.response, "status_code", 0)
     if status == 429 or code in NOT_NOW:
         return DeliveryLater(retry_after_s(error) or RATE_S)
-    if code in SHUT_OUT:
+    if code in SHUT_OUT or _is_nowhere(error):
         return DeliveryLater(SHUT_OUT_S)
     if not code or status != 200 or code in AMBIGUOUS or code.startswith("duplicate_"):
         return DeliveryUnknown(code or f"status {status}")
     return DeliveryRefused(code)
 
 
+def classify_read(error: BaseException) -> DeliveryError:
+    """Return what a failed call means that says nothing: a method that is not there will not be there later. Pure."""
+    return DeliveryRefused("unknown_method") if _is_nowhere(error) else classify(error)
+
+
+def _is_nowhere(error: BaseException) -> bool:
+    return not code_of(error) and getattr(getattr(error, "response", None), "status_code", 0) in NOWHERE
+
+
 def classify_look(error: BaseException) -> DeliveryError:
     """Return what a failed look into the history means: nothing was said, so nothing is in doubt but the look. Pure."""
-    found = classify(error)
+    found = classify_read(error)
     if isinstance(found, DeliveryLater) and code_of(error) in SHUT_OUT:
         return DeliveryRefused(code_of(error))
     return found

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from time import monotonic
+from time import monotonic, time
 from typing import Any
 
 from aiohttp import WSMessage
@@ -14,6 +14,8 @@ from slack_bolt.adapter.socket_mode.aiohttp import AsyncSocketModeHandler
 from slack_bolt.app.async_app import AsyncApp
 from slack_bolt.response import BoltResponse
 from slack_sdk.web.async_client import AsyncWebClient
+
+from claudius.adapters.slack.hearing import timed
 
 log = logging.getLogger("claudius.slack.socket")
 
@@ -31,9 +33,10 @@ def bolt(client: AsyncWebClient, take: Take, logger: logging.Logger) -> AsyncApp
     """
 
     async def hear(body: dict[str, Any]) -> BoltResponse:
-        return await take(body)
+        return await take(timed(body, time()))
 
-    return AsyncApp(name="claudius", client=client, before_authorize=hear, logger=logger)
+    # with each event, Bolt gives the logger that is called like the app this `logger`'s level
+    return AsyncApp(name=logger.name, client=client, before_authorize=hear, logger=logger)
 
 
 class Socket:

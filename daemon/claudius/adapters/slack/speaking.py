@@ -6,6 +6,7 @@ Source: the chat design, section 1.4; the reliability design, section 6.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,7 +16,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from claudius.adapters.slack.hearing import NETWORK, Us, is_ours, stamp
 from claudius.adapters.slack.refusals import FAILURES, NOT_UNDERSTOOD, classify, classify_look, code_of
-from claudius.adapters.slack.text import mrkdwn
+from claudius.adapters.slack.text import mrkdwn, read
 from claudius.errors import DeliveryRefused, DeliveryUnknown
 from claudius.intent import Utterance
 from claudius.perception import Place
@@ -106,7 +107,7 @@ class Voice:
                 else:
                     page = await self._client.conversations_history(**span)
                 for message in page.get("messages") or ():
-                    if is_ours(message, self._us) and _key(message) == utterance.key:
+                    if is_ours(message, self._us) and _is(message, utterance):
                         return str(message["ts"])
                 cursor = (page.get("response_metadata") or {}).get("next_cursor")
                 if not cursor:
@@ -125,9 +126,10 @@ class Voice:
             raise classify(error) from error
         except FAILURES as error:
             raise classify(error) from error
-        ts = answer.get("ts")
+        ts = answer.get("ts") or (answer.get("message") or {}).get("ts")
         if not isinstance(ts, str):
-            raise DeliveryUnknown("an answer without a ts")
+            log.warning("a post has no ts", extra={"channel": post["channel"]})
+            return ""  # it was posted: said again, it would be there twice
         channel, thread = str(post["channel"]), post.get("thread_ts")
         if thread and not (answer.get("message") or {}).get("thread_ts") and await self._is_gone(channel, thread):
             await self._take_back(channel, ts)
@@ -167,6 +169,15 @@ def _trigger_ts(utterance: Utterance, which: int = 0) -> str:
     network, _, rest = (utterance.answers[which] if utterance.answers else "").partition(":")
     parts = rest.split(":")
     return parts[-1] if network == NETWORK and len(parts) == 3 else ""
+
+
+def _is(message: Mapping[str, Any], utterance: Utterance) -> bool:
+    """Tell whether a post of ours is this part: by its key, or by its words where the server shows no keys."""
+    if "metadata" in message:
+        return _key(message) == utterance.key
+    shown, said = read(str(message.get("text") or ""), "", {}).text, utterance.body
+    words = [sorted(re.findall(r"\w+", text)) for text in (shown, said)]
+    return words[0] == words[1] if words[1] else shown.strip() == said.strip()
 
 
 def _key(message: Mapping[str, Any]) -> str:

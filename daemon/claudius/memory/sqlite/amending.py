@@ -91,6 +91,8 @@ def _order(perception: Perception) -> str:
 
 def _edit(db: Database, heard: _Heard, perception: Perception, at: str) -> Amended:
     interrupts = ""
+    if heard.state in UNFINISHED and perception_of(heard.payload).text == perception.text:
+        return NOTHING  # a link's preview came: the words are the same
     if heard.state not in UNFINISHED:
         db.run("amended", seq=heard.seq, position=perception.position)
         _remember(db, heard, valid(perception.text), "$.edited", at)

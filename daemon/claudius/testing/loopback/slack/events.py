@@ -13,6 +13,8 @@ from claudius.testing.loopback.slack.rules import EVENT_SCOPE
 from claudius.testing.loopback.slack.shapes import message_json
 from claudius.testing.loopback.slack.state import APP, BOT, BOT_USER, TEAM, Channel, Message, Workspace
 
+OPTIONAL = frozenset({"event_ts", "item_user", "edited", "deleted_ts", "response_url", "trigger_id"})
+"""What no client can count on."""
 _KIND_NAME = {"channel": "message.channels", "group": "message.groups", "im": "message.im", "mpim": "message.mpim"}
 
 
@@ -152,3 +154,12 @@ def reaches(space: Workspace, event: Event, subscribed: frozenset[str], scopes: 
         return True
     channel = space.channels.get(event.channel)
     return channel is None or BOT_USER in channel.members
+
+
+def spared(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an event or a command without what a client cannot count on. Pure."""
+    kept = {name: value for name, value in body.items() if name not in OPTIONAL}
+    if "message" in kept:  # a change: what was there before is not told
+        kept.pop("previous_message", None)
+        kept["message"] = spared(kept["message"])
+    return kept

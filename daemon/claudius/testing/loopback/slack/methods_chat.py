@@ -49,6 +49,8 @@ def post_message(service: Service, arguments: Arguments, call: Call) -> dict[str
         message.subtype = "thread_broadcast"
     service.publish(channel, message)
     service.journal.enter("app", "post", channel.id, **_entry(message, arguments, call))
+    if service.settings.is_sparing:
+        return {}
     answer = {"channel": channel.id, "ts": message.ts, "message": _shown(service, message)}
     return answer | ({"warnings": ["message_truncated"]} if len(text) > TEXT_CHARS else {})
 

@@ -144,7 +144,7 @@ def _micros(ts: str) -> int:
 
 
 def _messages(service: Service, found: Sequence[Message], following: str, arguments: Arguments) -> dict[str, Any]:
-    has_metadata = arguments.flag("include_all_metadata")
+    has_metadata = arguments.flag("include_all_metadata") and not service.settings.is_sparing
     answer: dict[str, Any] = {
         "messages": [
             message_json(service.space, message, url=service.url, has_metadata=has_metadata) for message in found

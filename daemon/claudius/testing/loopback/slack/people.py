@@ -154,6 +154,8 @@ class People:
             "response_url": self.service.response_url(place.id, user),
             "trigger_id": trigger_id,
         }
+        if self.service.settings.is_sparing:
+            payload = events.spared(payload)
         self.service.journal.enter("person", "slash", channel, ts=trigger_id, user=user, text=f"{command} {text}")
         self.service.post.bring(Parcel("slash_commands", payload, command, channel, trigger_id))
         return trigger_id

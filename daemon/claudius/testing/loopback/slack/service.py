@@ -70,6 +70,8 @@ class Service:
                 continue
             event_id = self.space.next_id("Ev")
             payload = events.callback(event, event_id, int(self.space.clock.now()))
+            if self.settings.is_sparing:
+                payload["event"] = events.spared(payload["event"])
             parcel = Parcel("events_api", payload, str(event.body["type"]), event.channel, event.ts)
             if is_delivered:
                 self.post.bring(parcel)

@@ -57,6 +57,9 @@ class Settings:
     response_life_s: float = 1800.0
     response_uses: int = 5
     """Source: docs.slack.dev/interactivity/handling-user-interaction: 5 times within 30 minutes."""
+    is_sparing: bool = False
+    """Leave out what a client cannot count on: a post's answer tells no ts, the history shows no metadata, an event
+    names neither its own time nor whose message it is about, a command has no `response_url`."""
     is_mention_first: bool = False
     """Which of the pair comes first when our app is mentioned; the real order is not promised."""
     has_rate_limits: bool = False
