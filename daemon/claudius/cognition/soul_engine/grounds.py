@@ -8,7 +8,7 @@ from claudius.cognition.soul_engine.interpretation import allowed_verbs
 from claudius.cognition.soul_engine.ladder import Ground
 from claudius.cognition.soul_engine.planning import EngineSettings, Plan
 from claudius.cognition.soul_engine.rewrites import Company
-from claudius.recollection import EntryType, Recollection
+from claudius.recollection import EntryType, PastTurn, Recollection, once
 from claudius.soul import SoulText
 
 SPEECH = "external_dialogue"
@@ -17,8 +17,21 @@ _PRIVATE = (EntryType.INTERNAL_MONOLOGUE, EntryType.DAIMONIC_INTUITION)
 
 def private_texts(recollection: Recollection) -> tuple[str, ...]:
     """Return every private text that stands in this turn's prompt. Pure."""
-    past = (entry.content for turn in recollection.past for entry in turn.entries if entry.entry_type in _PRIVATE)
+    past = (text for turn in recollection.past for text in once(turn, _private))
     return (*past, *(one.text for one in recollection.intuitions))
+
+
+def _private(past: PastTurn) -> tuple[str, ...]:
+    return tuple(entry.content for entry in past.entries if entry.entry_type in _PRIVATE)
+
+
+def _instructions(soul: SoulText) -> Echo:
+    """Return the instructions of every turn: one value as long as the soul stays as it is."""
+    known = soul.derived.get("instructions")
+    if not isinstance(known, Echo):
+        known = Echo(step.instruction for step in soul.steps.values() if not step.on_demand)
+        soul.derived["instructions"] = known
+    return known
 
 
 def ground(plan: Plan, recollection: Recollection, soul: SoulText, settings: EngineSettings, private: Echo) -> Ground:
@@ -44,7 +57,7 @@ def zones(stands: Ground, recollection: Recollection, soul: SoulText, secrets: t
         fallback=stands.fallback,
         private=stands.private,
         nonces=stands.nonces,
-        instructions=Echo(step.instruction for step in soul.steps.values() if not step.on_demand),
+        instructions=_instructions(soul),
         secrets=secrets,
         guarded=Echo((*(model.markdown for model in models), *(value.value for value in recollection.state))),
         company=Company(answered=recollection.perception.person, members=_present(recollection)),
