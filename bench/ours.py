@@ -168,7 +168,8 @@ class Soul:
         `changes`: fields of the perception that are not the script's.
         """
         self._number += 1
-        heard = replace(self._perception(conversation, person), **changes)
+        heard = self._perception(conversation, person)
+        heard = replace(heard, **changes) if changes else heard
         started = time.perf_counter()
         await self.store.accept((heard,), self.mind.clock())
         pending = await self.store.oldest(conversation)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 from claudius.peers import Belief, Peer
 from claudius.perception import Members, Perception
 from claudius.substrate import Psyche
+
+T = TypeVar("T")
 
 
 class EntryType(StrEnum):
@@ -71,10 +73,10 @@ class Shown:
 
 
 class _Memo:
-    """A place in an immutable value for what is computed from it once."""
+    """A place in an immutable value for what is computed from it once, by what computes it."""
 
     __slots__ = ("memo",)
-    memo: Any
+    memo: dict[Any, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +89,18 @@ class PastTurn(_Memo):
     """The turn's place in its conversation, from 1."""
     entries: tuple[Entry, ...]
     shown: tuple[Shown, ...] = ()
+
+
+def once(past: PastTurn, work: Callable[[PastTurn], T]) -> T:
+    """Return what follows from a past turn alone; worked out once, remembered with the turn. Pure."""
+    try:
+        found: T = past.memo[work]
+    except (AttributeError, KeyError):
+        found = work(past)
+        if not hasattr(past, "memo"):
+            object.__setattr__(past, "memo", {})
+        past.memo[work] = found
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ SELECT seq, conversation, position, state, payload, turn, again, edited, person 
 -- name: amend_waiting
 UPDATE inbox SET payload = :payload, edited = :position, turn = :turn, again = :again, inputs = '{}', not_before = NULL,
     state = 'pending'
-WHERE seq = :seq AND state IN ('pending', 'taken', 'thought');
+WHERE seq = :seq AND (state = 'pending' OR state = 'taken' OR state = 'thought');
 
 -- name: amended
 UPDATE inbox SET edited = :position WHERE seq = :seq;
@@ -14,7 +14,7 @@ UPDATE inbox SET edited = :position WHERE seq = :seq;
 -- name: amend_settled
 UPDATE inbox SET state = 'settled', settled_at = :now, reason = :reason,
     payload = json_set(payload, '$.text', '', '$.extra', json('{}'))
-WHERE key = :key AND state IN ('pending', 'taken', 'thought');
+WHERE key = :key AND (state = 'pending' OR state = 'taken' OR state = 'thought');
 
 -- name: place_of_turn
 SELECT conversation, number FROM turn WHERE turn = :turn;
@@ -31,16 +31,16 @@ UPDATE summary SET doubted_at = :now WHERE conversation = :conversation AND upto
 
 -- name: stream_dropped
 UPDATE outbox SET state = 'dead', reason = :reason
-WHERE turn = :turn AND body = '' AND state IN ('pending', 'taken', 'unknown_after_send');
+WHERE turn = :turn AND body = '' AND (state = 'pending' OR state = 'taken' OR state = 'unknown_after_send');
 
 -- name: owed_before
 SELECT position, key, person, conversation FROM inbox INDEXED BY inbox_unfinished
-WHERE conversation >= :place AND conversation < :until AND state IN ('pending', 'taken', 'thought')
+WHERE conversation >= :place AND conversation < :until AND (state = 'pending' OR state = 'taken' OR state = 'thought')
     AND owes = 1 AND stopped = 0 AND position < :position;
 
 -- name: stop
 UPDATE inbox SET stopped = 1, turn = :turn, state = 'pending', inputs = '{}', not_before = NULL
-WHERE key = :key AND state IN ('pending', 'taken', 'thought');
+WHERE key = :key AND (state = 'pending' OR state = 'taken' OR state = 'thought');
 
 -- name: said_there
 SELECT turn FROM outbox WHERE receipt = :receipt AND conversation >= :place AND conversation < :until;

@@ -19,7 +19,7 @@ DELETE FROM job WHERE job = :job;
 UPDATE job SET next_due = :next_due WHERE job = :job AND next_due = :due;
 
 -- name: job_waits
-SELECT 1 FROM inbox WHERE conversation = :conversation AND state IN ('pending', 'taken', 'thought') LIMIT 1;
+SELECT 1 FROM inbox WHERE conversation = :conversation AND (state = 'pending' OR state = 'taken' OR state = 'thought') LIMIT 1;
 
 -- name: job_ended
 UPDATE job SET started_at = :started_at, ended_at = :ended_at, outcome = :outcome, failures = :failures WHERE job = :job;
@@ -43,7 +43,7 @@ SELECT conversation, at FROM outbox WHERE kind = 'proactive' AND part = 0 AND at
 SELECT at FROM turn WHERE conversation = :conversation AND person <> '' ORDER BY number DESC LIMIT 1;
 
 -- name: waits_there
-SELECT count(*) FROM inbox WHERE conversation = :conversation AND state IN ('pending', 'taken', 'thought');
+SELECT count(*) FROM inbox WHERE conversation = :conversation AND (state = 'pending' OR state = 'taken' OR state = 'thought');
 
 -- name: promised
 -- What the soul said it would do for somebody, in this very audience, and has not yet.

@@ -15,31 +15,34 @@ DELETE FROM inbox WHERE settled_at < :before;
 
 -- name: inbox_void_leases
 UPDATE inbox SET state = 'pending'
-WHERE state IN ('pending', 'taken', 'thought') AND state = 'taken' AND boot IS NOT :boot;
+WHERE state <> 'settled' AND state = 'taken' AND boot IS NOT :boot;
 
 -- name: outbox_void_leases
 UPDATE outbox SET state = 'unknown_after_send'
-WHERE seq IN (SELECT seq FROM outbox INDEXED BY outbox_open WHERE state IN ('pending', 'taken', 'unknown_after_send'))
+WHERE seq IN (SELECT seq FROM outbox INDEXED BY outbox_open
+    WHERE (state = 'pending' OR state = 'taken' OR state = 'unknown_after_send'))
   AND state = 'taken' AND boot IS NOT :boot;
 
 -- name: inbox_void_waits
 UPDATE inbox SET not_before = NULL
-WHERE seq IN (SELECT seq FROM inbox INDEXED BY inbox_unfinished WHERE state IN ('pending', 'taken', 'thought'))
+WHERE seq IN (SELECT seq FROM inbox INDEXED BY inbox_unfinished
+    WHERE (state = 'pending' OR state = 'taken' OR state = 'thought'))
   AND not_before > :latest;
 
 -- name: outbox_void_waits
 UPDATE outbox SET not_before = NULL
-WHERE seq IN (SELECT seq FROM outbox INDEXED BY outbox_open WHERE state IN ('pending', 'taken', 'unknown_after_send'))
+WHERE seq IN (SELECT seq FROM outbox INDEXED BY outbox_open
+    WHERE (state = 'pending' OR state = 'taken' OR state = 'unknown_after_send'))
   AND not_before > :latest;
 
 -- name: waiting
 -- scans: only the unfinished rows, once a start
 SELECT conversation, min(since) AS since FROM (
     SELECT conversation, heard_at AS since FROM inbox INDEXED BY inbox_unfinished
-    WHERE state IN ('pending', 'taken', 'thought')
+    WHERE (state = 'pending' OR state = 'taken' OR state = 'thought')
     UNION ALL
     SELECT conversation, at AS since FROM outbox INDEXED BY outbox_open
-    WHERE state IN ('pending', 'taken', 'unknown_after_send')
+    WHERE (state = 'pending' OR state = 'taken' OR state = 'unknown_after_send')
 ) GROUP BY conversation ORDER BY since, conversation;
 
 -- name: accept
@@ -91,23 +94,23 @@ WHERE name IS NOT excluded.name OR is_bot IS NOT excluded.is_bot;
 
 -- name: oldest
 SELECT seq, payload, state, attempts, boots, not_before, heard_at, inputs, owes, held, turn, stopped FROM inbox
-WHERE conversation = :conversation AND state IN ('pending', 'taken', 'thought')
+WHERE conversation = :conversation AND (state = 'pending' OR state = 'taken' OR state = 'thought')
 ORDER BY position, seq LIMIT 1;
 
 -- name: take
 UPDATE inbox SET state = CASE state WHEN 'thought' THEN 'thought' ELSE 'taken' END,
     boots = boots + (boot IS NOT :boot), boot = :boot, attempts = attempts + 1, taken_at = :now, not_before = NULL,
     inputs = :inputs
-WHERE seq = :seq AND state IN ('pending', 'taken', 'thought');
+WHERE seq = :seq AND (state = 'pending' OR state = 'taken' OR state = 'thought');
 
 -- name: postpone
 UPDATE inbox SET state = 'pending', not_before = :not_before, reason = :reason
-WHERE seq = :seq AND state IN ('pending', 'taken', 'thought');
+WHERE seq = :seq AND (state = 'pending' OR state = 'taken' OR state = 'thought');
 
 -- name: withdraw
 UPDATE inbox SET state = 'settled', reason = :reason, settled_at = heard_at,
     payload = json_set(payload, '$.text', '', '$.extra', json('{}'))
-WHERE seq = :seq AND state IN ('pending', 'taken', 'thought');
+WHERE seq = :seq AND (state = 'pending' OR state = 'taken' OR state = 'thought');
 
 -- name: call_keep
 INSERT INTO step (turn, n, at, conversation, person, purpose, request_sha256, response, stop_reason, provider, model,
@@ -143,7 +146,8 @@ ON CONFLICT (key) DO NOTHING;
 -- a row without words is a stream that was opened for a turn that is not committed yet
 SELECT key, turn, part, parts, conversation, kind, body, verb, apology, answers, state, attempts, not_before, stream_ref, at, reason,
   (SELECT person FROM inbox WHERE inbox.turn = outbox.turn ORDER BY seq DESC LIMIT 1)
-FROM outbox WHERE conversation = :conversation AND state IN ('pending', 'taken', 'unknown_after_send') AND body <> ''
+FROM outbox
+WHERE conversation = :conversation AND (state = 'pending' OR state = 'taken' OR state = 'unknown_after_send') AND body <> ''
 ORDER BY seq;
 
 -- name: answered
@@ -160,7 +164,7 @@ WHERE key = :key AND state IN ('pending', 'unknown_after_send');
 
 -- name: settle_part
 UPDATE outbox SET state = 'sent', receipt = :receipt, sent_at = :now, not_before = NULL, reason = NULL
-WHERE key = :key AND state IN ('pending', 'taken', 'unknown_after_send') RETURNING turn, part, parts;
+WHERE key = :key AND (state = 'pending' OR state = 'taken' OR state = 'unknown_after_send') RETURNING turn, part, parts;
 
 -- name: take_next_part
 UPDATE outbox SET state = 'taken', boot = :boot, attempts = attempts + 1
@@ -175,15 +179,15 @@ WHERE turn = :turn AND state = 'committed';
 
 -- name: delay
 UPDATE outbox SET state = :state, not_before = :not_before, reason = :reason
-WHERE key = :key AND state IN ('pending', 'taken', 'unknown_after_send');
+WHERE key = :key AND (state = 'pending' OR state = 'taken' OR state = 'unknown_after_send');
 
 -- name: doubt
 UPDATE outbox SET state = 'unknown_after_send' WHERE seq IN (SELECT seq FROM outbox WHERE conversation = :conversation
-    AND state IN ('pending', 'taken', 'unknown_after_send')) AND state = 'taken' AND body <> '';
+    AND (state = 'pending' OR state = 'taken' OR state = 'unknown_after_send')) AND state = 'taken' AND body <> '';
 
 -- name: dead_parts
 UPDATE outbox SET state = 'dead', reason = :reason, not_before = NULL
-WHERE turn = :turn AND part >= :part AND state IN ('pending', 'taken', 'unknown_after_send');
+WHERE turn = :turn AND part >= :part AND (state = 'pending' OR state = 'taken' OR state = 'unknown_after_send');
 
 -- name: dead_turn
 UPDATE inbox SET state = 'dead', reason = :reason WHERE turn = :turn AND state = 'committed';
@@ -198,7 +202,7 @@ WHERE entry_type IN ('externalDialog', 'daimonSpeech')
 
 -- name: say_instead
 UPDATE outbox SET kind = 'reply', body = :line, verb = 'acknowledged', state = 'pending', not_before = NULL, reason = NULL
-WHERE key = :key AND kind = 'reaction' AND state IN ('pending', 'taken', 'unknown_after_send')
+WHERE key = :key AND kind = 'reaction' AND (state = 'pending' OR state = 'taken' OR state = 'unknown_after_send')
   AND EXISTS (SELECT 1 FROM inbox WHERE inbox.turn = outbox.turn AND inbox.owes) RETURNING turn;
 
 -- name: acknowledge

@@ -33,20 +33,20 @@ SELECT id, kind, scheduled_for AS due_at, conversation, process, params, text, l
 WHERE fired_turn IS NULL OR lapsed_at IS NOT NULL ORDER BY scheduled_for, id;
 
 -- name: last_position
-SELECT position FROM inbox WHERE conversation = :conversation AND state IN ('pending', 'taken', 'thought')
+SELECT position FROM inbox WHERE conversation = :conversation AND (state = 'pending' OR state = 'taken' OR state = 'thought')
 ORDER BY position DESC, seq DESC LIMIT 1;
 
 -- name: unfinished
 SELECT seq, payload, state, attempts, boots, not_before, heard_at, inputs, owes, held, turn, stopped FROM inbox
-WHERE conversation = :conversation AND state IN ('pending', 'taken', 'thought')
+WHERE conversation = :conversation AND (state = 'pending' OR state = 'taken' OR state = 'thought')
 ORDER BY position, seq LIMIT :most;
 
 -- name: join_turn
-UPDATE inbox SET turn = :turn WHERE seq = :seq AND state IN ('pending', 'taken', 'thought');
+UPDATE inbox SET turn = :turn WHERE seq = :seq AND (state = 'pending' OR state = 'taken' OR state = 'thought');
 
 -- name: hold
 UPDATE inbox SET state = 'pending', not_before = NULL, held = held + 1, turn = :turn, reason = 'interrupted', inputs = '{}'
-WHERE key = :key AND state IN ('pending', 'taken', 'thought');
+WHERE key = :key AND (state = 'pending' OR state = 'taken' OR state = 'thought');
 
 -- name: held_how_often
 SELECT held FROM inbox WHERE key = :key;
@@ -55,7 +55,7 @@ SELECT held FROM inbox WHERE key = :key;
 -- What waits in a conversation that the soul ends, and is owed nothing.
 UPDATE inbox SET state = 'settled', reason = 'heard', settled_at = :now,
     payload = json_set(payload, '$.text', '', '$.extra', json('{}'))
-WHERE conversation = :conversation AND owes = 0 AND state IN ('pending', 'taken', 'thought') AND key <> :key;
+WHERE conversation = :conversation AND owes = 0 AND (state = 'pending' OR state = 'taken' OR state = 'thought') AND key <> :key;
 
 -- name: participate
 UPDATE conversation SET participation = nullif(:participation, '') WHERE conversation = :conversation;

@@ -1,11 +1,11 @@
 -- What commands read beside a running daemon. None of these stands on the way of a turn.
 
 -- name: count_inbox
-SELECT state, count(*) FROM inbox WHERE state IN ('pending', 'taken', 'thought', 'committed', 'dead') GROUP BY state;
+SELECT state, count(*) FROM inbox WHERE state <> 'settled' GROUP BY state;
 
 -- name: count_outbox_open
 -- scans: only the unsent parts
-SELECT count(*) FROM outbox INDEXED BY outbox_open WHERE state IN ('pending', 'taken', 'unknown_after_send');
+SELECT count(*) FROM outbox INDEXED BY outbox_open WHERE (state = 'pending' OR state = 'taken' OR state = 'unknown_after_send');
 
 -- name: count_outbox_dead
 SELECT count(*) FROM outbox WHERE state = 'dead';
@@ -126,7 +126,7 @@ FROM step;
 
 -- name: dead
 SELECT 'heard' AS what, key, turn, reason, heard_at AS at FROM inbox
-WHERE state IN ('pending', 'taken', 'thought', 'committed', 'dead') AND state = 'dead'
+WHERE state <> 'settled' AND state = 'dead'
 UNION ALL SELECT 'said', key, turn, reason, at FROM outbox WHERE state = 'dead' ORDER BY at DESC, what;
 
 -- name: archive_lag

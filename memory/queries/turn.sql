@@ -26,7 +26,7 @@ ON CONFLICT (conversation, person) DO UPDATE SET turns = turns + 1;
 -- name: answer
 UPDATE inbox SET state = :state, turn = :turn, settled_at = :settled_at, not_before = NULL, payload = CASE :state
     WHEN 'settled' THEN json_set(payload, '$.text', '', '$.extra', json('{}')) ELSE payload END
-WHERE key = :key AND turn = :turn AND state IN ('pending', 'taken', 'thought');
+WHERE key = :key AND turn = :turn AND (state = 'pending' OR state = 'taken' OR state = 'thought');
 
 -- name: record_new
 INSERT INTO turn_record (rung, verb, flags, steps, attention, changes, thoughts, prompt_sha256, snapshot)

@@ -65,3 +65,13 @@ def test_every_query_is_used(name: str) -> None:
     sources = "".join(path.read_text("utf-8") for path in room.glob("*.py"))
 
     assert f'"{name}"' in sources or (name.startswith("usage_by_") and 'f"usage_by_{by}"' in sources)
+
+
+@pytest.mark.parametrize("name", ["accept", "take", "answer", "say", "settle_turn"])
+def test_a_state_is_compared_and_not_looked_up_in_a_table_made_for_it(database: sqlite3.Connection, name: str) -> None:
+    """Counted rule: what every turn writes makes one such table at most, that of the column's own list."""
+    values = dict.fromkeys(re.findall(r":(\w+)", QUERIES[name]))
+
+    steps = [row[1] for row in database.execute(f"EXPLAIN {QUERIES[name]}", values)]
+
+    assert steps.count("OpenEphemeral") <= 1

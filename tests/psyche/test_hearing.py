@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
+from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
 from claudius.psyche.classify import Heard, classify, vader
 from claudius.psyche.cues import Cues, read_cue
 from claudius.psyche.lexicon import lexicon
 from claudius.psyche.words import is_signs_only, likeness, overlap, stem, stem_list, stems, tokens
 
+WHOLE = SentimentIntensityAnalyzer()
+
 
 def hear(text: str, address: str = "dm") -> Heard:
     """Read a text as it would be in a DM."""
     return classify(text, address, soul_name="claudius", novelty=0.3, compound=vader())
+
+
+@given(st.text(alphabet="aeiougodsbadlve NOT!?.,'", max_size=60))
+@example("not a good day, but the BEST of friends!! :)")
+@example("  kind of sad...  no joy at all :-(")
+def test_a_text_without_signs_feels_to_vader_as_it_does_read_sign_by_sign(text: str) -> None:
+    """Walking it in one step spares a third of the time and changes nothing."""
+    expected = WHOLE.polarity_scores(text)["compound"]
+
+    assert vader()(text) == expected
 
 
 @pytest.mark.parametrize(

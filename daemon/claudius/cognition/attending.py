@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 
 from claudius.cognition.temper import temper_of
 from claudius.config import Config
@@ -30,8 +29,7 @@ async def attend_to(
     if not config.psyche.enabled or recollection.psyche is None:
         return plain
     try:
-        temper = temper_of(soul, config)
-        temper = replace(temper, can_acknowledge=temper.can_acknowledge and not has_process)
+        temper = temper_of(soul, config, has_process=has_process)
         attention = attend(recollection, perception, temper)
         if attention.wanted:
             found = await store.remember(perception, attention.wanted)

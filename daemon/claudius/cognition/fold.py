@@ -46,8 +46,7 @@ async def fold_expired(
 async def fold_for_room(recollection: Recollection, mind: Mind) -> None:
     """Fold the oldest turns of an idle conversation whose history nears its budget, in one step."""
     settings = EngineSettings.of(mind.config())
-    early = replace(settings, budget_tokens=max(1, int(settings.budget_tokens * ROOM)))
-    first = compact(recollection.past, early)
+    first = compact(recollection.past, settings, share=ROOM)
     leaving = [turn for turn in recollection.past if turn.number < first]
     if not leaving:
         return

@@ -14,8 +14,11 @@ from claudius.soul import SoulFile, SoulText
 log = logging.getLogger("claudius.psyche")
 
 
-def temper_of(soul: SoulText, config: Config) -> Temper:
-    """Return what attention needs to know of the soul and its settings."""
+def temper_of(soul: SoulText, config: Config, *, has_process: bool = False) -> Temper:
+    """Return what attention needs to know of the soul and its settings.
+
+    `has_process`: a process of its own runs, which no acknowledgement stands in for.
+    """
     psyche = config.psyche
     speech = soul.steps["external_dialogue"]
     return Temper(
@@ -33,7 +36,7 @@ def temper_of(soul: SoulText, config: Config) -> Temper:
         top_k=psyche.top_k,
         episode_threshold=psyche.episode_threshold,
         acknowledges_by_emoji=psyche.acknowledge == "emoji",
-        can_acknowledge=bool(speech.acknowledge),
+        can_acknowledge=bool(speech.acknowledge) and not has_process,
     )
 
 

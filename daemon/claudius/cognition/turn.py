@@ -79,7 +79,7 @@ async def take_turn(
     """
     config, soul = mind.config(), mind.soul()
     shortest = _shorter(post_chars, config.reply.post_chars)
-    settings = replace(EngineSettings.of(config), post_chars=shortest, assesses=not mind.reflects())
+    settings = EngineSettings.of(config, post_chars=shortest, assesses=not mind.reflects())
     now, nonce = _inputs(pending, mind)
     mind.store.take(pending.seq, {"now": now.isoformat(), "nonce": nonce}, mind.clock())
     if mind.is_careful():

@@ -6,7 +6,7 @@ carry the meaning and valence only colours it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -69,7 +69,16 @@ def vader() -> Compound:
     from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer  # noqa: PLC0415 - 50 ms, the daemon's alone
 
     scores = SentimentIntensityAnalyzer().polarity_scores
-    return lambda text: float(scores(text)["compound"])
+    return lambda text: float(scores(_Signless(text) if text.isascii() else text)["compound"])
+
+
+class _Signless(str):
+    """A text without emoji: VADER, which walks a text sign by sign to spell them out, walks this in one step."""
+
+    __slots__ = ()
+
+    def __iter__(self) -> Iterator[str]:
+        yield str(self)
 
 
 def classify(text: str, address: str, *, soul_name: str, novelty: float, compound: Compound) -> Heard:

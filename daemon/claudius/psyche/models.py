@@ -52,6 +52,7 @@ class Around:
     is_repeat: bool = False
     """The same person said the same within ten minutes."""
     reacted_recently: bool = False
+    """Looked at only where nothing but a nod may come of it."""
     can_react: bool = True
     is_first_contact: bool = False
 

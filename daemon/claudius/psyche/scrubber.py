@@ -20,7 +20,7 @@ _NUMBER_WORDS = frozenset(
 _SETTERS = frozenset(("to", "is", "at", "by", "now", "=", ":"))
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)?|[^\W\d_]+(?:['’][^\W\d_]+)*|[%=:/.!?\n+-]")
 _SCALED = re.compile("|".join((r"\d", "percent", "out of", *sorted(_NUMBER_WORDS))), re.IGNORECASE)
-"""Without one of these nobody puts a number to anything."""
+"""Without one of these nobody puts a number to anything; without a word of feeling, to nothing of the psyche."""
 _OWN = frozenset(("my", "i", "i'm", "me", "mine", "our"))
 _SENTENCE_END = re.compile(r"(?<=[.!?])(?=\s)|(?<=\n)")
 _TELLING = (*sorted(_WORDS), "me", "mine", "my", "our")
@@ -43,7 +43,8 @@ def spoken_without_numbers(text: str, *, was_shown: bool = False) -> str:
 
     `was_shown`: somebody sees it as it comes, through `Unnumbered`; what they saw of such a sentence stays.
     """
-    if _SCALED.search(text) is None:
+    lowered = text.lower()
+    if not any(map(lowered.__contains__, _WORDS)) or _SCALED.search(text) is None:
         return text
     kept = "".join(_without(one, was_shown=was_shown) for one in _SENTENCE_END.split(text))
     return text if kept == text else kept.strip()

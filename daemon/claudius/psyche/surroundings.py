@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 
 from claudius.perception import Kind, Origin, Perception
 from claudius.psyche.arcs import Said
-from claudius.psyche.events import MESSAGES, OWN
+from claudius.psyche.events import MESSAGES, OWN, is_addressed
 from claudius.psyche.models import Around, Happening
 from claudius.psyche.words import likeness, stems, tokens
-from claudius.recollection import Entry, EntryType, PastTurn, Recollection
+from claudius.recollection import Entry, EntryType, PastTurn, Recollection, once
 
 THREAD_S = 72 * 3600.0
 """How long a conversation counts as the soul's own thread after it spoke there."""
@@ -75,10 +76,13 @@ def calls_the_soul(text: str, soul_name: str) -> bool:
 
 def earlier_messages(recollection: Recollection) -> tuple[Said, ...]:
     """Return what others said here before, oldest first. Pure."""
+    return tuple(said for turn in recollection.past for said in once(turn, _said))
+
+
+def _said(past: PastTurn) -> tuple[Said, ...]:
     return tuple(
         Said(entry.content, entry.at.timestamp(), entry.person or "")
-        for turn in recollection.past
-        for entry in turn.entries
+        for entry in past.entries
         if entry.entry_type is EntryType.USER_MESSAGE
     )
 
@@ -100,6 +104,8 @@ def around(perception: Perception, recollection: Recollection, happening: Happen
     now_s = recollection.now.timestamp()
     thought = None if happening.kind in OWN and not perception.owes else _last_thought(recollection)
     owed = any(one.owes for one in recollection.perceptions)
+    can_react = bool(perception.extra.get("can_react"))
+    nods = can_react and not is_addressed(happening.kind, happening.address)
     may = owed or perception.origin is Origin.INTERNAL or _is_welcome(perception, recollection)
     return Around(
         since_thought_s=None if thought is None else max(0.0, now_s - thought.at.timestamp()),
@@ -107,8 +113,8 @@ def around(perception: Perception, recollection: Recollection, happening: Happen
         can_speak=bool(perception.extra.get("can_speak", True)) and may,
         bot_streak=_bot_streak(recollection) + 1 if perception.is_bot else 0,
         is_repeat=_is_repeat(recollection, perception, happening, now_s),
-        reacted_recently=_nodded_lately(recollection, now_s),
-        can_react=bool(perception.extra.get("can_react")),
+        reacted_recently=nods and _nodded_lately(recollection),
+        can_react=can_react,
         is_first_contact=not is_known and perception.origin is Origin.EXTERNAL,
     )
 
@@ -171,9 +177,10 @@ def _is_repeat(recollection: Recollection, perception: Perception, happening: Ha
     return False
 
 
-def _nodded_lately(recollection: Recollection, now_s: float) -> bool:
+def _nodded_lately(recollection: Recollection) -> bool:
+    since = recollection.now - timedelta(seconds=REACTION_REST_S)
     for _, entry in _backwards(recollection):
-        if now_s - entry.at.timestamp() > REACTION_REST_S:
+        if entry.at < since:
             return False
         if entry.verb in NODS:
             return True

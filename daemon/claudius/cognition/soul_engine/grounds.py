@@ -11,7 +11,7 @@ from claudius.cognition.soul_engine.ladder import Ground
 from claudius.cognition.soul_engine.planning import EngineSettings, Plan
 from claudius.cognition.soul_engine.rewrites import Company
 from claudius.perception import Origin
-from claudius.recollection import EntryType, Recollection
+from claudius.recollection import EntryType, PastTurn, Recollection, once
 from claudius.soul import SoulText
 
 SPEECH = "external_dialogue"
@@ -24,18 +24,35 @@ def private_texts(recollection: Recollection, own: Iterable[str] = ()) -> Echo:
 
     `own`: what this very turn has thought and shows to its next call, for that call's reply.
     """
-    past = [entry for turn in recollection.past for entry in turn.entries]
+    past = recollection.past
     return Echo(
         (
-            *(entry.content for entry in past if entry.entry_type in _PRIVATE),
+            *(text for turn in past for text in once(turn, _private)),
             *(one.text for one in recollection.intuitions),
             *own,
         ),
         aloud=(
-            *(entry.content for entry in past if entry.entry_type in _ALOUD),
+            *(text for turn in past for text in once(turn, _aloud)),
             *(one.text for one in recollection.perceptions if one.origin is Origin.EXTERNAL),
         ),
     )
+
+
+def _private(past: PastTurn) -> tuple[str, ...]:
+    return tuple(entry.content for entry in past.entries if entry.entry_type in _PRIVATE)
+
+
+def _aloud(past: PastTurn) -> tuple[str, ...]:
+    return tuple(entry.content for entry in past.entries if entry.entry_type in _ALOUD)
+
+
+def _instructions(soul: SoulText) -> Echo:
+    """Return the instructions of every turn: one value as long as the soul stays as it is."""
+    known = soul.derived.get("instructions")
+    if not isinstance(known, Echo):
+        known = Echo(step.instruction for step in soul.steps.values() if not step.on_demand)
+        soul.derived["instructions"] = known
+    return known
 
 
 def ground(plan: Plan, recollection: Recollection, soul: SoulText, settings: EngineSettings, private: Echo) -> Ground:
@@ -61,7 +78,7 @@ def zones(stands: Ground, recollection: Recollection, soul: SoulText, secrets: t
         fallback=stands.fallback,
         private=stands.private,
         nonces=stands.nonces,
-        instructions=Echo(step.instruction for step in soul.steps.values() if not step.on_demand),
+        instructions=_instructions(soul),
         secrets=secrets,
         guarded=Echo((*(model.markdown for model in models), *(value.value for value in recollection.state))),
         company=Company(answered=recollection.perception.person, members=_present(recollection)),

@@ -40,8 +40,8 @@ class EngineSettings:
     psyche: bool = False
 
     @classmethod
-    def of(cls, config: Config) -> EngineSettings:
-        """Take them from the configuration."""
+    def of(cls, config: Config, *, post_chars: int | None = None, assesses: bool = False) -> EngineSettings:
+        """Take them from the configuration, but for what each turn has of its own."""
         return cls(
             soul_state_interval=config.soul_state.interval,
             user_model_interval=config.user_model.interval,
@@ -53,6 +53,8 @@ class EngineSettings:
             dossier_tokens=config.soul.dossier_tokens,
             max_tokens=config.pipeline.max_tokens,
             repairs=config.pipeline.repairs,
+            post_chars=post_chars,
+            assesses=assesses,
             autonomous=config.ism.enabled,
             psyche=config.psyche.enabled,
         )
@@ -144,20 +146,20 @@ def _asked(process: Process, situation: Situation) -> tuple[str, ...]:
     return tuple(name for name in listed if name in open_now and (step(name).after or name) in open_now)
 
 
-def compact(past: Sequence[PastTurn], settings: EngineSettings) -> int:
+def compact(past: Sequence[PastTurn], settings: EngineSettings, *, share: float = 1.0) -> int:
     """Return the number of the first turn to render: past the budget, the oldest leave until half of it is left. Pure.
 
-    The newest `window` entries always stay. Source: the pipeline design, section 10.
+    The newest `window` entries always stay. `share`: of the budget. Source: the pipeline design, section 10.
     """
     first = past[0].number if past else 1
     sizes = [fixed(turn).tokens for turn in past]
-    left = sum(sizes)
-    if left <= settings.budget_tokens:
+    left, budget_tokens = sum(sizes), max(1, int(settings.budget_tokens * share))
+    if left <= budget_tokens:
         return first
     newer_entries = sum(len(turn.entries) for turn in past)
     for turn, size in zip(past, sizes, strict=True):
         newer_entries -= len(turn.entries)
-        if left <= settings.budget_tokens // 2 or newer_entries < settings.window:
+        if left <= budget_tokens // 2 or newer_entries < settings.window:
             return turn.number
         left -= size
     return past[-1].number

@@ -14,7 +14,7 @@ from claudius.cognition.steps import STEPS
 from claudius.perception import Origin, Perception
 from claudius.prompt import Scalar, data_line, fence
 from claudius.provider import Message
-from claudius.recollection import Entry, EntryType, Intuition, LeftOut, PastTurn, Shown, Summary
+from claudius.recollection import Entry, EntryType, Intuition, LeftOut, PastTurn, Shown, Summary, once
 
 _STEP_OF = {
     EntryType.INTERNAL_MONOLOGUE: "internal_monologue",
@@ -114,13 +114,12 @@ class Fixed:
 
 def fixed(past: PastTurn) -> Fixed:
     """Return what follows from a past turn alone. Pure; remembered with the turn."""
-    try:
-        found: Fixed = past.memo
-    except AttributeError:
-        messages, body = _messages(past), msgspec.json.encode(past)
-        found = Fixed(messages, estimate_tokens(messages), sha256(body).hexdigest(), body)
-        object.__setattr__(past, "memo", found)
-    return found
+    return once(past, _fixed)
+
+
+def _fixed(past: PastTurn) -> Fixed:
+    messages, body = _messages(past), msgspec.json.encode(past)
+    return Fixed(messages, estimate_tokens(messages), sha256(body).hexdigest(), body)
 
 
 def render_turn(past: PastTurn) -> tuple[Message, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from claudius.recollection import Entry, EntryType, PastTurn, Person, Shown
+from claudius.recollection import Entry, EntryType, PastTurn, Person, Shown, once
 
 OTHER_MODELS = 2
 MAX_UNANSWERED = 2
@@ -40,13 +40,16 @@ def _whole(person: Person) -> tuple[Shown, ...]:
 
 def _checks(person: Person, past: Sequence[PastTurn]) -> list[Entry]:
     return [
-        entry
-        for turn in past
-        for entry in turn.entries
-        if entry.entry_type is EntryType.MENTAL_QUERY
-        and entry.metadata.get("query") == "user_model_check"
-        and entry.metadata.get("person") == person.person
+        entry for turn in past for entry in once(turn, _model_checks) if entry.metadata.get("person") == person.person
     ]
+
+
+def _model_checks(past: PastTurn) -> tuple[Entry, ...]:
+    return tuple(
+        entry
+        for entry in past.entries
+        if entry.entry_type is EntryType.MENTAL_QUERY and entry.metadata.get("query") == "user_model_check"
+    )
 
 
 def _noticed(checks: Sequence[Entry]) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import datetime
 
 from claudius.memory.sqlite import ledger
@@ -11,7 +10,7 @@ from claudius.memory.sqlite.queries import Database, Row
 from claudius.memory.sqlite.reflections import belief_of
 from claudius.memory.sqlite.seeing import Seeing
 from claudius.peers import TRAJECTORY, Belief, Peer
-from claudius.recollection import PastTurn, Person
+from claudius.recollection import PastTurn, Person, once
 
 NAMED = 3
 """People besides the speaker that are looked up at most."""
@@ -42,7 +41,7 @@ def company(
     if counted:
         judged = (ledger.assessment_of(row[1:8], seeing.speaker) for row in rows if row[0] == 0)
         showable = [one for one in judged if seeing.may(one.sources)]
-        found.append(replace(ledger.counted_peer(seeing.speaker, counted), assessments=tuple(showable[:TRAJECTORY])))
+        found.append(ledger.counted_peer(seeing.speaker, counted, tuple(showable[:TRAJECTORY])))
     named = _named(seeing, others, past, text)
     found += [peer for one in named if (peer := ledger.peer(db, one, seeing))]
     present = {seeing.speaker, *(other.person for other in others)}
@@ -54,11 +53,14 @@ def _named(seeing: Seeing, others: Sequence[Person], past: Sequence[PastTurn], t
     """Return who else is spoken of: others who wrote just now, and those who wrote here whose name is in the text."""
     names: dict[str, str] = {}
     for turn in past[-_LOOKED_AT:]:
-        for entry in turn.entries:
-            if entry.person and entry.name and len(entry.name) >= NAME_CHARS and entry.name in text:
-                names[entry.person] = entry.name
+        names |= {person: name for person, name in once(turn, _speakers) if name in text}
     ids: Iterable[str] = (*(other.person for other in others), *map(seeing.canonical, names))
     return tuple(one for one in dict.fromkeys(ids) if one != seeing.speaker)[:NAMED]
+
+
+def _speakers(past: PastTurn) -> tuple[tuple[str, str], ...]:
+    named = ((entry.person, entry.name) for entry in past.entries if entry.person and entry.name)
+    return tuple((person, name) for person, name in named if len(name) >= NAME_CHARS)
 
 
 def _kept_in_mind(held: Sequence[Belief], seeing: Seeing, present: set[str], now: datetime) -> tuple[Belief, ...]:

@@ -132,11 +132,11 @@ def peer(db: Database, peer_id: str, seeing: Seeing | None) -> Peer | None:
     if row is None:
         return None
     judged = tuple(assessments(db, peer_id, seeing)) if row[10] else ()
-    return replace(counted_peer(peer_id, row), assessments=judged)
+    return counted_peer(peer_id, row, judged)
 
 
-def counted_peer(peer_id: str, row: Row) -> Peer:
-    """Read what was counted of a peer."""
+def counted_peer(peer_id: str, row: Row, assessments: tuple[Assessment, ...]) -> Peer:
+    """Read what was counted of a peer, who was assessed so."""
     return Peer(
         peer_id=peer_id,
         name=row[0],
@@ -145,6 +145,7 @@ def counted_peer(peer_id: str, row: Row) -> Peer:
         info_score=_tally(row).info_score(row[10]),
         first_at=instant(row[4] or row[2]),
         last_at=instant(row[3]),
+        assessments=assessments,
     )
 
 

@@ -61,8 +61,8 @@ class Past:
         expired = [turn for turn in (*left, *kept) if turn[3] < before][:EXPIRED_AT_ONCE]
         kept = [turn for turn in kept if turn[3] >= before]
         whole = self._whole(kept)
-        self.heard: Sequence[Entry] = [entry for past in whole for entry in past.entries]
-        """Every entry of the turns that have not expired, whoever may see it, oldest first."""
+        self.whole: Sequence[PastTurn] = whole
+        """Every turn that has not expired, whoever may see it, oldest first."""
         self.past = self._shown_here(kept, whole)
         self.expired = self._shown_here(expired, self._whole(expired))
         gone = max((turn[0] for turn in expired), default=upto)
@@ -139,6 +139,8 @@ _ERASED = -1
 
 def _only(past: PastTurn, seen: Collection[str]) -> PastTurn:
     """Leave out the portraits of other audiences, and those that are gone; the same turn where none is."""
+    if not past.shown:
+        return past
     shown = tuple(one for one in past.shown if one.version >= 0 and one.audience in seen)
     return past if len(shown) == len(past.shown) else replace(past, shown=shown)
 

@@ -15,8 +15,8 @@ from claudius.memory.store import Pending, RecallLimits
 from claudius.perception import Origin
 from claudius.recollection import (
     STATE_DEFAULTS,
-    Entry,
     EntryType,
+    PastTurn,
     Person,
     ProcessState,
     Recollection,
@@ -42,7 +42,7 @@ def recall(
     kept = Past(db, shelf, seeing, row, before, limits.max_past) if row else None
     is_spoken_to = bool(perception.person) and perception.origin is Origin.EXTERNAL
     speaker = _person(db, seeing, perception.person, perception.name, conversation, is_bot=perception.is_bot)
-    others = _others(db, seeing, conversation, kept.heard if kept else ())
+    others = _others(db, seeing, conversation, kept.whole if kept else ())
     known = row[COUNTED:] if row else db.one("peer_counted", peer_id=seeing.speaker)
     counted = known if known and known[2] else None
     past = kept.past if kept else ()
@@ -123,9 +123,9 @@ def models_of(db: Database, seeing: Seeing, person: str) -> tuple[UserModel, ...
     return (*writable, *(model for model in found if model.audience != seeing.audience))
 
 
-def _others(db: Database, seeing: Seeing, conversation: str, heard: Sequence[Entry]) -> tuple[Person, ...]:
+def _others(db: Database, seeing: Seeing, conversation: str, past: Sequence[PastTurn]) -> tuple[Person, ...]:
     found: dict[str, Person] = {}
-    for entry in reversed(heard):
+    for entry in (entry for turn in reversed(past) for entry in reversed(turn.entries)):
         if entry.entry_type is EntryType.EXTERNAL_DIALOG or len(found) == _OTHERS:
             break
         if not entry.person:
