@@ -126,3 +126,22 @@ async def test_one_odd_message_of_a_history_is_left_out(caplog: pytest.LogCaptur
     assert [record.getMessage() for record in caplog.records if record.name == f"claudius.{NETWORK}.history"] == [
         "a message cannot be read"
     ]
+
+
+async def test_a_channel_that_tells_of_no_last_message_is_looked_into(
+    world: DiscordWorld, ear: Listening, adapter: DiscordAdapter
+) -> None:
+    """Discord need not say whether anything was said in a channel: a first mention may stand there all the same."""
+    message = await world.say(CHANNEL, ANA, f"<@{BOT_USER}> hello", deliver=False)
+    channel = adapter._in().gateway.get_channel(int(CHANNEL))
+    assert isinstance(channel, discord.TextChannel)
+    assert channel.last_message_id is None
+    since = discord.utils.snowflake_time(int(message)).replace(year=2020)
+
+    found = [
+        one.key
+        async for swept in adapter.catch_up(Gap(since=since, marks={f"@me:{DM}": "0" * 20}))
+        for one in swept.perceptions
+    ]
+
+    assert found == [f"discord:{message}"]

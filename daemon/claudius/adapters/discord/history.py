@@ -27,6 +27,8 @@ MOST = 1000
 MOST_LOOKED_AT = 5 * MOST
 NEW_PLACES = 50
 """So many channels that were never heard are looked into: a first mention may have come while we were away."""
+UNTOLD = 10
+"""So many of those of which Discord does not say whether anything was ever said there; it need not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,17 +156,22 @@ class History:
         """
         last = max(gap.marks.values(), default="")
         found: dict[_Channel, str] = {}
+        untold: list[_Channel] = []
         for guild in self._client.guilds if last else ():
             if not self._people.hears(str(guild.id)):
                 continue
             floor = max(last, stamp(guild.me.joined_at)) if guild.me and guild.me.joined_at else last
             for place in (*guild.channels, *guild.threads):
-                newest = position(str(getattr(place, "last_message_id", None) or 0))
+                newest = getattr(place, "last_message_id", None)
                 channel = str(place.parent_id if isinstance(place, discord.Thread) else place.id)
-                if newest > floor and f"{guild.id}:{channel}" not in gap.marks:
-                    one = _Channel(str(guild.id), channel, floor)
-                    found[one] = max(newest, found.get(one, ""))
-        return sorted(found, key=lambda one: found[one], reverse=True)[:NEW_PLACES]
+                one = _Channel(str(guild.id), channel, floor)
+                if f"{guild.id}:{channel}" in gap.marks:
+                    continue
+                if newest is None and isinstance(place, discord.TextChannel):
+                    untold.append(one)
+                elif newest and (told := position(str(newest))) > floor:
+                    found[one] = max(told, found.get(one, ""))
+        return sorted(found, key=lambda one: found[one], reverse=True)[:NEW_PLACES] + untold[:UNTOLD]
 
 
 async def _first(parent: discord.PartialMessageable, thread: int) -> list[discord.Message]:
