@@ -4,6 +4,9 @@
 -- scans: once a start; one row a channel that somebody spoke for
 SELECT place, mode FROM participation;
 
+-- name: participation_of
+SELECT set_by, set_at FROM participation WHERE place = :place;
+
 -- name: participate_here
 INSERT INTO participation (place, mode, set_by, set_at) VALUES (:place, :mode, :person, :now)
 ON CONFLICT (place) DO UPDATE SET mode = excluded.mode, set_by = excluded.set_by, set_at = excluded.set_at;

@@ -11,10 +11,11 @@ from claudius.cognition.lapsing import has_lapsed
 from claudius.cognition.mind import Mind
 from claudius.cognition.processes import route, sections
 from claudius.cognition.soul_engine import EngineSettings, conclude_heard, conclude_unthought
-from claudius.cognition.told import ANSWER, keep_told
+from claudius.cognition.told import ANSWER, SAYS, keep_told
 from claudius.memory.store import Pending, RecallLimits
 from claudius.perception import Origin
 from claudius.psyche import Attention
+from claudius.psyche.surroundings import ANNOUNCED
 
 
 async def overhear(pending: Pending, mind: Mind) -> bool:
@@ -44,15 +45,20 @@ async def overhear(pending: Pending, mind: Mind) -> bool:
 
 async def _stop(pending: Pending, mind: Mind) -> bool:
     """Write first to somebody no more, because they said so; they are told, and no model is asked."""
+    await mind.store.wish(pending.perception.person, proactive=False, now=mind.clock())
+    line = sections(mind.soul().files.get(f"processes/{PROCESS}.md")).get("stopped", "I will not.")
+    return await _say(pending, mind, line)
+
+
+async def _say(pending: Pending, mind: Mind, line: str, *, verb: str = "acknowledged") -> bool:
+    """Say a line of the soul's own; no model is asked."""
     config, soul, now = mind.config(), mind.soul(), mind.clock()
     limits = RecallLimits(ttl_hours=config.memory.ttl_hours, psyche=config.psyche.enabled)
-    await mind.store.wish(pending.perception.person, proactive=False, now=now)
     recollection = await mind.store.recall(pending, nonce=mind.nonce(), now=now, limits=limits)
     show_heard(mind.hooks, recollection)
-    line = sections(soul.files.get(f"processes/{PROCESS}.md")).get("stopped", "I will not.")
     told = Attention(outcome="react", speaks=True)
     process, settings = route(recollection, soul), EngineSettings.of(config)
-    intent = conclude_unthought(recollection, process, settings, told, (line,))
+    intent = conclude_unthought(recollection, process, settings, told, (line,), verb=verb)
     await mind.store.commit(replace(intent, noted=noted(recollection, intent)))
     show_committed(mind.hooks, intent)
     return True
@@ -64,6 +70,8 @@ async def passes(pending: Pending, mind: Mind) -> bool:
     if ANSWER in perception.extra:
         await keep_told(pending, mind)
         return True
+    if perception.origin is Origin.INTERNAL and SAYS in perception.extra:
+        return await _say(pending, mind, str(perception.extra[SAYS]), verb=ANNOUNCED)
     if not perception.owes and perception.origin is Origin.EXTERNAL:
         return await overhear(pending, mind)
     if perception.origin is Origin.EXTERNAL:

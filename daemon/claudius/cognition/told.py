@@ -13,6 +13,8 @@ from claudius.recollection import Entry, EntryType
 
 ANSWER = "answer"
 """Where a perception carries what was answered to it already."""
+SAYS = "says"
+"""Where a perception of the soul's own carries the line that it says then, without a thought."""
 
 
 async def keep_told(pending: Pending, mind: Mind) -> None:

@@ -44,6 +44,10 @@ class People(Protocol):
         """Return how the soul takes part in each channel (`network:workspace:channel`) that somebody spoke for."""
         ...
 
+    async def participation(self, place: str) -> tuple[str, datetime] | None:
+        """Return who said last how the soul is to take part in a channel, and when; None where nobody did."""
+        ...
+
     async def participate(self, place: str, mode: Mode, person: str, now: datetime) -> None:
         """Keep how the soul takes part in a channel, and who said so."""
         ...

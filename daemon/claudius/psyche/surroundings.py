@@ -23,6 +23,8 @@ REACTION_REST_S = 600.0
 UNCALLED_EACH = 10
 """Of so many messages that it was not called by, the soul answers one at most."""
 NODS = frozenset(("nodded", "acknowledged"))
+ANNOUNCED = "announced"
+"""The verb of a line about the soul itself, which begins no talk."""
 _THOUGHTS = (EntryType.INTERNAL_MONOLOGUE, EntryType.EXTERNAL_DIALOG)
 _PLEA = re.compile(r"(?:you|please|can|could|will)\b", re.IGNORECASE)
 _CALLED = re.compile(r"^(?:hey|hi|hello|yo|ok|okay)?[\s,]*@?(\w+)\b([\s,:!.-]*)(.*)", re.IGNORECASE | re.DOTALL)
@@ -49,7 +51,7 @@ def _owed(perception: Perception, soul_name: str) -> str:
 def _overheard(perception: Perception, recollection: Recollection, soul_name: str) -> str:
     now_s = recollection.now.timestamp()
     spoke = (entry for _, entry in _backwards(recollection) if entry.entry_type is EntryType.EXTERNAL_DIALOG)
-    last = next(spoke, None)
+    last = next((entry for entry in spoke if entry.verb != ANNOUNCED), None)
     if last is not None and now_s - last.at.timestamp() <= THREAD_S:
         return "thread"
     return "named" if any(token.word == soul_name for token in tokens(perception.text)) else "ambient"
@@ -139,7 +141,7 @@ def _backwards(recollection: Recollection) -> Iterator[tuple[PastTurn, Entry]]:
 
 def _last_thought(recollection: Recollection) -> Entry | None:
     thoughts = (entry for _, entry in _backwards(recollection) if entry.entry_type in _THOUGHTS)
-    return next((entry for entry in thoughts if entry.verb not in NODS), None)
+    return next((entry for entry in thoughts if entry.verb not in NODS and entry.verb != ANNOUNCED), None)
 
 
 def _was_asked(recollection: Recollection, perception: Perception) -> bool:

@@ -46,15 +46,19 @@ def configured(place: str, config: Config) -> Mode | None:
     return None
 
 
-def taking_part(perception: Perception, mode: Mode | None) -> Perception | None:
-    """Return a perception as this way of taking part lets it in; None where the soul stays out. Pure."""
+def taking_part(perception: Perception, mode: Mode | None) -> Perception:
+    """Return a perception as this way of taking part lets it in. Pure.
+
+    `off` is as if nobody had ever brought the soul in: called, it answers. Between the two of them it mutes it.
+    """
     is_talk = perception.kind in (Kind.MESSAGE, Kind.MENTION) and perception.origin is Origin.EXTERNAL
-    if mode is None or not is_talk or not perception.audience.startswith("shared:"):
+    is_muted = mode == "listen" or (mode == "off" and _is_direct(perception))
+    if not is_talk or mode is None:
         return perception
-    if mode == "off":
-        return None
-    if mode == "listen":
+    if is_muted:
         return replace(perception, owes=False, following=None)
+    if mode == "off" or _is_direct(perception):
+        return perception
     extra = {**perception.extra, "participation": Participation.GROUP.value}
     return replace(perception, following=Following.KEPT if perception.following else None, extra=extra)
 
@@ -80,6 +84,10 @@ class Company:
         """Return how the soul takes part in a channel: as was said there, else as the settings say."""
         return self._modes.get(place) or configured(place, self._config())
 
+    async def said_by(self, place: str) -> tuple[str, datetime] | None:
+        """Return who said last how the soul is to take part in a channel, and when."""
+        return await self._store.participation(place)
+
     async def participate(self, place: str, mode: Mode, person: str) -> None:
         """Take part so from now on."""
         await self._store.participate(place, mode, person, self._clock())
@@ -91,7 +99,7 @@ class Company:
             return perception
         return replace(perception, standing=Standing.MEMBER, extra={**perception.extra, PAIRED: True})
 
-    def receive(self, perception: Perception) -> Perception | None:
+    def receive(self, perception: Perception) -> Perception:
         """Return what was admitted as it comes in here: a command as one, talk as the channel's way lets it."""
         commanded = as_command(perception)
         return taking_part(commanded, self.mode(place_of(perception.conversation)))

@@ -116,7 +116,10 @@ async def test_only_an_owner_brings_the_soul_into_a_channel(world: DiscordWorld,
 
     assert "Only an owner" in told[0][1]
     assert kept == {f"discord:{GUILD}:{CHANNEL}": "listen"}
-    assert [one.text for one in await world.visible() if not one.to] == ["re /ensoul listen"]
+    assert [one.text.partition(":")[0] for one in await world.visible() if not one.to] == [
+        "re /ensoul listen",
+        "I listen in this channel from now on",
+    ]
 
 
 async def test_the_same_words_are_answered_directly(world: DiscordWorld, wake: Wake) -> None:

@@ -153,36 +153,71 @@ async def test_who_may_not_talk_may_not_command(slack: SlackWorld, wake: Wake, u
 async def test_only_an_owner_brings_the_soul_into_a_channel_and_anybody_sends_it_out(
     slack: SlackWorld, wake: Wake
 ) -> None:
-    """S24: by the signed id; what is set outlives the process."""
+    """S24: by the signed id; it says so aloud, once; what is set outlives the process. Sent out, it answers mentions."""
     await slack.add_user("U9", "Oz")
     async with wake(**OWNED) as soul:
-        await slack.slash("C1", "U1", "/ensoul", "on")
+        await slack.slash("C1", "U1", "/ensoul")
         await answers(slack, soul, 1)
-        await slack.slash("C1", "U9", "/ensoul", "listen")
-        await answers(slack, soul, 2)
+        for _ in range(2):
+            await slack.slash("C1", "U9", "/ensoul", "listen")
+        await answers(slack, soul, 3)
+        await slack.until_visible(4)
         await slack.say("C1", "U1", "<@U0BOT> hello")
         await slack.until_quiet()
         await soul.idle()
+    async with wake(**OWNED) as soul:
+        await slack.slash("C1", "U1", "/ensoul", "status")
+        told = [text for _, text in await answers(slack, soul, 4)]
         silent = await aloud(slack)
         await slack.slash("C1", "U1", "/ensoul", "off")
-        await answers(slack, soul, 3)
-    async with wake(**OWNED) as soul:
-        await slack.slash("C1", "U1", "/ensoul")
-        told = [text for _, text in await answers(slack, soul, 4)]
-        await slack.say("C1", "U1", "<@U0BOT> hello?")
-        await slack.until_quiet()
-        await slack.slash("C1", "U9", "/ensoul", "on")
         await answers(slack, soul, 5)
         await slack.say("C1", "U1", "<@U0BOT> and now?")
-        await slack.until_visible(6)
+        await slack.until_visible(7)
         await soul.idle()
-        kept = [row["conversation"] for row in soul.records().conversations()]
+        said = await aloud(slack)
 
     assert "owner" in told[0]
+    assert told[3].startswith(told[2])
+    assert "slack:T1:U9" in told[3]
+    assert "nothing here yet" in told[3]
+    assert len(silent) == 1
+    assert silent[0].startswith("I listen in this channel")
+    assert "/ensoul off" in silent[0]
+    assert said == [*silent, "re and now?"]
+
+
+async def test_whoever_the_owner_names_may_bring_it_in(slack: SlackWorld, wake: Wake) -> None:
+    """`ensoul.who`: ids besides the owners; a bare `/ensoul` is `on`."""
+    async with wake(**OWNED, CLAUDIUS_ENSOUL_WHO="slack:T1:U1") as soul:
+        await slack.slash("C1", "U1", "/ensoul")
+        ((_, told),) = await answers(slack, soul, 1)
+        await slack.until_visible(2)
+        await soul.idle()
+
+    assert told.startswith("I take part here")
+    assert [line.partition(":")[0] for line in await aloud(slack)] == ["I take part in this channel from now on"]
+
+
+async def test_a_direct_message_is_muted_until_it_is_not(slack: SlackWorld, wake: Wake) -> None:
+    """There `off` mutes the soul: it hears and keeps, and says nothing, until `on`."""
+    voice = Scripted(default=echo)
+    async with wake(voice=voice) as soul:
+        dm = await slack.open_dm("U1")
+        await slack.slash(dm, "U1", "/ensoul", "off")
+        await answers(slack, soul, 1)
+        await slack.say(dm, "U1", "are you there?")
+        await slack.until_quiet()
+        await soul.idle()
+        silent = await aloud(slack)
+        await slack.slash(dm, "U1", "/ensoul")
+        await answers(slack, soul, 2)
+        await slack.say(dm, "U1", "and now?")
+        await slack.until_visible(3)
+        await soul.idle()
+
     assert silent == []
-    assert told[3] == told[2]
     assert await aloud(slack) == ["re and now?"]
-    assert len(kept) == 2
+    assert "are you there?" in voice.requests[0].history[0].content
 
 
 async def test_the_same_words_work_in_a_thread(slack: SlackWorld, wake: Wake) -> None:

@@ -21,7 +21,7 @@ def attention(soul: Alive) -> list[tuple[str, str, bool]]:
     """Return what attention made of each message, oldest first: outcome, address, whether it was owed a reply."""
     with closing(sqlite3.connect(f"file:{soul.home.database}?mode=ro", uri=True)) as kept:
         found = [json.loads(row[0]) for row in kept.execute("SELECT attention FROM turn_record ORDER BY id")]
-    return [(one["attention"], one["address"], one["owed"]) for one in found]
+    return [(one["attention"], one["address"], one["owed"]) for one in found if "attention" in one]
 
 
 async def heard(slack: SlackWorld, soul: Alive, text: str, count: int) -> None:
@@ -41,6 +41,7 @@ async def test_where_it_takes_part_it_thinks_of_what_matters_and_lets_the_rest_b
     async with wake(voice=voice, **OWNED) as soul:
         await slack.slash("C1", "U9", "/ensoul", "on")
         await slack.until_called("response_url", 1)
+        await slack.until_visible(2)
         await heard(slack, soul, LUNCH, 1)
         unasked, before = list(voice.requests), await said(slack)
         await heard(slack, soul, CRY, 2)
@@ -72,6 +73,7 @@ async def test_an_uncalled_thought_may_end_in_silence_there(slack: SlackWorld, w
     async with wake(voice=voice, **OWNED) as soul:
         await slack.slash("C1", "U9", "/ensoul", "on")
         await slack.until_called("response_url", 1)
+        await slack.until_visible(2)
         before = await said(slack)
         await heard(slack, soul, CRY, 1)
         after = await said(slack)

@@ -87,7 +87,7 @@ def _ensoul(take: Take) -> app_commands.Group:
     group = app_commands.Group(name="ensoul", description="How I take part in this channel")
     for word, about in (
         ("on", "I take part here"),
-        ("off", "I stay out of this channel"),
+        ("off", "I answer here only when I am mentioned"),
         ("listen", "I hear and remember, and stay silent"),
         ("status", "How I take part here"),
     ):

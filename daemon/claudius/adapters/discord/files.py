@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-import aiohttp
 import discord
 
 from claudius.adapters.discord.refusals import FAILURES
@@ -26,7 +25,9 @@ async def fetch(client: discord.Client, api_url: str, file: Mapping[str, Any], m
             content, _ = await download(str(file.get("url")), most_bytes, hosts)
         except FileNotFoundError:
             content, _ = await download(await _anew(client, file), most_bytes, hosts)
-    except (*FAILURES, aiohttp.ClientError) as error:
+    except ValueError:  # it is too large
+        raise
+    except FAILURES as error:
         raise error if isinstance(error, OSError) else ConnectionError(type(error).__name__) from error
     return Fetched(content, str(file.get("name")), str(file.get("type")))
 

@@ -17,14 +17,20 @@ from claudius.recollection import Recollection
 
 
 def conclude_unthought(
-    recollection: Recollection, process: Process, settings: EngineSettings, attention: Attention, lines: tuple[str, ...]
+    recollection: Recollection,
+    process: Process,
+    settings: EngineSettings,
+    attention: Attention,
+    lines: tuple[str, ...],
+    *,
+    verb: str = "acknowledged",
 ) -> Intent:
     """Conclude what needs no thought: a short line of the soul's own where a reply is owed, a nod, or nothing. Pure."""
     intent = conclude_heard(recollection, process, settings, attention)
     owed = any(one.owes for one in recollection.perceptions)
     nods = attention.outcome == "react" and attention.reaction
     said = attention.reaction if nods else acknowledgement(recollection.turn, lines) if owed else ""
-    verb = "nodded" if nods else "acknowledged"
+    verb = "nodded" if nods else verb
     attended: Mapping[str, Any] = {"outcome": attention.outcome, "reason": "no thought was needed", **attention.told}
     if attention.outcome != "react" or not said:
         return replace(intent, attention=attended)

@@ -29,6 +29,12 @@ class SqlitePeople(SqlitePlans):
         with self._snapshot() as db:
             return dict(db.all("participations"))
 
+    async def participation(self, place: str) -> tuple[str, datetime] | None:
+        """Return who said last how the soul is to take part in a channel, and when; None where nobody did."""
+        with self._snapshot() as db:
+            row = db.one("participation_of", place=place)
+        return (str(row[0]), instant(row[1])) if row else None
+
     async def participate(self, place: str, mode: Mode, person: str, now: datetime) -> None:
         """Keep how the soul takes part in a channel, and who said so."""
         await self._write(lambda db: db.run("participate_here", place=place, mode=mode, person=person, now=stamp(now)))

@@ -37,10 +37,11 @@ class Commands:
         adapters: Mapping[str, Adapter],
         company: Company,
         forgetting: Forgetting,
+        wake: Callable[[str], None],
     ) -> None:
-        """Answer through `adapters`."""
+        """Answer through `adapters`; `wake` has a conversation look at what waits for it."""
         self._mind, self._adapters = mind, adapters
-        about, places = About(mind, forgetting), Places(mind, company)
+        about, places = About(mind, forgetting), Places(mind, company, wake)
         self._words: dict[str, Callable[[Perception, str], Awaitable[str]]] = {
             "whoami": about.whoami,
             "home": about.whoami,

@@ -2,20 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from claudius.cognition.mind import Mind
+from claudius.cognition.told import SAYS
 from claudius.config import KOTHAR
 from claudius.memory.people import Mode
-from claudius.perception import Perception, Place
+from claudius.perception import Kind, Origin, Perception, Place, shared
 from claudius.runtime.commands.words import ENSOUL
 from claudius.runtime.company import Company, place_of
 from claudius.runtime.stopping import is_owner
 
 WORDS: dict[Mode | None, str] = {
     "on": "I take part here: I hear what is said, answer when I am called, and seldom speak up of my own accord.",
-    "off": "I stay out of this channel: nothing said here is heard.",
+    "off": "I answer here when I am mentioned, and follow the thread that it opens; nothing else is kept.",
     "listen": "I listen here: I hear and remember, and stay silent.",
     None: "I answer here when I am mentioned, and follow the thread that it opens.",
 }
+DIRECT: dict[Mode | None, str] = {
+    "on": "Between the two of us I always answer.",
+    "off": "I hear you here and say nothing, until you say /ensoul on.",
+    "listen": "I hear you here and say nothing, until you say /ensoul on.",
+    None: "Between the two of us I always answer.",
+}
+BROUGHT = """\
+I take part in this channel from now on: I hear and keep what is said here, answer when I am called, and seldom speak \
+up of my own accord. `/ensoul off` ends it."""
+LISTENS = "I listen in this channel from now on: I hear, keep what is said, and stay silent. `/ensoul off` ends it."
+ANNOUNCED: dict[Mode, tuple[str, str]] = {
+    "on": ("You were brought into this channel: from now on you hear what is said here, called or not.", BROUGHT),
+    "listen": (
+        "You were asked to listen in this channel: from now on you hear what is said, and stay silent.",
+        LISTENS,
+    ),
+}
+"""What the soul notices, and what it says to everybody there."""
 KOTHAR_WORDS: dict[str, str] = {
     "off": "Kothar is not heard here, neither by you nor by me.",
     "whisper": "Kothar whispers to me here, and I keep it to myself.",
@@ -27,25 +48,66 @@ KOTHAR_WORDS: dict[str, str] = {
 class Places:
     """Channels and threads."""
 
-    def __init__(self, mind: Mind, company: Company) -> None:
-        """Change them in `company`."""
-        self._mind, self._company = mind, company
+    def __init__(self, mind: Mind, company: Company, wake: Callable[[str], None]) -> None:
+        """Change them in `company`; `wake` has a conversation look at what waits for it."""
+        self._mind, self._company, self._wake = mind, company, wake
 
     async def ensoul(self, perception: Perception, wish: str) -> str:
         """Say, or set, how the soul takes part in the channel where this is said."""
         where = str(perception.extra.get("where") or perception.conversation)
-        place, wish = place_of(where), wish.lower() or "status"
+        place, wish = place_of(where), wish.lower() or "on"
         if wish not in ENSOUL:
             return f"I know /ensoul {'|'.join(ENSOUL)}."
-        if is_direct(where, perception):
-            return "Between the two of us I always answer; /ensoul is for channels."
+        direct = is_direct(where, perception)
         if wish == "status":
-            return WORDS[self._company.mode(place)]
-        if wish != "off" and not is_owner(perception, self._mind.config()):
-            return "Only an owner can have me take part in a channel. `owners` in the settings says who that is."
+            return await self._status(place, perception, direct=direct)
+        if wish != "off" and not direct and not self._may_bring(perception):
+            return "Only an owner can have me take part in a channel. `owners` and `ensoul.who` say who that is."
         mode: Mode = "on" if wish == "on" else "off" if wish == "off" else "listen"
+        is_new = self._company.mode(place) != mode
         await self._company.participate(place, mode, perception.person)
-        return WORDS[mode]
+        if is_new and not direct and mode in ANNOUNCED:
+            await self._announce(place, mode, perception)
+        return (DIRECT if direct else WORDS)[mode]
+
+    def _may_bring(self, perception: Perception) -> bool:
+        config = self._mind.config()
+        return is_owner(perception, config) or perception.person in config.ensoul.who
+
+    async def _announce(self, place: str, mode: Mode, perception: Perception) -> None:
+        """Have the soul notice where it is now, and say so to everybody there."""
+        conversation = f"{place}:"
+        noticed, line = ANNOUNCED[mode]
+        arrival = Perception(
+            key=f"ensoul:{perception.key}",
+            conversation=conversation,
+            audience=shared(conversation),
+            person="",
+            name="",
+            text=noticed,
+            at=self._mind.clock(),
+            position="",
+            kind=Kind.DIRECTIVE,
+            origin=Origin.INTERNAL,
+            extra={"asked_by": perception.person, SAYS: line},
+        )
+        if await self._mind.store.impose(arrival, "", {}, self._mind.clock()):
+            self._wake(conversation)
+
+    async def _status(self, place: str, perception: Perception, *, direct: bool) -> str:
+        """Tell how the soul takes part, who said so, how Kothar does, and what it holds here of whoever asks."""
+        mode, config = self._company.mode(place), self._mind.config()
+        told = [(DIRECT if direct else WORDS)[mode]]
+        if said := await self._company.said_by(place):
+            told.append(f"So said {said[0]}, on {said[1]:%Y-%m-%d at %H:%M} UTC.")
+        if config.kothar.is_on:
+            where = str(perception.extra.get("where") or perception.conversation)
+            told.append(KOTHAR_WORDS[await self._mind.store.mode_of(KOTHAR, where, config.kothar.mode)])
+        audience = perception.audience if direct else shared(f"{place}:")
+        known = await self._mind.store.known_of(perception.person, self._mind.clock(), audience)
+        held = next((one for one in known.models if one.audience == audience), None)
+        told.append(f"Of you I hold version {held.version} here." if held else "Of you I hold nothing here yet.")
+        return " ".join(told)
 
     async def quiet(self, perception: Perception, _: str) -> str:
         """Be quiet in the thread where this is said, until called again."""
