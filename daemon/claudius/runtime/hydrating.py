@@ -13,6 +13,7 @@ from dataclasses import replace
 from time import monotonic
 
 from claudius.cognition.mind import Mind
+from claudius.cognition.told import SAYS
 from claudius.errors import DeliveryError
 from claudius.perception import Following, Kind, Perception, Place
 from claudius.runtime.access import admit
@@ -38,12 +39,15 @@ class Hydration:
         self._read: dict[str, float] = {}
 
     async def read(self, perception: Perception, adapter: Adapter) -> bool:
-        """Read what came before a call into a thread; tell whether something is to be taken first. Raises: StoreError.
+        """Read what came before a call into a thread, or before the soul came into a channel.
+
+        Tell whether something is to be taken first. Raises: StoreError.
 
         A network that does not let us read now holds nothing up.
         """
         place, now = Place.of(perception.conversation), self._now()
-        if perception.kind is not Kind.MENTION or not place.thread or perception.position.endswith(place.thread):
+        is_call = perception.kind is Kind.MENTION and place.thread and not perception.position.endswith(place.thread)
+        if not is_call and SAYS not in perception.extra:
             return False
         last = self._read.pop(perception.conversation, None)
         self._read[perception.conversation] = now

@@ -187,14 +187,23 @@ async def test_only_an_owner_brings_the_soul_into_a_channel_and_anybody_sends_it
 
 
 async def test_whoever_the_owner_names_may_bring_it_in(slack: SlackWorld, wake: Wake) -> None:
-    """`ensoul.who`: ids besides the owners; a bare `/ensoul` is `on`."""
+    """`ensoul.who`: ids besides the owners; a bare `/ensoul` is `on`. Arriving, it reads what was said of late."""
+    await slack.add_user("U2", "Ben")
     async with wake(**OWNED, CLAUDIUS_ENSOUL_WHO="slack:T1:U1") as soul:
+        await slack.say("C1", "U2", "the bridge opens on Monday")
+        await slack.until_fate("acked")
+        await soul.idle()
         await slack.slash("C1", "U1", "/ensoul")
         ((_, told),) = await answers(slack, soul, 1)
         await slack.until_visible(2)
         await soul.idle()
+        entries = (soul.records().conversation("slack:T1:C1:") or {})["entries"]
 
     assert told.startswith("I take part here")
+    assert [(one["entry_type"], one["content"][:26]) for one in entries[:2]] == [
+        ("userMessage", "the bridge opens on Monday"),
+        ("perception", "You were brought into this"),
+    ]
     assert [line.partition(":")[0] for line in await aloud(slack)] == ["I take part in this channel from now on"]
 
 

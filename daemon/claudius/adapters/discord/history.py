@@ -73,9 +73,19 @@ class History:
             raise misread
 
     async def before(self, perception: Perception, most: int) -> list[Perception]:
-        """Return what was said in a thread before something, the latest so many. Raises: DeliveryError."""
+        """Return what was said in a thread before something, or lately in a channel, the latest so many.
+
+        Raises: DeliveryError.
+        """
         place = Place.of(perception.conversation)
         where = Where(place.workspace, place.channel, place.thread)
+        if not place.thread:
+            try:
+                lately = [one async for one in self._place(place.channel, place.workspace).history(limit=most)]
+            except FAILURES as error:
+                raise classify(error) from error
+            heard = await self._hear(lately[::-1], where)
+            return [replace(one, conversation=perception.conversation) for one in heard]
         thread, parent = (self._place(one, place.workspace) for one in (place.thread, place.channel))
         end = discord.Object(int(perception.position))
         try:

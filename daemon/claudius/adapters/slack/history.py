@@ -97,13 +97,27 @@ class History:
             yield Swept(channel=f"{self._us.team}:", perceptions=(), position=stamp(gap.now - CLOCKS_DIFFER))
 
     async def before(self, perception: Perception, most: int) -> list[Perception]:
-        """Return what was said in a thread before something, the latest so many. Raises: DeliveryError."""
+        """Return what was said in a thread before something, or lately in a channel, the latest so many.
+
+        Raises: DeliveryError.
+        """
         place = Place.of(perception.conversation)
+        if not place.thread:
+            return await self._lately(place.channel, perception.conversation, most)
         where = {"channel": place.channel, "ts": place.thread, "oldest": "0", "latest": perception.position}
         found = await self._read("conversations_replies", **where)
         earlier = [one for one in found if str(one.get("ts")) < perception.position]
         heard = await self._hear(earlier[-most:], place.channel, "0")
         return [replace(one, conversation=perception.conversation) for one in heard]
+
+    async def _lately(self, channel: str, conversation: str, most: int) -> list[Perception]:
+        try:
+            page = await self._client.conversations_history(channel=channel, limit=most, include_all_metadata=True)
+        except FAILURES as error:
+            raise classify_read(error) from error
+        said = [one for one in page.get("messages") or () if one.get("thread_ts") in (None, one.get("ts"))]
+        heard = await self._hear(said[:most][::-1], channel, "0")
+        return [replace(one, conversation=conversation) for one in heard]
 
     async def _sweep(self, place: _Place, since: str) -> AsyncIterator[Swept]:
         name = f"{self._us.team}:{place.channel}"

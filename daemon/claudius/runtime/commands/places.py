@@ -75,7 +75,7 @@ class Places:
         return is_owner(perception, config) or perception.person in config.ensoul.who
 
     async def _announce(self, place: str, mode: Mode, perception: Perception) -> None:
-        """Have the soul notice where it is now, and say so to everybody there."""
+        """Have the soul notice where it is now, read what was said there of late, and say so to everybody."""
         conversation = f"{place}:"
         noticed, line = ANNOUNCED[mode]
         arrival = Perception(
@@ -86,13 +86,13 @@ class Places:
             name="",
             text=noticed,
             at=self._mind.clock(),
-            position="",
+            position=perception.position,
             kind=Kind.DIRECTIVE,
             origin=Origin.INTERNAL,
             extra={"asked_by": perception.person, SAYS: line},
         )
-        if await self._mind.store.impose(arrival, "", {}, self._mind.clock()):
-            self._wake(conversation)
+        await self._mind.store.accept((arrival,), self._mind.clock())
+        self._wake(conversation)
 
     async def _status(self, place: str, perception: Perception, *, direct: bool) -> str:
         """Tell how the soul takes part, who said so, how Kothar does, and what it holds here of whoever asks."""
