@@ -101,6 +101,16 @@ async def test_a_ban_and_a_fault_are_told_apart(
         await adapter.speak(utterance())
 
 
+async def test_between_two_clients_nothing_can_be_said(ear: Listening, adapter: DiscordAdapter) -> None:
+    """A client that is closed under a call has sent nothing: later, and no fault."""
+    await adapter._in().gateway.http.close()
+
+    with pytest.raises(DeliveryLater):
+        await adapter.speak(utterance())
+    with pytest.raises(DeliveryLater):
+        await adapter.find(utterance(), decided_at=datetime.now(UTC))
+
+
 async def test_before_anyone_listens_nothing_can_be_said(make: Make) -> None:
     """Later, not lost."""
     with pytest.raises(DeliveryLater):

@@ -13,7 +13,9 @@ from claudius.errors import AdapterRefused, DeliveryError, DeliveryLater, Delive
 NETWORK, TOKEN = "discord", "DISCORD_TOKEN"
 MISREAD = (LookupError, TypeError, ValueError, AttributeError)
 """What the library raises of an event or an answer that has another shape than Discord's."""
-FAILURES = (discord.DiscordException, aiohttp.ClientError, OSError, TimeoutError, *MISREAD)
+CLOSED = RuntimeError
+"""What a call of the API raises where its client was closed meanwhile: nothing was sent."""
+FAILURES = (discord.DiscordException, aiohttp.ClientError, OSError, TimeoutError, CLOSED, *MISREAD)
 """All that a call of the API may raise."""
 
 UNKNOWN_CHANNEL, UNKNOWN_MESSAGE, MISSING_ACCESS, THREAD_EXISTS = 10003, 10008, 50001, 160004
@@ -30,7 +32,7 @@ def code_of(error: BaseException) -> int:
 
 def classify(error: BaseException) -> DeliveryError:
     """Return what a failed post means. Pure."""
-    if isinstance(error, aiohttp.ClientConnectorError):
+    if isinstance(error, (aiohttp.ClientConnectorError, CLOSED)):
         return DeliveryLater(UNREACHED_S)
     if isinstance(error, discord.RateLimited):
         return DeliveryLater(error.retry_after)
