@@ -58,6 +58,24 @@ def acknowledgement(turn: str, lines: tuple[str, ...]) -> str:
     return lines[number % len(lines)]
 
 
+_NAMED = {
+    "❤": ("heart", "love", "red_heart"),
+    "🎉": ("tada", "party", "celebrate", "celebration"),
+    "😄": ("laugh", "laughing", "smile_big", "joy", "grin"),
+    "🙂": ("smile", "slightly_smiling_face", "thanks"),
+}
+_SHOWN = {"❤": "❤️"}
+
+
+def sign_named(name: str) -> str:
+    """Return the sign that a model named, by its emoji or in a word; a thumb up where it named another. Pure."""
+    word = name.strip().strip(":").lower().replace(" ", "_")
+    for sign, names in _NAMED.items():
+        if sign in name or word in names:
+            return _SHOWN.get(sign, sign)
+    return "👍"
+
+
 def emoji(classes: Iterable[str]) -> str:
     """Return the sign that nods to what was heard. Pure."""
     found = frozenset(classes)

@@ -6,6 +6,8 @@ import json
 import sqlite3
 from contextlib import closing
 
+import pytest
+
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import Alive
@@ -79,6 +81,24 @@ async def test_an_uncalled_thought_may_end_in_silence_there(slack: SlackWorld, w
         after = await said(slack)
 
     assert len(voice.requests) == 1
+    assert after == before
+
+
+@pytest.mark.parametrize(("named", "sign"), [("heart", "heart"), ("🎉", "tada"), ("a wave", "+1")])
+async def test_an_uncalled_thought_may_end_in_a_sign(slack: SlackWorld, wake: Wake, named: str, sign: str) -> None:
+    """`react: NAME` stands for the post: the sign is put on the message that was thought about, and nothing is said."""
+    line = f"<external_dialogue>Hm.</external_dialogue><chosen_action>react: {named}</chosen_action>"
+    await slack.add_user("U9", "Oz")
+    async with wake(voice=Scripted(default=line), **OWNED) as soul:
+        await slack.slash("C1", "U9", "/ensoul", "on")
+        await slack.until_called("response_url", 1)
+        await slack.until_visible(2)
+        before = await said(slack)
+        await heard(slack, soul, CRY, 1)
+        after = await said(slack)
+        (put,) = await slack.until_called("reactions.add")
+
+    assert put.arguments["name"] == sign
     assert after == before
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID, uuid5
@@ -16,7 +16,7 @@ from claudius.cognition.soul_engine.moving import rested
 from claudius.cognition.soul_engine.planning import EngineSettings, Plan, compact
 from claudius.cognition.soul_engine.splitting import in_posts
 from claudius.cognition.steps import step
-from claudius.cognition.steps.step import Limits, Reading
+from claudius.cognition.steps.step import Effect, Limits, Reading
 from claudius.intent import ApologyKind, Call, Intent, Rung, Thought, Thoughts, Utterance, UtteranceKind
 from claudius.peers import Noted
 from claudius.perception import Origin, Perception
@@ -28,6 +28,7 @@ from claudius.soul import SoulText
 UTTERANCES = UUID("6d0f1c52-7f1f-4d3b-9a36-5a0b8f2e41c7")
 """Namespace of the idempotency keys: uuid5(this, "turn/part")."""
 TOO_LONG = "too_long"
+NODDED = "nodded"
 """The flag of a turn whose reply was cut to the posts that a reply may have."""
 
 
@@ -86,6 +87,7 @@ def conclude(
     )
     effects = {name: step(name).effect(reading) for name in soul.steps}
     acts = not plan.owes and any(effect.action for effect in effects.values())
+    nod = _nod(recollection, effects.values()) if acts else ""
     speech = "" if acts else _unnumbered(thoughts, zones, owed=plan.owes)
     gated = gate(speech, zones, streamed=thoughts.streamed) if speech else Gated("", (), withheld=False)
     # words that were shown as they came stand in one message, and stay there
@@ -102,6 +104,8 @@ def conclude(
             is_cut = thoughts.truncated or said != gated.text
             entries.append(spoken(recollection, said, thoughts.verb, truncated=is_cut))
             judged.append(Thought(step=name, content=said, verb=thoughts.verb))
+    if nod:
+        entries.append(spoken(recollection, nod, NODDED))
     flags = (
         *thoughts.flags,
         *((TOO_LONG,) if said != gated.text else ()),
@@ -120,7 +124,7 @@ def conclude(
         plan,
         rung,
         flags,
-        verb=thoughts.verb,
+        verb=NODDED if nod else thoughts.verb,
         next_process=rested(recollection, plan.process),
         attention=kept.attention,
         changes=changes,
@@ -131,12 +135,20 @@ def conclude(
         state=feels.state,
         psyche=feels.change,
         noted=Noted(proposal=next((effect.proposal for effect in effects.values() if effect.proposal), None)),
-        utterances=utter(recollection, posts, thoughts.verb),
+        utterances=utter(recollection, (nod,), NODDED, kind="reaction")
+        if nod
+        else utter(recollection, posts, thoughts.verb),
         calls=thoughts.calls,
         prompt_sha256=kept.prompt_sha256,
         snapshot=kept.snapshot,
         blobs=kept.blobs,
     )
+
+
+def _nod(recollection: Recollection, effects: Iterable[Effect]) -> str:
+    """Return the sign that the soul chose in place of words; empty where none was chosen, or none can be put. Pure."""
+    can_react = bool(recollection.perception.extra.get("can_react"))
+    return next((effect.sign for effect in effects if effect.sign), "") if can_react else ""
 
 
 def _unnumbered(thoughts: Thoughts, zones: Zones, *, owed: bool) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from claudius.cognition.steps.step import NOTHING, Effect, Reading, Situation, Step
 from claudius.psyche.answers import ACTIONS, read_action
+from claudius.psyche.tendencies import sign_named
 
 
 def _gate(situation: Situation) -> bool:
@@ -17,7 +18,8 @@ def _effect(reading: Reading) -> Effect:
     action, name = read_action(said[0].content)
     if action == ACTIONS[0]:
         return NOTHING
-    return Effect(action=action, changes={"action": f"{action}: {name}" if name else action})
+    sign = sign_named(name) if action == "react" else ""
+    return Effect(action=action, sign=sign, changes={"action": f"{action}: {name}" if name else action})
 
 
 STEP = Step(name="chosen_action", gate=_gate, effect=_effect)

@@ -73,6 +73,8 @@ class Effect:
     """The model's own word for the soul's mood, whether it is new or not."""
     action: str = ""
     """What the soul chooses instead of speaking: `react`, `stay_silent`; empty = it speaks."""
+    sign: str = ""
+    """The sign that it puts on the message, where it chooses to react."""
 
 
 NOTHING = Effect()
