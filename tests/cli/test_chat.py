@@ -312,12 +312,15 @@ def test_a_command_is_carried_out_and_no_thought(machine: Machine) -> None:
         whoami = machine.ok("chat", "--once", "!whoami", "--json").json
         spoken = machine.ok("chat", "--once", "!kothar speak").stdout
         refused = machine.ok("chat", "--once", "!kothar off", "--as", "tom").stdout
+        machine.ok("chat", "--once", "!ensoul off", "--as", "tom")
+        answered = machine.ok("chat", "--once", "Still there?").stdout
 
     assert whoami["reply"].startswith("You are")
     assert (whoami["conversation"], whoami["person"], whoami["turn"]) == (MAIN, "terminal:local:ada", "")
     assert spoken.startswith("Kothar speaks here")
     assert refused.startswith("Only an owner")
-    assert len(requests(machine)) == 1
+    assert answered == "first\n"
+    assert len(requests(machine)) == 2
 
 
 def test_lines_from_a_pipe_are_answered_one_by_one(machine: Machine) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from claudius.cognition.mind import Mind
 from claudius.cognition.told import SAYS
 from claudius.config import KOTHAR
+from claudius.memory.audience import is_terminal
 from claudius.memory.people import Mode
 from claudius.perception import Kind, Origin, Perception, Place, shared
 from claudius.runtime.commands.words import ENSOUL
@@ -15,7 +16,7 @@ from claudius.runtime.stopping import is_owner
 
 WORDS: dict[Mode | None, str] = {
     "on": "I take part here: I hear what is said, answer when I am called, and seldom speak up of my own accord.",
-    "off": "I answer here when I am mentioned, and follow the thread that it opens; nothing else is kept.",
+    "off": "I answer here when I am mentioned, and follow the thread that it opens.",
     "listen": "I listen here: I hear and remember, and stay silent.",
     None: "I answer here when I am mentioned, and follow the thread that it opens.",
 }
@@ -59,15 +60,16 @@ class Places:
         if wish not in ENSOUL:
             return f"I know /ensoul {'|'.join(ENSOUL)}."
         direct = is_direct(where, perception)
+        if is_terminal(where):  # several people's conversations are one place there, and one of them mutes nobody else
+            return DIRECT["on"]
         if wish == "status":
             return await self._status(place, perception, direct=direct)
         if wish != "off" and not direct and not self._may_bring(perception):
             return "Only an owner can have me take part in a channel. `owners` and `ensoul.who` say who that is."
         mode: Mode = "on" if wish == "on" else "off" if wish == "off" else "listen"
-        is_new = self._company.mode(place) != mode
+        if self._company.mode(place) != mode and not direct and mode in ANNOUNCED:
+            await self._announce(place, mode, perception)  # first: what a crash interrupts is carried out again
         await self._company.participate(place, mode, perception.person)
-        if is_new and not direct and mode in ANNOUNCED:
-            await self._announce(place, mode, perception)
         return (DIRECT if direct else WORDS)[mode]
 
     def _may_bring(self, perception: Perception) -> bool:
