@@ -49,6 +49,8 @@ def history(count: int, *, as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
+    if not found:
+        click.echo("it has not reflected yet")
     for one in found:
         _tell(one)
 
