@@ -88,9 +88,11 @@ SELECT conversation FROM conversation INDEXED BY conversation_last_at WHERE last
   AND conversation >= :network || ':' AND conversation < :network || ';' ORDER BY last_at DESC;
 
 -- name: person_heard
-INSERT INTO person (person, name, is_bot, first_at, last_at) VALUES (:person, :name, :is_bot, :now, :now)
-ON CONFLICT (person) DO UPDATE SET name = excluded.name, is_bot = excluded.is_bot, last_at = excluded.last_at
-WHERE name IS NOT excluded.name OR is_bot IS NOT excluded.is_bot;
+INSERT INTO person (person, name, is_bot, zone, first_at, last_at) VALUES (:person, :name, :is_bot, :zone, :now, :now)
+ON CONFLICT (person) DO UPDATE
+SET name = excluded.name, is_bot = excluded.is_bot, last_at = excluded.last_at,
+    zone = CASE excluded.zone WHEN '' THEN zone ELSE excluded.zone END
+WHERE name IS NOT excluded.name OR is_bot IS NOT excluded.is_bot OR excluded.zone NOT IN ('', zone);
 
 -- name: oldest
 SELECT seq, payload, state, attempts, boots, not_before, heard_at, inputs, owes, held, turn, stopped FROM inbox

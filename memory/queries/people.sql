@@ -28,6 +28,9 @@ ON CONFLICT (person) DO UPDATE SET proactive = excluded.proactive, wished_at = e
 -- name: wished
 SELECT proactive FROM wish WHERE person = :person;
 
+-- name: zone_of_person
+SELECT zone FROM person WHERE person = :person;
+
 -- name: hush
 UPDATE thread SET is_quiet = 1 WHERE conversation = :conversation;
 

@@ -185,6 +185,24 @@ async def test_d13_who_agreed_is_written_to_once_a_day(home: Home) -> None:
     assert "20 hours" in row["reason"]
 
 
+async def test_d13_night_is_night_where_the_person_is(home: Home) -> None:
+    """13: noon in UTC is 21:00 in Tokyo: what is due then waits for the morning there, 23:00 UTC."""
+    wall, voice = Wall(NOW), Scripted(default=by_tag())
+    async with alive(home, voice, settings=ON, clock=wall, running=wall.running) as soul:
+        await consenting(soul, ANA)
+        await soul.network.hear("Hello.", zone="Asia/Tokyo")
+        await soul.network.until_visible(1)
+        await soul.idle()
+        wall.now += timedelta(hours=1)
+        await due(soul, wall.now)
+        row = await settled(soul, wall.now)
+        planned = [datetime.fromisoformat(one["due_at"]) for one in soul.records().plans()]
+
+    assert "quiet hours" in row["reason"]
+    assert all(timedelta(0) <= at - NOW.replace(hour=23) <= timedelta(minutes=30) for at in planned)
+    assert len(planned) == 1
+
+
 async def test_d13_what_somebody_asked_for_comes_at_its_time(home: Home) -> None:
     """A reminder is consent: at night, uncapped, with the setting off."""
     wall, voice = Wall(NOW.replace(hour=23)), Scripted(default=by_tag(external_dialogue="It is time."))

@@ -56,6 +56,27 @@ async def test_the_hour_is_read_in_the_souls_zone(home: Home) -> None:
     assert [one["due_at"][:16] for one in plans] == ["2026-01-05T22:00"]
 
 
+@pytest.mark.parametrize(
+    ("zone", "due"),
+    [
+        ("Asia/Tokyo", "2026-01-06T08:00"),
+        ("Nowhere/Land", "2026-01-05T22:00"),
+        ("../../etc/passwd", "2026-01-05T22:00"),
+    ],
+)
+async def test_the_hour_is_the_speakers_own_where_the_network_tells_their_zone(home: Home, zone: str, due: str) -> None:
+    """Five o'clock for someone in Tokyo is 8:00 UTC; a zone that there is none of is as none: the soul's holds."""
+    settings = {"CLAUDIUS_CLOCK_TIMEZONE": "America/New_York"}
+    voice = Scripted(default=by_tag(external_dialogue="Yes."))
+    async with alive(home, voice, clock=Clock(), settings=settings) as soul:
+        await soul.network.hear("Remind me at 17:00.", zone=zone)
+        await soul.network.until_visible(1)
+        await soul.idle()
+        plans = [one["due_at"][:16] for one in soul.records().plans()]
+
+    assert plans == [due]
+
+
 async def test_a_reminder_comes_once_at_its_time_even_after_a_restart(home: Home) -> None:
     """The plan outlives the process; due, it is said although the voice would stay silent, and once only."""
     clock = Clock()

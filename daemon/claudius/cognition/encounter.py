@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, tzinfo
 from hashlib import sha256
 from typing import Any
 
 from claudius.cognition.hooks import Hooks
+from claudius.cognition.timing import zone_at
+from claudius.config import Config
 from claudius.intent import Call, Intent, Utterance
 from claudius.memory.store import Pending
 from claudius.peers import PREVIEW_CHARS, Interaction, Noted, Promise
@@ -32,11 +34,12 @@ def channel_type(perception: Perception) -> str:
     return "thread" if place.thread else "channel"
 
 
-def noted(recollection: Recollection, intent: Intent) -> Noted:
+def noted(recollection: Recollection, intent: Intent, config: Config) -> Noted:
     """Return what a concluded turn adds to the ledger: what was heard of whom, what was answered, what was promised.
 
     Of private thought nothing goes into it.
     """
+    zone = zone_at(recollection.perception, config.clock.timezone)
     interactions: list[Interaction] = []
     undertaken: list[Promise] = []
     texts = [
@@ -49,11 +52,11 @@ def noted(recollection: Recollection, intent: Intent) -> Noted:
     heard = "\n".join(one.text for one in texts)
     for place, one in enumerate(texts):  # each counts as a message; the ledger's one line is that of them all
         interactions.append(_line(recollection, one, who, "in", heard if place == 0 else one.text, one.at))
-        undertaken += _promises(recollection, who, "theirs", one.text, one.at)
+        undertaken += _promises(recollection, who, "theirs", one.text, one.at, zone)
     said = "".join(utterance.body for utterance in intent.utterances)
     if said and who:
         interactions.append(_line(recollection, recollection.perception, who, "out", said, recollection.now))
-        undertaken += _promises(recollection, who, "mine", said, recollection.now)
+        undertaken += _promises(recollection, who, "mine", said, recollection.now, zone)
     return Noted(
         interactions=tuple(interactions),
         promises=tuple(undertaken),
@@ -95,7 +98,7 @@ def _line(
     )
 
 
-def _promises(recollection: Recollection, who: str, side: Any, text: str, at: datetime) -> list[Promise]:
+def _promises(recollection: Recollection, who: str, side: Any, text: str, at: datetime, zone: tzinfo) -> list[Promise]:
     return [
         Promise(
             peer_id=who,
@@ -109,7 +112,7 @@ def _promises(recollection: Recollection, who: str, side: Any, text: str, at: da
             audience=recollection.audience,
             stems=one.stems,
         )
-        for one in promises(text, at)
+        for one in promises(text, at, zone)
     ]
 
 

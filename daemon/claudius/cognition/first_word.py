@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import re
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from hashlib import sha256
 
 from claudius.cognition.budget import Stage, day_start, stage
@@ -105,7 +105,7 @@ async def withheld(pending: Pending, mind: Mind) -> bool:
         log.info("not written first", extra={"conversation": perception.conversation, "reason": reason})
         await mind.store.withdraw(pending.seq, f"not written first: {reason}")
         return True
-    until = _morning(perception, mind, now)
+    until = _morning(perception, mind, now, await _zone(perception, mind))
     if until <= now:
         return False
     log.info("waits for the morning", extra={"conversation": perception.conversation})
@@ -157,11 +157,15 @@ async def consents(person: str, store: Store) -> bool:
     return bool(person) and await store.wants_proactive(person)
 
 
-def _morning(perception: Perception, mind: Mind, now: datetime) -> datetime:
+async def _zone(perception: Perception, mind: Mind) -> tzinfo:
+    """Return the zone of whoever would hear it: their own where they hear it alone and it is known."""
+    own = await mind.store.zone(perception.person) if perception.audience.startswith("private:") else ""
+    return known_zone(own, mind.config().clock.timezone)
+
+
+def _morning(perception: Perception, mind: Mind, now: datetime, zone: tzinfo) -> datetime:
     """Return when it may be said: now, or after the quiet hours, spread so that not all is said at once."""
-    config = mind.config()
-    zone = known_zone(config.clock.timezone)
-    hours = read_hours(config.clock.quiet)
+    hours = read_hours(mind.config().clock.quiet)
     if not is_quiet(now, zone, hours):
         return now
     share = int(sha256(perception.key.encode("utf-8", "surrogatepass")).hexdigest()[:8], 16) / 2**32

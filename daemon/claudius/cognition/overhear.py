@@ -37,7 +37,7 @@ async def overhear(pending: Pending, mind: Mind) -> bool:
         intent = conclude_unthought(recollection, process, settings, attention, lines)
     else:
         intent = conclude_heard(recollection, process, settings, attention)
-    intent = replace(intent, noted=noted(recollection, intent))
+    intent = replace(intent, noted=noted(recollection, intent, config))
     await mind.store.commit(intent)
     show_committed(mind.hooks, intent)
     return True
@@ -59,7 +59,7 @@ async def _say(pending: Pending, mind: Mind, line: str, *, verb: str = "acknowle
     told = Attention(outcome="react", speaks=True)
     process, settings = route(recollection, soul), EngineSettings.of(config)
     intent = conclude_unthought(recollection, process, settings, told, (line,), verb=verb)
-    await mind.store.commit(replace(intent, noted=noted(recollection, intent)))
+    await mind.store.commit(replace(intent, noted=noted(recollection, intent, config)))
     show_committed(mind.hooks, intent)
     return True
 

@@ -14,7 +14,7 @@ from string import Template
 from claudius.cognition.first_word import PROCESS
 from claudius.cognition.processes import sections
 from claudius.cognition.staged import schedule_id
-from claudius.cognition.timing import known_zone
+from claudius.cognition.timing import zone_at
 from claudius.config import Config
 from claudius.intent import Intent, Planned, Schedule
 from claudius.perception import Origin
@@ -45,12 +45,13 @@ def reminded(intent: Intent, recollection: Recollection, soul: SoulText, config:
         return intent
     if intent.planned is not None and (intent.planned.schedules or intent.planned.closes):
         return intent  # a process of its own plans for itself
+    zone = zone_at(perception, config.clock.timezone)
     if request := _requested(perception.text):
-        at = _asked_for(request, said, recollection.now, known_zone(config.clock.timezone))
+        at = _asked_for(request, said, recollection.now, zone)
         return _planned(intent, recollection, soul, at, "reminder", request) if at else intent
     if not config.psyche.proactive:
         return intent
-    promise = next(iter(promises(said, recollection.now, known_zone(config.clock.timezone))), None)
+    promise = next(iter(promises(said, recollection.now, zone)), None)
     return _planned(intent, recollection, soul, promise.due_at, "promise", promise.what) if promise else intent
 
 

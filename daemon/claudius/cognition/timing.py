@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta, tzinfo
 
 from claudius.errors import BadConfiguration
+from claudius.perception import Perception
 
 MOST = timedelta(days=1)
 """However often a job fails, it rings once a day."""
@@ -79,12 +80,20 @@ def zone_of(name: str) -> tzinfo:
         raise BadConfiguration("config.toml", "clock.timezone", f"there is no zone {name!r}", fix) from error
 
 
-def known_zone(name: str) -> tzinfo:
-    """Return a zone by its name, UTC where there is none of that name."""
-    try:
-        return zone_of(name)
-    except BadConfiguration:
-        return UTC
+def known_zone(*names: str) -> tzinfo:
+    """Return the zone of the first name that there is one of; an empty last one is the system's, else UTC."""
+    *others, last = names
+    for name in (*filter(None, others), last):
+        try:
+            return zone_of(name)
+        except BadConfiguration:
+            continue
+    return UTC
+
+
+def zone_at(perception: Perception, configured: str) -> tzinfo:
+    """Return the zone in which somebody means the times they name: their own where it is known."""
+    return known_zone(str(perception.extra.get("zone") or ""), configured)
 
 
 def _system_zone() -> tzinfo:

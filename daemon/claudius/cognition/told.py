@@ -32,5 +32,5 @@ async def keep_told(pending: Pending, mind: Mind) -> None:
         metadata={"elsewhere": True},
     )
     intent = replace(intent, entries=(*intent.entries, said))
-    await mind.store.commit(replace(intent, noted=noted(recollection, intent)))
+    await mind.store.commit(replace(intent, noted=noted(recollection, intent, mind.config())))
     show_committed(mind.hooks, intent)

@@ -150,7 +150,7 @@ async def take_turn(
 async def _keep(intent: Intent, recollection: Recollection, before: Summary | None, mind: Mind) -> Intent:
     """Commit a turn with what it adds to the ledger, and tell whoever looks on."""
     summary = intent.summary if recollection.summary is before else recollection.summary
-    intent = replace(intent, summary=summary, noted=noted(recollection, intent))
+    intent = replace(intent, summary=summary, noted=noted(recollection, intent, mind.config()))
     intent = reminded(intent, recollection, mind.soul(), mind.config())
     if recollection.intuitions:
         from claudius.cognition.daimonic import felt  # noqa: PLC0415 - not loaded while no daimon whispers
@@ -220,7 +220,7 @@ async def apologise(pending: Pending, mind: Mind, kind: ApologyKind) -> Intent:
         attention={"outcome": "apologise", "reason": kind},
     )
     intent = conclude_apology(prepared.recollection, prepared.plan, kind, soul, kept, pending.calls)
-    intent = replace(intent, noted=noted(recollection, intent))
+    intent = replace(intent, noted=noted(recollection, intent, mind.config()))
     await mind.store.commit(intent)
     show_committed(mind.hooks, intent)
     return intent

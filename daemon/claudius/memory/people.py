@@ -76,6 +76,10 @@ class People(Protocol):
         """Tell whether a person said that they may be written to first, and took it back under none of their ids."""
         ...
 
+    async def zone(self, person: str) -> str:
+        """Return the time zone that the network tells of a person, by its IANA name; empty where none."""
+        ...
+
     async def known_of(self, person: str, now: datetime, here: str = "") -> Known:
         """Return what a person may be shown, alone, of what the soul knows of them; `here`: a channel they stand in."""
         ...

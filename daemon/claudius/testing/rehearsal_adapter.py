@@ -79,8 +79,12 @@ class RehearsalAdapter:
         key: str = "",
         is_shared: bool = False,
         kind: Kind | None = None,
+        zone: str = "",
     ) -> Perception:
-        """Have a person say something, as the network would deliver it; return it once it is accepted."""
+        """Have a person say something, as the network would deliver it; return it once it is accepted.
+
+        `zone`: the time zone that the network tells of them.
+        """
         if self._accept is None:
             raise AssertionError("the adapter does not listen")
         self._said += 1
@@ -96,6 +100,7 @@ class RehearsalAdapter:
             at=datetime.now(UTC),
             position=f"{self._said:020d}",
             kind=kind or (Kind.MENTION if is_shared else Kind.MESSAGE),
+            extra={"zone": zone} if zone else {},
         )
         await self._accept(perception)
         return perception

@@ -44,6 +44,16 @@ def heard(**changes: Any) -> Perception:
     return perceive(said, US, PEOPLE)
 
 
+def test_the_zone_that_slack_tells_of_a_speaker_comes_with_what_they_say() -> None:
+    """`tz` of `users.info`, where it is a text; anything else is none."""
+    said = interpret(event(), US)
+    assert isinstance(said, Said)
+
+    zones = [perceive(said, US, {"U1": known({"id": "U1", "tz": tz}, US)}).extra for tz in ("Europe/Rome", None, 7)]
+
+    assert [one.get("zone") for one in zones] == ["Europe/Rome", None, None]
+
+
 @pytest.mark.parametrize(
     ("raw", "text"),
     [

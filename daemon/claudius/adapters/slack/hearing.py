@@ -26,6 +26,8 @@ NOT_YET = frozenset({"channel_archive", "group_archive"})
 """Events that are acknowledged and counted, and mean nothing yet."""
 HANDLED = frozenset({"message", "app_mention", "app_home_opened", *MOVES, *REACTIONS, *GOODBYES, *NOT_YET})
 SLACKBOT = "USLACKBOT"
+ZONE_CHARS = 64
+"""No time zone has a longer name."""
 _TS = re.compile(r"\d{10}\.\d{6}")
 
 
@@ -47,6 +49,8 @@ class Who:
     name: str
     standing: Standing = Standing.MEMBER
     is_bot: bool = False
+    zone: str = ""
+    """IANA name of their time zone, where Slack tells one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +178,8 @@ def perceive(said: Said, us: Us, people: Mapping[str, Who]) -> Perception:
         extra["named"] = {f"{NETWORK}:{us.team}:{user}": name for user, name in others.items()}
     if said.files:
         extra["files"] = list(said.files)
+    if who.zone:
+        extra["zone"] = who.zone
     return Perception(
         key=message_key(us, said.channel, said.ts),
         conversation=conversation,
@@ -236,7 +242,8 @@ def known(user: Mapping[str, Any], us: Us) -> Who:
     profile = user.get("profile") or {}
     shown = (profile.get("display_name"), profile.get("real_name"), user.get("real_name"), user.get("name"))
     name = next((str(one) for one in shown if one), str(user.get("id") or ""))
-    return Who(name, _rank(user, us), bool(user.get("is_bot")) or user.get("id") == SLACKBOT)
+    is_bot = bool(user.get("is_bot")) or user.get("id") == SLACKBOT
+    return Who(name, _rank(user, us), is_bot, valid(_text(user, "tz"))[:ZONE_CHARS])
 
 
 def _rank(user: Mapping[str, Any], us: Us) -> Standing:

@@ -44,7 +44,9 @@ def _accept_one(db: Database, heard: Perception, at: str) -> bool:
     said = perception.origin is Origin.EXTERNAL and not perception.is_bot
     new = keep(db, perception, at, said=said)
     if new and perception.person and perception.origin is Origin.EXTERNAL:
-        db.run("person_heard", person=perception.person, name=valid(perception.name), is_bot=perception.is_bot, now=at)
+        zone = str(perception.extra.get("zone") or "")
+        who = {"person": perception.person, "name": valid(perception.name), "is_bot": perception.is_bot}
+        db.run("person_heard", **who, zone=valid(zone), now=at)
         if not is_terminal(perception.conversation):
             mark(db, perception)
     return bool(new)

@@ -68,6 +68,12 @@ class SqlitePeople(SqlitePlans):
             said = [row[0] for one in ids if (row := db.one("wished", person=one))]
         return bool(said) and all(said)
 
+    async def zone(self, person: str) -> str:
+        """Return the time zone that the network tells of a person, by its IANA name; empty where none."""
+        with self._snapshot() as db:
+            row = db.one("zone_of_person", person=person)
+        return str(row[0]) if row else ""
+
     async def known_of(self, person: str, now: datetime, here: str = "") -> Known:
         """Return what a person may be shown, alone, of what the soul knows of them; `here`: a channel they stand in."""
         with self._snapshot() as db:

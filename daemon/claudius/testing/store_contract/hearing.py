@@ -8,6 +8,7 @@ from claudius.errors import StaleTurn
 from claudius.memory.store import turn_of
 from claudius.perception import Kind, Origin
 from claudius.testing.store_contract.ground import (
+    ANA,
     BEN,
     DM,
     NOW,
@@ -191,3 +192,14 @@ async def _(ground: Ground) -> None:
     await store.start("boot-1", NOW)
     await store.close(clean=True)
     await store.close(clean=True)
+
+
+@case("M15", "the newest zone that a network tells of a person is known; a message that tells none unlearns none")
+async def _(ground: Ground) -> None:
+    found = []
+    async with awake(ground) as store:
+        found.append(await store.zone(ANA))
+        for n, extra in enumerate(({"zone": "Asia/Tokyo"}, {}, {"zone": "Europe/Rome"}), 1):
+            await store.accept((heard(n=n, extra=extra),), NOW)
+            found.append(await store.zone(ANA))
+    assert found == ["", "Asia/Tokyo", "Asia/Tokyo", "Europe/Rome"]
