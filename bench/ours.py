@@ -199,12 +199,15 @@ class Soul:
         )
 
     def _check(self, heard: Perception) -> None:
-        """The oracle: one visible reply, to this message, in its conversation, with the words of the script."""
+        """The oracle: one visible reply, to this message, in its conversation; where thought, in the script's words."""
         (said,) = self.network.said
         self.network.said.clear()
         assert said.answers == (heard.key,), said
         assert said.conversation == heard.conversation, said
         assert said.kind == "reply", said
+        if said.verb == "acknowledged":  # too trivial for a thought: the voice was not asked
+            self._number -= 1
+            return
         assert said.body == script.spoken(self._number), said
 
 

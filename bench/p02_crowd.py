@@ -60,7 +60,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
         note=(
             f"a turn: p50 {percentile(singles, 0.5):.0f} ms, p99 {percentile(singles, 0.99):.0f} ms, "
             f"{statistics.median(one['cpu_ms'] for one in mine):.2f} ms of CPU · "
-            f"{answered} messages, each answered once · the psyche is not built yet"
+            f"{answered} messages, each answered once"
         ),
     )
 

@@ -83,7 +83,7 @@ def listening(root: Path, url: str, *, streams: bool) -> Iterator[Listener]:
         with socket.socket(socket.AF_UNIX) as client, client.makefile("r") as frames:
             client.settimeout(LIMIT_S)
             client.connect(str(root / "run" / "claudius.sock"))
-            client.sendall(b'{"op": "chat", "conversation": "bench", "as": ""}\n')
+            client.sendall(b'{"op": "chat", "conversation": "bench", "as": "", "stream": true}\n')
             assert json.loads(frames.readline())["event"] == "attached"
             yield Listener(frames, client)
         process.stdin.close()

@@ -1,7 +1,8 @@
 """P7: how often the previous request's system and history come back byte for byte at the head of the next one.
 
-A random mix of all that may change between two turns: state, user models (by the soul and by the owner), two speakers
-of one channel and others who only listen in, long and empty-ish messages, restarts, pauses. Counted, so exact.
+A random mix of all that may change between two turns: state, user models (by the soul and by the owner), the psyche,
+whispers, two speakers of one channel and others who only listen in, long and empty-ish messages, restarts, pauses.
+Counted, so exact.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import script
-from claudius.perception import shared
+from claudius.memory.whispers import Whisper
+from claudius.perception import SELF, shared
 from claudius.provider import Delta, Done, Event, Request
 from claudius.providers.pricing import estimate
 from command import Bench, alone
@@ -87,8 +89,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
         note=(
             f"{len(pairs)} pairs of {len(voice.requests)} conversations, seed {SEED}; "
             f"{len(pairs) - len(others)} of them compactions (messages of up to 3,000 characters), "
-            f"with those {every:.3f}; "
-            "whispers and the psyche are not built yet"
+            f"with those {every:.3f}; the psyche on, whispers now and then"
         ),
     )
 
@@ -138,6 +139,10 @@ async def _disturb(soul: Soul, chance: random.Random, person: str, audience: str
         case 2:
             await soul.close()
             await soul.open()
+        case 3:
+            line, until = script.prose(60, chance.randrange(99)), now + timedelta(hours=24)
+            whisper = Whisper(daimon="kothar", text=line, transport="offer", sources=(SELF,), at=now, expires_at=until)
+            await soul.store.keep_whisper(whisper)
 
 
 if __name__ == "__main__":
