@@ -43,6 +43,8 @@ class Numbers(msgspec.Struct, frozen=True, kw_only=True):
     """The word that the bands last came to in a turn's attention."""
     hinted_s: float = 0.0
     """When the model's own mood word last moved a number."""
+    high: tuple[str, ...] = ()
+    """Needs by name, and arcs by id, that rose past a milestone and have not fallen well below it since."""
 
 
 class Edge(msgspec.Struct, frozen=True, kw_only=True):
@@ -176,6 +178,16 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     """How many episodes there are."""
 
 
+class Milestone(msgspec.Struct, frozen=True, kw_only=True):
+    """A need or a subject that has just grown strong."""
+
+    name: str
+    """The need, or the arc's id."""
+    level: float
+    text: str
+    """What the soul notices of it, later and by itself."""
+
+
 class Folded(msgspec.Struct, frozen=True, kw_only=True):
     """What one turn leaves behind, worked out on the substrate as it stands when it is written."""
 
@@ -196,6 +208,7 @@ class Folded(msgspec.Struct, frozen=True, kw_only=True):
     """None = as it was."""
     recalled: tuple[str, ...] = ()
     """Turns whose episodes were recalled and so grow a little in importance."""
+    milestones: tuple[Milestone, ...] = ()
 
 
 class PsycheChange(Protocol):

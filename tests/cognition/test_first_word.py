@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudius.cognition.first_word import A_DAY, A_WEEK, APART, Ground, refusal
+from claudius.cognition.first_word import A_DAY, A_WEEK, APART, Ground, free_at, refusal
 from claudius.home import Home
 from claudius.intent import Schedule
 from claudius.memory.jobs import FirstWords
@@ -42,7 +43,6 @@ REFUSED = [
     (Ground(is_wanted=True, has_consent=False), "agreed"),
     (Ground(is_wanted=True, has_consent=True, has_budget=False), "budget"),
     (ground(waiting=2), "waits"),
-    (ground(last_heard=ago(minutes=29)), "in the middle"),
     (ground(here=(ago(hours=19),)), "20 hours"),
     (ground(here=(ago(hours=23),), last_heard=ago(hours=1)), "one a day"),
     (ground(here=(ago(days=6), ago(days=4), ago(days=2)), last_heard=ago(hours=1)), "this week"),
@@ -71,6 +71,14 @@ def test_d13_what_keeps_the_soul_from_writing_first(on: Ground, why: str) -> Non
 def test_d13_what_does_not(on: Ground) -> None:
     """13: agreed to, in budget, apart enough, answered or long enough ago."""
     assert refusal(on, NOW) == ""
+
+
+@pytest.mark.parametrize(
+    ("last_heard", "wait"), [(None, 0), (ago(days=1), 0), (ago(minutes=30), 0), (ago(minutes=29), 1), (NOW, 30)]
+)
+def test_d13_nobody_is_interrupted(last_heard: datetime | None, wait: int) -> None:
+    """13: it waits until half an hour after their last word, and is not lost by that."""
+    assert free_at(FirstWords(last_heard=last_heard), NOW) - NOW == timedelta(minutes=wait)
 
 
 @given(st.lists(st.floats(0.01, 60), max_size=40), st.floats(0.05, 40))
@@ -122,8 +130,6 @@ class Wall:
 
 async def settled(soul: Alive, at: datetime) -> dict[str, Any]:
     """Wait until what came due is done with; return its row."""
-    import asyncio  # noqa: PLC0415 - beside its only use
-
     async with asyncio.timeout(20):
         while True:
             row = (
@@ -336,3 +342,37 @@ async def _promised(soul: Alive, promise: Promise) -> None:
     from claudius.memory.sqlite.ledger import note  # noqa: PLC0415 - beside its only use
 
     await soul.mind.store._write(lambda db: note(db, Noted(promises=(promise,)), promise.made_at))
+
+
+async def test_a_subject_that_grew_strong_is_noticed_when_nobody_is_in_the_middle_of_something(home: Home) -> None:
+    """A milestone: the talk was full of it, and half an hour after the last word the soul comes back to it, once."""
+    wall, voice = Wall(NOW), Scripted(default=by_tag(external_dialogue="Let us look at the pipeline."))
+    async with alive(home, voice, settings=ON, clock=wall, running=wall.running) as soul:
+        await consenting(soul, ANA)
+        for number in range(9):
+            await soul.network.hear(
+                f"The release pipeline failed again, I am worried, please help me fix it #{number}!"
+            )
+            await soul.network.until_visible(number + 1)
+            await soul.idle()
+            wall.now += timedelta(minutes=1)
+        (planned,) = soul.records().plans()
+        asked = len(voice.requests)
+        wall.now = datetime.fromisoformat(planned["due_at"])
+        soul.server.tick()
+        await soul.idle()
+        async with asyncio.timeout(20):
+            while not (again := [one for one in soul.records().plans() if one["id"] != planned["id"]]):
+                await asyncio.sleep(0.002)
+        early = len(voice.requests) - asked
+        wall.now = datetime.fromisoformat(again[0]["due_at"])
+        soul.server.tick()
+        await soul.network.until_visible(10)
+        await soul.idle()
+
+        assert list(soul.records().plans()) == []
+
+    assert early == 0
+    assert datetime.fromisoformat(again[0]["due_at"]) - NOW == timedelta(minutes=38)
+    assert "grown strong" in voice.requests[-1].tail
+    assert "release pipeline failed" in voice.requests[-1].tail

@@ -72,8 +72,6 @@ def refusal(ground: Ground, now: datetime) -> str:
         return "no budget"
     if words.waiting > 1:
         return "something of theirs waits"
-    if words.last_heard and now - words.last_heard < BUSY:
-        return "they are in the middle of something"
     return _over_a_cap(words, now) or _unanswered(words, now)
 
 
@@ -100,18 +98,25 @@ def _unanswered(words: FirstWords, now: datetime) -> str:
 async def withheld(pending: Pending, mind: Mind) -> bool:
     """Tell whether the soul keeps its first word to itself, for now or for good; no model is asked for that."""
     perception, now = pending.perception, mind.clock()
-    reason = refusal(await _ground(perception, mind, now), now)
-    if reason:
+    ground = await _ground(perception, mind, now)
+    if reason := refusal(ground, now):
         log.info("not written first", extra={"conversation": perception.conversation, "reason": reason})
         await mind.store.withdraw(pending.seq, f"not written first: {reason}")
         return True
-    until = _morning(perception, mind, now, await _zone(perception, mind))
+    free = free_at(ground.words, now)
+    until = _morning(perception, mind, free, await _zone(perception, mind))
     if until <= now:
         return False
-    log.info("waits for the morning", extra={"conversation": perception.conversation})
+    reason = "waits for the morning: quiet hours" if until > free else "waits until they are done with what they say"
+    log.info("not written first yet", extra={"conversation": perception.conversation, "reason": reason})
     await mind.store.plan(_again(perception, until))
-    await mind.store.withdraw(pending.seq, "waits for the morning: quiet hours")
+    await mind.store.withdraw(pending.seq, reason)
     return True
+
+
+def free_at(words: FirstWords, now: datetime) -> datetime:
+    """Return when nobody there is in the middle of something any more; `now` where that is so already. Pure."""
+    return max(now, words.last_heard + BUSY) if words.last_heard else now
 
 
 def _again(perception: Perception, at: datetime) -> Schedule:

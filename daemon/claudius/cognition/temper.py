@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from functools import lru_cache
 
+from claudius.cognition.first_word import PROCESS
+from claudius.cognition.processes import sections
 from claudius.config import Config
 from claudius.psyche import Temper, Weighing
 from claudius.psyche.classify import vader
@@ -36,6 +38,7 @@ def temper_of(soul: SoulText, config: Config, *, has_process: bool = False) -> T
         top_k=psyche.top_k,
         episode_threshold=psyche.episode_threshold,
         acknowledges_by_emoji=psyche.acknowledge == "emoji",
+        milestone=sections(soul.files.get(f"processes/{PROCESS}.md")).get("milestone", "") if psyche.proactive else "",
         can_acknowledge=bool(speech.acknowledge) and not has_process,
     )
 

@@ -80,6 +80,7 @@ def attend(recollection: Recollection, perception: Perception, temper: Temper) -
         episodes=episode_of(recollection, event, temper),
         facts=facts_of(recollection, perception, happening, person, now_s),
         max_arcs=temper.max_arcs,
+        milestone=temper.milestone,
     )
     by_emoji = outcome == "react" and (not owed or temper.acknowledges_by_emoji)
     felt = Felt(

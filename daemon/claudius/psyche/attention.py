@@ -29,6 +29,8 @@ class Temper:
     top_k: int = 5
     episode_threshold: float = 0.35
     acknowledges_by_emoji: bool = False
+    milestone: str = ""
+    """How the soul tells itself that something has grown strong; empty = it does not."""
     can_acknowledge: bool = True
     """There are lines that answer what needs no thought."""
 

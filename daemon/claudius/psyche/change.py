@@ -19,6 +19,7 @@ from claudius.psyche import intentions as aims
 from claudius.psyche.bands import edge_bands, numbers_bands
 from claudius.psyche.drift import drift_on, looks_back, tinted
 from claudius.psyche.mapping import Shift, drive_effects, shift_drives, shift_edge
+from claudius.psyche.milestones import levels_of, milestones, risen
 from claudius.psyche.personality import Kernel, kernel_hash
 from claudius.psyche.state import Axes, Stimulus, advance, advance_edge, apply, apply_edge, stranger
 from claudius.substrate import Arc, Edge, Episode, Fact, Folded, Numbers, Psyche
@@ -110,6 +111,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     facts: tuple[Fact, ...] = ()
     recalled: tuple[str, ...] = ()
     max_arcs: int = subjects.MOST
+    milestone: str = ""
+    """How the soul tells itself that something has grown strong; empty = it does not."""
 
     @property
     def persons(self) -> tuple[str, ...]:
@@ -139,8 +142,13 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
                 sources=(self.audience,),
                 person=self.event.person,
             )
+        levels, were = levels_of(numbers, grown), numbers.high
+        numbers = replace(
+            numbers, bands=numbers_bands(numbers), mood=self.mood or numbers.mood, high=risen(levels, were)
+        )
+        about = dict(self.event.matches)
         return Folded(
-            numbers=replace(numbers, bands=numbers_bands(numbers), mood=self.mood or numbers.mood),
+            numbers=numbers,
             edges=tuple(replace(edge, bands=edge_bands(edge)) for edge in edges),
             kernel=kernel_hash(kernel),
             traits=traits_of(kernel),
@@ -150,6 +158,9 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
             episodes=self.episodes,
             facts=self.facts,
             recalled=self.recalled,
+            milestones=milestones(numbers, [one for one in grown if one.arc in about], levels, were, self.milestone)
+            if self.milestone and numbers.high != were
+            else (),
             drift=None
             if psyche.stances is None
             else drift_on(self.compiled, psyche.drift, psyche.stances, self.event.at_s),

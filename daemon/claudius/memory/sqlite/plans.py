@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import datetime, timedelta
+from hashlib import sha256
 from typing import Any
 
 from claudius.intent import Intent, Schedule
@@ -13,7 +14,11 @@ from claudius.memory.sqlite.rows import dump, instant, parse, stamp
 from claudius.memory.store import turn_of
 from claudius.perception import Kind, Origin, Perception
 from claudius.prompt import valid
+from claudius.substrate import Milestone
 
+MILESTONE = "milestone"
+NOTICED_AFTER = timedelta(minutes=30)
+"""The soul notices a milestone so long after it."""
 AT_ONCE = 100
 """Plans that one look makes perceptions of; the rest come with the next."""
 
@@ -58,6 +63,24 @@ def plan(db: Database, schedule: Schedule) -> None:
     )
 
 
+def plan_milestone(db: Database, intent: Intent, milestone: Milestone) -> None:
+    """Have the soul notice what has grown strong where it did, once nobody is in the middle of something."""
+    key = f"milestone:{milestone.name}"
+    digest = sha256(f"{key}:{intent.turn}".encode()).digest()
+    made = Schedule(
+        id=int.from_bytes(digest[:6], "big"),
+        conversation=intent.conversation,
+        at=intent.at + NOTICED_AFTER,
+        text=milestone.text,
+        process="proactive",
+        params={"event": MILESTONE, "level": milestone.level},
+        key=key,
+        audience=intent.audience,
+        person=intent.person,
+    )
+    plan(db, made)
+
+
 def hold(db: Database, key: str) -> None:
     """Leave a perception to the next turn, under a turn id that no commit has used."""
     row = db.one("held_how_often", key=key)
@@ -84,7 +107,10 @@ def _perception(db: Database, row: Row, at: datetime, now: datetime) -> Percepti
     schedule_id, kind, _, conversation, process, params, text, audience, person, asked_by, _ = row
     extra: dict[str, Any] = {"schedule": schedule_id, "due_at": stamp(at)}
     if process:
-        extra |= {"process": process, "params": parse(params)}
+        given = parse(params)
+        extra |= {"process": process, "params": given}
+        if given.get("event") == MILESTONE:
+            extra |= {"event": MILESTONE, "level": given.get("level", 0.0)}
     if asked_by:
         extra["asked_by"] = asked_by
     is_late = now - at > LATE

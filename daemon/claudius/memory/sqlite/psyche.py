@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from claudius.intent import Intent
 from claudius.memory.rarity import rarest, rarity
+from claudius.memory.sqlite.plans import plan_milestone
 from claudius.memory.sqlite.queries import Database, Row
 from claudius.memory.sqlite.rows import dump, parse, stamp
 from claudius.memory.sqlite.seeing import Seeing
@@ -123,6 +124,8 @@ def move_psyche(db: Database, intent: Intent, at: str) -> None:
         db.run("psyche_drifted", drift=dump(folded.drift))
     _keep_subjects(db, folded)
     _keep_past(db, folded)
+    for milestone in folded.milestones:
+        plan_milestone(db, intent, milestone)
 
 
 def find_episodes(db: Database, stems: Sequence[str], perception: Perception) -> Found:
