@@ -83,7 +83,7 @@ def stem(word: str) -> str:
     return word
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=2048)
 def stems(text: str, name: str = "") -> frozenset[str]:
     """Return the content stems of a text: words less function words and the soul's name. Pure."""
     return frozenset(stem_list(text, name))

@@ -21,6 +21,8 @@ BOT_S = 600.0
 """A bot's messages in one conversation are counted over so long: two bots may not talk each other to death."""
 MOST_KNOWN = 10_000
 """So many persons and conversations are counted at most; the quietest are forgotten first."""
+MOST_JUDGED = 1000
+"""So many messages are known to have been judged: what comes twice comes soon."""
 
 
 class Verdict(Enum):
@@ -57,7 +59,7 @@ class Rates:
         """Judge what comes for the first time, and give the same verdict when it comes again: it is one message."""
         if key not in self._verdicts:
             self._verdicts[key] = judge()
-            if len(self._verdicts) > MOST_KNOWN:
+            if len(self._verdicts) > MOST_JUDGED:
                 del self._verdicts[next(iter(self._verdicts))]
         verdict: T = self._verdicts[key]
         return verdict
