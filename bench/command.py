@@ -27,6 +27,7 @@ METRICS: dict[str, str] = {
     "P5": "p05_first_word",
     "P6": "p06_tokens",
     "P7": "p07_prefix",
+    "P8": "p08_year",
     "P9": "p09_head_of_line",
     "P10": "p10_memory",
     "P11": "p11_start",
@@ -35,11 +36,6 @@ METRICS: dict[str, str] = {
     "CX": "cx_cortex",
 }
 """A metric is one module with `measure(bench)`; it yields figures."""
-
-LATER: dict[str, str] = {
-    "P8": "model calls per foreground turn, dollars per 1,000 turns",
-}
-"""Metrics whose subject is not there yet: said when asked for, never made up."""
 
 ROUNDS, QUICK_ROUNDS = 7, 2
 UNSTEADY = "disk unsteady"
@@ -112,7 +108,7 @@ def _parser(*, alone: bool) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="end within 2 minutes and judge nothing")
     if not alone:
-        parser.add_argument("--only", type=_names, metavar="P1,P7", help=f"of {', '.join([*METRICS, *LATER])}")
+        parser.add_argument("--only", type=_names, metavar="P1,P7", help=f"of {', '.join(METRICS)}")
     parser.add_argument("--rounds", type=_positive, metavar="N", help=f"after one to warm up (default {ROUNDS})")
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep the figures as one document")
     parser.add_argument("--gate", action="store_true", help="exit 1 if a floor is missed")
@@ -127,8 +123,8 @@ def _parser(*, alone: bool) -> argparse.ArgumentParser:
 def _names(text: str) -> list[str]:
     names = [name.strip().upper() for name in text.split(",")]
     for name in names:
-        if name not in METRICS and name not in LATER:
-            raise argparse.ArgumentTypeError(f"no metric {name}: there are {', '.join([*METRICS, *LATER])}")
+        if name not in METRICS:
+            raise argparse.ArgumentTypeError(f"no metric {name}: there are {', '.join(METRICS)}")
     return names
 
 
@@ -146,9 +142,6 @@ def _peer(text: str) -> tuple[str, Path]:
 
 
 def _measured(name: str, bench: Bench) -> list[Figure]:
-    if name in LATER:
-        print(f"\n{name}  {LATER[name]}: not built yet")
-        return []
     print(f"\n{name} …", flush=True)
     found = []
     measure: Measure = importlib.import_module(METRICS[name]).measure
