@@ -31,6 +31,22 @@ SELECT proactive FROM wish WHERE person = :person;
 -- name: zone_of_person
 SELECT zone FROM person WHERE person = :person;
 
+-- name: sight
+-- the shared places of a network that a person is known to see, and those of which nobody lists who does
+SELECT a.audience, a.known_at IS NOT NULL, m.person IS NOT NULL FROM audience a
+LEFT JOIN audience_member m ON m.audience = a.audience AND m.person = :person
+WHERE a.audience > :network AND a.audience < :network || char(0x10FFFF)
+  AND (a.known_at IS NULL OR m.person IS NOT NULL) LIMIT :most;
+
+-- name: sight_gone
+DELETE FROM audience_member
+WHERE person = :person
+  AND EXISTS (SELECT 1 FROM audience a WHERE a.audience = audience_member.audience AND a.known_at IS NULL);
+
+-- name: sight_seen
+INSERT INTO audience_member (audience, person)
+SELECT audience, :person FROM audience WHERE audience = :audience AND known_at IS NULL ON CONFLICT DO NOTHING;
+
 -- name: hush
 UPDATE thread SET is_quiet = 1 WHERE conversation = :conversation;
 

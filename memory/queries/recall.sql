@@ -50,8 +50,9 @@ SELECT person, audience, version, markdown, suspect FROM user_model WHERE person
 -- name: model_version
 SELECT markdown FROM user_model WHERE person = :person AND audience = :audience AND version = :version;
 
--- name: audience_revision
-SELECT revision FROM audience WHERE audience = :audience;
+-- name: audience_known_at
+-- null: nobody lists its members, and those that are kept of it are some of them
+SELECT known_at FROM audience WHERE audience = :audience;
 
 -- name: audience_members
 SELECT coalesce(l.canonical, m.person) AS person FROM audience_member m

@@ -68,6 +68,10 @@ UPDATE conversation SET entries = entries - :fewer WHERE conversation = :convers
 INSERT INTO audience (audience, revision, known_at) VALUES (:audience, 1, :now)
 ON CONFLICT (audience) DO UPDATE SET revision = revision + 1, known_at = excluded.known_at;
 
+-- name: audience_unlisted
+INSERT INTO audience (audience, revision, known_at) VALUES (:audience, 1, NULL)
+ON CONFLICT (audience) DO UPDATE SET revision = revision + 1, known_at = NULL;
+
 -- name: audience_joined
 INSERT INTO audience_member (audience, person) VALUES (:audience, :person) ON CONFLICT DO NOTHING;
 
@@ -76,9 +80,6 @@ SELECT 1 FROM audience_member WHERE audience = :audience AND person = :person;
 
 -- name: audience_emptied
 DELETE FROM audience_member WHERE audience = :audience;
-
--- name: audience_forgotten
-DELETE FROM audience WHERE audience = :audience;
 
 -- name: revision_new
 INSERT INTO revision (document, at, author, note, turn) VALUES (:document, :at, :author, :note, :turn);

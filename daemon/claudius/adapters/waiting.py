@@ -30,6 +30,19 @@ async def unless(event: asyncio.Event, work: Coroutine[None, None, None], name: 
         raise error
 
 
+async def either(one: Coroutine[None, None, None], other: Coroutine[None, None, None], name: str) -> None:
+    """Do two works until one of them ends: the other is cancelled. Raises what the one that ended raises."""
+    doing = [asyncio.create_task(work, name=name) for work in (one, other)]
+    try:
+        done, _ = await asyncio.wait(doing, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in doing:
+            task.cancel()
+        await asyncio.gather(*doing, return_exceptions=True)
+    for task in done:
+        task.result()
+
+
 async def surely(work: Coroutine[None, None, None], name: str) -> None:
     """Do some work to its end, even where whoever waits for it is cancelled meanwhile."""
     doing = asyncio.create_task(work, name=name)

@@ -37,8 +37,29 @@ class Answered:
     """Positions of the last messages of the conversation, latest first."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """What one id of a person was last known to see, of the shared places of its network."""
+
+    person: str
+    listed: tuple[str, ...]
+    """Places whose list of members holds it."""
+    unlisted: tuple[str, ...]
+    """All places of which nobody lists the members."""
+    seen: frozenset[str]
+    """Those among them that it sees."""
+
+
 class People(Protocol):
     """Who takes part, and what a person may know of themself."""
+
+    async def sight(self, person: str) -> Sequence[Sight]:
+        """Return what each id of a person was last known to see."""
+        ...
+
+    async def know_sight(self, person: str, seen: Sequence[str]) -> None:
+        """Record which places that nobody lists one id of a person sees now, in place of what was known."""
+        ...
 
     async def participations(self) -> Mapping[str, Mode]:
         """Return how the soul takes part in each channel (`network:workspace:channel`) that somebody spoke for."""

@@ -190,6 +190,18 @@ class Reacts(Protocol):
 
 
 @runtime_checkable
+class Sees(Protocol):
+    """What an adapter may do besides, where its network lists no members: tell what one person can see."""
+
+    async def sees(self, person: str, audiences: Sequence[str]) -> Sequence[str]:
+        """Return those of these shared audiences that a person can see now, by their id; what is in doubt is not seen.
+
+        Raises: DeliveryError, OSError, TimeoutError where the network cannot be asked.
+        """
+        ...
+
+
+@runtime_checkable
 class TakesBack(Protocol):
     """What an adapter may do besides: take its own posts down."""
 

@@ -18,7 +18,6 @@ from claudius.cognition.overhear import passes
 from claudius.cognition.turn import Turned, apologise, take_turn
 from claudius.errors import ClaudiusError, StaleTurn, StoreCorrupt, StoreError
 from claudius.intent import ApologyKind
-from claudius.memory.audience import is_terminal
 from claudius.memory.store import Pending
 from claudius.perception import Kind, Perception, Place
 from claudius.runtime.adapter import Adapter
@@ -67,7 +66,7 @@ class Lanes:
         """Told of conversations that hold commands: no turn is theirs."""
         self._lanes: dict[str, Lane] = {}
         self._held: dict[str, Held] = {}
-        self._members = Membership(mind.store, mind.clock)
+        self.members = Membership(mind.store, adapters, mind.clock)
         self._hydration = Hydration(mind)
         self._closing = False
 
@@ -114,7 +113,7 @@ class Lanes:
 
     def forget_members(self, audience: str) -> None:
         """Ask the network again who can see a shared audience: someone joined or left."""
-        self._members.forget(audience)
+        self.members.forget(audience)
 
     def look_again(self) -> None:
         """Have every lane that waits for an instant look at the clock again."""
@@ -262,8 +261,7 @@ class Lanes:
             return True
         if adapter is None:
             return False
-        if perception.audience.startswith("shared:") and not is_terminal(perception.conversation):
-            await self._members.refresh(perception.audience, adapter)
+        await self.members.look(perception)
         return await self._hydration.read(perception, adapter)
 
     async def _apologise(self, pending: Pending, kind: ApologyKind) -> None:

@@ -1,4 +1,6 @@
-"""Who can see a shared audience now: asked of the network before a turn there, and forgotten where it cannot tell.
+"""Who can see a shared audience now: asked of the network before anything is shown, and forgotten where it cannot tell.
+
+Where a network lists the members of a place, the list is kept; else it is asked what the one sees who is spoken to.
 
 Source: the security design, section 5: unknown members mean that only what was learned there may be shown there.
 """
@@ -7,14 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from time import monotonic
 
 from claudius.errors import ClaudiusError
+from claudius.memory.audience import TERMINAL, is_terminal
+from claudius.memory.people import Sight
 from claudius.memory.store import Store
-from claudius.runtime.adapter import Adapter
+from claudius.perception import Perception, private
+from claudius.runtime.adapter import Adapter, Sees
 
 log = logging.getLogger("claudius.membership")
 
@@ -35,29 +40,68 @@ class _Known:
 class Membership:
     """What is known of shared audiences, kept current in the store."""
 
-    def __init__(self, store: Store, clock: Callable[[], datetime], monotonic: Callable[[], float] = monotonic) -> None:
-        """Record in `store`, with `clock`'s time; durations are measured with `monotonic`, in seconds."""
-        self._store, self._clock, self._monotonic = store, clock, monotonic
+    def __init__(
+        self,
+        store: Store,
+        adapters: Mapping[str, Adapter],
+        clock: Callable[[], datetime],
+        monotonic: Callable[[], float] = monotonic,
+    ) -> None:
+        """Ask `adapters` (by network), record in `store`, with `clock`'s time; `monotonic` gives seconds."""
+        self._store, self._adapters, self._clock, self._monotonic = store, adapters, clock, monotonic
         self._asked: dict[str, _Known] = {}
 
     def forget(self, audience: str) -> None:
         """Ask again before the next turn: someone joined or left."""
         self._asked.pop(audience, None)
 
-    async def refresh(self, audience: str, adapter: Adapter) -> None:
-        """Bring what the store knows of a shared audience up to date. Raises: StoreError."""
+    async def look(self, perception: Perception) -> None:
+        """Bring up to date who sees what, as far as an answer to a perception rests on it. Raises: StoreError."""
+        audience = perception.audience
+        if audience.startswith(private("")):
+            await self.look_as(audience.removeprefix(private("")))
+        elif audience.startswith("shared:") and not is_terminal(perception.conversation):
+            await self._list(audience)
+
+    async def look_as(self, person: str) -> None:
+        """Bring up to date what one person sees, under each of their ids. Raises: StoreError."""
+        for sight in await self._store.sight(person):
+            network = sight.person.partition(":")[0]
+            if network == TERMINAL:
+                continue
+            adapter: object = self._adapters.get(network)
+            seen: frozenset[str] = frozenset()
+            if not isinstance(adapter, Sees):
+                await asyncio.gather(*map(self._list, (*sight.listed, *sight.unlisted)))
+            elif sight.unlisted:
+                seen = await _seen(adapter, sight)
+            if seen != sight.seen:
+                await self._store.know_sight(sight.person, sorted(seen))
+
+    async def _list(self, audience: str) -> None:
+        """Ask for the members of a shared audience, where that was not done of late."""
+        adapter = self._adapters.get(audience.split(":")[1])
         before = self._asked.get(audience)
         if before and self._monotonic() - before.at_s < FRESH_S:
             return
         try:
             async with asyncio.timeout(PATIENCE_S):
-                persons = await adapter.members(audience)
+                persons = await adapter.members(audience) if adapter else None
         except (ClaudiusError, TimeoutError, OSError) as error:
             log.info("members not known", extra={"audience": audience, "error": repr(error)})
             if before and before.is_known and self._monotonic() - before.at_s < STALE_S:
                 return
             persons = None
-        if persons is None and before and not before.is_known:
-            return
-        await self._store.know_members(audience, persons, self._clock())
+        if persons is not None or before is None or before.is_known:
+            await self._store.know_members(audience, persons, self._clock())
         self._asked[audience] = _Known(self._monotonic(), is_known=persons is not None)
+
+
+async def _seen(adapter: Sees, sight: Sight) -> frozenset[str]:
+    """Return what of the places that nobody lists one id sees; nothing where the network does not tell."""
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            return frozenset(await adapter.sees(sight.person, sight.unlisted))
+    except (ClaudiusError, TimeoutError, OSError) as error:
+        log.info("not known who sees what", extra={"person": sight.person, "error": repr(error)})
+        return frozenset()

@@ -73,7 +73,7 @@ class Server:
         )
         self._forgetting = Forgetting(home, mind.store, archive, around)
         self._company = Company(mind.store, mind.config, mind.clock)
-        self._commands = Commands(mind, adapters, self._company, self._forgetting, self._lanes.wake)
+        self._commands = Commands(mind, adapters, self._company, self._forgetting, self._lanes)
         self._company.tell = self._commands.tell
         self._intake.company, self._lanes.commanded = self._company, self._commands.wake
         self._taking_back = TakingBack(mind, adapters)

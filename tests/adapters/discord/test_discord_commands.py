@@ -60,21 +60,24 @@ async def test_whoami_shows_a_person_their_own_memory_and_nobody_else(world: Dis
     assert voice.requests == []
 
 
-async def test_whoami_shows_in_a_channel_what_was_learned_there(world: DiscordWorld, wake: Wake) -> None:
-    """Who can see a channel is not known; whoever asks from it can: nobody else, and not from elsewhere."""
+async def test_whoami_shows_what_a_channel_taught_to_whoever_sees_that_channel(world: DiscordWorld, wake: Wake) -> None:
+    """Asked there, or directly; of oneself and nobody else; and no longer once the channel is closed to them."""
     await world.add_user(BOB, "Bob")
+    direct, bob = await world.open_dm(BOB), f"discord:@me:{BOB}"
     async with wake() as soul:
         await registered(world)
+        await world.say(CHANNEL, BOB, f"{US} hello")
+        await world.until_visible(1)
         here, now = f"shared:discord:{GUILD}:{CHANNEL}", soul.mind.clock()
-        await soul.mind.store.set_model(ANA_ID, here, "# Ana\n\nBuilds bridges.\n", "met", "owner", now)
-        await world.slash(CHANNEL, ANA, "claudius whoami")
-        await answers(world, soul, 1)
-        await world.slash(DM, ANA, "claudius whoami")
-        await answers(world, soul, 2)
-        await world.slash(CHANNEL, BOB, "claudius whoami")
-        told = await answers(world, soul, 3)
+        await soul.mind.store.set_model(bob, here, "# Bob\n\nBuilds bridges.\n", "met", "owner", now)
+        for count, (place, user) in enumerate([(CHANNEL, BOB), (direct, BOB), (CHANNEL, ANA), (DM, ANA)], 1):
+            await world.slash(place, user, "claudius whoami")
+            await answers(world, soul, count)
+        await world.overwrite(CHANNEL, BOB, deny=["view_channel"])
+        await world.slash(direct, BOB, "claudius whoami")
+        told = await answers(world, soul, 5)
 
-    assert ["Builds bridges." in text for _, text in told] == [True, False, False]
+    assert ["Builds bridges." in text for _, text in told] == [True, True, False, False, False]
 
 
 async def test_forget_me_asks_first_then_gives_the_receipt(world: DiscordWorld, wake: Wake) -> None:

@@ -35,12 +35,13 @@ from claudius.adapters.discord.options import Options
 from claudius.adapters.discord.people import People
 from claudius.adapters.discord.places import Places, keep
 from claudius.adapters.discord.refusals import FAILURES, refusal
+from claudius.adapters.discord.sight import Sight
 from claudius.adapters.discord.sign import Signs
 from claudius.adapters.discord.speaking import Voice
 from claudius.adapters.discord.text import title
 from claudius.adapters.discord.watch import Patience, Pulse, watch
 from claudius.adapters.reached import Reached
-from claudius.adapters.waiting import Soon, ended, surely, unless, until
+from claudius.adapters.waiting import Soon, either, ended, surely, unless, until
 from claudius.adapters.whole import Whole
 from claudius.errors import ClaudiusError, DeliveryLater, OverBudget
 from claudius.intent import Utterance
@@ -65,6 +66,7 @@ class _Inside:
     voice: Voice
     history: History
     signs: Signs
+    sight: Sight
     tree: Tree
 
 
@@ -137,23 +139,13 @@ class DiscordAdapter(Whole):
             voice=Voice(gateway, us, self._places, self._clock, self._patience.send_s),
             history=History(gateway, us, self._people, self._places, self._reached),
             signs=Signs(gateway, self._places, is_shown=self._options.is_typing_shown),
+            sight=Sight(gateway),
             tree=Tree(gateway, lambda one, text: self._listening(partial(self._ask, one, text))),
         )
 
     async def _live(self, inside: _Inside) -> None:
         watching = watch(self._pulse, self.link, self._patience, lambda: self._probe.is_deaf(inside.gateway))
-        tasks = [
-            asyncio.create_task(connect(inside.gateway), name="discord connects"),
-            asyncio.create_task(watching, name="discord is watched"),
-        ]
-        try:
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-        for task in done:
-            task.result()
+        await either(connect(inside.gateway), watching, "discord")
 
     def stands(self, *, is_new: bool) -> None:
         """Tell that events come; after a new session, what was missed meanwhile is looked for."""
@@ -281,8 +273,12 @@ class DiscordAdapter(Whole):
         return await fetch(self._in().gateway, self._options.api_url, file, most_bytes)
 
     async def members(self, audience: str) -> Sequence[str] | None:  # noqa: ARG002 - the door's signature
-        """Tell nothing: without the members intent nobody knows who can see a channel."""
+        """Tell nothing: without the members intent nobody lists who can see a channel."""
         return None
+
+    async def sees(self, person: str, audiences: Sequence[str]) -> Sequence[str]:
+        """Return those of these channels that a person can see now. Raises: DeliveryLater."""
+        return await self._in().sight.seen(person, audiences)
 
     async def close(self) -> None:
         """Stop hearing; leave no task, socket or session."""

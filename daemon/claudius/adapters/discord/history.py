@@ -13,7 +13,7 @@ import discord
 
 from claudius.adapters.discord.hearing import DIRECT, NETWORK, Said, Us, Where, interpret, perceive, position, stamp
 from claudius.adapters.discord.people import People
-from claudius.adapters.discord.places import Places
+from claudius.adapters.discord.places import Places, where_is
 from claudius.adapters.discord.refusals import FAILURES, MISREAD, classify
 from claudius.adapters.reached import Reached
 from claudius.errors import DeliveryRefused, DeliveryUnknown
@@ -104,7 +104,7 @@ class History:
         name = f"{channel.guild}:{channel.channel}"
         floor = max(channel.mark, since)
         furthest = floor
-        for where in (Where(channel.guild, channel.channel), *self._threads(channel, floor)):
+        for where in self._parts(channel, floor):
             missed = await self._read(where, floor)
             is_whole = bool(where.thread) or channel.guild == DIRECT
             yield Swept(
@@ -122,16 +122,18 @@ class History:
             self._reached.lost.pop(name, None)
         yield Swept(channel=name, perceptions=(), position=furthest)
 
-    def _threads(self, channel: _Channel, floor: str) -> list[Where]:
-        """Name the threads that may hold something new: those of late, and those that Discord says have grown."""
+    def _parts(self, channel: _Channel, floor: str) -> list[Where]:
+        """Name a channel, and its threads that may hold something new: those of late, and those that have grown."""
         grown = [
             str(thread.id)
             for guild in self._client.guilds
             if str(guild.id) == channel.guild
             for thread in guild.threads
-            if str(thread.parent_id) == channel.channel and position(str(thread.last_message_id or 0)) > floor
+            if where_is(thread).channel == channel.channel and position(str(thread.last_message_id or 0)) > floor
         ]
-        return [Where(channel.guild, channel.channel, one) for one in dict.fromkeys((*channel.threads, *grown))]
+        threads = dict.fromkeys((*channel.threads, *grown))
+        itself = [] if channel.channel in threads else [""]  # a private thread stands under no other channel
+        return [Where(channel.guild, channel.channel, one) for one in (*itself, *threads)]
 
     async def _read(self, where: Where, floor: str) -> list[discord.Message]:
         """Read all that came after a position, oldest first."""
@@ -173,7 +175,7 @@ class History:
             floor = max(last, stamp(guild.me.joined_at)) if guild.me and guild.me.joined_at else last
             for place in (*guild.channels, *guild.threads):
                 newest = getattr(place, "last_message_id", None)
-                channel = str(place.parent_id if isinstance(place, discord.Thread) else place.id)
+                channel = where_is(place).channel
                 one = _Channel(str(guild.id), channel, floor)
                 if f"{guild.id}:{channel}" in gap.marks:
                     continue

@@ -38,18 +38,18 @@ class Places:
         channel = message.channel
         if isinstance(channel, discord.PartialMessageable):
             return await self._fetch(channel.id, client)
-        return _where(channel)
+        return where_is(channel)
 
     async def find(self, channel: int, guild: int | None, client: discord.Client) -> Where:
         """Return what a channel's id means; Discord is asked for a thread that is not known. Raises as a call does."""
         if guild is None:
             return Where(DIRECT, str(channel))
         known = client.get_channel(channel)
-        return _where(known) if known else await self._fetch(channel, client)
+        return where_is(known) if known else await self._fetch(channel, client)
 
     async def _fetch(self, channel: int, client: discord.Client) -> Where:
         number = str(channel)
-        found = self._found.get(number) or _where(await client.fetch_channel(channel))
+        found = self._found.get(number) or where_is(await client.fetch_channel(channel))
         keep(self._found, number, found)
         return found
 
@@ -59,7 +59,13 @@ class Places:
         keep(self.newest, place, newest)
 
 
-def _where(channel: object) -> Where:
+def where_is(channel: object) -> Where:
+    """Return what a channel is to the soul. Pure.
+
+    A private thread is a place of its own: not everybody who sees the channel above it sees what is said there.
+    """
+    if isinstance(channel, discord.Thread) and channel.is_private():
+        return Where(str(channel.guild.id), str(channel.id), str(channel.id))
     if isinstance(channel, discord.Thread):
         return Where(str(channel.guild.id), str(channel.parent_id), str(channel.id))
     if isinstance(channel, discord.abc.GuildChannel):

@@ -135,7 +135,8 @@ class Voice:
 
     async def _open(self, place: Place) -> None:
         """See to it that a thread is there; where none may be, note that. Raises: DeliveryRefused, DeliveryLater."""
-        if place.thread in self._places.opened or self._client.get_channel(int(place.thread)):
+        is_private = place.thread == place.channel  # and was there before us
+        if is_private or place.thread in self._places.opened or self._client.get_channel(int(place.thread)):
             return
         try:
             async with asyncio.timeout(self._patience_s):

@@ -91,7 +91,7 @@ def erase(db: Database, ids: Sequence[str]) -> Erased:
     for audience in audiences:  # a list without one of its members would show others' words to too many: it is no list
         db.run("audience_emptied", audience=audience)
         one.count("audience_member", 1)
-        db.run("audience_forgotten", audience=audience)
+        db.run("audience_unlisted", audience=audience)
     _erase_what_was_lived(one)
     _erase_by_columns(one)
     db.run("psyche_index_anew")

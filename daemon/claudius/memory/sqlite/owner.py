@@ -15,13 +15,21 @@ from claudius.memory.user_models import joined
 
 
 def know_members(db: Database, audience: str, persons: Sequence[str] | None, now: datetime) -> None:
-    """Replace the members of a shared audience; None forgets them."""
+    """Replace the members of a shared audience; None: nobody lists them any more."""
+    if persons is None and is_unlisted(db, audience):
+        return
     db.run("audience_emptied", audience=audience)
     if persons is None:
-        db.run("audience_forgotten", audience=audience)
+        db.run("audience_unlisted", audience=audience)
         return
     db.run("audience_known", audience=audience, now=stamp(now))
     db.each("audience_joined", ({"audience": audience, "person": person} for person in persons))
+
+
+def is_unlisted(db: Database, audience: str) -> bool:
+    """Tell whether an audience is one whose members nobody lists, so that some of them are kept, not all."""
+    row = db.one("audience_known_at", audience=audience)
+    return row is not None and row[0] is None
 
 
 def set_state(db: Database, key: str, value: str, audience: str, now: datetime) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from claudius.memory.people import Answered, Known, Mode
+from claudius.memory.people import Answered, Known, Mode, Sight
 from claudius.memory.sqlite import owner
 from claudius.memory.sqlite.erasing import export
 from claudius.memory.sqlite.planning import SqlitePlans
@@ -19,6 +19,7 @@ from claudius.recollection import UserModel
 
 NOWHERE = ":::"
 MOST_HEARD = 5
+MOST_SEEN = 1000
 
 
 class SqlitePeople(SqlitePlans):
@@ -47,6 +48,22 @@ class SqlitePeople(SqlitePlans):
         """Return the persons who were let in by a code."""
         with self._snapshot() as db:
             return [person for (person,) in db.all("paired")]
+
+    async def sight(self, person: str) -> Sequence[Sight]:
+        """Return what each id of a person was last known to see."""
+        with self._snapshot() as db:
+            canonical = owner.canonical(db, person)
+            ids = [canonical, *(one for (one,) in db.all("linked", canonical=canonical))]
+            return [_sight(db, one) for one in ids]
+
+    async def know_sight(self, person: str, seen: Sequence[str]) -> None:
+        """Record which places that nobody lists one id of a person sees now."""
+
+        def write(db: Database) -> None:
+            db.run("sight_gone", person=person)
+            db.each("sight_seen", ({"audience": audience, "person": person} for audience in seen))
+
+        await self._write(write)
 
     async def pair(self, person: str, name: str, now: datetime) -> None:
         """Let a person in."""
@@ -133,6 +150,16 @@ class SqlitePeople(SqlitePlans):
         with self._snapshot() as db:
             canonical = owner.canonical(db, person)
             return export(db, [canonical, *(one for (one,) in db.all("linked", canonical=canonical))])
+
+
+def _sight(db: Database, person: str) -> Sight:
+    found = db.all("sight", person=person, network=f"shared:{person.partition(':')[0]}:", most=MOST_SEEN)
+    return Sight(
+        person=person,
+        listed=tuple(audience for audience, is_listed, _ in found if is_listed),
+        unlisted=tuple(audience for audience, is_listed, _ in found if not is_listed),
+        seen=frozenset(audience for audience, is_listed, is_seen in found if is_seen and not is_listed),
+    )
 
 
 def _alone(person: str, now: datetime) -> Perception:

@@ -36,7 +36,7 @@ class Seeing:
 
     def stand_in(self, audience: str) -> None:
         """Take it that the speaker can see an audience, whatever is known of it: they ask from there just now."""
-        self._members[audience] = (self._known(audience) or frozenset()) | {self.speaker}
+        self._members[audience] = (self._known(audience, is_whole=False) or frozenset()) | {self.speaker}
 
     def canonical(self, person: str) -> str:
         """Return the id that stands for all ids of a person."""
@@ -83,7 +83,7 @@ class Seeing:
         if not is_terminal(conversation) or not carried.startswith(private("")):
             return carried
         together = joint(conversation)
-        speakers = (self._known(together) or frozenset()) | ({self.speaker} if self.speaker else set())
+        speakers = (self._known(together, is_whole=True) or frozenset()) | ({self.speaker} if self.speaker else set())
         self._members[together] = speakers
         return hearing_audience(conversation, carried, speakers)
 
@@ -93,12 +93,14 @@ class Seeing:
         if audience.startswith(private("")):
             self._members[audience] = frozenset({self.canonical(audience.removeprefix(private("")))})
         else:
-            known = self._known(audience)
-            if known is not None and self.speaker and audience == self.audience:
+            is_target = audience == self.audience  # of a source it is enough to know some who see it, not of a target
+            known = self._known(audience, is_whole=is_target)
+            if known is not None and self.speaker and is_target:
                 known |= {self.speaker}  # who speaks here can see here, whatever the list says
             self._members[audience] = known
 
-    def _known(self, audience: str) -> frozenset[str] | None:
-        if self._db.one("audience_revision", audience=audience) is None:
+    def _known(self, audience: str, *, is_whole: bool) -> frozenset[str] | None:
+        row = self._db.one("audience_known_at", audience=audience)
+        if row is None or (is_whole and row[0] is None):
             return None
         return frozenset(person for (person,) in self._db.all("audience_members", audience=audience))

@@ -18,6 +18,7 @@ from claudius.runtime.commands.places import Places
 from claudius.runtime.commands.words import read_command
 from claudius.runtime.company import Company
 from claudius.runtime.forgetting import Forgetting
+from claudius.runtime.lanes import Lanes
 
 log = logging.getLogger("claudius.commands")
 
@@ -37,11 +38,11 @@ class Commands:
         adapters: Mapping[str, Adapter],
         company: Company,
         forgetting: Forgetting,
-        wake: Callable[[str], None],
+        lanes: Lanes,
     ) -> None:
-        """Answer through `adapters`; `wake` has a conversation look at what waits for it."""
-        self._mind, self._adapters = mind, adapters
-        about, places = About(mind, forgetting), Places(mind, company, wake)
+        """Answer through `adapters`; what is to be said aloud is said in `lanes`."""
+        self._mind, self._adapters, self._members = mind, adapters, lanes.members
+        about, places = About(mind, forgetting), Places(mind, company, lanes.wake)
         self._words: dict[str, Callable[[Perception, str], Awaitable[str]]] = {
             "whoami": about.whoami,
             "home": about.whoami,
@@ -111,6 +112,7 @@ class Commands:
         asked = read_command(perception.text)
         log.info("asked", extra={"person": perception.person, "word": asked.word})
         try:
+            await self._members.look_as(perception.person)
             carry_out = self._words.get(asked.word)
             return await carry_out(perception, asked.rest) if carry_out else HELP
         except ClaudiusError as error:

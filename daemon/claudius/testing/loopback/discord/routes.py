@@ -79,6 +79,7 @@ TABLE: tuple[Route, ...] = (
     Route("start_thread_without_message", "POST", "/channels/{channel_id}/threads"),
     Route("list_public_archived_threads", "GET", "/channels/{channel_id}/threads/archived/public"),
     Route("list_thread_members", "GET", "/channels/{channel_id}/thread-members"),
+    Route("get_thread_member", "GET", "/channels/{channel_id}/thread-members/{user_id}"),
     Route("join_thread", "PUT", "/channels/{channel_id}/thread-members/@me"),
     Route("leave_thread", "DELETE", "/channels/{channel_id}/thread-members/@me"),
     Route("create_interaction_response", "POST", "/interactions/{interaction_id}/{token}/callback", needs_token=False),

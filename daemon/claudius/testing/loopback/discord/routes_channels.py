@@ -118,6 +118,14 @@ def members(asking: Asking) -> tuple[int, Any]:
     return 200, [asking.service.shapes.thread_member(thread, user) for user in thread.members]
 
 
+def member(asking: Asking) -> tuple[int, Any]:
+    """Give somebody's membership of a thread. Source: docs …/resources/channel, "Get Thread Member"."""
+    thread, user = _place(asking), asking.path["user_id"]
+    if user not in thread.members:
+        raise Refused(10007)
+    return 200, asking.service.shapes.thread_member(thread, user)
+
+
 def archived(asking: Asking) -> tuple[int, Any]:
     """List the archived public threads of a channel, last archived first."""
     parent, space = _place(asking), asking.service.space
@@ -163,6 +171,7 @@ ROUTES: Mapping[str, Any] = {
     "start_thread_without_message": start,
     "join_thread": join,
     "leave_thread": leave,
+    "get_thread_member": member,
     "list_thread_members": members,
     "list_public_archived_threads": archived,
     "list_active_guild_threads": active,

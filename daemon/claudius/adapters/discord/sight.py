@@ -1,0 +1,97 @@
+"""What one person sees: Discord lists nobody without the members intent, so it is asked about each who writes directly.
+
+Nobody tells us when somebody leaves: only a no is kept for a while. What is in doubt is not seen.
+Source: the chat design, section 2, "intents"; docs.discord.com/developers/topics/permissions and …/topics/threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from time import monotonic
+from typing import Any, TypeVar
+
+import discord
+
+from claudius.adapters.discord.places import keep
+from claudius.adapters.discord.refusals import FAILURES
+
+log = logging.getLogger("claudius.discord.sight")
+
+T = TypeVar("T")
+
+NO_S = 60.0
+"""What is not there, or not for us, is not asked for again for so long."""
+PATIENCE_S = 1.5
+"""So long is waited for what Discord says; a place of which it has not told by then is not seen for now."""
+
+
+class Sight:
+    """Who sees what, through one client."""
+
+    def __init__(self, client: discord.Client, now: Callable[[], float] = monotonic) -> None:
+        """Ask through `client`; durations are measured with `now`, in monotonic seconds."""
+        self._client, self._now = client, now
+        self._archived: dict[str, discord.Thread] = {}
+        """Threads that the library does not hold any more."""
+        self._refused: dict[str, float] = {}
+        """When something was not there, by what was asked."""
+
+    async def seen(self, person: str, audiences: Iterable[str]) -> Sequence[str]:
+        """Return those of these shared audiences that a person can see now. Raises nothing: what is in doubt is not."""
+        user, asked = int(person.rpartition(":")[2]), list(audiences)
+        guilds = {int(audience.split(":")[2]): asyncio.Lock() for audience in asked}
+        async with asyncio.TaskGroup() as group:
+            asking = [group.create_task(self._sees(user, audience, guilds), name=audience) for audience in asked]
+            if asking:
+                _, late = await asyncio.wait(asking, timeout=PATIENCE_S)
+                for task in late:
+                    task.cancel()
+        return [task.get_name() for task in asking if not task.cancelled() and task.result()]
+
+    async def _sees(self, user: int, audience: str, asking: Mapping[int, asyncio.Lock]) -> bool:
+        """Tell whether somebody reads a channel, or is in a private thread of one that they read."""
+        number, place = map(int, audience.split(":")[2:])
+        guild = self._client.get_guild(number)
+        if guild is None:
+            return False
+        async with asking[number]:  # one question, however many channels
+            member = await self._ask(f"{number} {user}", lambda: guild.fetch_member(user))
+        if member is None:
+            return False
+        channel = guild.get_channel(place)
+        if channel:
+            return _may_read(channel, member)
+        thread = guild.get_thread(place) or await self._fetch(guild, place)
+        if thread is None or thread.parent is None or not _may_read(thread.parent, member):
+            return False
+        return await self._ask(f"{place} {user}", lambda: thread.fetch_member(user)) is not None
+
+    async def _fetch(self, guild: discord.Guild, place: int) -> discord.Thread | None:
+        """Return a thread that was put away; None where there is none."""
+        number = str(place)
+        found: object = self._archived.get(number) or await self._ask(number, lambda: guild.fetch_channel(place))
+        if not isinstance(found, discord.Thread):
+            return None
+        keep(self._archived, number, found)
+        return found
+
+    async def _ask(self, key: str, ask: Callable[[], Coroutine[Any, Any, T]]) -> T | None:
+        """Return what Discord tells; None where there is no such thing, and where it does not say."""
+        if self._now() - self._refused.get(key, -NO_S) < NO_S:
+            return None
+        try:
+            return await ask()
+        except (discord.NotFound, discord.Forbidden):
+            keep(self._refused, key, self._now())
+        except FAILURES as error:
+            log.info("not known who sees what", extra={"asked": key, "error": repr(error)})
+        return None
+
+
+def _may_read(channel: discord.abc.GuildChannel, member: discord.Member) -> bool:
+    """Tell whether somebody may read all that was said in a channel: also before they came. Pure."""
+    may = channel.permissions_for(member)
+    is_voice = isinstance(channel, (discord.VoiceChannel, discord.StageChannel))
+    return may.view_channel and may.read_message_history and (may.connect or not is_voice)

@@ -1,0 +1,173 @@
+"""What a channel taught the soul shows in the direct messages of those who see that channel now, and of nobody else.
+
+Source: the design, section 6; the security design, section 5. Nobody lists a channel's members here.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from claudius.providers.scripted import Scripted
+from claudius.testing.alive import Alive
+from claudius.testing.loopback.discord.faults import FaultKind
+from claudius.testing.loopback.discord.state import ANA, BOT_USER, CHANNEL, GUILD
+from claudius.testing.loopback.discord.world import DiscordWorld
+from discord_side import BOB, Wake, echo, said
+
+US = f"<@{BOT_USER}>"
+TAUGHT = "the Zephyr launch"
+ELSEWHERE = "200000000000000009"
+"""Another guild that is heard."""
+BOTH: dict[str, Any] = {
+    "options": {"guilds": (GUILD, ELSEWHERE)},
+    "CLAUDIUS_DISCORD_GUILDS": f"{GUILD},{ELSEWHERE}",
+}
+
+
+async def taught(soul: Alive, world: DiscordWorld, channel: str) -> str:
+    """Have the soul learn something where Ana speaks; return the place that taught it."""
+    count = len(await world.visible())
+    await world.say(channel, ANA, f"{US} hello")
+    await world.until_visible(count + 1)
+    await soul.idle()
+    place = soul.records().conversations()[0]["audience"]
+    await soul.mind.store.set_state("currentTopic", TAUGHT, place, datetime.now(UTC))
+    return place
+
+
+async def asked(soul: Alive, world: DiscordWorld, voice: Scripted, user: str) -> bool:
+    """Write to the soul directly; tell whether what it was taught stood in the prompt."""
+    count = len(await world.visible())
+    await world.say(await world.open_dm(user), user, "hello")
+    await world.until_visible(count + 1)
+    await soul.idle()
+    return TAUGHT in voice.requests[-1].tail
+
+
+async def test_what_a_channel_taught_shows_to_whoever_sees_it_and_writes_directly(
+    world: DiscordWorld, wake: Wake
+) -> None:
+    """Also to those who never spoke there, and not in another channel, whose members nobody knows."""
+    voice = Scripted(default=echo)
+    await world.add_user(BOB, "bob")
+    await world.add_channel("300000000000000002")
+
+    async with wake(voice=voice) as soul:
+        await taught(soul, world, CHANNEL)
+        sees = [await asked(soul, world, voice, user) for user in (ANA, BOB)]
+        await world.say("300000000000000002", ANA, f"{US} and here?")
+        await world.until_visible(4)
+        await soul.idle()
+
+    assert sees == [True, True]
+    assert TAUGHT not in voice.requests[-1].tail
+
+
+@pytest.mark.parametrize("what", ["view_channel", "read_message_history"])
+async def test_who_cannot_read_the_channel_is_shown_nothing_of_it(world: DiscordWorld, wake: Wake, what: str) -> None:
+    """A permission that is taken away, or given back, counts from the next message on."""
+    voice = Scripted(default=echo)
+    await world.add_user(BOB, "bob")
+    await world.overwrite(CHANNEL, GUILD, deny=[what])
+    await world.overwrite(CHANNEL, BOT_USER, allow=["view_channel", "read_message_history"])
+    role = await world.add_role(GUILD, "crew", users=[BOB])
+
+    async with wake(voice=voice) as soul:
+        await taught(soul, world, CHANNEL)
+        before = await asked(soul, world, voice, BOB)
+        await world.overwrite(CHANNEL, role, allow=[what])
+        between = await asked(soul, world, voice, BOB)
+        await world.overwrite(CHANNEL, role)
+        after = await asked(soul, world, voice, BOB)
+
+    assert (before, between, after) == (False, True, False)
+
+
+async def test_who_left_the_server_is_shown_nothing_from_then_on(world: DiscordWorld, wake: Wake) -> None:
+    """Though they may still write, from another server: what they saw once they see no more."""
+    voice = Scripted(default=echo)
+    await world.add_guild(ELSEWHERE, "elsewhere", ANA, [BOT_USER])
+    await world.add_user(BOB, "bob", guilds=(GUILD, ELSEWHERE))
+
+    async with wake(voice=voice, **BOTH) as soul:
+        await taught(soul, world, CHANNEL)
+        before = await asked(soul, world, voice, BOB)
+        await world.leave(GUILD, BOB)
+        after = await asked(soul, world, voice, BOB)
+
+    assert (before, after) == (True, False)
+
+
+@pytest.mark.parametrize("kind", ["hang", "status", "bad_json"])
+async def test_where_discord_does_not_say_nothing_is_shown(world: DiscordWorld, wake: Wake, kind: FaultKind) -> None:
+    """Closed while in doubt, and open again once it is told."""
+    voice = Scripted(default=echo)
+
+    async with wake(voice=voice) as soul:
+        await taught(soul, world, CHANNEL)
+        before = await asked(soul, world, voice, ANA)
+        await world.fault("get_guild_member", kind, status=503)
+        between = await asked(soul, world, voice, ANA)
+        after = await asked(soul, world, voice, ANA)
+
+    assert (before, between, after) == (True, False, True)
+
+
+async def test_what_an_earlier_process_knew_of_who_sees_what_is_asked_anew(world: DiscordWorld, wake: Wake) -> None:
+    """Somebody left while nobody listened."""
+    voice = Scripted(default=echo)
+    await world.add_guild(ELSEWHERE, "elsewhere", ANA, [BOT_USER])
+    await world.add_user(BOB, "bob", guilds=(GUILD, ELSEWHERE))
+    async with wake(voice=voice, **BOTH) as soul:
+        await taught(soul, world, CHANNEL)
+        before = await asked(soul, world, voice, BOB)
+    await world.leave(GUILD, BOB)
+
+    async with wake(voice=voice, **BOTH) as soul:
+        after = await asked(soul, world, voice, BOB)
+
+    assert (before, after) == (True, False)
+
+
+@pytest.mark.parametrize("state", ["active", "archived"])
+async def test_a_private_thread_is_a_place_of_its_own(world: DiscordWorld, wake: Wake, state: str) -> None:
+    """What it taught shows neither in the channel above it, nor to those who see only that; to its members it does."""
+    voice = Scripted(default=echo)
+    await world.add_user(BOB, "bob")
+    thread = await world.create_thread(CHANNEL, ANA, "secret", is_private=True)
+    await world.join_thread(thread, BOT_USER)
+
+    async with wake(voice=voice) as soul:
+        place = await taught(soul, world, thread)
+        heard_in = await said(world)
+        await world.say(CHANNEL, ANA, f"{US} and here?")
+        await world.until_visible(2)
+        await soul.idle()
+        above = TAUGHT in voice.requests[-1].tail
+        if state == "archived":
+            await world.archive(thread, ANA)
+        sees = [await asked(soul, world, voice, user) for user in (ANA, BOB)]
+
+    assert place == f"shared:discord:{GUILD}:{thread}"
+    assert heard_in == [(thread, "re hello")]
+    assert (above, sees) == (False, [True, False])
+
+
+async def test_a_private_thread_is_answered_there_after_a_night_away(world: DiscordWorld, wake: Wake) -> None:
+    """What was said in it meanwhile is caught up with once, as said there and not in the channel above."""
+    thread = await world.create_thread(CHANNEL, ANA, "secret", is_private=True)
+    await world.join_thread(thread, BOT_USER)
+    async with wake() as soul:
+        await taught(soul, world, thread)
+    await world.say(thread, ANA, f"{US} are you back?")
+
+    async with wake() as soul:
+        await world.until_visible(2)
+        await soul.idle()
+        places = {one["conversation"] for one in soul.records().conversations()}
+
+    assert [one for _, one in await said(world)] == ["re hello", "re are you back?"]
+    assert places == {f"discord:{GUILD}:{thread}:{thread}"}
