@@ -342,3 +342,27 @@ async def test_an_answer_to_a_thread_that_is_gone_does_not_stand_in_the_channel(
         "post",
         "delete",
     ]
+
+
+async def test_who_left_a_channel_while_nobody_listened_is_shown_nothing_of_it(slack: SlackWorld, wake: Wake) -> None:
+    """The audience rule: the list of an earlier process is asked for anew before a direct message is thought about."""
+    voice = Scripted(default=echo)
+    await slack.add_user("U2", "ben")
+    await slack.join("C1", "U2")
+    direct = await slack.open_dm("U2")
+    async with wake(voice=voice) as soul:
+        await slack.say("C1", "U1", "<@U0BOT> hello")
+        await slack.until_visible(1)
+        await soul.idle()
+        await soul.mind.store.set_state("currentTopic", "Zephyr", "shared:slack:T1:C1", soul.mind.clock())
+        await slack.say(direct, "U2", "before")
+        await slack.until_visible(2)
+        await soul.idle()
+    await slack.leave("C1", "U2")
+
+    async with wake(voice=voice) as soul:
+        await slack.say(direct, "U2", "after")
+        await slack.until_visible(3)
+        await soul.idle()
+
+    assert ["Zephyr" in one.tail for one in voice.requests[1:]] == [True, False]

@@ -108,6 +108,31 @@ async def _(ground: Ground) -> None:
         assert (await recalled(store, PLACES["DM Oz"])).state
 
 
+@case(
+    "M208", "where nobody lists the members, a place is shown to those who are known to see it, and shows nothing else"
+)
+async def _(ground: Ground) -> None:
+    ops = "shared:slack:T1:ops"
+    async with awake(ground) as store:
+        await _know(store)
+        await store.know_members(ops, None, NOW)
+        await store.set_state("currentTopic", "of ops", ops, NOW)
+        await store.set_state("currentProject", "of Ana", private(ANA), NOW)
+        await store.know_sight(ANA, [ops, "shared:slack:T1:all", "shared:slack:T1:nowhere"])
+        (sight,) = await store.sight(ANA)
+        shown = [len((await recalled(store, PLACES[place])).state) for place in ("DM Ana", "DM Ben", "#ops")]
+        await store.know_members(ops, None, NOW)
+        still = (await store.sight(ANA))[0].seen
+        await store.know_sight(ANA, [])
+        (blind,) = await store.sight(ANA)
+        hidden = (await recalled(store, PLACES["DM Ana"])).state
+    assert (sight.unlisted, sight.seen, still) == ((ops,), {ops}, {ops})
+    assert set(sight.listed) == {_audience("#all"), _audience("#ext")} == set(blind.listed)
+    assert shown == [2, 0, 1]
+    assert blind.seen == frozenset()
+    assert [one.value for one in hidden] == ["of Ana"]
+
+
 @case("M84", "whoever speaks in a place can see it, whatever its list of members says")
 async def _(ground: Ground) -> None:
     async with awake(ground) as store:
