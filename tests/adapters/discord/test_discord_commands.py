@@ -136,6 +136,18 @@ async def test_the_same_words_are_answered_directly(world: DiscordWorld, wake: W
     assert ANA_ID in shown.text
 
 
+async def test_an_answer_that_got_lost_on_its_way_is_given_again_once(world: DiscordWorld, wake: Wake) -> None:
+    """Discord said it twice or never, nobody knows: the same nonce makes it one message."""
+    await world.fault("create_message", "status", status=502, is_applied=True)
+
+    async with wake() as soul:
+        await world.say(CHANNEL, ANA, "!whoami")
+        await world.until_called("create_message", 2)
+        await soul.idle()
+
+    assert [one.channel for one in await world.visible()] == [DM]
+
+
 async def test_a_stranger_gets_a_code_and_leaves_no_row(world: DiscordWorld, wake: Wake, home: Home) -> None:
     """S23: 0 model calls, 0 rows; one code an hour; once the owner approves it, the stranger is heard."""
     stranger = "400000000000000077"

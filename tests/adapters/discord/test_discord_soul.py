@@ -155,10 +155,13 @@ async def test_a_post_whose_answer_was_lost_is_visible_once(
     assert len({json.loads(call.raw)["nonce"] for call in await world.calls("create_message")}) == 1
 
 
-async def test_a_lost_answer_is_found_without_the_nonce(world: DiscordWorld, wake: Wake) -> None:
+@pytest.mark.parametrize(("kind", "status"), [("reset", 0), ("status", 502), ("status", 503)])
+async def test_a_lost_answer_is_found_without_the_nonce(
+    world: DiscordWorld, wake: Wake, kind: FaultKind, status: int
+) -> None:
     """R10: a Discord that ignores the nonce gets no second post: the history is looked at first."""
     await world.set(nonce="ignored")
-    await world.fault("create_message", "reset", is_applied=True)
+    await world.fault("create_message", kind, status=status, is_applied=True)
 
     async with wake() as soul:
         message = await world.say(CHANNEL, ANA, f"{US} hello")

@@ -9,12 +9,14 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
+from uuid import NAMESPACE_URL, uuid5
 
 import discord
 from discord import app_commands
 
 from claudius.adapters.discord.hearing import DIRECT, NETWORK, Where, moment, position
 from claudius.adapters.discord.refusals import FAILURES, classify
+from claudius.adapters.discord.speaking import nonce
 from claudius.cognition.soul_engine.splitting import in_posts
 from claudius.perception import Kind, Perception, Place, Standing, private
 from claudius.prompt import valid
@@ -24,6 +26,7 @@ from claudius.runtime.commands.words import apart
 log = logging.getLogger("claudius.discord.commands")
 
 POST_CHARS, MOST_POSTS = 2000, 4
+RESTS_S = (1.0, 3.0)
 NOT_HERE = "I may not talk with you here."
 NOT_NOW = "I cannot take that just now: say it again in a moment."
 
@@ -187,10 +190,23 @@ async def answer(perception: Perception, text: str, client: discord.Client) -> N
             for part in parts:
                 await hook.send(part, ephemeral=True, **quiet)
             return
-        for part in parts:
-            await (await _direct(perception, client)).send(part, **quiet)
+        channel = await _direct(perception, client)
+        for number, part in enumerate(parts):
+            await _post(channel, part, nonce(str(uuid5(NAMESPACE_URL, f"{perception.key} {number}"))), quiet)
     except FAILURES as error:
         raise classify(error) from error
+
+
+async def _post(channel: Any, part: str, once: str, quiet: Mapping[str, Any]) -> None:
+    """Post one part, again under the same nonce where nobody knows whether it came. Raises: what a call raises."""
+    for rest_s in RESTS_S:
+        try:
+            await channel.send(part, nonce=once, **quiet)
+        except ConnectionError:
+            await asyncio.sleep(rest_s)
+        else:
+            return
+    await channel.send(part, nonce=once, **quiet)
 
 
 async def _direct(perception: Perception, client: discord.Client) -> Any:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Protocol
 
+import aiohttp
 import discord
 import discord.gateway
 import discord.http
@@ -92,6 +93,18 @@ class Listener(Protocol):
         """Hear what became of a message that was there before."""
 
 
+async def _no_second_post(_: object, __: object, ended: aiohttp.TraceRequestEndParams) -> None:
+    """Tell of a post that ended in an error. Raises: ConnectionError, for whoever posted to look first.
+
+    The library would post again by itself, within one call (discord.py 2.7.1, HTTPClient.request): the nonce keeps
+    that from being a second post, but only where it is known.
+    """
+    is_post = ended.method == "POST" and ended.url.path.endswith("/messages")
+    if is_post and ended.response.status >= 500:
+        ended.response.close()
+        raise ConnectionError(f"status {ended.response.status}")
+
+
 def hush_the_library() -> None:
     """Keep the library's own log, which holds what people said, off the terminal."""
     library = logging.getLogger("discord")
@@ -110,7 +123,10 @@ class Gateway(discord.Client):
 
     def __init__(self, listener: Listener, patience: Patience) -> None:
         """Tell `listener`."""
+        trace = aiohttp.TraceConfig()
+        trace.on_request_end.append(_no_second_post)
         super().__init__(
+            http_trace=trace,
             intents=INTENTS,
             allowed_mentions=discord.AllowedMentions.none(),
             max_messages=None,
