@@ -249,9 +249,9 @@ async def test_a_reaction_to_what_was_said_is_kept_and_undone(side: Side, home: 
         await until(soul, kept, [("👍", 0)])
         await side.stage.react(CHANNEL, shown.id, "👍", thread=shown.thread)
         await until(soul, kept, [("👍", 1)])
+        await until(soul, "SELECT direction, reaction FROM interaction ORDER BY id", [("in", 0), ("out", 1)])
         await soul.idle()
         (turn,) = rows(soul, "SELECT turn FROM turn WHERE number = 1")
-        assert rows(soul, "SELECT direction, reaction FROM interaction ORDER BY id") == [("in", 0), ("out", 1)]
         with closing(soul.records()) as records:
             record = records.turn(turn[0])
         assert (len(voice.requests), len(await side.stage.visible())) == (1, 1)
