@@ -136,6 +136,27 @@ async def test_the_same_words_are_answered_directly(world: DiscordWorld, wake: W
     assert ANA_ID in shown.text
 
 
+@pytest.mark.parametrize("late", ["to promise", "to answer"])
+async def test_what_cannot_be_answered_in_place_is_answered_directly(
+    world: DiscordWorld, wake: Wake, late: str
+) -> None:
+    """§2: three seconds to promise an answer, a quarter of an hour to give it; then a plain message, to nobody else."""
+    if late == "to promise":
+        await world.fault("create_interaction_response", "status", status=503)
+        await world.set(interaction_deadline_s=0.05)
+    else:
+        await world.set(interaction_life_s=0.0)
+
+    async with wake() as soul:
+        await registered(world)
+        await world.slash(CHANNEL, ANA, "claudius whoami")
+        (shown,) = await world.until_visible(1)
+        await soul.idle()
+
+    assert shown.channel == DM
+    assert ANA_ID in shown.text
+
+
 async def test_an_answer_that_got_lost_on_its_way_is_given_again_once(world: DiscordWorld, wake: Wake) -> None:
     """Discord said it twice or never, nobody knows: the same nonce makes it one message."""
     await world.fault("create_message", "status", status=502, is_applied=True)

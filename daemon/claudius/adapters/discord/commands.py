@@ -142,14 +142,25 @@ async def ask(
     accept: Accept,
 ) -> None:
     """Promise an answer, then hear a command. Raises: ClaudiusError, and what a call raises."""
-    await interaction.response.defer(ephemeral=True, thinking=True)
+    try:
+        await interaction.response.defer(ephemeral=True, thinking=True)
+    except FAILURES as error:  # it is heard all the same, and answered directly
+        log.warning("an answer was not promised", extra={"id": interaction.id, "error": repr(error)})
     try:
         heard = await accept(perceive_command(interaction, text, where, await guilds(str(interaction.user.id))))
     except Exception:
-        await interaction.followup.send(NOT_NOW, ephemeral=True)
+        await _tell(interaction, NOT_NOW)
         raise
     if not heard:
-        await interaction.followup.send(NOT_HERE, ephemeral=True)
+        await _tell(interaction, NOT_HERE)
+
+
+async def _tell(interaction: discord.Interaction, line: str) -> None:
+    """Say why there is no answer. Never raises."""
+    try:
+        await interaction.followup.send(line, ephemeral=True)
+    except FAILURES as error:
+        log.info("nobody was told", extra={"id": interaction.id, "error": repr(error)})
 
 
 def perceive_command(interaction: discord.Interaction, text: str, where: Where, guilds: Sequence[str]) -> Perception:
@@ -184,17 +195,30 @@ async def answer(perception: Perception, text: str, client: discord.Client) -> N
     _, parts = in_posts(text, POST_CHARS, MOST_POSTS)
     quiet: dict[str, Any] = {"allowed_mentions": discord.AllowedMentions.none(), "suppress_embeds": True}
     try:
-        if token := perception.extra.get("token"):
-            ours = {"id": perception.extra["application"], "type": 3, "token": token}
-            hook = discord.Webhook.from_state(data=ours, state=client._connection)  # type: ignore[arg-type]  # noqa: SLF001 - as the library does for an interaction that it holds
-            for part in parts:
-                await hook.send(part, ephemeral=True, **quiet)
+        said = await _in_place(perception, parts, quiet, client)
+        if said == len(parts):
             return
         channel = await _direct(perception, client)
-        for number, part in enumerate(parts):
+        for number, part in enumerate(parts[said:], said):
             await _post(channel, part, nonce(str(uuid5(NAMESPACE_URL, f"{perception.key} {number}"))), quiet)
     except FAILURES as error:
         raise classify(error) from error
+
+
+async def _in_place(perception: Perception, parts: Sequence[str], quiet: Mapping[str, Any], client: Any) -> int:
+    """Answer where a command was given; return how many parts were taken there: none a quarter of an hour later."""
+    token = perception.extra.get("token")
+    if not token:
+        return 0
+    ours: Any = {"id": perception.extra["application"], "type": 3, "token": token}
+    hook = discord.Webhook.from_state(data=ours, state=client._connection)  # noqa: SLF001 - as the library does for an interaction that it holds
+    for number, part in enumerate(parts):
+        try:
+            await hook.send(part, ephemeral=True, **quiet)
+        except discord.HTTPException as error:
+            log.info("not answered in place", extra={"key": perception.key, "error": repr(error)})
+            return number
+    return len(parts)
 
 
 async def _post(channel: Any, part: str, once: str, quiet: Mapping[str, Any]) -> None:
