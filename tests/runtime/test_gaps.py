@@ -14,6 +14,7 @@ from claudius.perception import Kind, Perception, private, shared
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.runtime.adapter import Accept, Gap, Swept
+from claudius.runtime.control import connect
 from claudius.testing.alive import alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
 
@@ -68,6 +69,21 @@ async def test_what_was_missed_is_answered_in_its_order_before_what_came_live(ho
 
     assert [one.text for one in seen if one.conversation == DM] == ["re m1", "re m2", "re live"]
     assert [one.text for one in seen if one.conversation == OPS] == ["re m3"]
+
+
+async def test_what_was_missed_was_heard_at_last(home: Home) -> None:
+    """`status` calls no network unheard whose messages are answered."""
+    network = RehearsalAdapter(missed=[said(1)])
+
+    async with alive(home, Scripted(default=echo), network=network) as soul:
+        await network.until_visible(1)
+        async with connect(home.socket) as connection:
+            await connection.send({"op": "status"})
+            status = await connection.receive()
+        await soul.idle()
+
+    assert status is not None
+    assert [one["last_inbound_s"] is None for one in status["adapters"]] == [False]
 
 
 async def test_what_was_heard_and_is_found_again_is_answered_once(home: Home) -> None:

@@ -56,7 +56,7 @@ class Intake:
         self._early: dict[str, Perception] = {}
         """The last changes that were of nothing known, by the key of what they are about; the oldest first."""
         self.last_at: dict[str, datetime] = {}
-        """When each network was last heard."""
+        """When each network was last heard, live or in its history."""
         self._is_shut = False
         self.company: Company | None = None
         """Who is let in by a code, and where the soul takes part how."""
@@ -101,6 +101,7 @@ class Intake:
         Raises: StoreError, ConnectionAbortedError when shut.
         """
         self._check_open()
+        self.last_at |= {Place.of(one.conversation).network: self._body.clock.steady() for one in missed}
         admitted = [one for heard in missed if (one := self._admit(heard))]
         stops = [one for one in admitted if is_stop(one)]
         if said := [one for one in admitted if one not in stops]:

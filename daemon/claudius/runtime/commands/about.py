@@ -157,7 +157,10 @@ def _here(perception: Perception) -> str:
 
 
 def _where(model: UserModel) -> str:
-    return "between us" if model.audience.startswith("private:") else f"in {model.audience.rpartition(':')[2]}"
+    if model.audience.startswith("private:"):
+        return "between us"
+    channel = model.audience.rpartition(":")[2]
+    return f"in <#{channel}>" if model.audience.startswith("shared:discord:") else f"in {channel}"  # shown by its name
 
 
 def _section(markdown: str, name: str) -> list[str]:
