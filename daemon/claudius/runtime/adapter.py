@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
+from claudius.config import Config
 from claudius.intent import Utterance
 from claudius.perception import Perception
 
@@ -28,6 +29,8 @@ class Link:
         self.reconnects = 0
         self.detail = ""
         """What is wrong, in words for `claudius status`; empty = nothing."""
+        self.notice: Callable[[], str] = lambda: ""
+        """Looks whether something is wrong though the network is heard; so too."""
         self._was_up = connected
         self._down_at = time.monotonic()
         self._tried = asyncio.Event()
@@ -186,6 +189,15 @@ class Reacts(Protocol):
 
         Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown.
         """
+        ...
+
+
+@runtime_checkable
+class FollowsSettings(Protocol):
+    """What an adapter may do besides: heed edits of the settings while it listens."""
+
+    def follow(self, config: Callable[[], Config]) -> None:
+        """Take the settings that are in force from `config`, before it listens."""
         ...
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from claudius.cognition.mind import Mind
 from claudius.errors import AdapterRefused, ClaudiusError, StoreError
-from claudius.runtime.adapter import Adapter
+from claudius.runtime.adapter import Adapter, FollowsSettings
 from claudius.runtime.intake import Intake
 from claudius.runtime.lanes import Lanes
 from claudius.runtime.sweep import AGAIN_S, PATIENCE_S, Sweeper
@@ -44,6 +44,8 @@ class Networks:
         """Listen on each; the lanes of a distant one wait until what was missed is read."""
         hours = self._mind.config().runtime.catch_up_hours
         for name, adapter in self._adapters.items():
+            if isinstance(adapter, FollowsSettings):
+                adapter.follow(self._mind.config)
             self._tasks.append(asyncio.create_task(self._listen(adapter), name=f"listen {name}"))
             if name not in self._distant:
                 continue
@@ -78,7 +80,7 @@ class Networks:
                 "connected": adapter.link.connected,
                 "last_inbound_s": round((now - heard[name]).total_seconds(), 1) if name in heard else None,
                 "reconnects": adapter.link.reconnects,
-                "detail": adapter.link.detail,
+                "detail": adapter.link.detail or (adapter.link.notice() if adapter.link.connected else ""),
                 "left_out": self._sweepers[name].left_out if name in self._sweepers else 0,
             }
             for name, adapter in self._adapters.items()

@@ -12,6 +12,7 @@ from claudius.compose import compose
 from claudius.errors import AdapterRefused
 from claudius.home import Home
 from claudius.providers.scripted import Scripted
+from claudius.runtime.control import connect
 from claudius.testing.alive import alive
 from claudius.testing.loopback.discord.faults import FaultKind
 from claudius.testing.loopback.discord.server import DiscordServer
@@ -375,6 +376,45 @@ async def test_the_whole_daemon_hears_discord(home: Home, server: DiscordServer,
 
     assert shown.channel == message
     assert shown.text
+
+
+async def test_a_guild_that_is_allowed_later_is_heard_from_then_on(
+    home: Home, server: DiscordServer, world: DiscordWorld
+) -> None:
+    """An edit of `discord.guilds` needs no start: also those are heard who were strangers a moment ago."""
+    env = {
+        "DISCORD_TOKEN": BOT_TOKEN,
+        "CLAUDIUS_DISCORD_API_URL": server.base_url,
+        "CLAUDIUS_DISCORD_GATEWAY_URL": server.gateway_url,
+        "CLAUDIUS_PROVIDERS": "rehearsal",
+    }
+    composed = await compose(home, env, networks=True)
+    await composed.server.start()
+    try:
+        await composed.server.ready()
+        await world.say(DM, ANA, "hello")
+        (refused,) = await world.until_visible(1)
+        before = await detail(home)
+        home.config.write_text(f'[discord]\nguilds = ["{GUILD}"]\n', "utf-8")
+        async with asyncio.timeout(10):
+            while await detail(home):
+                await asyncio.sleep(0.05)
+        await world.say(DM, ANA, "who are you?")
+        answered = (await world.until_visible(2))[1]
+    finally:
+        await composed.server.stop()
+
+    assert "code" in refused.text
+    assert "no server is allowed" in before
+    assert "Artifex" in answered.text
+
+
+async def detail(home: Home) -> str:
+    """Return what status tells of Discord."""
+    async with connect(home.socket) as connection:
+        await connection.send({"op": "status"})
+        status = await connection.receive() or {}
+    return next(str(one["detail"]) for one in status["adapters"] if one["name"] == "discord")
 
 
 async def test_a_guild_that_is_not_allowed_is_not_heard(world: DiscordWorld, wake: Wake) -> None:

@@ -19,16 +19,7 @@ from claudius.adapters.discord.commands import Tree, answer, ask
 from claudius.adapters.discord.deafness import Probe
 from claudius.adapters.discord.entrance import enter
 from claudius.adapters.discord.files import fetch
-from claudius.adapters.discord.gateway import (
-    HEARD,
-    Change,
-    Gateway,
-    NotNow,
-    connect,
-    hang_up,
-    hush_the_library,
-    point_at,
-)
+from claudius.adapters.discord.gateway import HEARD, Change, Gateway, NotNow, connect, hang_up, point_at
 from claudius.adapters.discord.hearing import NETWORK, Nothing, Said, Us, interpret, perceive, position
 from claudius.adapters.discord.history import History
 from claudius.adapters.discord.options import Options
@@ -43,6 +34,7 @@ from claudius.adapters.discord.watch import Patience, Pulse, watch
 from claudius.adapters.reached import Reached
 from claudius.adapters.waiting import Soon, either, ended, surely, unless, until
 from claudius.adapters.whole import Whole
+from claudius.config import Config
 from claudius.errors import ClaudiusError, DeliveryLater, OverBudget
 from claudius.intent import Utterance
 from claudius.perception import Kind, Perception
@@ -93,9 +85,12 @@ class DiscordAdapter(Whole):
         self._over, self._ended = asyncio.Event(), asyncio.Event()
         self._ended.set()
 
+    def follow(self, config: Callable[[], Config]) -> None:
+        """Heed each edit of the guilds that are heard."""
+        self._people.follow(config)
+
     async def listen(self, accept: Accept) -> None:
         """Hear until closed. Raises: AdapterRefused where the token is refused, or the bot may not read messages."""
-        hush_the_library()
         point_at(self._options.api_url, self._options.gateway_url)
         self._accept = accept
         self._ended.clear()
@@ -156,7 +151,7 @@ class DiscordAdapter(Whole):
             self.link.reconnects += 1
         self.link.up()
         if is_new and self._inside:
-            self.link.detail = self._people.nobody_heard(self._inside.gateway)
+            self.link.notice = partial(self._people.nobody_heard, self._inside.gateway)
             self._inside.tree.register_soon(self._hearing)
 
     def fell(self) -> None:

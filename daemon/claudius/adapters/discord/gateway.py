@@ -105,15 +105,14 @@ async def _no_second_post(_: object, __: object, ended: aiohttp.TraceRequestEndP
         raise ConnectionError(f"status {ended.response.status}")
 
 
-def hush_the_library() -> None:
-    """Keep the library's own log, which holds what people said, off the terminal."""
+def point_at(api_url: str, gateway_url: str) -> None:
+    """Say where Discord is, and keep the library's own log, which holds what people said, off the terminal.
+
+    The library keeps both addresses in its classes; they are read when a client connects.
+    """
     library = logging.getLogger("discord")
     if not library.handlers:
         library.addHandler(logging.NullHandler())
-
-
-def point_at(api_url: str, gateway_url: str) -> None:
-    """Say where Discord is. The library keeps both in its classes; they are read when a client connects."""
     discord.http.Route.BASE = api_url
     discord.gateway.DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL(gateway_url)
 

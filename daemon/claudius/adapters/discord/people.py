@@ -16,6 +16,7 @@ import discord
 
 from claudius.adapters.discord.hearing import DIRECT
 from claudius.adapters.discord.refusals import FAILURES
+from claudius.config import Config
 
 log = logging.getLogger("claudius.discord.people")
 
@@ -32,6 +33,8 @@ EVERY = "*"
 @dataclass(frozen=True, slots=True)
 class _Known:
     guilds: tuple[str, ...]
+    asked: tuple[str, ...]
+    """The allowed guilds that were asked about."""
     at_s: float
 
 
@@ -40,9 +43,14 @@ class People:
 
     def __init__(self, allowed: tuple[str, ...], now: Callable[[], float] = monotonic) -> None:
         """Ask the `allowed` guilds; durations are measured with `now`, in monotonic seconds."""
-        self._allowed, self._now = allowed, now
+        self._allowed: Callable[[], tuple[str, ...]] = lambda: allowed
+        self._now = now
         self._known: dict[str, _Known] = {}
         self._asking: dict[str, asyncio.Task[None]] = {}
+
+    def follow(self, config: Callable[[], Config]) -> None:
+        """Ask those guilds from now on that `config` allows by then."""
+        self._allowed = lambda: config().discord.guilds
 
     async def shared(self, user: str, client: discord.Client) -> tuple[str, ...]:
         """Return the ids of the allowed guilds that a person is in with us.
@@ -70,13 +78,12 @@ class People:
         """Tell, for whoever set it up, that no guild that the bot is in is allowed; empty where one is."""
         if any(self.hears(str(one.id)) for one in client.guilds):
             return ""
-        log.warning("nobody is heard", extra={"guilds": [str(one.id) for one in client.guilds]})
         there = ", ".join(f"{one.id} ({one.name})" for one in client.guilds) or "none yet"
         return f"no server is allowed in discord.guilds; the bot is in: {there}"
 
     def hears(self, guild: str) -> bool:
         """Tell whether a guild is allowed."""
-        return EVERY in self._allowed or guild in self._allowed
+        return EVERY in (allowed := self._allowed()) or guild in allowed
 
     async def close(self) -> None:
         """Leave no question open."""
@@ -86,7 +93,7 @@ class People:
 
     def _has(self, user: str, within_s: float) -> bool:
         found = self._known.get(user)
-        return found is not None and self._now() - found.at_s < within_s
+        return found is not None and found.asked == self._allowed() and self._now() - found.at_s < within_s
 
     def _ask(self, user: str, client: discord.Client) -> asyncio.Task[None]:
         """Ask once, however many messages wait for the answer."""
@@ -105,7 +112,7 @@ class People:
 
     def _keep(self, user: str, guilds: tuple[str, ...]) -> None:
         self._known.pop(user, None)
-        self._known[user] = _Known(guilds, self._now())
+        self._known[user] = _Known(guilds, self._allowed(), self._now())
         if len(self._known) > MOST:
             del self._known[next(iter(self._known))]
 
