@@ -25,6 +25,10 @@ from discord_side import Listening
 
 Tell = Callable[[str, dict[str, Any]], Awaitable[int]]
 CHANGED_AT = "2026-01-01T00:00:00+00:00"
+FORWARDED = {"type": 0, "content": "as <@1> said", "embeds": [], "attachments": [], "timestamp": CHANGED_AT} | {
+    "edited_timestamp": None,
+    "flags": 0,
+}
 
 
 @pytest.fixture
@@ -91,6 +95,53 @@ async def test_a_file_without_a_type_has_that_of_its_name(world: DiscordWorld, e
     (heard,) = await ear.until(1)
 
     assert [one["type"] for one in heard.extra["files"]] == ["text/plain"]
+
+
+@pytest.mark.parametrize(("bot", "kind"), [(BOT_USER, Kind.MENTION), ("77", Kind.MESSAGE)])
+async def test_the_role_that_discord_made_for_us_names_us(
+    world: DiscordWorld, ear: Listening, tell: Tell, bot: str, kind: Kind
+) -> None:
+    """People pick it for the bot, for it has its name; another bot's role is another's."""
+    message = await world.say(CHANNEL, ANA, "<@&88> hello", deliver=False)
+    known = next(one for one in await world.messages(CHANNEL) if one["id"] == message)
+    role = {"id": "88", "name": "Claudius", "permissions": "0", "position": 1, "color": 0, "tags": {"bot_id": bot}}
+
+    await tell("GUILD_ROLE_CREATE", {"guild_id": GUILD, "role": role | {"hoist": False, "managed": True, "flags": 0}})
+    await tell("MESSAGE_CREATE", known | {"guild_id": GUILD, "mention_roles": ["88"]})
+    (heard,) = await ear.until(1)
+
+    assert (heard.kind, heard.text) == (kind, "hello" if kind is Kind.MENTION else "@Claudius hello")
+
+
+@pytest.mark.parametrize(
+    ("facts", "text"),
+    [
+        ({"message_snapshots": [{"message": FORWARDED}]}, "↪ as @1 said"),
+        (
+            {
+                "poll": {
+                    "question": {"text": "Lunch?"},
+                    "answers": [{"answer_id": n, "poll_media": {"text": text}} for n, text in ((1, "yes"), (2, "no"))],
+                    "expiry": CHANGED_AT,
+                    "allow_multiselect": False,
+                    "layout_type": 1,
+                }
+            },
+            "📊 Lunch? (yes, no)",
+        ),
+    ],
+)
+async def test_what_is_forwarded_or_put_to_the_vote_is_heard(
+    world: DiscordWorld, ear: Listening, tell: Tell, facts: dict[str, Any], text: str
+) -> None:
+    """Its own content is empty, and a direct message is owed a reply all the same."""
+    message = await world.say(DM, ANA, "", deliver=False)
+    known = next(one for one in await world.messages(DM) if one["id"] == message)
+
+    await tell("MESSAGE_CREATE", known | facts)
+    (heard,) = await ear.until(1)
+
+    assert (heard.text, heard.owes) == (text, True)
 
 
 async def test_a_history_that_cannot_be_read_keeps_no_other_from_being_read(

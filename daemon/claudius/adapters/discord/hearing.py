@@ -69,6 +69,8 @@ class Said:
     """The id of the user whose message it is a reply to."""
     files: tuple[Mapping[str, Any], ...] = ()
     """Each with its id, name, type, size in bytes and link."""
+    shown: tuple[str, ...] = ()
+    """What it shows besides its own words: what was forwarded, and polls."""
     is_bot: bool = False
 
     @property
@@ -95,8 +97,9 @@ def interpret(message: discord.Message, where: Where, us: Us) -> Said | Nothing:
     stickers = tuple(
         {"id": str(one.id), "name": valid(one.name), "type": "sticker", "bytes": 0} for one in message.stickers
     )
-    files = tuple(_file(one, message) for one in message.attachments) + stickers
-    if not (message.content or files):
+    attached = (*message.attachments, *(file for one in message.message_snapshots for file in one.attachments))
+    files, shown = tuple(_file(one, message) for one in attached) + stickers, _shown(message)
+    if not (message.content or files or shown):
         return Nothing("empty")
     users = {str(one.id): one.display_name for one in message.mentions}
     places = {str(one.id): one.name for one in (*message.channel_mentions, *message.role_mentions)}
@@ -105,9 +108,10 @@ def interpret(message: discord.Message, where: Where, us: Us) -> Said | Nothing:
         id=str(message.id),
         user=str(message.webhook_id or author.id),
         name=author.display_name,
-        raw=message.content,
+        raw=_words(message, us),
         names=places | users,
         people=tuple(users),
+        shown=shown,
         answers=_answered(message) if kind == REPLY else "",
         files=files,
         is_bot=author.bot or message.webhook_id is not None,
@@ -120,7 +124,9 @@ def perceive(said: Said, us: Us, guilds: tuple[str, ...]) -> Perception:
     is_direct = where.guild == DIRECT
     is_called = not is_direct and us.user in (*said.people, *named_in(said.raw))
     conversation = f"{NETWORK}:{where.guild}:{where.channel}:{where.thread or (said.id if is_called else '')}"
-    text = read(said.raw, us.user, {**said.names, us.user: us.name})
+    names = {**said.names, us.user: us.name}
+    text = read(said.raw, us.user, names)
+    shown = [read(line, "", names) for line in said.shown]
     addressed = begins_with(said.raw) or said.answers
     extra: dict[str, Any] = {"can_react": True} | ({"guilds": list(guilds)} if is_direct else {})
     if others := [user for user in said.people if user != us.user]:
@@ -133,7 +139,7 @@ def perceive(said: Said, us: Us, guilds: tuple[str, ...]) -> Perception:
         audience=private(person) if is_direct else shared(conversation),
         person=person,
         name=valid(said.name),
-        text=valid("\n".join((*([text] if text else []), *map(described, said.files)))),
+        text=valid("\n".join((*([text] if text else []), *shown, *map(described, said.files)))),
         at=moment(said.id),
         position=said.position,
         kind=Kind.MENTION if is_called else Kind.MESSAGE,
@@ -162,6 +168,22 @@ def moment(snowflake: str) -> datetime:
 def stamp(at: datetime) -> str:
     """Return the position of the first id that an instant could have. Pure."""
     return position(str(max(0, (at - EPOCH) // MILLISECOND) << 22))
+
+
+def _words(message: discord.Message, us: Us) -> str:
+    """Return the words of a message; where they name the role that Discord made for us, they name us."""
+    raw = message.content
+    for role in message.role_mentions:
+        if role.tags and str(role.tags.bot_id) == us.user:
+            raw = raw.replace(role.mention, f"<@{us.user}>")
+    return raw
+
+
+def _shown(message: discord.Message) -> tuple[str, ...]:
+    forwarded = [f"↪ {one.content}" for one in message.message_snapshots if one.content]
+    if message.poll is None:
+        return tuple(forwarded)
+    return (*forwarded, f"📊 {message.poll.question} ({', '.join(one.text for one in message.poll.answers)})")
 
 
 def _answered(message: discord.Message) -> str:
