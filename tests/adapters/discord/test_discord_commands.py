@@ -157,6 +157,19 @@ async def test_what_cannot_be_answered_in_place_is_answered_directly(
     assert ANA_ID in shown.text
 
 
+async def test_an_answer_is_promised_before_anything_else_is_asked(world: DiscordWorld, wake: Wake) -> None:
+    """§2: whoever gives a command from a place that the bot cannot see is told so, in time."""
+    await world.add_channel("300000000000000009")
+    thread = await world.create_thread("300000000000000009", ANA, "secret", is_private=True)
+
+    async with wake() as soul:
+        await registered(world)
+        await world.slash(thread, ANA, "claudius whoami")
+        ((to, told),) = await answers(world, soul, 1)
+
+    assert (to, told) == (ANA, "I may not talk with you here.")
+
+
 async def test_an_answer_that_got_lost_on_its_way_is_given_again_once(world: DiscordWorld, wake: Wake) -> None:
     """Discord said it twice or never, nobody knows: the same nonce makes it one message."""
     await world.fault("create_message", "status", status=502, is_applied=True)

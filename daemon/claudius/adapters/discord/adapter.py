@@ -174,9 +174,8 @@ class DiscordAdapter(Whole):
         await self._listening(partial(self._heed, change))
 
     async def _ask(self, interaction: discord.Interaction, text: str, inside: _Inside, accept: Accept) -> None:
-        where = await self._places.find(interaction.channel_id or 0, interaction.guild_id, inside.gateway)
-        guilds = partial(self._people.shared_in, where.guild, client=inside.gateway)
-        await ask(interaction, text, where, guilds, accept)
+        find = partial(self._places.find, interaction.channel_id or 0, interaction.guild_id, inside.gateway)
+        await ask(interaction, text, find, partial(self._people.shared_in, client=inside.gateway), accept)
 
     async def answer(self, perception: Perception, text: str) -> None:
         """Answer a command to the one who gave it, and to nobody else."""

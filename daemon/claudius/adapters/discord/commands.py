@@ -26,7 +26,10 @@ from claudius.runtime.commands.words import apart
 log = logging.getLogger("claudius.discord.commands")
 
 POST_CHARS, MOST_POSTS = 2000, 4
+PROMISE_S = 3.0
+"""For so long Discord waits to be told that there will be an answer."""
 RESTS_S = (1.0, 3.0)
+"""Between tries of a post of which nobody knows whether it came."""
 NOT_HERE = "I may not talk with you here."
 NOT_NOW = "I cannot take that just now: say it again in a moment."
 
@@ -137,17 +140,25 @@ def _shape(command: Mapping[str, Any]) -> dict[str, Any]:
 async def ask(
     interaction: discord.Interaction,
     text: str,
-    where: Where,
-    guilds: Callable[[str], Awaitable[tuple[str, ...]]],
+    find: Callable[[], Awaitable[Where]],
+    guilds: Callable[[str, str], Awaitable[tuple[str, ...]]],
     accept: Accept,
 ) -> None:
-    """Promise an answer, then hear a command. Raises: ClaudiusError, and what a call raises."""
+    """Promise an answer, then hear a command, once it is known where and by whom.
+
+    Raises: ClaudiusError, and what a call raises.
+    """
     try:
-        await interaction.response.defer(ephemeral=True, thinking=True)
+        async with asyncio.timeout(PROMISE_S):
+            await interaction.response.defer(ephemeral=True, thinking=True)
     except FAILURES as error:  # it is heard all the same, and answered directly
         log.warning("an answer was not promised", extra={"id": interaction.id, "error": repr(error)})
     try:
-        heard = await accept(perceive_command(interaction, text, where, await guilds(str(interaction.user.id))))
+        where = await find()
+        shared = await guilds(where.guild, str(interaction.user.id))
+        heard = await accept(perceive_command(interaction, text, where, shared))
+    except (discord.Forbidden, discord.NotFound):
+        heard = False  # a place that we cannot see
     except Exception:
         await _tell(interaction, NOT_NOW)
         raise
