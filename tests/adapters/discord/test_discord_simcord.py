@@ -1,0 +1,118 @@
+"""Hearing, sight and commands in a Discord that somebody else imagined: simcord, in this process, without faults."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import discord
+import simcord
+
+from claudius.adapters.discord.adapter import DiscordAdapter
+from claudius.adapters.discord.gateway import Gateway
+from claudius.adapters.discord.hearing import Us
+from claudius.adapters.discord.options import Options
+from claudius.perception import Kind
+from discord_side import QUICK, Listening
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A guild with two people and two channels, one of them for a crew alone."""
+
+    adapter: DiscordAdapter
+    ear: Listening
+    gateway: Gateway
+    us: Us
+    guild: Any
+    general: Any
+    cabin: Any
+    ana: Any
+    bob: Any
+
+    async def seen(self, member: Any, *channels: int) -> list[bool]:
+        """Tell which of these channels somebody sees."""
+        places = [f"shared:discord:{self.guild.id}:{channel}" for channel in channels]
+        found = await self.adapter.sees(f"discord:@me:{member.id}", places)
+        return [place in found for place in places]
+
+
+@asynccontextmanager
+async def staged() -> AsyncIterator[Stage]:
+    """Set it, in the test's own task; nothing goes over a network."""
+    ear = Listening()
+    options = Options("token", "http://127.0.0.1:9/api/v10", "ws://127.0.0.1:9", ("*",))
+    adapter = DiscordAdapter(options, lambda: datetime.now(UTC), QUICK)
+    gateway = Gateway(adapter, QUICK)
+    async with simcord.run(gateway) as env:
+        assert gateway.user is not None
+        us = Us(str(gateway.user.id), str(gateway.application_id), gateway.user.display_name)
+        adapter._accept, adapter._inside = ear.accept, adapter._settle_in(gateway, us)
+        await adapter._inside.tree.register()
+        guild = env.create_guild()
+        crew = guild.create_role("crew")
+        shut, open_ = discord.PermissionOverwrite(view_channel=False), discord.PermissionOverwrite(view_channel=True)
+        cabin = guild.create_text_channel("cabin", overwrites={guild.default_role: shut, crew: open_})
+        general = guild.create_text_channel("general")
+        ana = guild.add_member(env.create_user("ana"), roles=[crew])
+        bob = guild.add_member(env.create_user("bob"))
+        yield Stage(adapter, ear, gateway, us, guild, general, cabin, ana, bob)
+        adapter._inside = None
+
+
+async def test_somebody_sees_what_their_roles_open_until_they_leave() -> None:
+    """By a stranger's reading of Discord's permissions, as by ours."""
+    async with staged() as stage:
+        channels = stage.general.id, stage.cabin.id
+        before = [await stage.seen(one, *channels) for one in (stage.ana, stage.bob)]
+        stage.guild.remove_member(stage.ana)
+        after = await stage.seen(stage.ana, *channels)
+
+    assert before == [[True, True], [True, False]]
+    assert after == [False, False]
+
+
+async def test_a_private_thread_is_seen_by_its_members() -> None:
+    """And by nobody else who sees the channel above it."""
+    async with staged() as stage:
+        channel = stage.gateway.get_channel(stage.general.id)
+        assert isinstance(channel, discord.TextChannel)
+        thread = await channel.create_thread(name="secret", type=discord.ChannelType.private_thread)
+        await thread.add_user(discord.Object(stage.bob.id))
+        sees = [await stage.seen(one, thread.id) for one in (stage.ana, stage.bob)]
+
+    assert sees == [[False], [True]]
+
+
+async def test_a_mention_and_a_forwarded_message_are_heard() -> None:
+    """Each once, with its words."""
+    async with staged() as stage:
+        first = await stage.ana.send(stage.general, f"<@{stage.us.user}> hello")
+        await stage.bob.send(stage.general, "not for you")
+        await stage.bob.forward(first, stage.general)
+
+    heard = list(stage.ear.heard.values())
+    assert [(one.kind, one.name, one.text) for one in heard] == [
+        (Kind.MENTION, "ana", "hello"),
+        (Kind.MESSAGE, "bob", "not for you"),
+        (Kind.MESSAGE, "bob", f"↪ @{stage.us.name} hello"),
+    ]
+
+
+async def test_a_command_is_promised_its_answer_and_given_it_privately() -> None:
+    """Deferred at once; the answer is seen by whoever asked alone."""
+    async with staged() as stage:
+        result = await stage.ana.slash(stage.general, "claudius whoami")
+        promised = result.deferred, result.ephemeral
+        (heard,) = stage.ear.heard.values()
+        await stage.adapter.answer(heard, "this I know of you")
+        assert result.response is not None
+        answered = result.response.content
+        overheard = stage.general.history(viewer=stage.bob)
+
+    assert promised == (True, True)
+    assert (heard.kind, heard.text, heard.person) == (Kind.COMMAND, "whoami", f"discord:@me:{stage.ana.id}")
+    assert (answered, overheard) == ("this I know of you", [])
