@@ -42,6 +42,14 @@ class Members:
     people: frozenset[str] | None
 
 
+@dataclass(frozen=True, slots=True)
+class Sees:
+    """A network that lists nobody tells what one person sees."""
+
+    person: str
+    channels: frozenset[str]
+
+
 def dm(person: str) -> str:
     """Return a person's direct-message conversation."""
     return f"slack:T1:D-{person.rpartition(':')[2]}:"
@@ -56,7 +64,8 @@ members = st.builds(
     channel=st.sampled_from(CHANNELS),
     people=st.none() | st.frozensets(st.sampled_from(PEOPLE), min_size=1),
 )
-SCRIPTS = st.lists(at_slack | at_the_desk | members, min_size=3, max_size=12)
+sees = st.builds(Sees, person=st.sampled_from(PEOPLE), channels=st.frozensets(st.sampled_from(CHANNELS)))
+SCRIPTS = st.lists(at_slack | at_the_desk | members | sees, min_size=3, max_size=12)
 
 
 def words(place: str, audience: str, person: str, secrets: Mapping[str, str]) -> str:
@@ -83,7 +92,7 @@ async def act(store: SqliteStore, n: int, say: Say, secrets: Mapping[str, str]) 
     await exchange(store, said, text, model=model, state=state, summary=folded)
 
 
-async def live(script: Sequence[Say | Members], secrets: Mapping[str, str]) -> dict[str, Recollection]:
+async def live(script: Sequence[Say | Members | Sees], secrets: Mapping[str, str]) -> dict[str, Recollection]:
     """Play a script in a fresh home; return what each place and speaker would be given next."""
     with tempfile.TemporaryDirectory(prefix="claudius-s15-", dir=IN_MEMORY) as root:
         home = Home(Path(root))
@@ -95,6 +104,8 @@ async def live(script: Sequence[Say | Members], secrets: Mapping[str, str]) -> d
                 await store.know_members(
                     f"shared:slack:T1:{step.channel}", None if step.people is None else sorted(step.people), NOW
                 )
+            elif isinstance(step, Sees):
+                await store.know_sight(step.person, [f"shared:slack:T1:{one}" for one in sorted(step.channels)])
             else:
                 await act(store, n, step, secrets)
         found = {str(one.key): await _look(store, one) for one in _questions()}
@@ -120,7 +131,7 @@ def _questions() -> list[Perception]:
 
 @given(SCRIPTS)
 @settings(max_examples=max(25, settings().max_examples // 10))
-def test_s15_a_private_word_is_recalled_for_nobody_else(script: list[Say | Members]) -> None:
+def test_s15_a_private_word_is_recalled_for_nobody_else(script: list[Say | Members | Sees]) -> None:
     """Over random people, channels, joins and leaves: a secret stands in recollections of its own audience alone."""
     secrets = {person: f"canary-{n}" for n, person in enumerate((*PEOPLE, *TERMINAL_PEOPLE))}
 
@@ -132,7 +143,9 @@ def test_s15_a_private_word_is_recalled_for_nobody_else(script: list[Say | Membe
 
 @given(SCRIPTS, st.sampled_from(PEOPLE))
 @settings(max_examples=max(15, settings().max_examples // 20))
-def test_s15_a_private_word_moves_nothing_that_others_are_given(script: list[Say | Members], person: str) -> None:
+def test_s15_a_private_word_moves_nothing_that_others_are_given(
+    script: list[Say | Members | Sees], person: str
+) -> None:
     """Noninterference: other words in one person's private conversation change no byte of what others are given."""
     secrets = {one: f"secret of {one}" for one in (*PEOPLE, *TERMINAL_PEOPLE)}
 
