@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from time import monotonic
 from typing import Any, TypeVar
@@ -20,6 +21,7 @@ from claudius.adapters.discord.refusals import FAILURES
 log = logging.getLogger("claudius.discord.sight")
 
 T = TypeVar("T")
+_PLACE = re.compile(r"shared:discord:\d+:\d+")
 
 NO_S = 60.0
 """What is not there, or not for us, is not asked for again for so long."""
@@ -40,7 +42,7 @@ class Sight:
 
     async def seen(self, person: str, audiences: Iterable[str]) -> Sequence[str]:
         """Return those of these shared audiences that a person can see now. Raises nothing: what is in doubt is not."""
-        user, asked = int(person.rpartition(":")[2]), list(audiences)
+        user, asked = int(person.rpartition(":")[2]), [one for one in audiences if _PLACE.fullmatch(one)]
         guilds = {int(audience.split(":")[2]): asyncio.Lock() for audience in asked}
         async with asyncio.TaskGroup() as group:
             asking = [group.create_task(self._sees(user, audience, guilds), name=audience) for audience in asked]
