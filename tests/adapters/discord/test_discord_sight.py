@@ -57,13 +57,15 @@ async def test_what_a_channel_taught_shows_to_whoever_sees_it_and_writes_directl
 
     async with wake(voice=voice) as soul:
         await taught(soul, world, CHANNEL)
-        sees = [await asked(soul, world, voice, user) for user in (ANA, BOB)]
         await world.say("300000000000000002", ANA, f"{US} and here?")
-        await world.until_visible(4)
+        await world.until_visible(2)
         await soul.idle()
+        sees = [await asked(soul, world, voice, user) for user in (ANA, BOB)]
+        questions = await world.calls("get_guild_member")
 
     assert sees == [True, True]
-    assert TAUGHT not in voice.requests[-1].tail
+    assert TAUGHT not in voice.requests[1].tail
+    assert len(questions) == 3  # of each what they see, and of him who never spoke in it whether he is in the guild
 
 
 @pytest.mark.parametrize("what", ["view_channel", "read_message_history"])

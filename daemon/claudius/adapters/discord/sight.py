@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -43,32 +43,35 @@ class Sight:
     async def seen(self, person: str, audiences: Iterable[str]) -> Sequence[str]:
         """Return those of these shared audiences that a person can see now. Raises nothing: what is in doubt is not."""
         user, asked = int(person.rpartition(":")[2]), [one for one in audiences if _PLACE.fullmatch(one)]
-        guilds = {int(audience.split(":")[2]): asyncio.Lock() for audience in asked}
+        if not asked:
+            return []
         async with asyncio.TaskGroup() as group:
-            asking = [group.create_task(self._sees(user, audience, guilds), name=audience) for audience in asked]
-            if asking:
-                _, late = await asyncio.wait(asking, timeout=PATIENCE_S)
-                for task in late:
-                    task.cancel()
+            numbers = {int(audience.split(":")[2]) for audience in asked}
+            members = {number: group.create_task(self._member(number, user)) for number in numbers}
+            asking = [group.create_task(self._sees(audience, members), name=audience) for audience in asked]
+            _, late = await asyncio.wait(asking, timeout=PATIENCE_S)
+            for task in (*late, *members.values()):
+                task.cancel()
         return [task.get_name() for task in asking if not task.cancelled() and task.result()]
 
-    async def _sees(self, user: int, audience: str, asking: Mapping[int, asyncio.Lock]) -> bool:
-        """Tell whether somebody reads a channel, or is in a private thread of one that they read."""
-        number, place = map(int, audience.split(":")[2:])
+    async def _member(self, number: int, user: int) -> discord.Member | None:
         guild = self._client.get_guild(number)
-        if guild is None:
-            return False
-        async with asking[number]:  # one question, however many channels
-            member = await self._ask(f"{number} {user}", lambda: guild.fetch_member(user))
+        return await self._ask(f"{number} {user}", lambda: guild.fetch_member(user)) if guild else None
+
+    async def _sees(self, audience: str, members: Mapping[int, Awaitable[discord.Member | None]]) -> bool:
+        """Tell whether a member of a guild reads a channel, or is in a private thread of one that they read."""
+        number, place = map(int, audience.split(":")[2:])
+        member = await members[number]
         if member is None:
             return False
+        guild = member.guild
         channel = guild.get_channel(place)
         if channel:
             return _may_read(channel, member)
         thread = guild.get_thread(place) or await self._fetch(guild, place)
         if thread is None or thread.parent is None or not _may_read(thread.parent, member):
             return False
-        return await self._ask(f"{place} {user}", lambda: thread.fetch_member(user)) is not None
+        return await self._ask(f"{place} {member.id}", lambda: thread.fetch_member(member.id)) is not None
 
     async def _fetch(self, guild: discord.Guild, place: int) -> discord.Thread | None:
         """Return a thread that was put away; None where there is none."""
