@@ -47,13 +47,16 @@ def test_start_prints_the_pid_of_a_process_in_a_session_of_its_own(tmp_path: Pat
 
 
 def test_restart_is_another_process_of_the_same_home(tmp_path: Path) -> None:
-    """`restart` ends the one and starts the other; without a running one it starts."""
+    """`restart` ends the one and starts the other; without a running one it starts; a network that it tries is named."""
     machine = Machine(tmp_path)
-    first = int(machine.ok("daemon", "restart").stdout)
-    second = int(machine.ok("daemon", "restart").stdout)
+    nowhere = {"DISCORD_TOKEN": "x.y.z", "CLAUDIUS_DISCORD_API_URL": "http://127.0.0.1:9/api/v10"}
+    first = machine.ok("daemon", "restart")
+    second = machine.ok("daemon", "restart", env=nowhere)
     machine.ok("daemon", "stop")
 
-    assert first != second
+    assert int(first.stdout) != int(second.stdout)
+    assert first.stderr == ""
+    assert second.stderr.startswith("discord: Discord cannot be reached (")
 
 
 @pytest.mark.parametrize(

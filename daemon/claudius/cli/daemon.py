@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from claudius.cli.output import json_option, print_json
+from claudius.cli.session import ask
 from claudius.cli.status import status
 from claudius.errors import EXIT_FAILED
 from claudius.home import Home
@@ -53,7 +54,8 @@ def start(*, as_json: bool) -> int:
     """Start the daemon in the background; return when it is ready, and print its process id."""
     from claudius.cli.daemon_process import launch
 
-    return _launched(launch(Home.of(os.environ)), as_json=as_json)
+    home = Home.of(os.environ)
+    return _launched(launch(home), home, as_json=as_json)
 
 
 @daemon.command()
@@ -87,7 +89,7 @@ def restart(*, as_json: bool) -> int:
         return 0
     if is_running(home):
         end(home)
-    return _launched(launch(home), as_json=as_json)
+    return _launched(launch(home), home, as_json=as_json)
 
 
 @daemon.command()
@@ -141,11 +143,23 @@ def uninstall() -> int:
     return 0
 
 
-def _launched(launched: Launched, *, as_json: bool) -> int:
+def _launched(launched: Launched, home: Home, *, as_json: bool) -> int:
     if as_json:
         print_json({"pid": launched.pid, "ready": launched.is_ready, "message": launched.message})
     elif launched.is_ready:
         click.echo(launched.pid)
-    if not launched.is_ready:
+    if launched.is_ready:
+        _tell_of_networks(home)
+    else:
         click.echo(f"claudius: {launched.message}", err=True)
     return launched.code
+
+
+def _tell_of_networks(home: Home) -> None:
+    """Say which networks are not heard yet, or hear nobody, and why."""
+    import asyncio
+
+    live = asyncio.run(ask(home, "status")) or {}
+    for one in live.get("adapters", ()):
+        if one["detail"]:
+            click.echo(f"{one['name']}: {one['detail']}", err=True)
