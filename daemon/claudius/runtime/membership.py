@@ -62,6 +62,9 @@ class Membership:
             await self.look_as(audience.removeprefix(private("")))
         elif audience.startswith("shared:") and not is_terminal(perception.conversation):
             await self._list(audience)
+            asked = self._asked.get(audience)
+            if perception.person and asked and asked.is_known:
+                await self._look_around(perception.person)
 
     async def look_as(self, person: str) -> None:
         """Bring up to date what one person sees, under each of their ids. Raises: StoreError."""
@@ -77,6 +80,12 @@ class Membership:
                 seen = await _seen(adapter, sight)
             if seen != sight.seen:
                 await self._store.know_sight(sight.person, sorted(seen))
+
+    async def _look_around(self, person: str) -> None:
+        """Bring the lists up to date that hold one of those present: what is shown among them comes from no other."""
+        for sight in await self._store.sight(person):
+            if sight.person.partition(":")[0] != TERMINAL:
+                await asyncio.gather(*map(self._list, sight.listed))
 
     async def _list(self, audience: str) -> None:
         """Ask for the members of a shared audience, where that was not done of late."""

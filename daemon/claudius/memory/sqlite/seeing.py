@@ -93,8 +93,9 @@ class Seeing:
         if audience.startswith(private("")):
             self._members[audience] = frozenset({self.canonical(audience.removeprefix(private("")))})
         else:
-            is_target = audience == self.audience  # of a source it is enough to know some who see it, not of a target
-            known = self._known(audience, is_whole=is_target)
+            is_target = audience == self.audience
+            # of a source it is enough to know that the one sees it to whom it is shown, for of that one it was asked
+            known = self._known(audience, is_whole=is_target or not self.audience.startswith(private("")))
             if known is not None and self.speaker and is_target:
                 known |= {self.speaker}  # who speaks here can see here, whatever the list says
             self._members[audience] = known

@@ -123,6 +123,9 @@ async def _(ground: Ground) -> None:
         shown = [len((await recalled(store, PLACES[place])).state) for place in ("DM Ana", "DM Ben", "#ops")]
         await store.know_members(ops, None, NOW)
         still = (await store.sight(ANA))[0].seen
+        await store.know_sight(BEN, [ops])
+        await store.know_members("shared:slack:T1:all", (ANA, BEN), NOW)
+        among_both = (await recalled(store, PLACES["#all"])).state
         await store.know_sight(ANA, [])
         (blind,) = await store.sight(ANA)
         hidden = (await recalled(store, PLACES["DM Ana"])).state
@@ -131,6 +134,7 @@ async def _(ground: Ground) -> None:
     assert set(sight.listed) == {_audience("#all"), _audience("#ext")} == set(blind.listed)
     assert shown == [2, 0, 1]
     assert blind.seen == frozenset()
+    assert among_both == ()  # whether both see it still was asked of neither
     assert [one.value for one in hidden] == ["of Ana"]
 
 
