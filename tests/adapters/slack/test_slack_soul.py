@@ -344,31 +344,6 @@ async def test_an_answer_to_a_thread_that_is_gone_does_not_stand_in_the_channel(
     ]
 
 
-async def test_what_a_channel_taught_is_shown_in_no_other_where_somebody_left_it(slack: SlackWorld, wake: Wake) -> None:
-    """The audience rule: the lists of the channels that it came from are as fresh as that of the one where it stands."""
-    voice = Scripted(default=echo)
-    await slack.add_user("U2", "ben")
-    await slack.add_channel("C2", "ops", members=["U0BOT", "U1", "U2"])
-    await slack.join("C1", "U2")
-    async with wake(voice=voice) as soul:
-        for count, channel in enumerate(("C1", "C2"), 1):
-            await slack.say(channel, "U1", "<@U0BOT> hello")
-            await slack.until_visible(count)
-            await soul.idle()
-        await soul.mind.store.set_state("currentTopic", "Zephyr", "shared:slack:T1:C1", soul.mind.clock())
-        await slack.say("C2", "U1", "<@U0BOT> before")
-        await slack.until_visible(3)
-        await soul.idle()
-    await slack.leave("C1", "U2")
-
-    async with wake(voice=voice) as soul:
-        await slack.say("C2", "U1", "<@U0BOT> after")
-        await slack.until_visible(4)
-        await soul.idle()
-
-    assert ["Zephyr" in one.tail for one in voice.requests[2:]] == [True, False]
-
-
 async def test_who_left_a_channel_while_nobody_listened_is_shown_nothing_of_it(slack: SlackWorld, wake: Wake) -> None:
     """The audience rule: the list of an earlier process is asked for anew before a direct message is thought about."""
     voice = Scripted(default=echo)
