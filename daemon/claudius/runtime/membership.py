@@ -15,7 +15,7 @@ from datetime import datetime
 from time import monotonic
 
 from claudius.errors import ClaudiusError
-from claudius.memory.audience import TERMINAL, is_terminal
+from claudius.memory.audience import TERMINAL, is_terminal, sees_everything
 from claudius.memory.people import Sight
 from claudius.memory.store import Store
 from claudius.perception import Perception, private
@@ -58,6 +58,8 @@ class Membership:
     async def look(self, perception: Perception) -> None:
         """Bring up to date who sees what, as far as an answer to a perception rests on it. Raises: StoreError."""
         audience = perception.audience
+        if sees_everything(audience, is_owner=perception.is_owner):
+            return
         if audience.startswith(private("")):
             await self.look_as(audience.removeprefix(private("")))
         elif audience.startswith("shared:") and not is_terminal(perception.conversation):
