@@ -95,6 +95,7 @@ async def test_forget_me_asks_first_then_gives_the_receipt(world: DiscordWorld, 
         after = soul.records().person(ANA_ID)
 
     assert before is not None
+    assert told[0][1].endswith("forget me yes (/claudius forget me yes:True)")
     assert "nothing is left" in told[1][1]
     assert after is None
 

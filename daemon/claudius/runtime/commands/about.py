@@ -94,9 +94,10 @@ class About:
         asked_at = self._sure.pop(person, None)
         if words != ["me", "yes"] or asked_at is None or now - asked_at > CONFIRM_WITHIN:
             self._sure[person] = now
+            field = " (/claudius forget me yes:True)" if Place.of(perception.conversation).network == "discord" else ""
             return (
                 "This erases all that I keep of you, everywhere, my backups too, and cannot be undone. "
-                "If you mean it, say within ten minutes: forget me yes"
+                f"If you mean it, say within ten minutes: forget me yes{field}"
             )
         return told(await self._forgetting.forget(person, now, "themself"))
 
