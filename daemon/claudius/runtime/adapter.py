@@ -55,9 +55,12 @@ class Link:
         self.connected, self.detail = False, detail
         self._tried.set()
 
-    def deaf(self) -> None:
-        """Tell that the network holds more than was heard, although it seemed connected."""
-        self._missed(None)
+    def deaf(self, silent_s: float | None = None) -> None:
+        """Tell that the network holds more than was heard, although it seemed connected.
+
+        `silent_s`: for so long nothing came at all; None = not known.
+        """
+        self._missed(silent_s)
 
     async def tried(self) -> None:
         """Return once the first try to connect has ended, however it did."""

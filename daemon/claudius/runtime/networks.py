@@ -31,9 +31,12 @@ class Networks:
         lanes: Lanes,
         intake: Intake,
         failed: Callable[[ClaudiusError], None],
+        *,
+        chance: Callable[[], float],
     ) -> None:
         """Listen on `adapters`; `failed` is told where none of them will ever be heard, or the store fails."""
         self._adapters, self._mind, self._lanes, self._intake, self._failed = adapters, mind, lanes, intake, failed
+        self._chance = chance
         self._distant = {name for name, adapter in adapters.items() if not adapter.link.connected}
         """Networks that have to be reached, and whose history may hold what was missed."""
         self._sweepers: dict[str, Sweeper] = {}
@@ -49,7 +52,15 @@ class Networks:
             self._tasks.append(asyncio.create_task(self._listen(adapter), name=f"listen {name}"))
             if name not in self._distant:
                 continue
-            sweeper = Sweeper(adapter, self._mind.store, self._lanes, self._intake.hear, self._mind.clock, hours)
+            sweeper = Sweeper(
+                adapter,
+                self._mind.store,
+                self._lanes,
+                self._intake.hear,
+                clock=self._mind.clock,
+                chance=self._chance,
+                hours=hours,
+            )
             self._sweepers[name] = sweeper
             adapter.link.on_missed(sweeper.missed)
             self._lanes.hold(name)

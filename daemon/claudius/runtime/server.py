@@ -81,7 +81,7 @@ class Server:
         own = {"status": self._status, "forget": self._forget, **self._company.handlers}
         self._control = ControlSocket(home.socket, {**handlers, **own})
         self._tending: Tending | None = None
-        self._networks = Networks(adapters, mind, self._lanes, self._intake, self._failed)
+        self._networks = Networks(adapters, mind, self._lanes, self._intake, self._failed, chance=chance)
         self._beside: list[asyncio.Task[None]] = []
         self._started_at = body.clock.steady()
         self._planned = asyncio.Event()

@@ -26,6 +26,8 @@ PATIENCE_S = 30.0
 RECENT = timedelta(hours=72)
 """Threads with a turn since then are swept one by one."""
 HOURLY_S = 3600.0
+JITTER = 0.1
+"""So much of the hour is left to chance: many souls do not ask at once."""
 AGAIN_S = 30.0
 """A sweep that failed is tried again after so long."""
 
@@ -48,11 +50,19 @@ class Sweeper:
     """Sweeps one network: once at a time, and once more where a gap opened meanwhile."""
 
     def __init__(
-        self, adapter: Adapter, store: Store, gate: Gate, hear: Hear, clock: Callable[[], datetime], hours: float
+        self,
+        adapter: Adapter,
+        store: Store,
+        gate: Gate,
+        hear: Hear,
+        *,
+        clock: Callable[[], datetime],
+        chance: Callable[[], float],
+        hours: float,
     ) -> None:
         """Read `adapter`'s history of the last `hours` hours at most."""
         self._adapter, self._store, self._gate, self._hear = adapter, store, gate, hear
-        self._clock, self._hours = clock, hours
+        self._clock, self._chance, self._hours = clock, chance, hours
         self._missed = asyncio.Event()
         self.next_at: datetime | None = None
         """When it sweeps, at the latest."""
@@ -68,9 +78,10 @@ class Sweeper:
     async def run(self) -> None:
         """Sweep after each gap, and every hour, until cancelled. Raises: StoreError."""
         while True:
-            self.next_at = self._clock() + timedelta(seconds=HOURLY_S)
+            wait_s = HOURLY_S * (1 - JITTER * self._chance())
+            self.next_at = self._clock() + timedelta(seconds=wait_s)
             try:
-                async with asyncio.timeout(HOURLY_S):
+                async with asyncio.timeout(wait_s):
                     await self._missed.wait()
             except TimeoutError:
                 if not self._adapter.link.connected:

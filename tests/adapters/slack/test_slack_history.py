@@ -47,6 +47,24 @@ async def test_what_came_by_itself_proves_nothing_of_what_came_before(
     assert texts(await swept(adapter, gap(D1=after))) == []
 
 
+async def test_what_is_said_while_a_channel_is_read_is_found_by_the_next_sweep(
+    slack: SlackWorld, ear: Ear, adapter: SlackAdapter
+) -> None:
+    """A thread is read after its channel: what it shows of later proves nothing of the channel meanwhile."""
+    first = await slack.say("C1", "U1", "<@U0BOT> first")
+    await ear.until(1)
+    reading = adapter.catch_up(gap((f"slack:T1:C1:{first}",), C1=first))
+
+    channel = await anext(reading)
+    await slack.say("C1", "U1", "<@U0BOT> meanwhile", deliver=False)
+    await slack.say("C1", "U1", "later, in the thread", thread_ts=first, deliver=False)
+    found = [channel, *[one async for one in reading]]
+    mark = max(one.position for one in found if one.channel == "T1:C1")
+
+    assert "meanwhile" not in texts(found)
+    assert "meanwhile" in texts(await swept(adapter, gap(C1=mark)))
+
+
 async def test_pages_are_read_to_the_end_and_what_is_too_much_is_counted(
     slack: SlackWorld, ear: Ear, adapter: SlackAdapter, monkeypatch: pytest.MonkeyPatch
 ) -> None:

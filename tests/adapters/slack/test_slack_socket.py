@@ -5,15 +5,21 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import cast
 
 import pytest
 
 from claudius.adapters.slack.adapter import SlackAdapter
-from claudius.adapters.slack.watch import Patience, judge
+from claudius.adapters.slack.socket import Socket
+from claudius.adapters.slack.watch import Patience, judge, watch
 from claudius.errors import AdapterRefused, OverBudget, StoreFull
-from claudius.testing.loopback.slack.state import APP_TOKEN
+from claudius.runtime.adapter import Gap, Link
+from claudius.testing.loopback.slack.state import APP_TOKEN, BOT_USER
 from claudius.testing.loopback.slack.world import SlackWorld
 from slack_side import QUICK, Ear, Make
+
+MENTION = f"<@{BOT_USER}>"
 
 
 async def test_what_is_heard_silences_no_log_but_the_librarys(slack: SlackWorld, ear: Ear) -> None:
@@ -164,7 +170,73 @@ async def test_a_deaf_socket_is_found_and_a_quiet_one_left_alone(
     await slack.say("D1", "U1", "are you there?")
     await slack.until_connected(1, opened=2)
 
-    assert gaps[0] is None
+    assert (gaps[0] or 0) >= QUICK.deaf_s
+
+
+@pytest.mark.parametrize("where", ["in a thread", "in the channel"])
+async def test_one_message_that_slack_never_brings_is_found_among_others_that_come(
+    slack: SlackWorld, ear: Ear, adapter: SlackAdapter, where: str
+) -> None:
+    """What came after it, and what came elsewhere, hide it not."""
+    found = missed_by(adapter)
+    first = await slack.say("C1", "U1", f"{MENTION} hello")
+    await ear.until(1)
+
+    await slack.say("C1", "U1", f"{MENTION} lost", thread_ts=first if where == "in a thread" else None, deliver=False)
+    if where == "in the channel":
+        await slack.say("C1", "U1", f"{MENTION} after it")
+    await slack.say("D1", "U1", "elsewhere")
+
+    assert await asyncio.wait_for(found.get(), 20)
+
+
+async def test_a_message_that_is_lost_before_any_other_came_is_found(
+    slack: SlackWorld, ear: Ear, adapter: SlackAdapter
+) -> None:
+    """After a start nothing came yet: what the sweep read tells that somebody spoke of late."""
+    mark = await slack.say("D1", "U1", "before the start", deliver=False)
+    async for _ in adapter.catch_up(Gap(since=datetime.now(UTC) - timedelta(hours=1), marks={"T1:D1": mark})):
+        pass
+    found = missed_by(adapter)
+
+    await slack.say("D1", "U1", "lost", deliver=False)
+
+    assert await asyncio.wait_for(found.get(), 20) >= QUICK.deaf_s
+    assert ear.heard == {}
+
+
+class Well:
+    """A socket that lives, as far as its client can tell."""
+
+    async def is_connected(self) -> bool:
+        """Say so."""
+        return True
+
+    def silent_s(self) -> float:
+        """Tell that a pong has just come."""
+        return 0.0
+
+
+async def test_only_where_nothing_comes_at_all_is_a_fresh_client_made() -> None:
+    """One message that did not come among others that did is looked for; the socket that brings those is kept."""
+    link, gaps = Link(connected=True), []
+    link.on_missed(gaps.append)
+    silences = [None, 2.0, None, 61.0, None]
+
+    async def deaf_s() -> float | None:
+        """Tell how long it was silent, each time that it is asked."""
+        return silences.pop(0)
+
+    await watch(cast("Socket", Well()), link, Patience(tick_s=0.0), deaf_s)
+
+    assert (gaps, silences) == ([2.0, 61.0], [None])
+
+
+def missed_by(adapter: SlackAdapter) -> asyncio.Queue[float]:
+    """Return where it is told, from now on, that something was missed; with the length of the gap, in seconds."""
+    found: asyncio.Queue[float] = asyncio.Queue()
+    adapter.link.on_missed(lambda gap_s: found.put_nowait(gap_s or 0.0))
+    return found
 
 
 async def test_slack_that_is_away_is_tried_again(slack: SlackWorld, adapter: SlackAdapter) -> None:

@@ -46,7 +46,7 @@ from claudius.adapters.waiting import ended, surely, unless, until
 from claudius.adapters.whole import Whole
 from claudius.errors import AdapterRefused, ClaudiusError, DeliveryLater, DeliveryRefused, OverBudget
 from claudius.intent import Utterance
-from claudius.perception import Perception, Standing
+from claudius.perception import Perception, Place, Standing
 from claudius.runtime.adapter import Accept, Fetched, Gap, Link, Swept
 
 log = logging.getLogger("claudius.slack")
@@ -137,7 +137,7 @@ class SlackAdapter(Whole):
             self._inside = _Inside(
                 us=us,
                 people=people,
-                voice=Voice(client, us),
+                voice=Voice(client, us, self._reached),
                 history=History(client, us, people, self._reached),
                 signs=Signs(client, self._options.status),
                 probe=Probe(client, us, self._reached, self._patience),
@@ -165,7 +165,7 @@ class SlackAdapter(Whole):
             event = body.get("event")
             if not isinstance(event, Mapping) or event.get("type") == HOME_OPENED:
                 return await self._ask(body, self._inside, self._accept)
-            self._inside.probe.heard()
+            self._inside.probe.heard(str(event.get("channel")))
             await self._hear(event, self._inside, self._accept)
         except OverBudget:
             log.info("over budget")
@@ -220,7 +220,7 @@ class SlackAdapter(Whole):
 
     async def take_back(self, conversation: str, receipt: str) -> None:
         """Take a post of ours down. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
-        await self._in().voice.take_back(conversation, receipt)
+        await self._in().voice.take_back(Place.of(conversation).channel, receipt)
 
     async def find(self, utterance: Utterance, *, decided_at: datetime) -> str | None:
         """Look whether a part is visible. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""

@@ -7,56 +7,76 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from time import monotonic
+from time import monotonic, time
 
 from slack_sdk.web.async_client import AsyncWebClient
 
 from claudius.adapters.reached import Reached
-from claudius.adapters.slack.hearing import Us, is_ours
+from claudius.adapters.slack.hearing import Said, Us, from_history
 from claudius.adapters.slack.refusals import FAILURES, code_of
 from claudius.adapters.slack.watch import Patience
 
-LOOKED_AT = 20
-"""So many of the newest messages are looked at: some are our own."""
+LOOKED_AT = 50
+"""So many of the newest messages are looked at, with the newest word in the thread of each."""
+A_WHILE = 5
+"""So many channels are asked within the time after which one counts as silent."""
 
 log = logging.getLogger("claudius.slack.deafness")
 
 
 class Probe:
-    """Compares the newest message of the channel that was last heard with the last one that came."""
+    """Compares the history of channels where somebody spoke of late with what came of them."""
 
     def __init__(self, client: AsyncWebClient, us: Us, reached: Reached, patience: Patience) -> None:
         """Ask through `client` what `reached` should know."""
         self._client, self._us, self._reached, self._patience = client, us, reached, patience
-        self._event_at: float | None = None
-        self._asked_at = monotonic()
+        self._began_at = self._asked_at = self._heard_at = monotonic()
+        self._silent_since: dict[str, float] = {}
 
-    def heard(self) -> None:
-        """Note that an event came."""
-        self._event_at = self._asked_at = monotonic()
+    def heard(self, channel: str) -> None:
+        """Note that something came from a channel."""
+        self._heard_at = self._silent_since[channel] = monotonic()
 
-    async def __call__(self) -> bool:
-        """Tell whether something was said that did not come; asked seldom, and only where somebody spoke of late."""
+    async def __call__(self) -> float | None:
+        """Return for how many seconds nothing came at all, where something was said that did not come; else None.
+
+        Asked seldom, and only of channels where somebody spoke of late.
+        """
         now = monotonic()
-        if self._event_at is None or now - self._event_at > self._patience.spoke_s or not self._reached.newest:
-            return False
-        if now - self._asked_at < self._patience.deaf_s:
-            return False
-        self._asked_at = now
-        channel = next(reversed(self._reached.newest))
-        if not await self._is_ahead(channel):
-            return False
-        before = self._event_at
+        channel = self._silent(now)
+        if not channel or now - self._asked_at < self._patience.deaf_s / A_WHILE:
+            return None
+        self._asked_at = self._silent_since[channel] = now
+        if not await self._missing(channel):
+            return None
         await asyncio.sleep(self._patience.arrives_s)
-        return self._event_at == before and await self._is_ahead(channel)
+        missing = await self._missing(channel)
+        for ts in missing:
+            self._reached.known(channel, ts)  # told once: whoever reads the history now finds it, or nobody will
+        return monotonic() - self._heard_at if missing else None
 
-    async def _is_ahead(self, channel: str) -> bool:
+    def _silent(self, now: float) -> str:
+        """Return the channel that is silent for longest, of those where somebody spoke of late; empty = none."""
+        spoke_after = f"{time() - self._patience.spoke_s:.6f}"
+        silent = {
+            channel: since
+            for channel, newest in reversed(self._reached.newest.items())
+            if newest > spoke_after
+            and now - (since := self._silent_since.get(channel, self._began_at)) >= self._patience.deaf_s
+        }
+        return min(silent, key=lambda channel: silent[channel], default="")
+
+    async def _missing(self, channel: str) -> list[str]:
+        """Return what the history holds of others, and what threads end with, that did not come."""
         try:
             page = await self._client.conversations_history(channel=channel, limit=LOOKED_AT)
         except FAILURES as error:
             log.info("not asked whether we are deaf", extra={"error": code_of(error) or repr(error)})
-            return False
-        # what we said since hides nothing that others said before it
-        others = (one for one in page.get("messages") or () if not is_ours(one, self._us))
-        newest = max((str(message.get("ts", "")) for message in others), default="")
-        return newest > self._reached.newest.get(channel, "")
+            return []
+        found: list[str] = []
+        for message in page.get("messages") or ():
+            if isinstance(from_history(message, channel, self._us), Said):  # what we said since hides nothing
+                found.append(str(message["ts"]))
+            if last := message.get("latest_reply"):
+                found.append(str(last))
+        return [ts for ts in found if not self._reached.has(channel, ts)]

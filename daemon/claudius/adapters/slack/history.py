@@ -123,6 +123,7 @@ class History:
         name = f"{self._us.team}:{place.channel}"
         floor = max(place.mark, since)
         refused: DeliveryRefused | None = None
+        known = self._reached.newest.get(place.channel, floor)
         try:
             missed = await self._read("conversations_history", channel=place.channel, oldest=floor)
         except DeliveryRefused as error:
@@ -142,8 +143,12 @@ class History:
             furthest += [str(message["ts"]) for message in replies]
         if refused:
             raise refused
-        self._reached.known(place.channel, max(furthest))
-        yield Swept(channel=name, perceptions=(), position=max(furthest))
+        # what was said while we read may stand in a place that was read before it, and never come by itself
+        position = min(max(furthest), max(known, floor, *(str(message["ts"]) for message in missed)))
+        self._reached.read(place.channel, position)
+        for ts in furthest:
+            self._reached.known(place.channel, ts)
+        yield Swept(channel=name, perceptions=(), position=position)
 
     async def _threads(self, place: _Place, missed: Sequence[Any], floor: str, since: str) -> list[str]:
         """Name the threads that may hold something new: those of late, and those that Slack says have grown."""

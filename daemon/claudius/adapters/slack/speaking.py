@@ -14,10 +14,11 @@ from typing import Any
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
+from claudius.adapters.reached import Reached
 from claudius.adapters.slack.hearing import NETWORK, Us, is_ours, stamp
 from claudius.adapters.slack.refusals import FAILURES, NOT_UNDERSTOOD, classify, classify_look, code_of
 from claudius.adapters.slack.text import mrkdwn, read
-from claudius.errors import DeliveryRefused, DeliveryUnknown
+from claudius.errors import DeliveryError, DeliveryRefused, DeliveryUnknown
 from claudius.intent import Utterance
 from claudius.perception import Place
 
@@ -39,9 +40,9 @@ BEFORE = timedelta(minutes=5)
 class Voice:
     """Says what the soul says, in one workspace."""
 
-    def __init__(self, client: AsyncWebClient, us: Us) -> None:
-        """Post through `client`, whose retry handlers never send anything twice."""
-        self._client, self._us = client, us
+    def __init__(self, client: AsyncWebClient, us: Us, reached: Reached) -> None:
+        """Post through `client`, whose retry handlers never send anything twice; `reached` is told of each post."""
+        self._client, self._us, self._reached = client, us, reached
         self._knows_markdown = True
 
     async def speak(self, utterance: Utterance) -> str:
@@ -79,10 +80,10 @@ class Voice:
                 raise classify(error) from error
         return f"{ts}:{sign}"
 
-    async def take_back(self, conversation: str, receipt: str) -> None:
+    async def take_back(self, channel: str, ts: str) -> None:
         """Take a post of ours down; one that is gone is no fault. Raises: as `speak`."""
         try:
-            await self._client.chat_delete(channel=Place.of(conversation).channel, ts=receipt)
+            await self._client.chat_delete(channel=channel, ts=ts)
         except FAILURES as error:
             if code_of(error) != NO_MESSAGE:
                 raise classify(error) from error
@@ -132,8 +133,12 @@ class Voice:
             return ""  # it was posted: said again, it would be there twice
         channel, thread = str(post["channel"]), post.get("thread_ts")
         if thread and not (answer.get("message") or {}).get("thread_ts") and await self._is_gone(channel, thread):
-            await self._take_back(channel, ts)
+            try:
+                await self.take_back(channel, ts)
+            except DeliveryError as error:
+                log.warning("a post stands outside its thread", extra={"channel": channel, "error": repr(error)})
             raise DeliveryRefused(THREAD_GONE)
+        self._reached.known(channel, ts)
         return ts
 
     async def _is_gone(self, channel: str, thread: str) -> bool:
@@ -145,13 +150,6 @@ class Voice:
         except FAILURES:
             return False
         return False
-
-    async def _take_back(self, channel: str, ts: str) -> None:
-        """Take down what Slack put beside a thread: the thread's first message was gone when it came."""
-        try:
-            await self._client.chat_delete(channel=channel, ts=ts)
-        except FAILURES as error:
-            log.warning("a post stands outside its thread", extra={"channel": channel, "ts": ts, "error": repr(error)})
 
 
 class _NotUnderstood(Exception):

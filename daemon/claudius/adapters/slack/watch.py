@@ -55,8 +55,8 @@ def judge(patience: Patience, *, is_connected: bool, down_s: float, silent_s: fl
     return "dead ticket" if min(down_s, ticket_s) >= patience.ticket_s else "lost"
 
 
-async def watch(socket: Socket, link: Link, patience: Patience, is_deaf: Callable[[], Awaitable[bool]]) -> None:
-    """Return when a fresh client is needed."""
+async def watch(socket: Socket, link: Link, patience: Patience, deaf_s: Callable[[], Awaitable[float | None]]) -> None:
+    """Return when a fresh client is needed. `deaf_s`: where something did not come, for how long nothing at all did."""
     connected_at = dropped_at = monotonic()
     while True:
         now, is_connected = monotonic(), await socket.is_connected()
@@ -78,8 +78,10 @@ async def watch(socket: Socket, link: Link, patience: Patience, is_deaf: Callabl
             link.down("nothing is heard from Slack; connecting from the beginning")
             log.warning("a fresh client is made", extra={"reason": verdict})
             return
-        if verdict == "well" and link.connected and await is_deaf():
-            log.warning("a fresh client is made", extra={"reason": "deaf"})
-            link.deaf()
-            return
+        if verdict == "well" and link.connected and (silent_s := await deaf_s()) is not None:
+            link.deaf(silent_s)
+            if silent_s >= patience.deaf_s:
+                log.warning("a fresh client is made", extra={"reason": "deaf"})
+                return
+            log.warning("something did not come", extra={"silent_s": round(silent_s, 1)})
         await asyncio.sleep(patience.tick_s)
