@@ -100,7 +100,7 @@ install() {
     say "installing Claudius with $list into .venv (a minute or two the first time)"
     rm -f .venv/claudius-stamp
     tool=(.venv/bin/python -m pip install --disable-pip-version-check --progress-bar on)
-    if command -v uv >/dev/null; then tool=(uv pip install --python .venv/bin/python); fi
+    if command -v uv >/dev/null; then tool=(uv pip install --compile-bytecode --python .venv/bin/python); fi
     if "${tool[@]}" -e ".[$list]" >&2; then
         printf '%s\n' "$all" >.venv/claudius-extras
         stamp >.venv/claudius-stamp
