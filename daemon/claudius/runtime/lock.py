@@ -10,12 +10,14 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import claudius
-from claudius.config import Secret
 from claudius.errors import AlreadyRunning, BadHome
 from claudius.home import FILE_MODE, Home
+
+if TYPE_CHECKING:
+    from claudius.config import Secret
 
 Role = Literal["daemon", "command"]
 """What the holder is: the daemon, or a command that woke the soul for as long as it runs."""
