@@ -70,6 +70,27 @@ async def test_from_nothing_to_a_first_reply_on_slack(machine: Machine) -> None:
     assert SLACK_TOKEN not in (machine.home / "config.toml").read_text() + ran.shown
 
 
+async def test_a_network_that_is_set_up_later_silences_no_other(machine: Machine) -> None:
+    """docs/slack.md, then another page: what was set up before stays."""
+    async with SlackServer() as server:
+        machine.env["CLAUDIUS_SLACK_API_URL"] = server.base_url
+        file = secrets(machine, SLACK_BOT_TOKEN=SLACK_TOKEN, SLACK_APP_TOKEN=APP_TOKEN)
+        first = await run(machine, "onboard", "--yes", "--adapters", "slack", "--env-file", file)
+        later = await run(machine, "onboard", "--yes", "--adapters", "terminal")
+
+    assert (first.code, later.code) == (0, 0)
+    assert machine.ok("config", "get", "adapters", "--json").json["value"] == ["terminal", "slack"]
+
+
+def test_a_network_with_one_of_its_two_tokens_is_named(machine: Machine) -> None:
+    """It is not heard, and `status` cannot say so: doctor does, without asking anybody."""
+    machine.env["SLACK_BOT_TOKEN"] = SLACK_TOKEN
+
+    ran = machine.run("doctor", "--json")
+
+    assert "SLACK_APP_TOKEN is not set" in faults(ran)["slack"]
+
+
 async def test_from_nothing_to_a_first_reply_on_discord(machine: Machine) -> None:
     """docs/discord.md: the one server that the bot is in is the one whose members are heard."""
     async with DiscordServer() as server:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
+from claudius.cli.ask_networks import half_set, networks
 from claudius.cli.checks import Check
 from claudius.cli.output import json_option, print_json
 from claudius.cli.records import records
@@ -33,7 +34,7 @@ def doctor(*, live: bool, security: bool, as_json: bool) -> int:
     if not security:
         rooms += [_configuration, _soul, _store, _clock, _daemon, _git, _voice]
     if live and not security:
-        rooms += [_networks, _live]
+        rooms += [networks, _live]
     secrets = held(os.environ)
     each = (_blotted(check, secrets) for room in rooms for check in _held(room, home))
     found = list(dict.fromkeys(each))  # what is wrong with the settings stops several rooms
@@ -125,6 +126,7 @@ def _configuration(home: Home) -> Iterator[Check]:
 
     loaded = load(home, os.environ)
     check_names(loaded)
+    yield from half_set(loaded)
     changed = sum(source != "default" for source in loaded.sources.values())
     yield Check("configuration", ok=True, detail=f"{changed} settings of your own")
 
@@ -226,49 +228,6 @@ def _voice(home: Home) -> Iterator[Check]:
         detail=", ".join(names)
         + (": no model is attached; put ANTHROPIC_API_KEY into .env, or set providers" if is_rehearsal else ""),
     )
-
-
-def _networks(home: Home) -> Iterator[Check]:
-    """Ask each network that has a token how it is set up, and look what of it was ever heard."""
-    import asyncio
-
-    from claudius.cli.ask_discord import ask_discord
-    from claudius.cli.ask_slack import ask_slack
-
-    loaded = load(home, os.environ)
-
-    async def all_of(checks: AsyncIterator[Check]) -> list[Check]:
-        return [check async for check in checks]
-
-    if loaded.secret("SLACK_BOT_TOKEN") or loaded.secret("SLACK_APP_TOKEN"):
-        yield from asyncio.run(all_of(ask_slack(loaded)))
-        yield from _heard(home, "slack", SLACK_EVENTS)
-    if loaded.secret("DISCORD_TOKEN"):
-        yield from asyncio.run(all_of(ask_discord(loaded)))
-
-
-SLACK_EVENTS = {
-    "mention": "app_mention",
-    "message": "message.channels, message.groups, message.im",
-    "join": "member_joined_channel",
-    "reaction": "reaction_added",
-    "home": "app_home_opened",
-}
-"""What was heard, by kind, and the event subscription that brings it."""
-
-
-def _heard(home: Home, network: str, events: Mapping[str, str]) -> Iterator[Check]:
-    """Look which kinds of event never came: a subscription that is missing looks like a quiet workspace."""
-    with records(home) as kept:
-        found = kept.kinds_heard(network)
-    never = [event for kind, event in events.items() if kind not in found]
-    if not found:
-        detail = "nothing was ever heard"
-        fix = "write to it directly; if it stays deaf, its event subscriptions are missing: reinstall from the manifest"
-        yield Check(f"{network} events", ok=False, detail=detail, fix=fix)
-    else:
-        detail = f"never heard yet: {'; '.join(never)}" if never else "every kind was heard"
-        yield Check(f"{network} events", ok=True, detail=detail)
 
 
 def _live(home: Home) -> Iterator[Check]:

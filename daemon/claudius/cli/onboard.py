@@ -70,7 +70,8 @@ def onboard(*, yes: bool, adapters: str, providers: str, env_file: Path | None, 
     voices = _chosen(providers, VOICES, "voices", ",".join(before.providers), is_asked=is_asked)
     secrets = _secrets(home, networks, voices, given, is_asked=is_asked)
     found = {**os.environ, **secrets, "CLAUDIUS_ADAPTERS": ",".join(networks), "CLAUDIUS_PROVIDERS": ",".join(voices)}
-    settings = {"adapters": networks, "providers": voices}
+    there_too = tuple(name for name in usual if adapters and name not in (*networks, "terminal"))
+    settings = {"adapters": (*networks, *there_too), "providers": voices}
     if "discord" in networks:
         settings |= _server(load(home, found), is_asked=is_asked)
         found["CLAUDIUS_DISCORD_GUILDS"] = ",".join(settings.get("discord.guilds", ()))

@@ -18,8 +18,8 @@ from claudius.adapters.slack.watch import Patience
 
 LOOKED_AT = 50
 """So many of the newest messages are looked at, with the newest word in the thread of each."""
-A_WHILE = 5
-"""So many channels are asked within the time after which one counts as silent."""
+A_WHILE = 10
+"""So many channels are asked at most within the time after which one counts as silent."""
 
 log = logging.getLogger("claudius.slack.deafness")
 
