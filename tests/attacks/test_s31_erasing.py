@@ -124,6 +124,7 @@ def test_s31_the_state_goes_along_and_common_words_are_nobodys(tmp_path: Path) -
     receipt = machine.ok("users", "forget", "terminal:local:ada", "--yes", "--json").json
 
     assert receipt["verified"] is True
+    assert receipt["rows"]["conversation_person"] == 1
     assert where(machine.home, CANARY) == []
 
 

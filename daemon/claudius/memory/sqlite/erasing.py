@@ -24,7 +24,7 @@ TREATED = frozenset(
 )
 """Tables with a rule of their own; every other, of whatever part, follows its columns' names."""
 CASCADES = ("conversation", "thread")
-"""Tables whose rows of private places go at the end, with all that hangs on them."""
+"""Tables whose rows of private places go at the end: before, what hangs on them is deleted for itself, and counted."""
 _TURN = re.compile(rb'"turn":"([a-z2-7]{16})"')
 _SHA256 = re.compile(rb"[0-9a-f]{64}")
 _PLAIN = re.compile(rf"[A-Za-z0-9 .,:;!?'-]{{{EXCERPT_CHARS}}}")
@@ -198,11 +198,11 @@ def _erase_prompts(one: _Person) -> None:
 def _erase_by_columns(one: _Person) -> None:
     """Delete the rows of every other table whose columns name this person, or what was learned from them alone."""
     for table, columns in _tables(one.db):
-        if table in TREATED:
+        if table in (*TREATED, *CASCADES):
             continue
         by = [_among(name, "ids") for name in sorted(columns & PERSON_COLUMNS)]
         by += [_among("audience", "labels")] * ("audience" in columns)
-        by += [_among("conversation", "places")] * (table not in CASCADES and "conversation" in columns)
+        by += [_among("conversation", "places")] * ("conversation" in columns)
         if "sources" in columns and table != "summary":
             by.append(f"EXISTS (SELECT 1 FROM json_each(sources) s WHERE {_among('s.value', 'labels')})")  # noqa: S608 - names of our own schema
         if by:
