@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+OURSELVES = "ourselves"
+"""In `extra` of a coming or going: it is our own."""
 SELF = "self"
 """As a source: learned from no one, may stand anywhere. As a target: only the soul looks."""
 

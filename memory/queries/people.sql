@@ -11,6 +11,9 @@ SELECT set_by, set_at FROM participation WHERE place = :place;
 INSERT INTO participation (place, mode, set_by, set_at) VALUES (:place, :mode, :person, :now)
 ON CONFLICT (place) DO UPDATE SET mode = excluded.mode, set_by = excluded.set_by, set_at = excluded.set_at;
 
+-- name: participate_no_more
+DELETE FROM participation WHERE place = :place;
+
 -- name: paired
 -- scans: once a start; one row a person who was let in
 SELECT person FROM pairing;

@@ -73,6 +73,10 @@ class People(Protocol):
         """Keep how the soul takes part in a channel, and who said so."""
         ...
 
+    async def participate_no_more(self, place: str) -> None:
+        """Forget what was said of how the soul takes part in a channel."""
+        ...
+
     async def hush(self, conversation: str) -> bool:
         """Be quiet in a thread until called again; False where it was not called into it."""
         ...

@@ -234,6 +234,15 @@ class Holds(Protocol):
         ...
 
 
+@runtime_checkable
+class TellsLacks(Protocol):
+    """What an adapter may do besides: say what keeps it from hearing a channel."""
+
+    async def lacks(self, conversation: str) -> str:
+        """Tell it in words, for whoever wants us there; empty = nothing that the network tells. Never raises."""
+        ...
+
+
 async def nothing_missed() -> AsyncIterator[Swept]:
     """Be the `catch_up` of a network that has no history."""
     nothing: tuple[Swept, ...] = ()

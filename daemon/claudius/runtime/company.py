@@ -93,6 +93,12 @@ class Company:
         await self._store.participate(place, mode, person, self._clock())
         self._modes[place] = mode
 
+    async def removed(self, place: str) -> None:
+        """Take part no more, because we were taken out of a channel: whoever invites us again brings us in anew."""
+        if place in self._modes:
+            await self._store.participate_no_more(place)
+            del self._modes[place]
+
     def introduce(self, perception: Perception) -> Perception:
         """Return what a person says who was let in by a code as a member's."""
         if perception.person not in self._paired or not _is_direct(perception):

@@ -11,10 +11,10 @@ from typing import Protocol, TypeVar
 
 from claudius.cognition.mind import Mind
 from claudius.errors import OverBudget, StoreError, TryAgain
-from claudius.perception import Kind, Origin, Perception, Place
+from claudius.perception import OURSELVES, Kind, Origin, Perception, Place
 from claudius.runtime.access import admit
 from claudius.runtime.body import Body
-from claudius.runtime.company import Company
+from claudius.runtime.company import Company, place_of
 from claudius.runtime.rates import Rates, Verdict
 from claudius.runtime.stopping import is_owner, is_stop
 
@@ -82,6 +82,8 @@ class Intake:
         network = Place.of(perception.conversation).network
         self.last_at[network] = self._body.clock.steady()
         self._body.clock.heard(network, perception.at)
+        if self.company and OURSELVES in perception.extra and perception.kind is Kind.LEAVE:
+            await self.company.removed(place_of(perception.conversation))
         admitted = self._admit(perception)
         if admitted is None:
             return False

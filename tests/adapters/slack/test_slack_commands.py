@@ -16,7 +16,7 @@ from claudius.home import Home
 from claudius.memory.sqlite import SqliteStore
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import Alive
-from claudius.testing.loopback.slack.state import BOT_USER
+from claudius.testing.loopback.slack.state import BOT_TOKEN, BOT_USER
 from claudius.testing.loopback.slack.world import SlackWorld
 from slack_side import Wake, echo
 
@@ -205,6 +205,49 @@ async def test_whoever_the_owner_names_may_bring_it_in(slack: SlackWorld, wake: 
         ("perception", "You were brought into this"),
     ]
     assert [line.partition(":")[0] for line in await aloud(slack)] == ["I take part in this channel from now on"]
+
+
+async def test_taken_out_of_a_channel_it_takes_part_there_no_more(slack: SlackWorld, wake: Wake) -> None:
+    """Slack tells the app of its own removal by `channel_left`; whoever invites it again brings it in anew."""
+    await slack.add_user("U9", "Oz")
+    async with wake(**OWNED) as soul:
+        await slack.slash("C1", "U9", "/ensoul", "listen")
+        await answers(slack, soul, 1)
+        await slack.leave("C1", BOT_USER)
+        await slack.until_quiet()
+        await slack.slash("C1", "U1", "/ensoul", "status")
+        away = (await answers(slack, soul, 2))[-1][1]
+        await slack.join("C1", BOT_USER)
+        await slack.say("C1", "U1", "<@U0BOT> hello")
+        await slack.until_visible(3)
+        await soul.idle()
+    async with wake(**OWNED) as soul:
+        await slack.slash("C1", "U1", "/ensoul", "status")
+        back = (await answers(slack, soul, 3))[-1][1]
+
+    assert "I am not in this channel; invite me" in away
+    assert (
+        back
+        == "I answer here when I am mentioned, and follow the thread that it opens. Of you I hold nothing here yet."
+    )
+    assert (await aloud(slack))[-1] == "re hello"
+
+
+async def test_a_scope_that_is_missing_is_named_where_somebody_wants_it_to_hear(slack: SlackWorld, wake: Wake) -> None:
+    """Without the history of a channel there is no hearing it; whoever brings the soul in learns that at once."""
+    await slack.add_user("U9", "Oz")
+    scopes = await slack.scopes(BOT_TOKEN)
+    async with wake(**OWNED) as soul:
+        await slack.allow(BOT_TOKEN, [one for one in scopes if one != "channels:history"])
+        await slack.slash("C1", "U9", "/ensoul", "on")
+        ((_, told),) = await answers(slack, soul, 1)
+        await slack.allow(BOT_TOKEN, scopes)
+        await slack.slash("C1", "U9", "/ensoul", "status")
+        mended = (await answers(slack, soul, 2))[-1][1]
+
+    assert "the app lacks the scope channels:history" in told
+    assert "claudius slack manifest" in told
+    assert "scope" not in mended
 
 
 async def test_a_direct_message_is_muted_until_it_is_not(slack: SlackWorld, wake: Wake) -> None:

@@ -17,6 +17,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from claudius.adapters.reached import Reached
 from claudius.adapters.slack.afterwards import afterwards
 from claudius.adapters.slack.calls import web_client
+from claudius.adapters.slack.channels import Channels
 from claudius.adapters.slack.commands import HOME_OPENED, Answers, asked_by, commanded
 from claudius.adapters.slack.deafness import Probe
 from claudius.adapters.slack.entrance import BOT_TOKEN, NotNow, enter
@@ -36,7 +37,6 @@ from claudius.adapters.slack.hearing import (
 from claudius.adapters.slack.history import History
 from claudius.adapters.slack.options import Options
 from claudius.adapters.slack.people import People
-from claudius.adapters.slack.refusals import FAILURES, classify
 from claudius.adapters.slack.sign import Signs
 from claudius.adapters.slack.socket import Socket, bolt
 from claudius.adapters.slack.speaking import Voice
@@ -44,7 +44,7 @@ from claudius.adapters.slack.text import named_in
 from claudius.adapters.slack.watch import Patience, watch
 from claudius.adapters.waiting import ended, surely, unless, until
 from claudius.adapters.whole import Whole
-from claudius.errors import AdapterRefused, ClaudiusError, DeliveryLater, DeliveryRefused, OverBudget
+from claudius.errors import AdapterRefused, ClaudiusError, DeliveryLater, OverBudget
 from claudius.intent import Utterance
 from claudius.perception import Perception, Place, Standing
 from claudius.runtime.adapter import Accept, Fetched, Gap, Link, Swept
@@ -53,7 +53,6 @@ log = logging.getLogger("claudius.slack")
 
 POST_CHARS = 3000
 APPEARS_S = 5.0
-MOST_MEMBERS_PAGES = 20
 HEARING_S, SPEAKING_S = 2.0, 5.0
 """At the end, what is being heard may take so long to become durable, and a post on its way to be answered."""
 
@@ -69,6 +68,7 @@ class _Inside:
     signs: Signs
     probe: Probe
     answers: Answers
+    channels: Channels
 
 
 class SlackAdapter(Whole):
@@ -142,6 +142,7 @@ class SlackAdapter(Whole):
                 signs=Signs(client, self._options.status),
                 probe=Probe(client, us, self._reached, self._patience),
                 answers=Answers(client, us),
+                channels=Channels(client, us),
             )
         return self._inside
 
@@ -257,24 +258,11 @@ class SlackAdapter(Whole):
 
     async def members(self, audience: str) -> Sequence[str] | None:
         """Return who is in a channel now; None where Slack does not tell. Raises: ConnectionError where not now."""
-        inside, client = self._in(), self._client
-        team, _, channel = audience.removeprefix(f"shared:{NETWORK}:").partition(":")
-        if client is None or team != inside.us.team:
-            return None
-        found: list[str] = []
-        cursor = ""
-        for _ in range(MOST_MEMBERS_PAGES):
-            try:
-                page = await client.conversations_members(channel=channel, limit=1000, cursor=cursor or None)
-            except FAILURES as error:
-                if isinstance(classify(error), DeliveryRefused):
-                    return None
-                raise ConnectionError("the members are not known") from error
-            found += page.get("members") or ()
-            cursor = (page.get("response_metadata") or {}).get("next_cursor") or ""
-            if not cursor:
-                return [f"{NETWORK}:{team}:{user}" for user in found if user != inside.us.user]
-        return None
+        return await self._in().channels.members(audience)
+
+    async def lacks(self, conversation: str) -> str:
+        """Tell what keeps us from hearing a channel; empty = nothing that Slack tells. Never raises."""
+        return await self._inside.channels.lacks(Place.of(conversation).channel) if self._inside else ""
 
     async def close(self) -> None:
         """Stop hearing: nothing new is acknowledged from now on; leave no task, socket or session.

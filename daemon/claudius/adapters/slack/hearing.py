@@ -13,18 +13,20 @@ from typing import Any
 
 from claudius.adapters.downloading import described
 from claudius.adapters.slack.text import begins_with, named_in, read
-from claudius.perception import Kind, Perception, Standing, private, shared
+from claudius.perception import OURSELVES, Kind, Perception, Standing, private, shared
 from claudius.prompt import valid
 
 NETWORK = "slack"
 HEARD_SUBTYPES = frozenset({"", "thread_broadcast", "file_share", "me_message", "bot_message"})
 """Messages; every other subtype tells of something else."""
 MOVES = {"member_joined_channel": Kind.JOIN, "member_left_channel": Kind.LEAVE}
+REMOVED = frozenset({"channel_left", "group_left"})
+"""We were taken out of a channel: of that, `member_left_channel` may never come (bolt-js#1847, node-slack-sdk#931)."""
 GOODBYES = frozenset({"tokens_revoked", "app_uninstalled"})
 REACTIONS = {"reaction_added": True, "reaction_removed": False}
 NOT_YET = frozenset({"channel_archive", "group_archive"})
 """Events that are acknowledged and counted, and mean nothing yet."""
-HANDLED = frozenset({"message", "app_mention", "app_home_opened", *MOVES, *REACTIONS, *GOODBYES, *NOT_YET})
+HANDLED = frozenset({"message", "app_mention", "app_home_opened", *MOVES, *REMOVED, *REACTIONS, *GOODBYES, *NOT_YET})
 SLACKBOT = "USLACKBOT"
 ZONE_CHARS = 64
 """No time zone has a longer name."""
@@ -124,6 +126,8 @@ def interpret(event: Mapping[str, Any], us: Us) -> Event:
         return _message(event, us)
     if kind in MOVES:
         return Moved(_text(event, "channel"), _text(event, "event_ts"), _text(event, "user"), MOVES[kind])
+    if kind in REMOVED:
+        return Moved(_text(event, "channel"), _text(event, "event_ts"), us.user, Kind.LEAVE)
     if kind == "tokens_revoked":
         bots = (event.get("tokens") or {}).get("bot") or ()
         return Goodbye(kind) if us.user in bots else Nothing(kind)
@@ -213,6 +217,7 @@ def perceive_move(moved: Moved, us: Us, who: Who) -> Perception:
         owes=False,
         standing=who.standing,
         is_bot=who.is_bot or moved.user == us.user,
+        extra={OURSELVES: True} if moved.user == us.user else {},
     )
 
 

@@ -38,6 +38,8 @@ EVENTS = (
     "reaction_removed",
     "member_joined_channel",
     "member_left_channel",
+    "channel_left",
+    "group_left",
     "channel_archive",
     "group_archive",
     "app_home_opened",

@@ -40,6 +40,10 @@ class SqlitePeople(SqlitePlans):
         """Keep how the soul takes part in a channel, and who said so."""
         await self._write(lambda db: db.run("participate_here", place=place, mode=mode, person=person, now=stamp(now)))
 
+    async def participate_no_more(self, place: str) -> None:
+        """Forget what was said of how the soul takes part in a channel."""
+        await self._write(lambda db: db.run("participate_no_more", place=place))
+
     async def hush(self, conversation: str) -> bool:
         """Be quiet in a thread until called again; False where it was not called into it."""
         return bool(await self._write(lambda db: db.change("hush", conversation=conversation)))

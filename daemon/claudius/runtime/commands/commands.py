@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from claudius.cognition.mind import Mind
 from claudius.errors import ClaudiusError, StoreError
 from claudius.perception import Perception, Place
-from claudius.runtime.adapter import Adapter
+from claudius.runtime.adapter import Adapter, TellsLacks
 from claudius.runtime.commands.about import About
 from claudius.runtime.commands.places import Places
 from claudius.runtime.commands.words import read_command
@@ -42,7 +42,7 @@ class Commands:
     ) -> None:
         """Answer through `adapters`; what is to be said aloud is said in `lanes`."""
         self._mind, self._adapters, self._members = mind, adapters, lanes.members
-        about, places = About(mind, forgetting), Places(mind, company, lanes.wake)
+        about, places = About(mind, forgetting), Places(mind, company, lanes.wake, self._lacks)
         self._words: dict[str, Callable[[Perception, str], Awaitable[str]]] = {
             "whoami": about.whoami,
             "home": about.whoami,
@@ -64,6 +64,10 @@ class Commands:
     def busy(self) -> int:
         """How many are being carried out."""
         return len(self._running)
+
+    async def _lacks(self, conversation: str) -> str:
+        adapter: object = self._adapters.get(Place.of(conversation).network)
+        return await adapter.lacks(conversation) if isinstance(adapter, TellsLacks) else ""
 
     def wake(self, conversation: str) -> None:
         """Carry out what waits in a conversation of commands."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from claudius.cognition.mind import Mind
 from claudius.cognition.told import SAYS
@@ -46,12 +46,16 @@ KOTHAR_WORDS: dict[str, str] = {
 }
 
 
+Lacks = Callable[[str], Awaitable[str]]
+"""Tells what keeps a network from hearing a conversation; empty = nothing."""
+
+
 class Places:
     """Channels and threads."""
 
-    def __init__(self, mind: Mind, company: Company, wake: Callable[[str], None]) -> None:
+    def __init__(self, mind: Mind, company: Company, wake: Callable[[str], None], lacks: Lacks) -> None:
         """Change them in `company`; `wake` has a conversation look at what waits for it."""
-        self._mind, self._company, self._wake = mind, company, wake
+        self._mind, self._company, self._wake, self._lacks = mind, company, wake, lacks
 
     async def ensoul(self, perception: Perception, wish: str) -> str:
         """Say, or set, how the soul takes part in the channel where this is said."""
@@ -70,7 +74,12 @@ class Places:
         if self._company.mode(place) != mode and not direct and mode in ANNOUNCED:
             await self._announce(place, mode, perception)  # first: what a crash interrupts is carried out again
         await self._company.participate(place, mode, perception.person)
-        return (DIRECT if direct else WORDS)[mode]
+        return (DIRECT if direct else WORDS)[mode] + ("" if direct or mode == "off" else await self._but(where))
+
+    async def _but(self, where: str) -> str:
+        """Say what keeps us from hearing a channel, where something does."""
+        lacking = await self._lacks(where)
+        return f" But as it stands I hear nothing here: {lacking}." if lacking else ""
 
     def _may_bring(self, perception: Perception) -> bool:
         config = self._mind.config()
@@ -99,7 +108,7 @@ class Places:
     async def _status(self, place: str, perception: Perception, *, direct: bool) -> str:
         """Tell how the soul takes part, who said so, how Kothar does, and what it holds here of whoever asks."""
         mode, config = self._company.mode(place), self._mind.config()
-        told = [(DIRECT if direct else WORDS)[mode]]
+        told = [(DIRECT if direct else WORDS)[mode] + ("" if direct else await self._but(f"{place}:"))]
         if said := await self._company.said_by(place):
             told.append(f"So said {said[0]}, on {said[1]:%Y-%m-%d at %H:%M} UTC.")
         if config.kothar.is_on:

@@ -97,7 +97,13 @@ def reacted(message: Message, user: str, name: str, *, is_added: bool, event_ts:
 
 
 def moved(channel: Channel, user: str, *, is_joining: bool, event_ts: str) -> Event:
-    """Tell that somebody came into a channel or left it."""
+    """Tell that somebody came into a channel or left it.
+
+    The app itself is told of its own removal in another way: bolt-js#1847, node-slack-sdk#931.
+    """
+    if user == BOT_USER and not is_joining:
+        kind = "channel_left" if channel.kind == "channel" else "group_left"
+        return Event(kind, {"type": kind, "channel": channel.id, "actor_id": "", "event_ts": event_ts})
     kind = "member_joined_channel" if is_joining else "member_left_channel"
     letter = "C" if channel.kind == "channel" else "G"
     body = {"type": kind, "user": user, "channel": channel.id, "channel_type": letter, "team": TEAM}
@@ -150,7 +156,7 @@ def reaches(space: Workspace, event: Event, subscribed: frozenset[str], scopes: 
     """
     if event.name not in subscribed or EVENT_SCOPE.get(event.name, "") not in {"", *scopes}:
         return False
-    if event.name.startswith("member_") and event.body["user"] == BOT_USER:
+    if event.name.endswith("_left") or (event.name.startswith("member_") and event.body["user"] == BOT_USER):
         return True
     channel = space.channels.get(event.channel)
     return channel is None or BOT_USER in channel.members

@@ -93,6 +93,8 @@ EVENT_SCOPE: Mapping[str, str] = {
     "message.mpim": "mpim:history",
     "reaction_added": "reactions:read",
     "reaction_removed": "reactions:read",
+    "channel_left": "channels:read",
+    "group_left": "groups:read",
     "channel_archive": "channels:read",
     "group_archive": "groups:read",
 }

@@ -18,6 +18,8 @@ MANIFEST_EVENTS = frozenset(
         "reaction_removed",
         "member_joined_channel",
         "member_left_channel",
+        "channel_left",
+        "group_left",
         "channel_archive",
         "group_archive",
         "app_home_opened",
