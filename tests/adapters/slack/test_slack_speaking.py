@@ -82,6 +82,23 @@ async def test_a_history_that_cannot_be_read_proves_nothing(slack: SlackWorld, e
         await adapter.find(reply(ts), decided_at=NOW)
 
 
+async def test_an_app_that_may_not_speak_yet_says_it_once_it_may(
+    slack: SlackWorld, ear: Ear, adapter: SlackAdapter
+) -> None:
+    """A scope that is missing is the installation's fault, not the reply's: it waits, and is not given up."""
+    ts = await slack.say("C1", "U1", "<@U0BOT> hi")
+    await ear.until(1)
+    scopes = await slack.scopes(BOT_TOKEN)
+    await slack.allow(BOT_TOKEN, [scope for scope in scopes if scope != "chat:write"])
+
+    with pytest.raises(DeliveryLater):
+        await adapter.speak(reply(ts, "hello"))
+    await slack.allow(BOT_TOKEN, scopes)
+    await adapter.speak(reply(ts, "hello"))
+
+    assert [post.text for post in await slack.visible()] == ["hello"]
+
+
 async def test_a_server_that_does_not_know_markdown_text_gets_the_older_format(
     slack: SlackWorld, ear: Ear, adapter: SlackAdapter
 ) -> None:

@@ -16,9 +16,17 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from claudius.adapters.reached import Reached
 from claudius.adapters.slack.hearing import NETWORK, Us, is_ours, stamp
-from claudius.adapters.slack.refusals import FAILURES, NOT_UNDERSTOOD, classify, classify_look, code_of
+from claudius.adapters.slack.refusals import (
+    FAILURES,
+    NOT_UNDERSTOOD,
+    SHUT_OUT,
+    SHUT_OUT_S,
+    classify,
+    classify_look,
+    code_of,
+)
 from claudius.adapters.slack.text import mrkdwn, read
-from claudius.errors import DeliveryError, DeliveryRefused, DeliveryUnknown
+from claudius.errors import DeliveryError, DeliveryLater, DeliveryRefused, DeliveryUnknown
 from claudius.intent import Utterance
 from claudius.perception import Place
 
@@ -29,7 +37,7 @@ THREAD_GONE = "thread_gone"
 EVENT_TYPE = "claudius_turn"
 SIGNS = {"🙂": "slightly_smiling_face", "🎉": "tada", "❤️": "heart", "😄": "smile", "👍": "+1"}
 """Slack's names for the signs that the soul puts on what it hears."""
-NO_MESSAGE, ALREADY = "message_not_found", "already_reacted"
+NO_MESSAGE, ALREADY, MISSING_SCOPE = "message_not_found", "already_reacted", "missing_scope"
 LOOKED_AT = 200
 """Messages a page of history."""
 MOST_PAGES = 10
@@ -122,8 +130,13 @@ class Voice:
         try:
             answer = await self._client.chat_postMessage(**post, **text)
         except SlackApiError as error:
-            if "markdown_text" in text and code_of(error) in NOT_UNDERSTOOD:
-                raise _NotUnderstood(code_of(error)) from error
+            code = code_of(error)
+            if "markdown_text" in text and code in NOT_UNDERSTOOD:
+                raise _NotUnderstood(code) from error
+            if code == MISSING_SCOPE or code in SHUT_OUT:
+                log.warning("the app may not speak", extra={"channel": post["channel"], "error": code})
+            if code == MISSING_SCOPE:  # what was to be said waits until the app is installed anew
+                raise DeliveryLater(SHUT_OUT_S) from error
             raise classify(error) from error
         except FAILURES as error:
             raise classify(error) from error
