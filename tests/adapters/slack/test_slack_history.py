@@ -65,6 +65,22 @@ async def test_what_is_said_while_a_channel_is_read_is_found_by_the_next_sweep(
     assert "meanwhile" in texts(await swept(adapter, gap(C1=mark)))
 
 
+async def test_a_thread_that_has_not_grown_is_not_asked_for(slack: SlackWorld, ear: Ear, adapter: SlackAdapter) -> None:
+    """Its channel shows what it ends with; it is told as complete before those that take a call."""
+    still, grown, bare = [await slack.say("C1", "U1", f"<@U0BOT> {n}") for n in range(3)]
+    for thread in (still, grown):
+        await slack.say("C1", "U1", "heard", thread_ts=thread)
+    mark = await slack.say("C1", "U1", "heard, too")
+    await ear.until(6)
+    await slack.say("C1", "U1", "missed", thread_ts=grown, deliver=False)
+
+    found = await swept(adapter, gap(tuple(f"slack:T1:C1:{one}" for one in (grown, still, bare)), C1=mark))
+
+    assert {call.arguments["ts"] for call in await slack.calls("conversations.replies")} == {grown, bare}
+    assert next(one.conversation for one in found if one.conversation) == f"slack:T1:C1:{still}"
+    assert texts(found) == ["missed"]
+
+
 async def test_pages_are_read_to_the_end_and_what_is_too_much_is_counted(
     slack: SlackWorld, ear: Ear, adapter: SlackAdapter, monkeypatch: pytest.MonkeyPatch
 ) -> None:

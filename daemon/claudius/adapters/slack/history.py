@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from math import inf
+from operator import itemgetter
 from time import monotonic
 from typing import Any
 
@@ -73,7 +75,8 @@ class History:
     def __init__(self, client: AsyncWebClient, us: Us, people: People, reached: Reached) -> None:
         """Read through `client`; `reached` knows how far this process heard."""
         self._client, self._us, self._people, self._reached = client, us, people, reached
-        self._pace = Pace()
+        self._paces: dict[str, Pace] = defaultdict(Pace)
+        """By method: each has its own rate."""
 
     async def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:
         """Read every channel that was ever heard, latest first, then those that are new.
@@ -132,8 +135,9 @@ class History:
         direct = f"{NETWORK}:{self._us.team}:{place.channel}:" if place.channel.startswith("D") else ""
         yield Swept(channel=name, perceptions=heard, conversation=direct, left_out=max(0, len(missed) - MOST))
         furthest = [floor, *(str(message["ts"]) for message in missed)]
-        for thread in place.threads if refused else await self._threads(place, missed, floor, since):
-            replies = await self._replies(place.channel, thread, floor)
+        threads = dict.fromkeys(place.threads, True) if refused else await self._threads(place, missed, floor, since)
+        for thread, may_have_grown in sorted(threads.items(), key=itemgetter(1)):
+            replies = await self._replies(place.channel, thread, floor) if may_have_grown else []
             yield Swept(
                 channel=name,
                 perceptions=await self._hear(replies[:MOST], place.channel, floor),
@@ -150,15 +154,19 @@ class History:
             self._reached.known(place.channel, ts)
         yield Swept(channel=name, perceptions=(), position=position)
 
-    async def _threads(self, place: _Place, missed: Sequence[Any], floor: str, since: str) -> list[str]:
-        """Name the threads that may hold something new: those of late, and those that Slack says have grown."""
+    async def _threads(self, place: _Place, missed: Sequence[Any], floor: str, since: str) -> dict[str, bool]:
+        """Name the threads of late, and those that Slack says have grown; each with whether it may hold something new.
+
+        Where Slack shows what a thread ends with, one that has not grown needs no call.
+        """
         older: Sequence[Any] = ()
         if floor > since:
             span = {"oldest": since, "latest": floor, "inclusive": True, "limit": PAGE}
             page = await self._call("conversations_history", channel=place.channel, **span)
             older = page.get("messages") or ()
-        grown = [str(message["ts"]) for message in (*missed, *older) if str(message.get("latest_reply", "")) > floor]
-        return list(dict.fromkeys((*place.threads, *grown)))
+        ends = {str(message["ts"]): str(message.get("latest_reply") or "") for message in (*missed, *older)}
+        known = {thread: not ends.get(thread) or ends[thread] > floor for thread in place.threads}
+        return known | {ts: True for ts, end in ends.items() if end > floor}
 
     async def _replies(self, channel: str, thread: str, floor: str) -> list[Any]:
         try:
@@ -229,7 +237,7 @@ class History:
         return found
 
     async def _call(self, method: str, **arguments: Any) -> Any:
-        await self._pace.step()
+        await self._paces[method].step()
         try:
             return await getattr(self._client, method)(**arguments)
         except FAILURES as error:
