@@ -25,21 +25,23 @@ class Reached:
         """Note that a message is known to be there."""
         newest = max(ts, self.newest.pop(channel, ""))
         self.newest[channel] = newest
-        read_to, came = self._read_to.setdefault(channel, ts), self._came.setdefault(channel, {})
-        if ts > read_to:
-            came[ts] = None
+        if ts <= self._read_to.setdefault(channel, ts):
+            return
+        came = self._came.setdefault(channel, {})
+        came[ts] = None
         if len(came) > MOST:
             self.read(channel, sorted(came)[MOST // 2])
 
     def read(self, channel: str, to: str) -> None:
         """Note that a channel was read to a position, and that all before it is known."""
         self._read_to[channel] = max(to, self._read_to.get(channel, ""))
-        self._came[channel] = dict.fromkeys(ts for ts in self._came.get(channel, {}) if ts > to)
+        if later := [ts for ts in self._came.pop(channel, ()) if ts > to]:
+            self._came[channel] = dict.fromkeys(later)
         self.known(channel, to)
 
     def has(self, channel: str, ts: str) -> bool:
         """Tell whether a message is known."""
-        return ts <= self._read_to.get(channel, "") or ts in self._came.get(channel, {})
+        return ts <= self._read_to.get(channel, "") or ts in self._came.get(channel, ())
 
     def failed(self, channel: str, ts: str) -> None:
         """Note that a message came and could not be kept."""

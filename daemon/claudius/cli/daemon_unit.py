@@ -32,7 +32,7 @@ Environment=CLAUDIUS_UNIT=%n
 EnvironmentFile=-{env_file}
 WorkingDirectory={home}
 Restart=always
-RestartSec=5
+RestartSec=1
 # "will not get better alone": what to mend stands in the log
 RestartPreventExitStatus={exit_config}
 TimeoutStartSec=infinity
