@@ -26,8 +26,9 @@ def half_set(loaded: Loaded) -> Iterator[Check]:
     from claudius.compose import TOKENS
 
     for network, tokens in TOKENS.items():
+        is_wanted = not {"auto", network}.isdisjoint(loaded.config.adapters)
         missing = [name for name in tokens if not loaded.secret(name)]
-        if missing and len(missing) < len(tokens):
+        if is_wanted and missing and len(missing) < len(tokens):
             detail = f"{missing[0]} is not set, so nothing is heard there"
             yield Check(
                 network, ok=False, detail=detail, fix=f"put it into .env; docs/{network}.md says where it stands"

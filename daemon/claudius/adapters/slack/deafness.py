@@ -18,8 +18,10 @@ from claudius.adapters.slack.watch import Patience
 
 LOOKED_AT = 50
 """So many of the newest messages are looked at, with the newest word in the thread of each."""
-A_WHILE = 10
+A_WHILE = 20
 """So many channels are asked at most within the time after which one counts as silent."""
+ANSWERS_S = 5.0
+"""So long the watch over the socket stands still for an answer."""
 
 log = logging.getLogger("claudius.slack.deafness")
 
@@ -69,8 +71,10 @@ class Probe:
     async def _missing(self, channel: str) -> list[str]:
         """Return what the history holds of others, and what threads end with, that did not come."""
         try:
-            page = await self._client.conversations_history(channel=channel, limit=LOOKED_AT)
+            async with asyncio.timeout(ANSWERS_S):
+                page = await self._client.conversations_history(channel=channel, limit=LOOKED_AT)
         except FAILURES as error:
+            self._asked_at = monotonic() + self._patience.deaf_s  # nobody is pressed for what is only a precaution
             log.info("not asked whether we are deaf", extra={"error": code_of(error) or repr(error)})
             return []
         found: list[str] = []
