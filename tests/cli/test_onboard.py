@@ -166,6 +166,24 @@ async def test_doctor_names_every_fault_of_slack(machine: Machine) -> None:
     assert "slack.channels hears every channel" in found["access"]
 
 
+async def test_doctor_tries_whether_a_channel_and_its_threads_can_be_read(machine: Machine) -> None:
+    """Where no channel is named, one that the bot is in stands for all; what Slack refuses is named."""
+    async with SlackServer() as server:
+        machine.env |= {
+            "CLAUDIUS_SLACK_API_URL": server.base_url,
+            "SLACK_BOT_TOKEN": SLACK_TOKEN,
+            "SLACK_APP_TOKEN": APP_TOKEN,
+        }
+        await server.world.say("C1", "U1", "good morning", deliver=False)
+        well = await run(machine, "doctor", "--live", "--json")
+        await server.world.fault("conversations.replies", "error", error="not_allowed_token_type")
+        refused = await run(machine, "doctor", "--live", "--json")
+
+    (channel,) = [one for one in well.json["checks"] if one["name"] == "slack channel"]
+    assert (channel["ok"], channel["detail"]) == (True, "#general: in it, and may read it and its threads")
+    assert "not_allowed_token_type" in faults(refused)["slack channel"]
+
+
 async def test_doctor_names_every_fault_of_discord(machine: Machine) -> None:
     """§2: the intent, servers that are not allowed or not there, permissions; a wrong token last."""
     async with DiscordServer() as server:

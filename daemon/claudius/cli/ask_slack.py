@@ -5,7 +5,7 @@ Source: the chat design, section 1.7.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 import aiohttp
@@ -74,10 +74,18 @@ async def _asked(slack: _Slack, loaded: Loaded, bot: str, app: str) -> AsyncIter
         needs = "make an app-level token with the scope connections:write (Basic Information, App-Level Tokens)"
         fix = needs if error.code == "missing_scope" else FIXES.get(error.code, TOKEN)
         yield Check("slack app token", ok=False, detail=f"SLACK_APP_TOKEN: {error.code}", fix=fix)
-    for entry in loaded.config.slack.channels:
-        channel = entry.partition("=")[0]
-        if channel != "*":
-            yield await _in_channel(slack, bot, channel)
+    named = [channel for entry in loaded.config.slack.channels if (channel := entry.partition("=")[0]) != "*"]
+    for channel in named or await _joined(slack, bot):
+        yield await _in_channel(slack, bot, channel)
+
+
+async def _joined(slack: _Slack, bot: str) -> Sequence[str]:
+    """Name one channel that the bot is in: where it may not read that one, it may not read others either."""
+    try:
+        found, _ = await slack.call("users.conversations", bot, types="public_channel,private_channel", limit="1")
+    except _Refused:
+        return []
+    return [str(one["id"]) for one in (found.get("channels") or ())[:1]]
 
 
 async def _in_channel(slack: _Slack, bot: str, channel: str) -> Check:
@@ -89,11 +97,14 @@ async def _in_channel(slack: _Slack, bot: str, channel: str) -> Check:
         if not about.get("is_member"):
             detail = f"{name}: the bot is not in it, so nothing is heard there"
             return Check("slack channel", ok=False, detail=detail, fix=f"in {name}: /invite @Claudius")
-        await slack.call("conversations.history", bot, channel=channel, limit="1")
+        page, _ = await slack.call("conversations.history", bot, channel=channel, limit="1")
+        for message in page.get("messages") or ():  # one page of Slack's says that a bot's token reads no thread
+            await slack.call("conversations.replies", bot, channel=channel, ts=str(message["ts"]), limit="1")
     except _Refused as error:
-        fix = REINSTALL if error.code == "missing_scope" else "look at its id in slack.channels, and invite the bot"
+        is_absent = error.code in ("channel_not_found", "not_in_channel")
+        fix = "look at its id in slack.channels, and invite the bot" if is_absent else REINSTALL
         return Check("slack channel", ok=False, detail=f"{channel}: {error.code}", fix=fix)
-    return Check("slack channel", ok=True, detail=f"{name}: in it, and may read it")
+    return Check("slack channel", ok=True, detail=f"{name}: in it, and may read it and its threads")
 
 
 class _Slack:
