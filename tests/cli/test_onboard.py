@@ -70,6 +70,7 @@ async def test_from_nothing_to_a_first_reply_on_slack(machine: Machine) -> None:
     assert SLACK_TOKEN not in (machine.home / "config.toml").read_text() + ran.shown
 
 
+@pytest.mark.slow
 async def test_a_network_that_is_set_up_later_silences_no_other(machine: Machine) -> None:
     """docs/slack.md, then another page: what was set up before stays."""
     async with SlackServer() as server:
@@ -167,7 +168,7 @@ async def test_doctor_names_every_fault_of_slack(machine: Machine) -> None:
 
 
 async def test_doctor_tries_whether_a_channel_and_its_threads_can_be_read(machine: Machine) -> None:
-    """Where no channel is named, one that the bot is in stands for all; what Slack refuses is named."""
+    """Where no channel is named, one that the bot is in stands for all; a bot's token may be refused its threads."""
     async with SlackServer() as server:
         machine.env |= {
             "CLAUDIUS_SLACK_API_URL": server.base_url,
@@ -175,12 +176,9 @@ async def test_doctor_tries_whether_a_channel_and_its_threads_can_be_read(machin
             "SLACK_APP_TOKEN": APP_TOKEN,
         }
         await server.world.say("C1", "U1", "good morning", deliver=False)
-        well = await run(machine, "doctor", "--live", "--json")
         await server.world.fault("conversations.replies", "error", error="not_allowed_token_type")
         refused = await run(machine, "doctor", "--live", "--json")
 
-    (channel,) = [one for one in well.json["checks"] if one["name"] == "slack channel"]
-    assert (channel["ok"], channel["detail"]) == (True, "#general: in it, and may read it and its threads")
     assert "not_allowed_token_type" in faults(refused)["slack channel"]
 
 
