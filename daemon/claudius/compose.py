@@ -17,7 +17,6 @@ from claudius.adapters.seats import own_person
 from claudius.claude_code.context import Ensouled
 from claudius.cognition.mind import Mind, Voice, lately
 from claudius.cognition.steps import STEPS
-from claudius.cognition.timing import zone_of
 from claudius.config import SETTINGS, Loaded, read_env_file, take_secrets
 from claudius.config.settings import Settings
 from claudius.errors import BadConfiguration, ClaudiusError
@@ -279,7 +278,7 @@ def _load(name: str, registry: Mapping[str, str], key: str) -> Any:
 
 
 def check_names(loaded: Loaded) -> None:
-    """Look whether every voice, network and zone that the settings name is there.
+    """Look whether every voice and network that the settings name is there.
 
     Raises: BadConfiguration, which says where the name stands; ClaudiusError where a package is missing.
     """
@@ -292,7 +291,6 @@ def check_names(loaded: Loaded) -> None:
             for name in names:
                 if name != "auto":
                     _load(name, registry, key)
-        zone_of(config.clock.timezone)
     except BadConfiguration as error:
         source = loaded.sources.get(error.key, error.file)
         name = error.key if source == "config.toml" else SETTINGS[error.key].env

@@ -24,8 +24,12 @@ class Home:
 
     @classmethod
     def of(cls, env: Mapping[str, str]) -> Home:
-        """Take `CLAUDIUS_HOME` from an environment, `~/.claudius` without it."""
-        return cls(Path(env.get("CLAUDIUS_HOME") or "~/.claudius").expanduser().absolute())
+        """Take `CLAUDIUS_HOME` from an environment, `~/.claudius` without it. Raises: BadHome where there is no `~`."""
+        named = env.get("CLAUDIUS_HOME") or "~/.claudius"
+        try:
+            return cls(Path(named).expanduser().absolute())
+        except RuntimeError as error:
+            raise BadHome(f"{named}: nobody's home is known; set CLAUDIUS_HOME to a directory of your own") from error
 
     @property
     def soul(self) -> Path:

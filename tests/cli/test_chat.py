@@ -408,3 +408,12 @@ def test_an_edit_of_the_settings_takes_effect_at_the_next_turn(machine: Machine)
         assert "config.toml: soul_state.interval" in terminal.shown
 
     assert ["soul_state_check" in request["tail"] for request in requests(machine)] == [False, True, True]
+
+
+def test_a_line_beyond_all_measure_is_refused_and_the_next_is_heard(machine: Machine) -> None:
+    """What the socket would not take is not sent: one line says so, the soul stays awake and answers what follows."""
+    ran = machine.ok("chat", stdin="x" * (9 * 2**20) + "\nhello\n")
+
+    assert ran.stdout == "first\n"
+    assert "too long" in ran.stderr
+    assert machine.log.read_text().count('"event": "awake"') == 1

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import pwd
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from claudius.adapters.seats import own_person
+from claudius.config import load
+from claudius.errors import BadConfiguration
+from claudius.home import Home
 from driven import Machine, reply
 
 MAIN = "terminal:local:main:main"
@@ -437,6 +443,74 @@ def test_doctor_tells_once_what_is_wrong_with_the_settings(tmp_path: Path) -> No
     assert [(one["name"], one["fix"]) for one in asked.json["checks"] if not one["ok"]] == [
         ("configuration", "did you mean pipeline.max_tokens?")
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "env", "key"),
+    [
+        ('[openai]\nbase_url = "ftp://here"', {}, "openai.base_url"),
+        ('[discord]\ngateway_url = "http://here"', {}, "discord.gateway_url"),
+        ('[clock]\ntimezone = "Mars/Base"', {}, "clock.timezone"),
+        ("", {"CLAUDIUS_CLOCK_TIMEZONE": "Mars/Base"}, "CLAUDIUS_CLOCK_TIMEZONE"),
+        ("", {"CLAUDIUS_OPENAI_BASE_URL": "here:11434"}, "CLAUDIUS_OPENAI_BASE_URL"),
+        ("a = " + "[" * 5000 + "]" * 5000, {}, ""),
+        (".".join("a" * 5000) + " = 1", {}, "a.a.a.a.a"),
+    ],
+    ids=lambda one: str(one)[:40],
+)
+def test_a_setting_that_cannot_be_used_is_one_line(text: str, env: dict[str, str], key: str, home: Home) -> None:
+    """Addresses, zones and any depth of tables: file or environment, key, remedy; never a traceback, never in force."""
+    home.create()
+    home.config.write_text(text)
+
+    with pytest.raises(BadConfiguration) as refused:
+        load(home, env)
+
+    assert refused.value.key == key
+    assert refused.value.fix
+    assert "regex" not in refused.value.message
+
+
+@pytest.mark.parametrize(
+    "args", [("why",), ("conversations", "show"), ("users", "show"), ("config", "set", "log.level")]
+)
+def test_an_argument_that_is_no_text_is_one_line(args: tuple[str, ...], talked: Talked) -> None:
+    """Bytes that are not UTF-8 are a usage problem, or refused for what they are; never a traceback."""
+    machine, _ = talked
+
+    refused = machine.run(*args, "\udcff")
+
+    assert refused.code in (2, 78)
+    assert refused.stderr.count("\n") == 1
+
+
+def test_json_is_utf_8_wherever_it_is_printed(talked: Talked) -> None:
+    """A locale of fewer letters changes no JSON document, and loses no plain text."""
+    machine, _ = talked
+    narrow = {"PYTHONIOENCODING": "latin-1"}
+
+    shown = machine.ok("soul", "show", "soul.md", "--json")
+
+    assert machine.ok("soul", "show", "soul.md", "--json", env=narrow).json == shown.json
+    assert machine.ok("soul", "show", "soul.md", env=narrow).stdout.startswith("\\u2500")
+
+
+def test_a_home_of_nobody_is_one_line(tmp_path: Path) -> None:
+    """`~nobody` names no directory; a command says so, and what to set."""
+    refused = Machine(tmp_path).run("status", env={"CLAUDIUS_HOME": "~no-such-user/claudius"})
+
+    assert refused.code == 78
+    assert "set CLAUDIUS_HOME" in refused.stderr
+    assert refused.stderr.count("\n") == 1
+
+
+def test_a_user_without_a_name_is_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container's arbitrary user stands in no list of users, and is a person all the same."""
+    monkeypatch.setattr(pwd, "getpwuid", {}.__getitem__)
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+
+    assert own_person() == f"terminal:local:uid-{os.geteuid()}"
 
 
 @pytest.mark.parametrize(("key", "value"), [("providers", "nonsense"), ("clock.timezone", "Mars/Base")])

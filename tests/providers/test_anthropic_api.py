@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import sys
 from collections.abc import Callable
@@ -10,6 +11,8 @@ from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any, cast
 
+import anthropic
+import httpx2
 import pytest
 
 from claudius.config import Loaded
@@ -228,4 +231,28 @@ async def test_done_names_the_model_that_answered(voice: Voice) -> None:
 
     assert isinstance(done, Done)
     assert (done.provider, done.model) == ("anthropic_api", "claude-other")
+    await provider.aclose()
+
+
+async def test_a_reply_that_nobody_counted_is_estimated() -> None:
+    """A server that speaks this protocol and leaves usage out costs something all the same, and it is said so."""
+    events: list[dict[str, Any]] = [
+        {"type": "message_start", "message": {"id": "m", "type": "message", "role": "assistant", "content": []}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "counted by nobody"}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
+        {"type": "message_stop"},
+    ]
+    stream = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
+    answer = httpx2.Response(200, content=stream.encode(), headers={"content-type": "text/event-stream"})
+    http = httpx2.AsyncClient(transport=httpx2.MockTransport(lambda _: answer))
+    client = anthropic.AsyncAnthropic(api_key="sk-ant-none", http_client=http)
+    provider = anthropic_api.AnthropicApi(lambda: client, "claude-sonnet-5-5", cache_ttl="5m")
+
+    usage = ending(await hear(provider, ASK)).usage
+
+    assert usage.estimated
+    assert usage.input_tokens > 0
+    assert usage.output_tokens == len("counted by nobody") // 4
     await provider.aclose()

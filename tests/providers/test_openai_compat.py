@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from claudius.config import Loaded
-from claudius.errors import BadRequest, Cut, Unavailable, Unreachable
+from claudius.errors import BadConfiguration, BadRequest, Cut, Unavailable, Unreachable
 from claudius.home import Home
 from claudius.provider import Provider, Usage
 from claudius.providers import openai_compat
@@ -193,19 +193,20 @@ async def test_nobody_there_is_unreachable(settings: Callable[..., Loaded], home
     await provider.aclose()
 
 
-@pytest.mark.parametrize("base_url", ["file:///etc/passwd", "127.0.0.1:11434/v1", "http://"])
+@pytest.mark.parametrize("base_url", ["file:///etc/passwd", "127.0.0.1:11434/v1", "http://", "http://x:y"])
 def test_a_base_url_is_a_web_address(base_url: str, settings: Callable[..., Loaded], home: Home) -> None:
-    """Anything else is refused before it is asked."""
-    with pytest.raises(Unavailable, match="web address"):
+    """Anything else is refused before it is asked, and the line names the setting."""
+    with pytest.raises((BadConfiguration, Unavailable), match=r"CLAUDIUS_OPENAI_BASE_URL|openai\.base_url"):
         openai_compat.build(settings(CLAUDIUS_OPENAI_BASE_URL=base_url), home)
 
 
-async def test_a_line_may_be_folded_and_end_either_way() -> None:
-    """Server-sent events: comments are skipped, CR LF ends a line, several data lines are one event."""
+@pytest.mark.parametrize("end", [b"\r\n", b"\r", b"\n"])
+async def test_a_line_may_be_folded_and_end_in_any_way(end: bytes) -> None:
+    """Server-sent events: comments are skipped, CR, LF or both end a line, several data lines are one event."""
     stream = (
-        b': keep-alive\r\n\r\ndata: {"model": "m",\r\ndata: "choices": [{"delta": {"content": "Hi"}}]}\r\n\r\n'
+        b': keep-alive\n\ndata: {"model": "m",\ndata: "choices": [{"delta": {"content": "Hi"}}]}\n\n'
         b'data:{"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\ndata: [DONE]'
-    )
+    ).replace(b"\n", end)
 
     response = httpx.Response(200, content=_bytewise(stream))
 

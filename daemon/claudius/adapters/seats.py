@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -12,8 +13,12 @@ NAME_CHARS = 64
 
 
 def own_name() -> str:
-    """Return the name of this machine's user, as an id may hold it."""
-    return re.sub(r"[^\w.@-]", "-", getpass.getuser())
+    """Return the name of this machine's user, as an id may hold it; the number where the machine knows no name."""
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):  # a container's arbitrary user
+        name = f"uid-{os.geteuid()}"
+    return re.sub(r"[^\w.@-]", "-", name)
 
 
 def own_person(user: str | None = None) -> str:

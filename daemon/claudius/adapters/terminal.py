@@ -126,7 +126,7 @@ class TerminalAdapter:
         now = self._clock()
         self._heard += 1
         self._newest_us = max(self._newest_us, int(now.timestamp() * 1e6))  # in order, wherever the clock is set to
-        said = str(frame.get("id"))
+        said = valid(str(frame.get("id")))
         perception = Perception(
             key=f"{NETWORK}:{said}",
             conversation=conversation,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ from typing import Any
 import click
 
 import claudius
-from claudius.errors import EXIT_FAILED, ClaudiusError
+from claudius.errors import EXIT_FAILED, EXIT_USAGE, ClaudiusError
 
 COMMANDS: dict[str, str] = {
     "onboard": "claudius.cli.onboard:onboard",
@@ -123,6 +124,9 @@ def cli() -> None:
 def main(argv: list[str] | None = None) -> None:
     """Run the command line; every foreseen error is one line on stderr and its own exit code."""
     os.umask(0o077)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # nothing that was said is lost to a narrow terminal
     secrets = _Secrets(dict(os.environ))
     sys.excepthook = secrets.excepthook
     try:
@@ -133,6 +137,11 @@ def main(argv: list[str] | None = None) -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
+    except UnicodeEncodeError as error:
+        if not any("\udc80" <= sign <= "\udcff" for word in (argv or sys.argv) for sign in word):
+            raise
+        click.echo(f"claudius: an argument is not UTF-8 text: {error.object!r}", err=True)
+        sys.exit(EXIT_USAGE)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
     except BrokenPipeError:

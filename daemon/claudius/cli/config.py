@@ -134,6 +134,7 @@ def _with(text: str, key: str, value: str) -> str:
 
 
 def _write(path: Path, text: str) -> None:
+    path = path.resolve()  # it may be a link into a place where the owner keeps such files
     fresh = path.with_suffix(".new")
     with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE), "w", encoding="utf-8") as file:  # noqa: PTH123 - by descriptor, for its mode
         file.write(text)

@@ -24,7 +24,8 @@ def safe(text: str) -> str:
 
 def print_json(document: Any) -> None:
     """Print one JSON document, times as RFC 3339 UTC."""
-    text = json.dumps(document, ensure_ascii=False, default=_plain, indent=2 if sys.stdout.isatty() else None)
+    is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    text = json.dumps(document, ensure_ascii=not is_utf8, default=_plain, indent=2 if sys.stdout.isatty() else None)
     click.echo(_RAW_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 

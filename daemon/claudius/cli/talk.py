@@ -14,7 +14,7 @@ from claudius.cli.output import safe
 from claudius.cli.session import LOOK_AGAIN_S, Line, attach, session
 from claudius.home import Home
 from claudius.perception import private
-from claudius.runtime.control import Connection
+from claudius.runtime.control import Connection, FrameTooLong
 
 SHOWN_TURNS = 3
 """How many of the last exchanges are shown at the start."""
@@ -133,6 +133,9 @@ async def _exchange(
         await connection.send({"op": "say", "id": line.id, "text": line.text})
     except ConnectionError:
         return False
+    except FrameTooLong as error:
+        _refused(error.message)
+        return True
     while (frame := await inbox.get()) is not None:
         match frame["event"]:
             case "working":
@@ -144,9 +147,13 @@ async def _exchange(
                 if line.key in frame["answers"]:
                     return True
             case "refused":
-                click.secho(safe(f"not accepted: {frame['message']}"), err=True, fg="red")
+                _refused(str(frame["message"]))
                 return True
     return False
+
+
+def _refused(why: str) -> None:
+    click.secho(safe(f"not accepted: {why}"), err=True, fg="red")
 
 
 async def _show(connection: Connection, frame: Mapping[str, Any], screen: Screen) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from claudius.config.section import Positive, Seconds, Section
+from claudius.config.section import Positive, Seconds, Section, Url
 
 Mode = Literal["whisper", "speak", "both", "off"]
 """In the prompt, aloud after the soul's reply, both, or neither."""
@@ -27,7 +27,7 @@ class Daimon(Section, frozen=True):
     port: Annotated[int, Meta(ge=1, le=65535, description="where it listens")] = 3033
     tls: Annotated[bool, Meta(description="it listens with TLS")] = False
     provider: Annotated[str, Meta(description="any provider's name, for the model in its name")] = "openai_compat"
-    base_url: Annotated[str, Meta(description="that model's server, where it is a chat-completions server")] = GROQ
+    base_url: Annotated[Url, Meta(description="that model's server, where it is a chat-completions server")] = GROQ
     model: Annotated[str, Meta(description="that model; empty = the provider's own")] = "llama-3.3-70b-versatile"
     soul_md: Annotated[str, Meta(description="its character, below soul/; empty = daimons/NAME.md")] = ""
     mode: Annotated[

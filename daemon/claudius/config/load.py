@@ -17,6 +17,8 @@ from claudius.config.secrets import Secret, read_env_file, secret_names
 from claudius.errors import BadConfiguration
 from claudius.home import Home
 
+_DEEPEST = 4
+"""Tables within tables; no setting lies as deep."""
 _WORDS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off"), False)
 
 
@@ -52,7 +54,10 @@ def load(home: Home, env: Mapping[str, str]) -> Loaded:
     secrets = {
         name: Secret(value) for name in secret_names(env, dotenv) if (value := env.get(name) or dotenv.get(name))
     }
-    return Loaded(_check(tree, str(home.config)), sources, secrets)
+    config, source, zone = _check(tree, str(home.config)), sources["clock.timezone"], SETTINGS["clock.timezone"]
+    in_file = source not in (".env", "environment")
+    _check_zone(config.clock.timezone, *((str(home.config), zone.key) if in_file else (source, zone.env)))
+    return Loaded(config, sources, secrets)
 
 
 def shown(loaded: Loaded, key: str) -> Any:
@@ -75,6 +80,8 @@ def _read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text("utf-8-sig"))
     except FileNotFoundError:
         return {}
+    except RecursionError as error:
+        raise BadConfiguration(str(path), "", "is nested too deep", "no setting lies that deep: mend it") from error
     except tomllib.TOMLDecodeError as error:
         raise BadConfiguration(str(path), "", f"is not TOML: {error}", "mend that line") from error
     except (OSError, UnicodeDecodeError) as error:
@@ -83,7 +90,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
 
 def _keys(tree: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
     for name, value in tree.items():
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) and prefix.count(".") < _DEEPEST:
             yield from _keys(value, f"{prefix}{name}.")
         else:
             yield prefix + name
@@ -96,11 +103,22 @@ def _check(tree: Mapping[str, Any], file: str) -> Config:
     try:
         return msgspec.convert(tree, Config, strict=True)
     except msgspec.ValidationError as error:
-        detail, _, where = str(error).partition(" - at `$.")
+        detail, _, where = _detail(error).partition(" - at `$.")
         key = re.sub(r"\[\.*\d*\]", "", where.rstrip("`"))
         setting = SETTINGS.get(key)
         fix = f"{_remedy(setting)} (default {_toml(setting.default)})" if setting else "see docs/configuration.md"
         raise BadConfiguration(file, key, detail, fix) from error
+
+
+def _check_zone(name: str, file: str, key: str) -> None:
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # noqa: PLC0415 - only where one is set
+
+    try:
+        if name:
+            ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        fix = "write an IANA name, such as Europe/Rome"
+        raise BadConfiguration(file, key, f"there is no zone {name!r}", fix) from error
 
 
 def _parse(setting: Setting, text: str, where: tuple[str, str]) -> Any:
@@ -113,7 +131,12 @@ def _parse(setting: Setting, text: str, where: tuple[str, str]) -> Any:
     try:
         return msgspec.to_builtins(msgspec.convert(value, setting.type, strict=False))
     except msgspec.ValidationError as error:
-        raise BadConfiguration(*where, f"{error} (found {text!r})", _remedy(setting)) from error
+        raise BadConfiguration(*where, f"{_detail(error)} (found {text!r})", _remedy(setting)) from error
+
+
+def _detail(error: msgspec.ValidationError) -> str:
+    """Say what is wrong without the pattern that only a programmer reads."""
+    return re.sub(r"Expected `str` matching regex '.*?'(?= - at|$)", "is not written as it has to be", str(error))
 
 
 def _is_of_a_daimon(key: str) -> bool:

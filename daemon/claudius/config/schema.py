@@ -13,14 +13,14 @@ from claudius.config.cortex import Cortex
 from claudius.config.daimons import Daimon, Http
 from claudius.config.ensoul import Ensoul
 from claudius.config.psyche import Psyche
-from claudius.config.section import HOURS, QUIET, NotNegative, Positive, Seconds, Section
+from claudius.config.section import HOURS, QUIET, NotNegative, Positive, Seconds, Section, SocketUrl, Url
 
 
 class Anthropic(Section, frozen=True):
     """The Anthropic API."""
 
     model: Annotated[str, Meta(description="model asked by anthropic_api")] = "claude-sonnet-5-5"
-    base_url: Annotated[str, Meta(description="another server than Anthropic's; also ANTHROPIC_BASE_URL")] = ""
+    base_url: Annotated[Url, Meta(description="another server than Anthropic's; also ANTHROPIC_BASE_URL")] = ""
     cache_ttl: Annotated[Literal["5m", "1h"], Meta(description="how long the system part stays cached")] = "5m"
 
 
@@ -35,7 +35,7 @@ class Claude(Section, frozen=True):
 class OpenAI(Section, frozen=True):
     """Any chat-completions server."""
 
-    base_url: Annotated[str, Meta(description="e.g. http://127.0.0.1:11434/v1; empty = a local Ollama if one runs")] = (
+    base_url: Annotated[Url, Meta(description="e.g. http://127.0.0.1:11434/v1; empty = a local Ollama if one runs")] = (
         ""
     )
     model: Annotated[str, Meta(description="model asked; empty = the server's first")] = ""
@@ -163,7 +163,7 @@ class Subprocess(Section, frozen=True):
 class Slack(Section, frozen=True):
     """Slack, over Socket Mode; its tokens stand in .env."""
 
-    api_url: Annotated[str, Meta(description="another Web API than Slack's, ending in /api/")] = (
+    api_url: Annotated[Url, Meta(description="another Web API than Slack's, ending in /api/")] = (
         "https://slack.com/api/"
     )
     channels: Annotated[
@@ -179,10 +179,10 @@ class Slack(Section, frozen=True):
 class Discord(Section, frozen=True):
     """Discord, over its gateway; its token stands in .env."""
 
-    api_url: Annotated[str, Meta(description="another REST API than Discord's, ending in /api/v10")] = (
+    api_url: Annotated[Url, Meta(description="another REST API than Discord's, ending in /api/v10")] = (
         "https://discord.com/api/v10"
     )
-    gateway_url: Annotated[str, Meta(description="another gateway than Discord's")] = "wss://gateway.discord.gg/"
+    gateway_url: Annotated[SocketUrl, Meta(description="another gateway than Discord's")] = "wss://gateway.discord.gg/"
     guilds: Annotated[
         tuple[str, ...], Meta(description="ids of the servers whose members are heard; * = every one; empty = nobody")
     ] = ()

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, MutableMapping
 from pathlib import Path
 
 from claudius.config.daimons import is_daimon_token
-from claudius.errors import BadConfiguration
+from claudius.errors import BadConfiguration, BadHome
 from claudius.home import Home
 
 SECRETS = (
@@ -92,7 +92,7 @@ def held(env: Mapping[str, str]) -> tuple[str, ...]:
     """Return the values of every secret in an environment and in its home's `.env`, readable or not to others."""
     try:
         dotenv = read_env_file(Home.of(env).env_file)
-    except BadConfiguration:
+    except (BadConfiguration, BadHome):
         dotenv = {}
     return tuple(value for name in secret_names(env, dotenv) for source in (env, dotenv) if (value := source.get(name)))
 

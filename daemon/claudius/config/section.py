@@ -10,6 +10,9 @@ from msgspec import Meta
 Positive = Annotated[int, Meta(ge=1)]
 NotNegative = Annotated[int, Meta(ge=0)]
 Seconds = Annotated[float, Meta(gt=0, le=31_536_000)]
+Url = Annotated[str, Meta(pattern=r"^(https?://[^\s/].*)?$")]
+"""Of a server; empty = the usual one."""
+SocketUrl = Annotated[str, Meta(pattern=r"^wss?://[^\s/].*$")]
 HOURS = r"^(\d{1,2}:\d{2}-\d{1,2}:\d{2})?$"
 """Local hours, as `21:00-08:00`; empty = none."""
 QUIET = "21:00-08:00"

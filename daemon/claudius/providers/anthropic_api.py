@@ -75,7 +75,7 @@ class AnthropicApi:
         import anthropic  # noqa: PLC0415 - over a second of import, paid once, in the daemon, beside all else
         import httpx2  # noqa: PLC0415 - what that library stands on
 
-        said = _Said(request.model or self.model)
+        said = _Said(request, request.model or self.model)
         began = False
         try:
             stream = await self._open(client, request)
@@ -144,12 +144,13 @@ class AnthropicApi:
 class _Said:
     """One reply as its events arrive."""
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, request: Request, model: str) -> None:
         self.reply = Reply()
         self.ended = False
+        self._request = request
         self._model = model
         self._stop: str | None = None
-        self._usage = Usage()
+        self._usage: Usage | None = None
         self._write_1h = 0
 
     def hear(self, event: RawMessageStreamEvent) -> Event | None:
@@ -174,7 +175,7 @@ class _Said:
         """Take the newest counts: they are cumulative, and an event may leave out what did not change."""
         if usage is None:
             return
-        known = self._usage
+        known = self._usage or Usage()
         creation = getattr(usage, "cache_creation", None)
         self._write_1h = creation.ephemeral_1h_input_tokens if creation else self._write_1h
         self._usage = Usage(
@@ -188,9 +189,10 @@ class _Said:
         """End the reply. Raises: Cut where the stream ended before it."""
         if not self.ended and not self.reply.is_full:
             raise Cut("the model's stream ended before its end", provider=NAME)
+        usage = self._usage or pricing.estimate(self._request, self.reply.text)
         return Done(
             text=self.reply.text,
-            usage=pricing.priced(self._usage, self._model, "anthropic", write_1h_tokens=self._write_1h),
+            usage=pricing.priced(usage, self._model, "anthropic", write_1h_tokens=self._write_1h),
             stop_reason="max_tokens" if self.reply.is_full else _STOP.get(self._stop, "end"),
             provider=NAME,
             model=self._model,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import logging
+import re
 import socket
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -34,6 +35,8 @@ OPENAI_HOST = "api.openai.com"
 """Its newer models refuse `max_tokens`, others know only that. Source: platform.openai.com/docs/api-reference/chat."""
 CONNECT_S = 10.0
 
+_LINE_END = re.compile(rb"\r\n|\n|\r(?!\n|\Z)")
+"""A CR that came last may yet be half of an end."""
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 """Hosts that no proxy of the environment stands before."""
 _STOP: dict[str | None, StopReason] = {"length": "max_tokens", "content_filter": "refusal"}
@@ -208,13 +211,13 @@ async def _body_of(response: httpx.Response) -> bytes:
 async def _lines(response: httpx.Response) -> AsyncIterator[str]:
     rest = b""
     async for piece in response.aiter_bytes():
-        *whole, rest = (rest + piece).split(b"\n")
+        *whole, rest = _LINE_END.split(rest + piece)
         if len(rest) > LINE_BYTES:
             raise Cut("the model's stream is broken: a line without end", provider=NAME)
         for line in whole:
-            yield line.rstrip(b"\r").decode("utf-8", "replace")
-    if rest:
-        yield rest.decode("utf-8", "replace")
+            yield line.decode("utf-8", "replace")
+    for line in rest.splitlines():
+        yield line.decode("utf-8", "replace")
 
 
 async def _status_error(response: httpx.Response) -> ProviderError:
@@ -250,19 +253,16 @@ def build(loaded: Loaded, home: Home) -> OpenAICompat:
 
     settings = loaded.config.openai
     base_url = settings.base_url or OLLAMA
-    host = httpx.URL(base_url).host if _is_http(base_url) else ""
-    if not host:
-        raise Unavailable(f"openai.base_url is no web address: {one_line(base_url)}", provider=NAME)
+    try:
+        host = httpx.URL(base_url).host
+    except httpx.InvalidURL as error:
+        raise Unavailable(f"openai.base_url is no web address: {one_line(base_url)}", provider=NAME) from error
     key = loaded.secret("CLAUDIUS_OPENAI_API_KEY")
     if not key and host.endswith(".groq.com"):
         key = loaded.secret("GROQ_API_KEY")
     pricing.warm()
     client = _client(base_url, key, loaded.config.model, is_local=host in _LOCAL)
     return OpenAICompat(client, settings.model, base_url=base_url)
-
-
-def _is_http(url: str) -> bool:
-    return url.startswith(("http://", "https://"))
 
 
 def _client(base_url: str, key: str, model: Model, *, is_local: bool) -> httpx.AsyncClient:

@@ -16,14 +16,21 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from claudius.errors import ClaudiusError
 from claudius.home import FILE_MODE
 
 log = logging.getLogger("claudius.control")
 
 FRAME_BYTES = 8 * 2**20
 """Longest frame of either side."""
+WAITING = 1024
+"""How many clients may knock at once before the kernel turns one away."""
 UNIX_PATH_BYTES = 100
 """A longer path does not fit a socket address and is reached through its directory."""
+
+
+class FrameTooLong(ClaudiusError):
+    """What was to be said is too long."""
 
 
 class Connection:
@@ -45,14 +52,20 @@ class Connection:
         line = await self._reader.readline() if line is None else line
         if not line.endswith(b"\n"):
             return None
-        frame = json.loads(line)
+        try:
+            frame = json.loads(line)
+        except RecursionError as error:
+            raise ValueError("a frame is nested too deep") from error
         if not isinstance(frame, dict):
             raise ValueError("a frame is a JSON object")
         return frame
 
     async def send(self, frame: Mapping[str, Any]) -> None:
-        """Send one frame. Raises: ConnectionError where nobody is there."""
-        self._writer.write(json.dumps(frame, ensure_ascii=True).encode() + b"\n")
+        """Send one frame. Raises: ConnectionError where nobody is there, FrameTooLong."""
+        line = json.dumps(frame, ensure_ascii=True).encode() + b"\n"
+        if len(line) > FRAME_BYTES:
+            raise FrameTooLong(f"too long to be heard: {len(line):,} bytes, and {FRAME_BYTES:,} are the most")
+        self._writer.write(line)
         await self._writer.drain()
 
     async def pass_on(self, begun: bytes, to: socket.socket) -> None:
@@ -111,7 +124,9 @@ class ControlSocket:
         """Listen. The caller holds the home's lock, so a socket that lies there is a dead process's."""
         self._path.unlink(missing_ok=True)
         with _address(self._path) as address:
-            self._server = await asyncio.start_unix_server(self._connected, path=address, limit=FRAME_BYTES)
+            self._server = await asyncio.start_unix_server(
+                self._connected, path=address, limit=FRAME_BYTES, backlog=WAITING
+            )
         self._path.chmod(FILE_MODE)
 
     async def close(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import logging.handlers
@@ -9,6 +10,7 @@ import os
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from claudius.config import blot
 from claudius.errors import BadHome
@@ -79,6 +81,13 @@ def _leave_out(path: Path, is_left_out: Callable[[str], bool]) -> int:
     return len(lines) - len(kept)
 
 
+def lost(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log an error that no task was there to hear: an event loop would tell a stderr that nobody reads."""
+    logging.getLogger("claudius.loop").error(
+        "an error that nobody heard", extra={"what": str(context["message"])}, exc_info=context.get("exception")
+    )
+
+
 def start_log(directory: Path, level: str, secrets: Sequence[str]) -> PrivateFile:
     """Write what Claudius logs to a file in `directory`; return the handler, to be closed. Raises: BadHome."""
     path = directory / LOG
@@ -88,6 +97,9 @@ def start_log(directory: Path, level: str, secrets: Sequence[str]) -> PrivateFil
         raise BadHome(f"{path} cannot be opened ({error.strerror}): run: chmod u+rwX {directory}") from error
     handler.setFormatter(JsonLines(secrets))
     root = logging.getLogger("claudius")
+    for earlier in [one for one in root.handlers if getattr(one, "baseFilename", "") == handler.baseFilename]:
+        root.removeHandler(earlier)  # of a soul that was awake in this process before
+        earlier.close()
     root.setLevel(level)
     root.propagate = False
     root.addHandler(handler)

@@ -28,6 +28,7 @@ from claudius.runtime.forgetting import Around, Forgetting
 from claudius.runtime.intake import Intake
 from claudius.runtime.lanes import Lanes
 from claudius.runtime.lock import HomeLock
+from claudius.runtime.logs import lost
 from claudius.runtime.networks import Networks
 from claudius.runtime.second_mind import SecondMind
 from claudius.runtime.taking_back import TakingBack
@@ -98,6 +99,7 @@ class Server:
 
     async def start(self) -> Waiting:
         """Recover what an earlier process left, open the doors, and take up what waits."""
+        asyncio.get_running_loop().set_exception_handler(lost)
         now = self._mind.clock()
         self._lock.sign(self.boot, now, self._body.fingerprints)
         waiting = await self._mind.store.start(self.boot, now)

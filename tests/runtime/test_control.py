@@ -1,0 +1,127 @@
+"""The control socket fed what no client of ours would send, and the log of what goes wrong there."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from claudius.adapters.terminal import TerminalAdapter
+from claudius.home import Home
+from claudius.perception import Perception
+from claudius.runtime.control import FRAME_BYTES, Connection, ControlSocket, FrameTooLong, connect
+from claudius.runtime.logs import LOG, lost, start_log
+
+MANY = 300
+"""Clients that knock at once; the kernel's own default turns away those after a hundred."""
+
+
+@pytest.fixture
+async def socket(home: Home) -> AsyncIterator[ControlSocket]:
+    """Give a socket that answers `echo` with the words of the frame."""
+
+    async def echo(connection: Connection, frame: Mapping[str, Any]) -> None:
+        await connection.send({"event": "echo", "words": frame.get("words")})
+
+    socket = ControlSocket(home.socket, {"echo": echo})
+    await socket.open()
+    yield socket
+    await socket.close()
+
+
+@pytest.mark.parametrize(
+    "line", [b"garbage", b"\x00\xff", b"[]", b"null", b'{"op":', b"[" * 200_000, b'{"a":' * 200_000], ids=repr
+)
+@pytest.mark.usefixtures("socket")
+async def test_what_is_no_frame_ends_that_connection_alone(line: bytes, home: Home) -> None:
+    """Garbage, other JSON and any depth of it: the line is cut, nothing reaches the event loop, the next is served."""
+    unheard: list[Mapping[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unheard.append(context))
+    async with connect(home.socket) as connection:
+        connection._writer.write(line[:80_000_000] + b"\n")
+        assert await connection.receive() is None
+
+    async with connect(home.socket) as connection:
+        await connection.send({"op": "echo", "words": "still there"})
+        answer = await connection.receive()
+
+    assert answer == {"event": "echo", "words": "still there"}
+    assert unheard == []
+
+
+@pytest.mark.usefixtures("socket")
+async def test_many_may_knock_at_once(home: Home) -> None:
+    """Hundreds of clients in one moment are all let in."""
+    connections = [connect(home.socket) for _ in range(MANY)]
+
+    for one in await asyncio.gather(*(each.__aenter__() for each in connections)):
+        await one.send({"op": "echo", "words": "hello"})
+        assert await one.receive() == {"event": "echo", "words": "hello"}
+
+    for each in connections:
+        await each.__aexit__(None, None, None)
+
+
+@pytest.mark.usefixtures("socket")
+async def test_a_frame_that_nobody_would_take_is_not_sent(home: Home) -> None:
+    """The sender is told; the connection stays of use."""
+    async with connect(home.socket) as connection:
+        with pytest.raises(FrameTooLong, match="too long"):
+            await connection.send({"op": "echo", "words": "x" * FRAME_BYTES})
+        await connection.send({"op": "echo", "words": "short"})
+
+        assert await connection.receive() == {"event": "echo", "words": "short"}
+
+
+async def test_a_line_is_heard_whatever_its_client_calls_it(home: Home) -> None:
+    """An id of half a character is a key that the store can keep."""
+    heard: list[Perception] = []
+
+    async def accept(perception: Perception) -> bool:
+        heard.append(perception)
+        return True
+
+    adapter = TerminalAdapter(lambda: datetime(2026, 1, 1, tzinfo=UTC))
+    listening = asyncio.create_task(adapter.listen(accept))
+    socket = ControlSocket(home.socket, {"chat": adapter.chat})
+    await socket.open()
+    async with connect(home.socket) as connection:
+        await connection.send({"op": "chat"})
+        await connection.send({"op": "say", "id": "\ud800", "text": "half"})
+        frames = [await connection.receive(), await connection.receive()]
+    await adapter.close()
+    await listening
+    await socket.close()
+
+    assert [frame and frame["event"] for frame in frames] == ["attached", "heard"]
+    assert heard[0].key.encode() == "terminal:\ufffd".encode()
+
+
+def test_a_second_waking_in_one_process_logs_each_line_once(home: Home) -> None:
+    """A conversation that wakes the soul again takes over the log; it does not write beside itself."""
+    for _ in range(3):
+        start_log(home.logs, "INFO", ())
+
+    logging.getLogger("claudius.test").info("one line")
+
+    assert len((home.logs / LOG).read_text().splitlines()) == 1
+
+
+async def test_an_error_that_no_task_hears_stands_in_the_log(home: Home) -> None:
+    """What an event loop would tell stderr, which a daemon does not have, is a line of the log with its trace."""
+    start_log(home.logs, "INFO", ())
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lost)
+
+    loop.call_soon(lambda: 1 // 0)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+
+    (line,) = map(json.loads, (home.logs / LOG).read_text().splitlines())
+    assert line["level"] == "ERROR"
+    assert "ZeroDivisionError" in line["traceback"]
