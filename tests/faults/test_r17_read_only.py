@@ -25,19 +25,25 @@ from claudius.testing.alive import alive
 from claudius.testing.sample import NOW
 from driven import CLAUDIUS, TIMEOUT_S, Machine, reply
 
-PR_CAPBSET_DROP, CAP_DAC_OVERRIDE = 24, 1
+PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH = 24, 1, 2
 
 
 def obey_modes() -> None:
     """Have the file modes hold for this process even where it is root's: for the child of a test."""
     if os.geteuid() == 0:
-        ctypes.CDLL(None, use_errno=True).prctl(PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, 0, 0, 0)
+        for capability in (CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH):
+            ctypes.CDLL(None, use_errno=True).prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
 
 
 def run_daemon(machine: Machine) -> tuple[int, list[str]]:
     """Run the daemon in the foreground until it gives up; return its exit code and what it said."""
+    return run_as_others(machine, "daemon", "run")
+
+
+def run_as_others(machine: Machine, *args: str) -> tuple[int, list[str]]:
+    """Run a command to which file modes apply; return its exit code and what it said beside its output."""
     ran = subprocess.run(
-        [CLAUDIUS, "daemon", "run"],
+        [CLAUDIUS, *args],
         env=machine.environment(),
         cwd=machine.user,
         capture_output=True,
@@ -101,6 +107,46 @@ def test_r17_a_file_that_may_not_be_written_is_named(tmp_path: Path, name: str) 
     assert len(said) == 1
     assert str(state / name) in said[0]
     assert "0400" in said[0]
+
+
+@pytest.mark.skipif(os.uname().sysname != "Linux", reason="root obeys modes on Linux only, where asked to")
+@pytest.mark.parametrize(
+    ("place", "bits", "args"),
+    [
+        ("", 0o500, ("config", "set", "log.level", "INFO")),
+        ("config.toml", 0o000, ("config", "set", "log.level", "INFO")),
+        ("run", 0o500, ("daemon", "start")),
+        ("soul", 0o000, ("soul", "edit", "soul.md")),
+    ],
+)
+def test_r17_a_command_that_may_not_write_names_the_path(
+    tmp_path: Path, place: str, bits: int, args: tuple[str, ...]
+) -> None:
+    """Whatever a command cannot open is one line with its path, never a traceback."""
+    machine = Machine(tmp_path)
+    machine.ok("seed")
+
+    with mode(machine.home / place, bits):
+        code, said = run_as_others(machine, *args)
+
+    assert code in (1, EXIT_CONFIG)
+    assert len(said) == 1
+    assert str(machine.home / place) in said[0]
+
+
+@pytest.mark.skipif(os.uname().sysname != "Linux", reason="root obeys modes on Linux only, where asked to")
+def test_r17_a_soul_that_may_not_be_read_is_not_replaced_in_silence(tmp_path: Path) -> None:
+    """The owner's folder closed: the shipped soul speaks, and each reply comes with a note of why."""
+    machine = Machine(tmp_path)
+    machine.ok("seed")
+
+    with mode(machine.home / "soul", 0o000):
+        code, said = run_as_others(machine, "chat", "--once", "hello")
+        checked, _ = run_as_others(machine, "soul", "check")
+
+    assert code == 0
+    assert any(str(machine.home / "soul") in line and "cannot be read" in line for line in said)
+    assert checked == 1
 
 
 def test_r17_what_cannot_start_is_no_crash_loop(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import importlib
 import io
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -137,14 +137,22 @@ def main(argv: list[str] | None = None) -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except UnicodeEncodeError as error:
-        if not any("\udc80" <= sign <= "\udcff" for word in (argv or sys.argv) for sign in word):
-            raise
-        click.echo(f"claudius: an argument is not UTF-8 text: {error.object!r}", err=True)
-        sys.exit(EXIT_USAGE)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(EXIT_FAILED)
+    except (OSError, UnicodeEncodeError) as error:
+        message, code = _from_outside(error, argv or sys.argv)
+        click.echo(f"claudius: {secrets.blot(message)}", err=True)
+        sys.exit(code)
     sys.exit(result if isinstance(result, int) else 0)
+
+
+def _from_outside(error: OSError | UnicodeEncodeError, argv: Sequence[str]) -> tuple[str, int]:
+    """Say what a file or an argument had of its own, and the exit code; what comes from neither is a bug, and flies."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}: see to it that you may read and write there", EXIT_FAILED
+    if isinstance(error, UnicodeEncodeError) and any("\udc80" <= sign <= "\udcff" for sign in "".join(argv)):
+        return f"an argument is not UTF-8 text: {error.object!r}", EXIT_USAGE
+    raise error

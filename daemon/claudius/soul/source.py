@@ -70,7 +70,7 @@ class SoulSource:
         if (home, shipped) == self._stamps and all(reading.settled for reading in self._readings.values()):
             return self._text
         known = {name for name in home if "/" in name} | shipped.keys() | self._text.files.keys()
-        problems: list[BadSoul] = []
+        problems = list(_closed(self._home))
         files: dict[str, SoulFile] = {}
         for name in sorted(known):
             if found := self._choose(name, home.get(name), shipped.get(name), problems):
@@ -188,6 +188,14 @@ def _unused(home_soul: Path, shipped: Path, steps: Collection[str]) -> Iterator[
             yield BadSoul(str(path), 0, "nothing reads it", f"the soul's files are {known}")
         elif folder == "steps" and path.stem not in steps:
             yield BadSoul(str(path), 0, "is unused: no such step", f"the steps are {', '.join(steps)}")
+
+
+def _closed(root: Path) -> Iterator[BadSoul]:
+    """Say which folders may not be looked into: what lies there would be missed in silence."""
+    for folder in ("", *FOLDERS):
+        path = os.path.join(root, folder)  # noqa: PTH118 - of a folder within a closed one, `Path.is_dir` raises
+        if os.path.isdir(path) and not os.access(path, os.R_OK | os.X_OK):  # noqa: PTH112 - as above
+            yield BadSoul(path, 0, "cannot be read, nor what lies in it", f"run: chmod u+rwX {path}")
 
 
 def _stamps(root: Path) -> dict[str, Stamp]:
