@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from claudius.intent import Schedule
+from claudius.memory.pending import Pending
 from claudius.perception import Perception
 from claudius.recollection import Entry
-
-if TYPE_CHECKING:
-    from claudius.memory.store import Pending
 
 
 class Plans(Protocol):
