@@ -16,6 +16,7 @@ from typing import Any
 from claudius.adapters.seats import own_person
 from claudius.claude_code.context import Ensouled
 from claudius.cognition.mind import Mind, Voice, lately
+from claudius.cognition.processes import check_process
 from claudius.cognition.steps import STEPS
 from claudius.config import SETTINGS, Loaded, read_env_file, take_secrets
 from claudius.config.settings import Settings
@@ -168,7 +169,8 @@ async def compose(
         clock = Clock(set_wall(whole))
         naming = asyncio.create_task(asyncio.to_thread(voices, settings.loaded, home), name="who speaks")
         await asyncio.sleep(0)  # whoever is asked there, a login or a local server, answers while we load the networks
-        soul = SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS), kept=home.state / "soul")
+        kept = home.state / "soul"
+        soul = SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS), kept=kept, judge=check_process)
         adapters = {
             name: _load(name, ADAPTERS, "adapters").build(settings.loaded, clock.now)
             for name in (_networks(settings.loaded) if networks else ("terminal",))

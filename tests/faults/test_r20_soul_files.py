@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from claudius.home import Home
+from claudius.cognition.processes import check_process, find
+from claudius.cognition.steps import STEPS
+from claudius.home import Home, shipped
 from claudius.providers.scripted import Scripted
+from claudius.soul import SoulSource
 from claudius.testing.alive import alive
 from driven import Machine, reply
 
@@ -59,6 +62,28 @@ def test_r20_a_mind_of_the_owner_that_cannot_be_imported_silences_nobody(tmp_pat
 
     assert ran.stdout == "Yes.\n"
     assert "ZeroDivisionError" in machine.log.read_text()
+
+
+ODD = '+++\nsteps = ["external_dialogue"]\n+++\n## external_dialogue\nBe odd about it.\n'
+
+
+def test_r20_a_process_of_the_owner_s_that_breaks_stays_as_it_was(home: Home) -> None:
+    """Misspelt while the soul is awake: a conversation in it goes on in the last good one, and whoever talks is told."""
+    mind = home.soul / "processes" / "main_process.md"
+    mind.parent.mkdir()
+    source = SoulSource(home.soul, shipped("soul"), tuple(STEPS), judge=check_process)
+    mind.write_text(ODD)
+    whole = find("main_process", source.current())
+    assert whole is not None
+    assert source.problems == ()
+
+    for broken in ('"external_dialog"', "3", "[" * 5000 + "]" * 5000):
+        mind.write_text(ODD.replace('["external_dialogue"]', broken))
+        assert find("main_process", source.current()) == whole
+        assert [problem.file for problem in source.problems] == [str(mind)]
+    mind.write_text(ODD.replace("steps", "stepz"))
+    assert find("main_process", source.current()) == whole
+    assert [problem.file for problem in source.problems] == [str(mind)]
 
 
 @pytest.mark.parametrize("name", KEPT)

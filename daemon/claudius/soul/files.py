@@ -114,6 +114,8 @@ def _head(path: Path, lines: list[str]) -> tuple[dict[str, Any], int]:
     end = lines.index("+++", 1)
     try:
         return tomllib.loads("\n".join([*lines[1:end], ""])), end + 1
+    except RecursionError as error:
+        raise BadSoul(str(path), 1, "its head is nested too deep", "mend it") from error
     except tomllib.TOMLDecodeError as error:
         at = re.search(r"line (\d+)", str(error))
         raise BadSoul(str(path), int(at[1]) + 1 if at else 1, f"its head is not TOML: {error}", "mend it") from error

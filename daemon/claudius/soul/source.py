@@ -47,13 +47,15 @@ class SoulSource:
         steps: Sequence[str],
         now_ns: Callable[[], int] = time.time_ns,
         kept: Path | None = None,
+        judge: Callable[[SoulFile], None] = lambda _: None,
     ) -> None:
         """Watch two directories for the named steps; nothing is read until `current` is called.
 
         `kept`: where the home's last good files are copied, so that a fresh process has them too; None = nowhere.
+        `judge` raises BadSoul for a file that can be read and yet not be used by those who know what it is for.
         """
         self._home, self._shipped, self._steps, self._now_ns = home_soul, shipped, tuple(steps), now_ns
-        self._kept = kept
+        self._kept, self._judge = kept, judge
         self._readings: dict[Path, _Reading] = {}
         self._stamps: tuple[Mapping[str, Stamp], Mapping[str, Stamp]] | None = None
         self._text = SoulText({}, {}, "")
@@ -106,6 +108,7 @@ class SoulSource:
         if not kept or kept.stamp != stamp or not kept.settled:
             try:
                 file = parse(name, path, bytes_of(path, stamp))
+                self._judge(file)
                 kept = _Reading(stamp, file, None, abs(self._now_ns() - stamp[0]) > _FRESH_NS)
                 if root == self._home:
                     self._keep(path, name)

@@ -24,7 +24,7 @@ from claudius.cognition.steps import STEPS
 from claudius.errors import BadSoul
 from claudius.perception import Origin
 from claudius.recollection import ProcessState, Recollection
-from claudius.soul import SoulText
+from claudius.soul import SoulFile, SoulText
 
 __all__ = [
     "ENTRY",
@@ -36,6 +36,7 @@ __all__ = [
     "Process",
     "Transition",
     "borrowed",
+    "check_process",
     "find",
     "known_names",
     "mental_process",
@@ -121,7 +122,19 @@ def known_names(soul: SoulText) -> Iterator[str]:
             yield stem
 
 
+HEAD = "between the lines of +++ stands `steps = [...]` or `python = ...`; see docs/processes.md"
 HEADLESS = "begin it with lines of +++ and between them `steps = [...]` or `python = ...`; see docs/processes.md"
+
+
+def check_process(file: SoulFile) -> None:
+    """Look whether a process's text can be used; any other file passes. Raises: BadSoul."""
+    folder, _, leaf = file.name.partition("/")
+    if folder != "processes":
+        return
+    if is_process(file):
+        written(leaf.removesuffix(".md"), file, process, frozenset(STEPS))
+    elif file.head:
+        raise BadSoul(str(file.source), 1, "its head names neither steps nor python", HEAD)
 
 
 def process_problems(soul: SoulText) -> list[BadSoul]:
@@ -132,12 +145,10 @@ def process_problems(soul: SoulText) -> list[BadSoul]:
         if not name.startswith("processes/"):
             continue
         stem = name.removeprefix("processes/").removesuffix(".md")
-        if not is_process(file):
-            if stem not in PROCESSES and stem not in worded:
-                found.append(BadSoul(str(file.source), 1, "no head names its steps or its python", HEADLESS))
-            continue
+        if not file.head and stem not in PROCESSES and stem not in worded:
+            found.append(BadSoul(str(file.source), 1, "no head names its steps or its python", HEADLESS))
         try:
-            written(stem, file, process, frozenset(STEPS))
+            check_process(file)
         except BadSoul as problem:
             found.append(problem)
     return found
