@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import signal
 import socket
 import subprocess
+import termios
 import threading
 from pathlib import Path
 from typing import Any
@@ -417,3 +420,20 @@ def test_a_line_beyond_all_measure_is_refused_and_the_next_is_heard(machine: Mac
     assert ran.stdout == "first\n"
     assert "too long" in ran.stderr
     assert machine.log.read_text().count('"event": "awake"') == 1
+
+
+def test_an_interrupt_at_the_prompt_ends_at_once_and_gives_the_terminal_back(machine: Machine) -> None:
+    """Ctrl-C while a line is awaited: the soul goes to sleep in good order, the shell has its echo, nobody waits."""
+    with machine.terminal("chat") as terminal:
+        before = termios.tcgetattr(terminal.master)
+        terminal.until("you › ")
+        terminal.type("hello")
+        terminal.until("first")
+        terminal.until("you › ")
+        os.kill(terminal.process.pid, signal.SIGINT)
+        terminal.rest()
+        after = termios.tcgetattr(terminal.master)
+
+    assert terminal.process.returncode == 130
+    assert after == before
+    assert '"event": "asleep"' in machine.log.read_text()

@@ -124,9 +124,9 @@ def cli() -> None:
 def main(argv: list[str] | None = None) -> None:
     """Run the command line; every foreseen error is one line on stderr and its own exit code."""
     os.umask(0o077)
-    for stream in (sys.stdout, sys.stderr):
+    for stream, errors in ((sys.stdin, "replace"), (sys.stdout, "backslashreplace"), (sys.stderr, "backslashreplace")):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # nothing that was said is lost to a narrow terminal
+            stream.reconfigure(errors=errors)  # nothing that is said is lost to a narrow terminal
     secrets = _Secrets(dict(os.environ))
     sys.excepthook = secrets.excepthook
     try:

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from claudius.cli.keyboard import typed
 from claudius.cli.output import safe
 from claudius.cli.session import LOOK_AGAIN_S, Line, attach, session
 from claudius.home import Home
@@ -117,9 +118,8 @@ async def _next_line(
         if frame and frame["event"] == "speech":
             await _show(connection, frame, screen)
     while True:
-        try:
-            text = await asyncio.to_thread(input, "you › " if is_tty else "")
-        except (EOFError, KeyboardInterrupt):
+        text = await typed("you › " if is_tty else "")
+        if text is None:
             return None
         if text.strip():
             return Line(text)
