@@ -7,6 +7,7 @@ import json
 import time
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -124,3 +125,17 @@ def test_r09_the_real_daemon_says_that_it_is_held_back_and_can_be_stopped(tmp_pa
     assert (told.code, "crash-loop brake" in told.stderr) == (75, True)
     assert any("crash-loop brake" in event["event"] for event in machine.events())
     assert len(starts.read_text().splitlines()) == 12
+
+
+@pytest.mark.slow
+def test_r09_who_is_patient_enough_is_answered_when_the_brake_is_off(tmp_path: Path) -> None:
+    """A brake of seconds: `chat --once` waits for it, as it waits for a reply."""
+    machine = Machine(tmp_path)
+    machine.ok("seed")
+    starts = machine.home / "run" / "starts"
+    starts.write_text("".join(json.dumps([time.time() - n, 0]) + "\n" for n in range(4, 0, -1)))
+
+    assert machine.run("daemon", "start").code == 75
+    machine.ok("chat", "--once", "hello")
+
+    machine.ok("daemon", "stop")

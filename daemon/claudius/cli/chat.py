@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from claudius.cli.output import print_json, safe
-from claudius.cli.session import LOOK_AGAIN_S, Line, attach, session
+from claudius.cli.session import LOOK_AGAIN_S, HeldBack, Line, attach, session
 from claudius.errors import EXIT_TRY_AGAIN, ClaudiusError, TryAgain, UsageProblem
 from claudius.home import Home
 from claudius.runtime.control import Connection
@@ -61,7 +61,7 @@ async def _once(home: Home, hello: Mapping[str, Any], text: str, timeout_s: floa
         async with asyncio.timeout(timeout_s):
             while True:
                 async with session(home, join_s=timeout_s) as connection:
-                    attached = await attach(connection, hello)
+                    attached = await _attached(connection, hello, timeout_s - (time.monotonic() - started))
                     speech = await _answer(connection, line, earlier, as_json=as_json) if attached else None
                     if attached and speech:
                         ms = round((time.monotonic() - started) * 1000)
@@ -78,6 +78,16 @@ async def _once(home: Home, hello: Mapping[str, Any], text: str, timeout_s: floa
             f"no reply within {timeout_s:g} s; what you said is kept, and answered at the next `claudius chat`"
         ) from None
     return EXIT_TRY_AGAIN if speech.get("apology") else 0
+
+
+async def _attached(connection: Connection, hello: Mapping[str, Any], patience_s: float) -> dict[str, Any] | None:
+    """Begin to listen; None where that is to be tried again. Raises: HeldBack where that takes longer than patience."""
+    try:
+        return await attach(connection, hello)
+    except HeldBack as held:
+        if held.wait_s >= patience_s:
+            raise
+        return None
 
 
 async def _answer(

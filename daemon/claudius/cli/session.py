@@ -20,6 +20,15 @@ LOOK_AGAIN_S = 0.1
 ANSWER_S = 10.0
 
 
+class HeldBack(TryAgain):
+    """The soul is not awake yet."""
+
+    def __init__(self, message: str, wait_s: float) -> None:
+        """Say why, and for how many seconds still."""
+        super().__init__(message)
+        self.wait_s = wait_s
+
+
 @asynccontextmanager
 async def session(home: Home, join_s: float = JOIN_S) -> AsyncIterator[Connection]:
     """Give a connection to the soul of `home`; where no process holds the home, this one does until the end.
@@ -75,7 +84,7 @@ class Line:
 async def attach(connection: Connection, hello: Mapping[str, Any]) -> dict[str, Any] | None:
     """Begin to listen to a conversation; None where the process behind the connection went away.
 
-    Raises: UsageProblem where the soul does not let us, TryAgain where it is not awake yet.
+    Raises: UsageProblem where the soul does not let us, HeldBack where it is not awake yet.
     """
     try:
         await connection.send(hello)
@@ -83,7 +92,7 @@ async def attach(connection: Connection, hello: Mapping[str, Any]) -> dict[str, 
     except ConnectionError:
         return None
     if answer is not None and answer.get("event") == "later":
-        raise TryAgain(str(answer.get("message")))
+        raise HeldBack(str(answer.get("message")), float(answer.get("wait_s", "inf")))
     if answer is not None and answer.get("event") != "attached":
         raise UsageProblem(f"that conversation cannot be joined: {answer.get('message')}")
     return answer

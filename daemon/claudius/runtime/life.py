@@ -155,7 +155,8 @@ async def _hold(home: Home, seconds: float, why: str, starter: Starter, signals:
         await connection.send({"brake": {"message": why, "wait_s": round(max(0.0, left_s), 1)}})
 
     async def later(connection: Connection, _: Mapping[str, Any]) -> None:
-        await connection.send({"event": "later", "message": why})
+        left_s = until - asyncio.get_running_loop().time()
+        await connection.send({"event": "later", "message": why, "wait_s": left_s})
 
     control = ControlSocket(home.socket, {"status": status, "chat": later})
     await control.open()
