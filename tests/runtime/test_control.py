@@ -28,7 +28,7 @@ async def socket(home: Home) -> AsyncIterator[ControlSocket]:
     async def echo(connection: Connection, frame: Mapping[str, Any]) -> None:
         await connection.send({"event": "echo", "words": frame.get("words")})
 
-    socket = ControlSocket(home.socket, {"echo": echo})
+    socket = ControlSocket(home.socket, {"echo": echo}, most=2 * MANY)
     await socket.open()
     yield socket
     await socket.close()
@@ -76,6 +76,25 @@ async def test_a_frame_that_nobody_would_take_is_not_sent(home: Home) -> None:
         await connection.send({"op": "echo", "words": "short"})
 
         assert await connection.receive() == {"event": "echo", "words": "short"}
+
+
+async def test_a_crowd_that_says_nothing_takes_nobody_s_place_for_long(home: Home) -> None:
+    """Beyond the most that are let in at once each is sent away; whoever stays silent has to go, and others come in."""
+    socket = ControlSocket(home.socket, {}, most=2, first_s=0.2)
+    await socket.open()
+    crowd = [connect(home.socket) for _ in range(5)]
+
+    silent = [await one.__aenter__() for one in crowd]
+    heard = [await one.receive() for one in silent]
+    async with connect(home.socket) as connection:
+        await connection.send({"op": "nonsense"})
+        answer = await connection.receive()
+
+    assert heard == [None] * 5
+    assert answer == {"event": "error", "message": "no such operation: nonsense"}
+    for one in crowd:
+        await one.__aexit__(None, None, None)
+    await socket.close()
 
 
 async def test_a_line_is_heard_whatever_its_client_calls_it(home: Home) -> None:

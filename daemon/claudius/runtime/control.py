@@ -10,6 +10,7 @@ import contextlib
 import json
 import logging
 import os
+import resource
 import socket
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -25,8 +26,21 @@ FRAME_BYTES = 8 * 2**20
 """Longest frame of either side."""
 WAITING = 1024
 """How many clients may knock at once before the kernel turns one away."""
+FIRST_S = 10.0
+"""How long a client may stay without a word; one that listens has said what it listens to."""
+FILES = 8192
+"""As many open files as a daemon asks to be allowed: some systems begin with 256."""
 UNIX_PATH_BYTES = 100
 """A longer path does not fit a socket address and is reached through its directory."""
+
+
+def allow_files() -> None:
+    """Let this process open as many files as it may, within reason: each client is one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
+    if soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 class FrameTooLong(ClaudiusError):
@@ -113,9 +127,17 @@ Door = Callable[[Connection, bytes], Awaitable[None]]
 class ControlSocket:
     """The listening end. Whoever speaks HTTP to it is handed to its door, where there is one."""
 
-    def __init__(self, path: Path, handlers: Mapping[str, Handler]) -> None:
-        """Listen at `path` once `open` is called; `handlers` by op."""
+    def __init__(
+        self, path: Path, handlers: Mapping[str, Handler], *, most: int | None = None, first_s: float = FIRST_S
+    ) -> None:
+        """Listen at `path` once `open` is called; `handlers` by op.
+
+        `most` clients at once (default: half of the files that this process may open, the rest is for all else), and
+        `first_s` seconds for each to say its first word.
+        """
         self._path, self._handlers = path, handlers
+        self._most = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2 if most is None else most
+        self._first_s = first_s
         self.door: Door | None = None
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.Task[None]] = set()
@@ -123,9 +145,10 @@ class ControlSocket:
     async def open(self) -> None:
         """Listen. The caller holds the home's lock, so a socket that lies there is a dead process's."""
         self._path.unlink(missing_ok=True)
+        knocking = max(1, min(WAITING, self._most // 2))  # asyncio lets as many in before it looks at any of them
         with _address(self._path) as address:
             self._server = await asyncio.start_unix_server(
-                self._connected, path=address, limit=FRAME_BYTES, backlog=WAITING
+                self._connected, path=address, limit=FRAME_BYTES, backlog=knocking
             )
         self._path.chmod(FILE_MODE)
 
@@ -142,10 +165,16 @@ class ControlSocket:
         task = asyncio.current_task()
         if task is None:  # pragma: no cover - asyncio always runs a callback in a task
             return
-        self._open.add(task)
         connection = Connection(reader, writer)
+        if len(self._open) >= self._most:
+            log.debug("too many clients: one was sent away")
+            await connection.close()
+            return
+        self._open.add(task)
         try:
             await self._serve(connection)
+        except TimeoutError:
+            log.info("a client said nothing")
         except (ConnectionError, ValueError) as error:
             log.info("a connection ended badly", extra={"error": repr(error)})
         except asyncio.CancelledError:
@@ -157,7 +186,8 @@ class ControlSocket:
     async def _serve(self, connection: Connection) -> None:
         if connection.peer_uid != os.geteuid():
             return
-        line = await connection.first()
+        async with asyncio.timeout(self._first_s):
+            line = await connection.first()
         if self.door and line.startswith(HTTP):
             await self.door(connection, line)
             return

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from claudius.errors import ClaudiusError
 from claudius.home import Home
 from claudius.runtime.brake import Brake
-from claudius.runtime.control import Connection, ControlSocket
+from claudius.runtime.control import Connection, ControlSocket, allow_files
 from claudius.runtime.lock import HomeLock
 from claudius.runtime.notify import Starter
 
@@ -115,6 +115,7 @@ async def live(home: Home, waking: Waking, *, starter: Starter, brake: Brake | N
     Raises: ClaudiusError where it cannot be woken, or cannot go on.
     """
     home.create()
+    allow_files()
     signals, brake = Signals(), brake or Brake(home.starts)
     with HomeLock(home, "daemon", unit=starter.unit) as lock, signals.heard():
         held_s = brake.start()
