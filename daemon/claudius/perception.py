@@ -104,6 +104,11 @@ class Place:
             raise ValueError(f"not a conversation key: {conversation!r}")
         return cls(*parts)
 
+    @property
+    def of_channel(self) -> str:
+        """The channel that it lies in: `network:workspace:channel`."""
+        return f"{self.network}:{self.workspace}:{self.channel}"
+
 
 FOLLOWED_FOR = timedelta(hours=72)
 """After so much silence the soul no longer follows a thread."""
@@ -150,8 +155,7 @@ def private(person: str) -> str:
 
 def shared(conversation: str) -> str:
     """The audience of a channel: `shared:<network>:<workspace>:<channel>`."""
-    place = Place.of(conversation)
-    return f"shared:{place.network}:{place.workspace}:{place.channel}"
+    return f"shared:{Place.of(conversation).of_channel}"
 
 
 Members = Mapping[str, frozenset[str] | None]

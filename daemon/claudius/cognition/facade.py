@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Any, TypeVar, overload
 
 from claudius.cognition.answering import Speaking, answers
-from claudius.cognition.budget import Stage, day_start, stage
+from claudius.cognition.budget import Stage
 from claudius.cognition.hearing import Hearing
 from claudius.cognition.processes import Process, sections
 from claudius.cognition.processes.process import Interruption
@@ -173,11 +173,7 @@ class Thinker:
 
     async def is_over_budget(self) -> bool:
         """Tell whether the day's money is spent."""
-        mind = self._voice.mind
-        limit = mind.config().budget.daily_usd
-        if not limit:
-            return False
-        return stage(limit, await mind.store.spent_since(day_start(mind.clock()))) is Stage.REFUSING
+        return await self._voice.mind.stage() is Stage.REFUSING
 
     async def _before(self, memory: WorkingMemory) -> None:
         """Do what comes before each thought."""

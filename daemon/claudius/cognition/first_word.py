@@ -148,13 +148,9 @@ async def _ground(perception: Perception, mind: Mind, now: datetime) -> Ground:
 
 def _listener(perception: Perception) -> str:
     """Return whose word counts: in a shared channel the owner's, for that channel; else the person's own. Pure."""
-    return channel_of(perception.conversation) if perception.audience.startswith("shared:") else perception.person
-
-
-def channel_of(conversation: str) -> str:
-    """Return the channel of a conversation, as the key under which its owner opens it. Pure."""
-    place = Place.of(conversation)
-    return f"{place.network}:{place.workspace}:{place.channel}"
+    return (
+        Place.of(perception.conversation).of_channel if perception.audience.startswith("shared:") else perception.person
+    )
 
 
 async def consents(person: str, store: Store) -> bool:

@@ -8,6 +8,7 @@ from datetime import datetime
 from time import monotonic
 from typing import Any, Protocol, TypeVar
 
+from claudius.cognition.budget import Stage, day_start, stage
 from claudius.cognition.hooks import Hooks
 from claudius.config import Config
 from claudius.intent import Intent
@@ -86,6 +87,11 @@ class Mind:
     """Lets others speak after a committed turn; None = nobody does."""
     consult: Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]] | None = None
     """Asks the second mind before speaking; None = there is none."""
+
+    async def stage(self) -> Stage:
+        """Return how near today's spending is to the day's cap."""
+        limit = self.config().budget.daily_usd
+        return stage(limit, await self.store.spent_since(day_start(self.clock()))) if limit else Stage.OPEN
 
     def acknowledgement(self, turn: str) -> str:
         """Return the line that a turn says where no thought is needed; empty where the soul has none."""

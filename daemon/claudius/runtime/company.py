@@ -29,12 +29,6 @@ PAIRS = ("discord",)
 Tell = Callable[[Perception, str], None]
 
 
-def place_of(conversation: str) -> str:
-    """Return the channel of a conversation. Pure."""
-    place = Place.of(conversation)
-    return f"{place.network}:{place.workspace}:{place.channel}"
-
-
 def configured(place: str, config: Config) -> Mode | None:
     """Return how the settings let the soul take part in a channel: an entry `ID=on|off|listen`. Pure."""
     network, _, channel = place.split(":", 2)
@@ -108,7 +102,7 @@ class Company:
     def receive(self, perception: Perception) -> Perception:
         """Return what was admitted as it comes in here: a command as one, talk as the channel's way lets it."""
         commanded = as_command(perception)
-        return taking_part(commanded, self.mode(place_of(perception.conversation)))
+        return taking_part(commanded, self.mode(Place.of(perception.conversation).of_channel))
 
     def refuse(self, perception: Perception) -> None:
         """Offer a stranger who writes directly a code, once an hour; of what was said nothing is kept."""

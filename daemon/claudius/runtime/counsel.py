@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import claudius
-from claudius.cognition.budget import Stage, day_start, stage
+from claudius.cognition.budget import Stage, day_start
 from claudius.cognition.daimonic import Context, character, request, sanitised
 from claudius.cognition.mind import Mind
 from claudius.config import Daimon, Loaded, daimons
@@ -39,7 +39,7 @@ class Counsel:
     async def whisper(self, context: Mapping[str, Any]) -> Reply:
         """Answer `{"source", "context"}`: one call on the soul's own text; of its memory only the mood is in it."""
         mind = self._mind
-        if not await self._has_room():
+        if await mind.stage() is not Stage.OPEN:
             return Reply(status=503, retry_after_s=3600)
         soul, now, scene = mind.soul(), mind.clock(), await mind.store.scene(None)
         asked = request(character("", OWN, soul), _told(context, scene.mood), soul, mind.nonce(), OWN)
@@ -95,12 +95,6 @@ class Counsel:
             return records.counts(now)
         finally:
             records.close()
-
-    async def _has_room(self) -> bool:
-        limit = self._mind.config().budget.daily_usd
-        if not limit:
-            return True
-        return stage(limit, await self._mind.store.spent_since(day_start(self._mind.clock()))) is Stage.OPEN
 
 
 def _told(context: Mapping[str, Any], mood: str) -> Context:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 
-from claudius.cognition.budget import Stage, day_start, stage
+from claudius.cognition.budget import Stage
 from claudius.cognition.daimonic import PURPOSE, Context, character, model_of, request, sanitised, told
 from claudius.cognition.mind import Mind
 from claudius.config import Daimon, daimons
@@ -107,10 +107,7 @@ class Daimons:
 
     async def may_spend(self) -> bool:
         """Tell whether the day's budget has room for a daimon's model."""
-        limit = self._mind.config().budget.daily_usd
-        if not limit:
-            return True
-        return stage(limit, await self._mind.store.spent_since(day_start(self._mind.clock()))) is Stage.OPEN
+        return await self._mind.stage() is Stage.OPEN
 
     async def _whisper(
         self, name: str, daimon: Daimon, standing: Standing, context: Context, now: datetime

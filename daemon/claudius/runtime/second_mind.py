@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from claudius.cognition.budget import Stage, day_start, stage
+from claudius.cognition.budget import Stage
 from claudius.cognition.mind import Mind
 from claudius.cortex.consult import consult
 from claudius.cortex.life import Cortex
@@ -79,7 +79,4 @@ class SecondMind:
         return self._voices[name]
 
     async def _may_spend(self) -> bool:
-        limit = self._first.config().budget.daily_usd
-        if not limit:
-            return True
-        return stage(limit, await self._first.store.spent_since(day_start(self._first.clock()))) in SPENDING
+        return await self._first.stage() in SPENDING

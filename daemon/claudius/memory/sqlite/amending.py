@@ -171,8 +171,7 @@ def _owed_before(db: Database, perception: Perception, *, by_owner: bool) -> str
 
     What calls the soul from a channel begins a conversation of its own, and so does the word that stops it.
     """
-    place = Place.of(perception.conversation)
-    channel = f"{place.network}:{place.workspace}:{place.channel}"
+    channel = Place.of(perception.conversation).of_channel
     found = sorted(db.all("owed_before", place=f"{channel}:", until=f"{channel};", position=perception.position))
     here = (key for _, key, _, at in found if by_owner and at == perception.conversation)
     own = [(at, key) for _, key, person, at in found if person == perception.person]
@@ -181,8 +180,7 @@ def _owed_before(db: Database, perception: Perception, *, by_owner: bool) -> str
 
 
 def _react(db: Database, perception: Perception, at: str) -> Amended:
-    place = Place.of(perception.conversation)
-    where = f"{place.network}:{place.workspace}:{place.channel}"
+    where = Place.of(perception.conversation).of_channel
     receipt = str(perception.extra.get("receipt"))
     found = db.one("said_there", receipt=receipt, place=f"{where}:", until=f"{where};")
     at_home = db.one("place_of_turn", turn=found[0]) if found else None

@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from claudius.cognition.first_word import channel_of
 from claudius.cognition.mind import Mind
 from claudius.cognition.soul_engine.portrait import merge_update
 from claudius.cognition.soul_engine.snapshot import Snapshot
@@ -48,7 +47,7 @@ class About:
         """Tell what the last answer to whoever asks drew on."""
         where = str(perception.extra.get("where") or perception.conversation)
         place = Place.of(where)
-        within = where if place.thread else f"{place.network}:{place.workspace}:{place.channel}:"
+        within = where if place.thread else f"{place.of_channel}:"
         found = await self._mind.store.last_answer(perception.person, within, self._mind.clock())
         if found is None:
             return "I have not answered you here yet."
@@ -132,7 +131,7 @@ class About:
         await self._mind.store.wish(perception.person, proactive=is_wanted, now=self._mind.clock())
         where = str(perception.extra.get("where") or perception.conversation)
         if not is_direct(where, perception) and is_owner(perception, self._mind.config()):
-            await self._mind.store.wish(channel_of(where), proactive=is_wanted, now=self._mind.clock())
+            await self._mind.store.wish(Place.of(where).of_channel, proactive=is_wanted, now=self._mind.clock())
             return "I may write first to you, and here." if is_wanted else "I write first neither to you nor here."
         return "I may write to you first." if is_wanted else "I write to you only when you write to me."
 

@@ -11,7 +11,7 @@ from claudius.memory.audience import is_terminal
 from claudius.memory.people import Mode
 from claudius.perception import Kind, Origin, Perception, Place, shared
 from claudius.runtime.commands.words import ENSOUL
-from claudius.runtime.company import Company, place_of
+from claudius.runtime.company import Company
 from claudius.runtime.stopping import is_owner
 
 WORDS: dict[Mode | None, str] = {
@@ -60,7 +60,7 @@ class Places:
     async def ensoul(self, perception: Perception, wish: str) -> str:
         """Say, or set, how the soul takes part in the channel where this is said."""
         where = str(perception.extra.get("where") or perception.conversation)
-        place, wish = place_of(where), wish.lower() or "on"
+        place, wish = Place.of(where).of_channel, wish.lower() or "on"
         if wish not in ENSOUL:
             return f"I know /ensoul {'|'.join(ENSOUL)}."
         direct = is_direct(where, perception)

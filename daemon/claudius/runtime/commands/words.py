@@ -60,8 +60,7 @@ def as_command(perception: Perception) -> Perception:
 
 def apart(conversation: str, person: str) -> str:
     """Return the conversation in which a person's commands are taken, beside the one where they are given. Pure."""
-    place = Place.of(conversation)
-    return f"{place.network}:{place.workspace}:{place.channel}:{_APART}{person.rpartition(':')[2]}"
+    return f"{Place.of(conversation).of_channel}:{_APART}{person.rpartition(':')[2]}"
 
 
 def is_apart(conversation: str) -> bool:

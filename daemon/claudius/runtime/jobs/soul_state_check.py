@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from claudius.cognition.budget import Stage, day_start, stage
+from claudius.cognition.budget import Stage
 from claudius.cognition.processes import sections
 from claudius.cognition.timing import Timing
 from claudius.memory.jobs import Quiet
@@ -21,8 +21,7 @@ PROCESS = "looking_inward"
 async def work(tools: Tools) -> str:
     """Plan one silent turn in the conversation that fell quiet last. Raises: StoreError."""
     mind = tools.mind
-    limit = mind.config().budget.daily_usd
-    if limit and stage(limit, await mind.store.spent_since(day_start(tools.now))) is not Stage.OPEN:
+    if await mind.stage() is not Stage.OPEN:
         return "no budget"
     for quiet in await mind.store.quiet(tools.now - RECENT, tools.now - IDLE, LOOKED_AT):
         known = await mind.store.kept(quiet.conversation, JOB.name)
