@@ -26,9 +26,8 @@ from claudius.home import Home, shipped
 from claudius.intent import Utterance
 from claudius.memory.sqlite import SqliteRecords, SqliteStore
 from claudius.perception import Perception, private
-from claudius.provider import Delta, Done, Event, Request
+from claudius.provider import Delta, Done, Event, Request, estimate
 from claudius.providers.chain import Chain
-from claudius.providers.pricing import estimate
 from claudius.runtime.body import Body
 from claudius.runtime.clock import Clock
 from claudius.runtime.disk import Disk

@@ -25,9 +25,8 @@ from claudius.intent import Utterance
 from claudius.memory.archive import Archive
 from claudius.memory.sqlite import SqliteRecords, SqliteStore
 from claudius.perception import Perception, private
-from claudius.provider import Delta, Done, Event, Provider, Request
+from claudius.provider import Delta, Done, Event, Provider, Request, estimate
 from claudius.providers.chain import Chain
-from claudius.providers.pricing import estimate
 from claudius.runtime.adapter import Accept, Gap, Link, Swept, nothing_missed
 from claudius.runtime.delivery import Delivered, Post, deliver
 from claudius.soul import SoulSource

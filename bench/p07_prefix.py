@@ -20,8 +20,7 @@ from pathlib import Path
 import script
 from claudius.memory.whispers import Whisper
 from claudius.perception import SELF, shared
-from claudius.provider import Delta, Done, Event, Request
-from claudius.providers.pricing import estimate
+from claudius.provider import Delta, Done, Event, Request, estimate
 from command import Bench, alone
 from figures import Beside, Bound, Figure
 from ours import SUMMARY, Soul

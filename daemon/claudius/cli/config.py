@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
 from claudius.cli.output import json_option, print_json
-from claudius.config import SECRETS, SETTINGS, load, parse_value, shown
+from claudius.config import SECRETS, SETTINGS, load, parse_value, shown, toml
 from claudius.errors import EXIT_CONFIG, BadConfiguration
 from claudius.home import FILE_MODE, Home
 
@@ -34,7 +33,7 @@ def show(*, as_json: bool) -> None:
         print_json(rows)
         return
     for key, row in rows.items():
-        click.echo(f"{key} = {_toml(row['value'])}  ({row['source']})")
+        click.echo(f"{key} = {toml(row['value'])}  ({row['source']})")
 
 
 @config.command()
@@ -51,7 +50,7 @@ def get(key: str, *, as_json: bool) -> None:
     if as_json:
         print_json(document)
     else:
-        click.echo(document["value"] if isinstance(document["value"], str) else _toml(document["value"]))
+        click.echo(document["value"] if isinstance(document["value"], str) else toml(document["value"]))
 
 
 @config.command("set")
@@ -65,7 +64,7 @@ def set_(key: str, value: str) -> None:
     _known(key)
     parsed = parse_value(key, value)
     write_setting(home, key, parsed)
-    click.echo(f"{key} = {_toml(parsed)}, in {home.config}")
+    click.echo(f"{key} = {toml(parsed)}, in {home.config}")
 
 
 @config.command()
@@ -93,7 +92,7 @@ def write_setting(home: Home, key: str, value: Any) -> None:
     """Write one setting to config.toml, unless it could not be read back. Raises: BadConfiguration."""
     home.create()
     before = home.config.read_text("utf-8-sig") if home.config.exists() else ""
-    _write(home.config, _with(before, key, _toml(value)))
+    _write(home.config, _with(before, key, toml(value)))
     try:
         from claudius.compose import check_names
 
@@ -106,10 +105,6 @@ def write_setting(home: Home, key: str, value: Any) -> None:
 def _known(key: str) -> None:
     if key not in SETTINGS:
         parse_value(key, "")
-
-
-def _toml(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
 
 
 def _with(text: str, key: str, value: str) -> str:

@@ -7,13 +7,12 @@ import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from string import Template
-from typing import Any
 
 import click
 import msgspec
 
 from claudius.cli.claude_skills import Skill, skills
-from claudius.config import SECRETS, SETTINGS, Config, Section
+from claudius.config import SECRETS, SETTINGS, Config, Section, toml
 from claudius.home import DIRECTORY_MODE, FILE_MODE, Home, shipped
 from claudius.soul import SoulFile, SoulSource
 
@@ -108,11 +107,7 @@ def _section_lines(name: str, section: type[Section]) -> Iterator[str]:
 def _setting_lines(key: str) -> Iterator[str]:
     setting = SETTINGS[key]
     yield f"# {setting.description} ({setting.env})"
-    yield f"#{key.rpartition('.')[2]} = {_toml(setting.default)}"
-
-
-def _toml(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
+    yield f"#{key.rpartition('.')[2]} = {toml(setting.default)}"
 
 
 def _shipped_skills() -> SoulFile:

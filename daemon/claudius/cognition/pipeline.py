@@ -28,7 +28,7 @@ from claudius.config import blot
 from claudius.errors import ProviderError, RefusedReply
 from claudius.intent import Call, Thoughts
 from claudius.prompt import Prompt
-from claudius.provider import Delta, Done, Event, Provider, Request, Reset, Usage
+from claudius.provider import Delta, Done, Event, Provider, Request, Reset, Usage, estimate
 from claudius.recollection import Recollection
 from claudius.soul import SoulText
 
@@ -222,6 +222,4 @@ async def _read(provider: Provider, request: Request, reading: Reading) -> Done:
     except ProviderError:
         if not reading.text:
             raise
-    asked = len(request.system) + sum(len(one.content) for one in request.history) + len(request.tail)
-    usage = Usage(input_tokens=asked // 4, output_tokens=len(reading.text) // 4, estimated=True)
-    return Done(text="", usage=usage, stop_reason="max_tokens")
+    return Done(text="", usage=estimate(request, reading.text), stop_reason="max_tokens")

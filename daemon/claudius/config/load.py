@@ -106,7 +106,7 @@ def _check(tree: Mapping[str, Any], file: str) -> Config:
         detail, _, where = _detail(error).partition(" - at `$.")
         key = re.sub(r"\[\.*\d*\]", "", where.rstrip("`"))
         setting = SETTINGS.get(key)
-        fix = f"{_remedy(setting)} (default {_toml(setting.default)})" if setting else "see docs/configuration.md"
+        fix = f"{_remedy(setting)} (default {toml(setting.default)})" if setting else "see docs/configuration.md"
         raise BadConfiguration(file, key, detail, fix) from error
 
 
@@ -168,5 +168,6 @@ def _did_you_mean(key: str) -> str:
     return f"did you mean {near[0]}?" if near else "see docs/configuration.md for all settings"
 
 
-def _toml(value: Any) -> str:
+def toml(value: Any) -> str:
+    """Return a value as config.toml holds it. Pure."""
     return msgspec.json.encode(value).decode()

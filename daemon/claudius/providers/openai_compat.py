@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from claudius.config import Loaded, Model
 from claudius.errors import BadRequest, Cut, ProviderError, TimedOut, Unavailable, Unreachable
 from claudius.home import Home
-from claudius.provider import Done, Event, Image, Request, StopReason, Usage
+from claudius.provider import Done, Event, Image, Request, StopReason, Usage, estimate
 from claudius.providers import pricing
 from claudius.providers.classify import by_kind, by_status, message_of, one_line, retry_after_s
 from claudius.providers.openai_chunk import Cached, Counts, read_chunk
@@ -168,7 +168,7 @@ class _Said:
         """End the reply. Raises: Cut where the stream ended before it."""
         if not self.ended and not self.reply.is_full:
             raise Cut("the model's stream ended before its end", provider=NAME)
-        usage = self._usage or pricing.estimate(self._request, self.reply.text)
+        usage = self._usage or estimate(self._request, self.reply.text)
         return Done(
             text=self.reply.text,
             usage=pricing.priced(usage, self.model, base_url),

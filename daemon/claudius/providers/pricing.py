@@ -1,22 +1,10 @@
-"""What a call costs: genai-prices as data, characters / 4 where nobody counts tokens."""
+"""What a call costs: genai-prices as data."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from claudius.provider import Request, Usage
-
-CHARS_PER_TOKEN = 4
-
-
-def estimate(request: Request, text: str) -> Usage:
-    """Count a call by its characters, marked as estimated. Pure."""
-    asked = len(request.system) + len(request.tail) + sum(len(message.content) for message in request.history)
-    return Usage(
-        input_tokens=asked // CHARS_PER_TOKEN,
-        output_tokens=len(text) // CHARS_PER_TOKEN,
-        estimated=True,
-    )
+from claudius.provider import Usage
 
 
 def priced(usage: Usage, model: str, where: str, *, write_1h_tokens: int = 0) -> Usage:

@@ -15,8 +15,7 @@ from claudius import errors
 from claudius.config import Loaded
 from claudius.errors import BadConfiguration, ProviderError
 from claudius.home import Home
-from claudius.provider import Delta, Done, Event, Request, Reset, StopReason, Usage
-from claudius.providers.pricing import estimate
+from claudius.provider import Delta, Done, Event, Request, Reset, StopReason, Usage, estimate
 
 NAME = "scripted"
 FILE = "CLAUDIUS_SCRIPTED_FILE"

@@ -9,8 +9,7 @@ from dataclasses import replace
 from claudius.config import Loaded
 from claudius.errors import BadSoul
 from claudius.home import Home, shipped
-from claudius.provider import Delta, Done, Event, Provider, Request
-from claudius.providers.pricing import estimate
+from claudius.provider import Delta, Done, Event, Provider, Request, estimate
 from claudius.providers.rehearsal.lines import Lines
 from claudius.providers.rehearsal.reply import reply
 from claudius.soul import SoulFile, SoulSource
