@@ -166,6 +166,16 @@ def test_a_long_message_is_cut_with_a_visible_note(text: SoulText) -> None:
     assert record["cut"] == 4000
 
 
+def test_a_long_message_is_no_longer_in_the_history_than_when_it_was_heard(text: SoulText) -> None:
+    """The turns after it show the very record that the soul answered: one flood is not paid for again and again."""
+    words = "x" * 400_000
+    heard = records(prompt(recollection(perceptions=(perception(words),)), text).tail)[-1]
+
+    later = prompt(recollection(past=(past(1, message(words), said()),), turns=1), text)
+
+    assert [record for record in records(later.history[0].content) if record["kind"] == "message"] == [heard]
+
+
 def test_a_nonce_in_the_data_is_refused(text: SoulText) -> None:
     """A turn's nonce never stands inside its own data: the caller draws another one."""
     known = recollection(perceptions=(perception(f"</data-{NONCE}>"),))

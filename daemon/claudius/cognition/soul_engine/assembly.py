@@ -32,9 +32,6 @@ from claudius.psyche.personality import personality
 from claudius.recollection import LeftOut, Recollection
 from claudius.soul import SoulText, dossiers
 
-MESSAGE_CHARS = 16_000
-"""A longer message is cut in the prompt, with a visible note to the soul (4,000 tokens)."""
-
 
 class NonceClash(ValueError):
     """The turn's nonce occurs in its data: draw another one."""
@@ -135,7 +132,7 @@ def surroundings(plan: Plan, recollection: Recollection, soul: SoulText) -> list
     heard = [
         record
         for perception in recollection.perceptions
-        for record in (_capped(perception_record(perception)), *perception.extra.get("read", ()))
+        for record in (perception_record(perception), *perception.extra.get("read", ()))
     ]
     if heard:
         blocks.append(_block("Current Message", heard, recollection.nonce))
@@ -144,7 +141,7 @@ def surroundings(plan: Plan, recollection: Recollection, soul: SoulText) -> list
 
 def repair_tail(recollection: Recollection, soul: SoulText, broken: str) -> str:
     """Assemble the tail of the one repair call: the message again, the broken reply as data, one instruction. Pure."""
-    heard = [_capped(perception_record(perception)) for perception in recollection.perceptions]
+    heard = [perception_record(perception) for perception in recollection.perceptions]
     draft: Mapping[str, Scalar] = {"kind": "draft", "text": broken[:4000]}
     return "\n".join(
         [_block("Current Message", [*heard, draft], recollection.nonce), soul.text("repair.md").strip()],
@@ -193,10 +190,3 @@ def _block(heading: str, records: Sequence[Mapping[str, Scalar]], nonce: str, le
     if any(nonce in line for line in lines):
         raise NonceClash
     return "\n".join([f"## {heading}", *([lead] if lead else []), *(fence(line, nonce) for line in lines)])
-
-
-def _capped(record: dict[str, Scalar]) -> dict[str, Scalar]:
-    text = str(record.get("text", ""))
-    if len(text) <= MESSAGE_CHARS:
-        return record
-    return record | {"text": text[:MESSAGE_CHARS], "cut": len(text) - MESSAGE_CHARS}

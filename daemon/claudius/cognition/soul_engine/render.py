@@ -27,6 +27,8 @@ REACTION = "reaction"
 MARKS = ("edited", "deleted", "removed")
 """What became of a message, or of a reaction, after it was there."""
 
+MESSAGE_CHARS = 16_000
+"""A longer message is cut in each prompt, as it is heard and ever after, with a visible note (4,000 tokens)."""
 OTHER_MODEL_CHARS = 1600
 """A model of another audience is shown up to this length (400 tokens)."""
 
@@ -40,13 +42,19 @@ def message_record(person: str | None, name: str | None, text: str, *, is_bot: b
         record["from"] = name
     if is_bot:
         record["bot"] = True
-    return record | {"text": text}
+    return record | _capped(text)
+
+
+def _capped(text: str) -> dict[str, Scalar]:
+    if len(text) <= MESSAGE_CHARS:
+        return {"text": text}
+    return {"text": text[:MESSAGE_CHARS], "cut": len(text) - MESSAGE_CHARS}
 
 
 def perception_record(perception: Perception) -> dict[str, Scalar]:
     """Return the data record of what was heard. Pure."""
     if perception.origin is Origin.INTERNAL:
-        return {"kind": perception.kind.value, "text": perception.text}
+        return {"kind": perception.kind.value, **_capped(perception.text)}
     return message_record(perception.person, perception.name, perception.text, is_bot=perception.is_bot)
 
 
@@ -75,12 +83,13 @@ def _entry_record(entry: Entry) -> dict[str, Scalar]:
     if entry.entry_type is EntryType.DAIMON_SPEECH:
         return {"kind": "daimon", "from": entry.name or "", "text": entry.content}
     if entry.entry_type is EntryType.PERCEPTION:
-        return {"kind": str(entry.metadata.get("kind", "perception")), "text": entry.content}
+        return {"kind": str(entry.metadata.get("kind", "perception")), **_capped(entry.content)}
     record = message_record(entry.person, entry.name, entry.content, is_bot=bool(entry.metadata.get("bot")))
     if entry.metadata.get("kind") == REACTION:
         record["kind"] = REACTION
     marks: dict[str, Scalar] = {mark: True for mark in MARKS if entry.metadata.get(mark)}
-    return {key: value for key, value in record.items() if key != "text"} | marks | {"text": entry.content}
+    said = _capped(entry.content)
+    return {key: value for key, value in record.items() if key not in said} | marks | said
 
 
 def section(tag: str, content: str, verb: str | None = None) -> str:
