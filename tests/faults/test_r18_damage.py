@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from claudius.errors import EXIT_CONFIG, StoreCorrupt
+from claudius.errors import EXIT_CONFIG, StoreCorrupt, StoreReadOnly
 from claudius.home import Home
 from claudius.memory.sqlite import SqliteStore
 from claudius.memory.sqlite.backups import quarantine
 from claudius.providers.scripted import Line, Scripted
+from claudius.runtime import server
 from claudius.testing.alive import alive
 from claudius.testing.sample import NOW
 from driven import TIMEOUT_S, Machine, reply
@@ -141,6 +142,29 @@ async def test_r18_a_damaged_store_ends_no_turn_and_is_not_called_clean(home: Ho
 
     assert not waiting.was_clean
     assert soul.network.visible == []
+
+
+async def test_r18_a_look_that_cannot_be_taken_ends_nothing(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No file to be had, a lock held: what says nothing of the pages is no damage, and the soul goes on."""
+
+    class Busy(SqliteStore):
+        """A store whose pages cannot be looked at just now."""
+
+        looked = asyncio.Event()
+
+        async def check(self) -> None:
+            """Find no file to open it with."""
+            self.looked.set()
+            raise StoreReadOnly("unable to open database file")
+
+    monkeypatch.setattr(server, "ARCHIVE_AFTER_S", 0.0)
+    store = Busy(home.database)
+    async with alive(home, Scripted(default=reply("Yes.")), store=store) as soul:
+        await store.looked.wait()
+        await soul.network.hear("still there?")
+        await soul.network.until_visible(1)
+
+        assert not soul.server._ended.done()
 
 
 def test_r18_a_quarantine_holds_what_lies_there(home: Home) -> None:

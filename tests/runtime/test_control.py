@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import resource
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 from claudius.adapters.terminal import TerminalAdapter
 from claudius.home import Home
 from claudius.perception import Perception
-from claudius.runtime.control import FRAME_BYTES, Connection, ControlSocket, FrameTooLong, connect
+from claudius.runtime.control import FRAME_BYTES, Connection, ControlSocket, FrameTooLong, connect, most_clients
 from claudius.runtime.logs import LOG, lost, start_log
 
 MANY = 300
@@ -95,6 +96,12 @@ async def test_a_crowd_that_says_nothing_takes_nobody_s_place_for_long(home: Hom
     for one in crowd:
         await one.__aexit__(None, None, None)
     await socket.close()
+
+
+@pytest.mark.parametrize(("allowed", "most"), [(256, 128), (1024, 512), (resource.RLIM_INFINITY, 4096)])
+def test_half_of_the_files_are_for_clients(allowed: int, most: int) -> None:
+    """Where nothing limits a process, clients have a limit all the same."""
+    assert most_clients(allowed) == most
 
 
 async def test_a_line_is_heard_whatever_its_client_calls_it(home: Home) -> None:

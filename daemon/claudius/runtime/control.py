@@ -38,9 +38,14 @@ def allow_files() -> None:
     """Let this process open as many files as it may, within reason: each client is one."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
-    if soft < wanted:
+    if soft != resource.RLIM_INFINITY and soft < wanted:
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def most_clients(allowed: int) -> int:
+    """Return how many clients a process takes that may have so many files open: half are for all else. Pure."""
+    return (FILES if allowed == resource.RLIM_INFINITY else allowed) // 2
 
 
 class FrameTooLong(ClaudiusError):
@@ -136,7 +141,7 @@ class ControlSocket:
         `first_s` seconds for each to say its first word.
         """
         self._path, self._handlers = path, handlers
-        self._most = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2 if most is None else most
+        self._most = most_clients(resource.getrlimit(resource.RLIMIT_NOFILE)[0]) if most is None else most
         self._first_s = first_s
         self.door: Door | None = None
         self._server: asyncio.Server | None = None

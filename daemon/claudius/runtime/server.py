@@ -204,7 +204,12 @@ class Server:
 
     async def _check_pages(self) -> None:
         await asyncio.sleep(ARCHIVE_AFTER_S)
-        await self._mind.store.check()
+        try:
+            await self._mind.store.check()
+        except (StoreCorrupt, StoreTooNew):
+            raise
+        except StoreError as error:  # a look that could not be taken says nothing of what is kept
+            log.warning("the pages could not be looked at", extra={"error": error.message})
 
     async def _watch_clock(self) -> None:
         while True:
