@@ -220,7 +220,7 @@ async def test_nobody_there_is_unreachable(settings: Callable[..., Loaded], home
 def test_an_event_of_another_shape_cuts_the_stream(event: dict[str, Any]) -> None:
     """The library checks no shapes: what is no event is a typed error to the chain, and no turn stumbles over it."""
     with pytest.raises(Cut):
-        anthropic_api._heard(anthropic_api._Said("m"), cast(Any, SimpleNamespace(**event)))
+        anthropic_api._heard(anthropic_api._Said(ASK, "m"), cast(Any, SimpleNamespace(**event)))
 
 
 async def test_done_names_the_model_that_answered(voice: Voice) -> None:
