@@ -27,6 +27,7 @@ async def socket(home: Home) -> AsyncIterator[ControlSocket]:
     """Give a socket that answers `echo` with the words of the frame."""
 
     async def echo(connection: Connection, frame: Mapping[str, Any]) -> None:
+        """Give the words back."""
         await connection.send({"event": "echo", "words": frame.get("words")})
 
     socket = ControlSocket(home.socket, {"echo": echo}, most=2 * MANY)
@@ -109,6 +110,7 @@ async def test_a_line_is_heard_whatever_its_client_calls_it(home: Home) -> None:
     heard: list[Perception] = []
 
     async def accept(perception: Perception) -> bool:
+        """Keep what is heard."""
         heard.append(perception)
         return True
 
