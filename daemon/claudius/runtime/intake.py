@@ -14,7 +14,7 @@ from claudius.errors import OverBudget, StoreError, TryAgain
 from claudius.perception import OURSELVES, Kind, Origin, Perception, Place
 from claudius.runtime.access import admit
 from claudius.runtime.body import Body
-from claudius.runtime.company import Company, place_of
+from claudius.runtime.company import Company
 from claudius.runtime.rates import Rates, Verdict
 from claudius.runtime.stopping import is_owner, is_stop
 
@@ -83,7 +83,7 @@ class Intake:
         self.last_at[network] = self._body.clock.steady()
         self._body.clock.heard(network, perception.at)
         if self.company and OURSELVES in perception.extra and perception.kind is Kind.LEAVE:
-            await self.company.removed(place_of(perception.conversation))
+            await self.company.removed(Place.of(perception.conversation).of_channel)
         admitted = self._admit(perception)
         if admitted is None:
             return False
