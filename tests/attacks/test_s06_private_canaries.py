@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from unicodedata import normalize
 
 from hypothesis import given
 
@@ -52,6 +53,7 @@ def test_s06_nothing_said_could_be_a_tag_again(reply: str) -> None:
 @given(guarded)
 def test_s06_a_thought_is_no_update(reply: str) -> None:
     """A monologue's canary reaches no user model: only a complete update section is one."""
+    reply = normalize("NFKC", reply)
     reply = re.sub("[^a-z]{0,3}".join("usermodelupdate"), "mental_query", reply, flags=re.IGNORECASE)
 
     assert read(reply)[0].updates == ()

@@ -199,6 +199,33 @@ def test_the_first_dialogue_streams_and_the_second_does_not() -> None:
     assert read(written_out("<ed>Let me look.</ed>"))[1] == "Let me look."
 
 
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+def test_a_dialogue_in_the_middle_of_a_torn_head_never_streams(size: int) -> None:
+    """Wherever in a thought's head a dialogue is opened, and whatever is torn with it, the thought is shown to nobody."""
+    head, rest = (
+        '<internal_monologue verb="mused">',
+        "S1</internal_monologue>\n<external_dialogue>Hi.</external_dialogue>",
+    )
+    for tag in ("<external_dialogue>", '<external_dialogue verb="said">'):
+        for place in range(1, len(head)):
+            for torn in ("", ">", "/>", '"', "<"):
+                reply = head[:place] + tag + head[place:] + rest
+                for text in (reply, reply[:2] + torn + reply[2:]):
+                    parsed, shown = read(text, pieces=cut_up(text, [size]))
+
+                    assert "S1" not in shown, text
+                    assert "S1" not in (parsed.winner.text if parsed.winner else ""), text
+
+
+def test_words_outside_keep_a_reply_from_being_streamed_and_not_from_being_said() -> None:
+    """Blanks between the sections are nothing; a word outside may be what is left of a private one."""
+    whole = written_out("<im>S1</im>\n\n<ed>Let me look.</ed>\n")
+
+    assert read(whole)[1] == "Let me look."
+    assert read("Well: " + whole)[1] == ""
+    assert read("Well: " + whole)[0].winner == read(whole)[0].winner
+
+
 def test_nothing_streams_once_a_flag_is_raised() -> None:
     """A flag before the dialogue, or in it, ends streaming for good."""
     assert read(written_out("</im><ed>Hi</ed>"), pieces=written_out("</im><ed>Hi</ed>"))[1] == ""

@@ -65,6 +65,8 @@ class Parser:
         self._dialogues: list[Dialogue] = []
         self._void = 0
         """So many dialogues, from the first on, were not the soul's own."""
+        self._is_torn = False
+        """Words stand outside of every section: nothing more is shown before the whole reply is read."""
         self._head = WAIT
         self._attributes = Rest(0, well_formed=False)
         self._parts: list[str] = []
@@ -134,12 +136,19 @@ class Parser:
 
     def _outside(self, text: str, place: int, *, final: bool) -> tuple[int, bool]:
         """OUT: nothing is kept or spoken; strict heads alone count."""
+        start = place
         while lt := _STRICT_LT.search(text, place):
             head = self._read(text, lt, final=final)
             if head is not None:
+                self._pass_over(text[start : lt.start()])
                 return self._head_outside(text, lt.start(), head, final=final)
             place = lt.end()
+        self._pass_over(text[start:])
         return len(text), False
+
+    def _pass_over(self, text: str) -> None:
+        """Take note of words that stand outside: they may be private ones, of which a torn tag is the rest."""
+        self._is_torn = self._is_torn or not is_blank(text.replace(">", ""))  # a close may leave its last sign
 
     def _head_outside(self, text: str, place: int, head: Head, *, final: bool) -> tuple[int, bool]:
         if head is WAIT:
@@ -277,7 +286,7 @@ class Parser:
 
     def _newly_visible(self) -> str:
         """Return what may be shown now: nothing once a flag is raised, and never trailing blanks."""
-        if self._flags or not self._visible:
+        if self._flags or self._is_torn or not self._visible:
             return ""
         piece = "".join(self._visible)
         self._visible = []
