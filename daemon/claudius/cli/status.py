@@ -47,10 +47,10 @@ def status(*, as_json: bool) -> int:
 
 
 def _voice(home: Home) -> dict[str, str] | None:
-    from claudius.compose import voices
     from claudius.config import load
+    from claudius.providers.choose import choose
 
-    first = voices(load(home, os.environ), home)[0]
+    first = choose(load(home, os.environ), home)[0]
     return {"name": first, "model": ""}
 
 
