@@ -191,6 +191,7 @@ def test_status_of_a_sleeping_home(talked: Talked) -> None:
     assert set(ran.json) >= {"version", "home", "uptime_s", "provider", "adapters", "inbox", "outbox"}
 
 
+@pytest.mark.slow
 def test_every_reading_command_speaks_to_a_person_too(talked: Talked) -> None:
     """Without --json each prints lines, no Python, and ends well."""
     machine, turns = talked
