@@ -66,7 +66,7 @@ class Parser:
         self._void = 0
         """So many dialogues, from the first on, were not the soul's own."""
         self._is_torn = False
-        """Words stand outside of every section: nothing more is shown before the whole reply is read."""
+        """Words stand outside, perhaps a thought with a torn tag: nothing is shown before the whole reply is read."""
         self._head = WAIT
         self._attributes = Rest(0, well_formed=False)
         self._parts: list[str] = []
@@ -140,15 +140,11 @@ class Parser:
         while lt := _STRICT_LT.search(text, place):
             head = self._read(text, lt, final=final)
             if head is not None:
-                self._pass_over(text[start : lt.start()])
-                return self._head_outside(text, lt.start(), head, final=final)
+                break
             place = lt.end()
-        self._pass_over(text[start:])
-        return len(text), False
-
-    def _pass_over(self, text: str) -> None:
-        """Take note of words that stand outside: they may be private ones, of which a torn tag is the rest."""
-        self._is_torn = self._is_torn or not is_blank(text.replace(">", ""))  # a close may leave its last sign
+        passed = text[start : lt.start() if lt else len(text)]
+        self._is_torn = self._is_torn or not is_blank(passed.replace(">", ""))  # a close may leave its last sign
+        return self._head_outside(text, lt.start(), head, final=final) if lt and head else (len(text), False)
 
     def _head_outside(self, text: str, place: int, head: Head, *, final: bool) -> tuple[int, bool]:
         if head is WAIT:
