@@ -1,4 +1,4 @@
-"""What grows strong is an event of the soul's own: once for each time that it rises, and named only where it is talked of."""
+"""What grows strong is an event of the soul's own: once for each time that it rises, and told only where it is talked of."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RELEASE = Arc(arc="t1", label="the release", stems=("release",), at_s=AT_S, inte
 HIDDEN = Arc(arc="t2", label="the wedding", stems=("wedding",), at_s=AT_S, intensity=0.95, band=3)
 
 
-def folded(psyche: Psyche, *about: str, words: str = "It grew: $what.") -> Folded:
+def folded(psyche: Psyche, *about: str, words: str = "It grew.") -> Folded:
     """Fold an event that is about these arcs."""
     event = Event(
         at_s=AT_S, kind="message", address="dm", person="p", name="Ana", stimulus=None, importance=1.0,
@@ -37,13 +37,13 @@ def test_a_level_rises_once_until_it_has_fallen_well_below() -> None:
     assert risen({}, ("novelty",)) == ()
 
 
-def test_a_subject_that_has_grown_strong_is_named_where_it_is_talked_of_and_nowhere_else() -> None:
-    """The arc of the event is named with its level; another's, that no word here was about, is high without a word."""
+def test_a_subject_that_has_grown_strong_is_told_where_it_is_talked_of_and_nowhere_else() -> None:
+    """The arc of the event is told with its level, without a word of anybody's; another's is high and not told."""
     psyche = Psyche(numbers=Numbers(at_s=AT_S), arcs=(replace(RELEASE, intensity=0.81), HIDDEN))
 
     found = folded(psyche, "t1")
 
-    assert [(one.name, one.level, one.text) for one in found.milestones] == [("t1", 0.81, "It grew: the release.")]
+    assert [(one.name, one.level, one.text) for one in found.milestones] == [("t1", 0.81, "It grew.")]
     assert found.numbers.high == ("t1", "t2")
 
 
@@ -58,11 +58,11 @@ def test_nothing_new_is_told_again_and_nothing_at_all_where_the_soul_does_not_wr
 
 
 def test_a_need_that_presses_is_told_in_words() -> None:
-    """Past the milestone a need is named as the packet names it, never by a number."""
+    """Past the milestone a need is told wherever that happens, never by a number."""
     psyche = Psyche(numbers=Numbers(at_s=AT_S, drives=(0.35, 0.35, 0.35, 0.85, 0.35)))
 
     (told,) = folded(psyche).milestones
 
     assert told.name == "novelty"
     assert not any(sign.isdigit() for sign in told.text)
-    assert told.text.startswith("It grew: ")
+    assert told.text.startswith("It grew")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta, tzinfo
 from hashlib import sha256
 
-from claudius.cognition.budget import Stage, day_start, stage
+from claudius.cognition.budget import Stage
 from claudius.cognition.mind import Mind
 from claudius.cognition.timing import is_quiet, known_zone, quiet_end, read_hours
 from claudius.intent import Schedule
@@ -136,12 +136,10 @@ def _again(perception: Perception, at: datetime) -> Schedule:
 
 async def _ground(perception: Perception, mind: Mind, now: datetime) -> Ground:
     config = mind.config()
-    limit = config.budget.daily_usd
-    spent = await mind.store.spent_since(day_start(now)) if limit else 0.0
     return Ground(
         is_wanted=config.psyche.proactive,
         has_consent=await consents(_listener(perception), mind.store),
-        has_budget=stage(limit, spent) is Stage.OPEN,
+        has_budget=await mind.stage() is Stage.OPEN,
         words=await mind.store.first_words(perception.conversation, now - LOOKED_BACK),
     )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from claudius.cognition.attending import attend_to
-from claudius.cognition.budget import Stage, day_start, stage
+from claudius.cognition.budget import Stage
 from claudius.cognition.chain import Opening
 from claudius.cognition.encounter import noted, show_calls, show_committed, show_concluded, show_heard, show_prompt
 from claudius.cognition.fold import fold_expired
@@ -252,10 +252,7 @@ async def _recall(pending: Pending, mind: Mind, now: datetime, nonce: str) -> Re
 
 async def _budget(mind: Mind) -> bool:
     """Tell whether to save on model updates. Raises: OverBudget."""
-    limit = mind.config().budget.daily_usd
-    if not limit:
-        return False
-    found = stage(limit, await mind.store.spent_since(day_start(mind.clock())))
+    found = await mind.stage()
     if found is Stage.REFUSING:
         raise OverBudget
     return found is Stage.UPDATES_OFF

@@ -146,7 +146,6 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         numbers = replace(
             numbers, bands=numbers_bands(numbers), mood=self.mood or numbers.mood, high=risen(levels, were)
         )
-        about = dict(self.event.matches)
         return Folded(
             numbers=numbers,
             edges=tuple(replace(edge, bands=edge_bands(edge)) for edge in edges),
@@ -158,7 +157,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
             episodes=self.episodes,
             facts=self.facts,
             recalled=self.recalled,
-            milestones=milestones(numbers, [one for one in grown if one.arc in about], levels, were, self.milestone)
+            milestones=milestones(numbers.high, were, dict(self.event.matches), levels, self.milestone)
             if self.milestone and numbers.high != were
             else (),
             drift=None

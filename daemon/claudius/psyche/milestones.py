@@ -6,9 +6,7 @@ Source: the psyche design, section 2.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from string import Template
 
-from claudius.psyche.bands import drive_words
 from claudius.psyche.events import MILESTONE, MILESTONE_REARMED
 from claudius.substrate import DRIVES, Arc, Milestone, Numbers
 
@@ -26,17 +24,15 @@ def risen(levels: Mapping[str, float], were: Collection[str]) -> tuple[str, ...]
 
 
 def milestones(
-    numbers: Numbers, arcs: Collection[Arc], levels: Mapping[str, float], were: Collection[str], words: str
+    high: Collection[str], were: Collection[str], about: Collection[str], levels: Mapping[str, float], words: str
 ) -> tuple[Milestone, ...]:
-    """Return what rose with an event, in words: `numbers.high` beside what `were` so before it. Pure.
+    """Return what is `high` with an event and was not before, told in `words`. Pure.
 
-    `arcs`: those that the event is about, so that they may be named where it happened.
+    `about`: the arcs of the event. No other is told of; none by its name, which is of what people said: the packet
+    says what is on the soul's mind when the time comes, as far as it may be shown then.
     """
-    said = {arc.arc: arc.label for arc in arcs}
-    for place, drive in enumerate(DRIVES):
-        said[drive] = drive_words(drive, numbers.bands[3 + place])
     return tuple(
-        Milestone(name=name, level=levels[name], text=Template(words).safe_substitute(what=said[name]))
-        for name in numbers.high
-        if name not in were and name in said
+        Milestone(name=name, level=levels[name], text=words)
+        for name in high
+        if name not in were and (name in DRIVES or name in about)
     )
