@@ -10,8 +10,10 @@ import random
 import secrets as chance_source
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from claudius.adapters.seats import own_person
 from claudius.claude_code.context import Ensouled
@@ -65,8 +67,7 @@ PROVIDERS: dict[str, str] = {
 """Voices by name; each module has `build(loaded, home)`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Composed:
+class Composed(Struct, frozen=True, kw_only=True):
     """A soul, put together and not yet awake."""
 
     server: Server

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
+
+from msgspec import Struct, field
 
 from claudius.peers import Noted
 from claudius.provider import StopReason, Usage
@@ -17,8 +18,7 @@ ApologyKind = Literal["provider_down", "over_budget", "unreadable", "too_large",
 Rung = Literal["complete", "plain", "repair", "cut", "fixed", "silent", "apology"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Thought:
+class Thought(Struct, frozen=True, kw_only=True):
     """One section of a reply, read and judged. `step` is the cognitive step's name."""
 
     step: str
@@ -28,8 +28,7 @@ class Thought:
     """Of a user-model update: the heading that it replaces; None = the whole model."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Call(Struct, frozen=True, kw_only=True):
     """One finished model call of a turn, kept so that a crash need not pay for it twice."""
 
     n: int
@@ -43,8 +42,7 @@ class Call:
     ms: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Thoughts:
+class Thoughts(Struct, frozen=True, kw_only=True):
     """What the model's reply came to: sections, and the words to speak with the rung of the ladder they came from."""
 
     thoughts: tuple[Thought, ...]
@@ -60,8 +58,7 @@ class Thoughts:
     calls: tuple[Call, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Utterance:
+class Utterance(Struct, frozen=True, kw_only=True):
     """One part of what is said aloud. Adapters take nothing else; only the soul engine makes one."""
 
     key: str
@@ -80,8 +77,7 @@ class Utterance:
     apology: ApologyKind | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelVersion:
+class ModelVersion(Struct, frozen=True, kw_only=True):
     """A new version of one user model, to be written by the turn's transaction."""
 
     person: str
@@ -95,8 +91,7 @@ class ModelVersion:
     """The person's display name now, for the archive's file name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateChange:
+class StateChange(Struct, frozen=True, kw_only=True):
     """A new value of one soul-state key under one audience label. An empty value means the key's default."""
 
     key: str
@@ -104,8 +99,7 @@ class StateChange:
     audience: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Schedule:
+class Schedule(Struct, frozen=True, kw_only=True):
     """A perception that the soul will have later, of itself."""
 
     id: int
@@ -126,8 +120,7 @@ class Schedule:
     """Who asked for it; empty = the soul's own plan, which lapses when it comes too late."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
+class Planned(Struct, frozen=True, kw_only=True):
     """What a turn changes of the soul's plans, and of what it keeps beside them."""
 
     schedules: tuple[Schedule, ...] = ()
@@ -140,8 +133,7 @@ class Planned:
     """Subprocess → what it keeps here from now on."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Intent:
+class Intent(Struct, frozen=True, kw_only=True):
     """Everything one turn changes, applied in one transaction or not at all."""
 
     turn: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal
+
+from msgspec import Struct, field
 
 from claudius.perception import Perception
 from claudius.provider import Usage
@@ -25,8 +26,7 @@ TRAJECTORY = 5
 """How many of a peer's newest assessments are looked at together."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Interaction:
+class Interaction(Struct, frozen=True, kw_only=True):
     """One line of a message of a peer, or of ours to them; `reaction`: how ours was taken, gladly 1, sorely -1."""
 
     peer_id: str
@@ -46,8 +46,7 @@ class Interaction:
     """As the ledger numbers it; 0 = not kept yet."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Promise:
+class Promise(Struct, frozen=True, kw_only=True):
     """Something said to be done by a time. It is overdue once its grace has passed too."""
 
     peer_id: str
@@ -70,8 +69,7 @@ class Promise:
         return self.due_at + timedelta(seconds=self.grace_s)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal:
+class Proposal(Struct, frozen=True, kw_only=True):
     """An assessment to be recorded."""
 
     peer_id: str
@@ -84,8 +82,7 @@ class Proposal:
     """Where it is set, trust is held to this many points around the last one; None = it was clamped already."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Noted:
+class Noted(Struct, frozen=True, kw_only=True):
     """What one turn adds to the ledger. `reaction`: to which turn of ours, and how it was taken."""
 
     interactions: tuple[Interaction, ...] = ()
@@ -98,8 +95,7 @@ class Noted:
     reaction: tuple[str, int] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assessment:
+class Assessment(Struct, frozen=True, kw_only=True):
     """What the soul once thought of a peer. Never changed afterwards."""
 
     peer_id: str
@@ -112,8 +108,7 @@ class Assessment:
     id: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Peer:
+class Peer(Struct, frozen=True, kw_only=True):
     """One peer as an audience may see them: what code counted, and the newest assessments that may stand there."""
 
     peer_id: str
@@ -137,8 +132,7 @@ class Peer:
         return tuple(one.trust for one in reversed(self.assessments))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Belief:
+class Belief(Struct, frozen=True, kw_only=True):
     """A line of counsel of the second mind for the first. It runs out unless a later cycle affirms it."""
 
     key: str
@@ -165,8 +159,7 @@ class Belief:
         return self.created_at + timedelta(minutes=self.ttl_minutes) if self.state == "active" else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lesson:
+class Lesson(Struct, frozen=True, kw_only=True):
     """A belief that kept being affirmed. Before it has been often and long enough it is only a candidate."""
 
     key: str
@@ -184,8 +177,7 @@ class Lesson:
         return self.affirmed >= LEAST_AFFIRMED and self.last_at - self.first_at >= LEAST_SPAN
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reflection:
+class Reflection(Struct, frozen=True, kw_only=True):
     """One cycle of the second mind, as history keeps it."""
 
     cycle: int
@@ -208,8 +200,7 @@ class Reflection:
     usage: Usage = field(default_factory=Usage)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Directive:
+class Directive(Struct, frozen=True, kw_only=True):
     """Something that the second mind would have the first consider saying: heard once, as its own perception."""
 
     peer_id: str
@@ -218,8 +209,7 @@ class Directive:
     perception: Perception
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tuned:
+class Tuned(Struct, frozen=True, kw_only=True):
     """How a trigger has tuned itself: the value in force, what it started from, and which cycles proved useful."""
 
     trigger: str
@@ -230,8 +220,7 @@ class Tuned:
     cycles: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reflected:
+class Reflected(Struct, frozen=True, kw_only=True):
     """Everything that one cycle changes: applied in one transaction, or not at all."""
 
     record: Reflection
@@ -255,8 +244,7 @@ class Reflected:
     """It moved a trust, brought a new or changed belief, or a directive."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
+class Recorded(Struct, frozen=True, kw_only=True):
     """What became of a cycle's assessments: those that were written, and why others were not."""
 
     assessments: tuple[Assessment, ...] = ()
@@ -264,8 +252,7 @@ class Recorded:
     """Peer → what went wrong."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class Known(Struct, frozen=True, kw_only=True):
     """What a cycle may read of one peer."""
 
     peer: Peer
@@ -279,8 +266,7 @@ class Known:
     """Theirs that are open or overdue."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grounds:
+class Grounds(Struct, frozen=True, kw_only=True):
     """Everything that one cycle may read, in one snapshot, within what its audience may see."""
 
     audience: str

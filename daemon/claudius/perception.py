@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 OURSELVES = "ourselves"
 """In `extra` of a coming or going: it is our own."""
@@ -59,8 +61,7 @@ class Following(StrEnum):
     """Where it does not follow, the message is not kept."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Perception:
+class Perception(Struct, frozen=True, kw_only=True):
     """One thing heard, whole and immutable. `key` is its dedupe key (design: reliability, tables and states)."""
 
     key: str
@@ -87,8 +88,7 @@ class Perception:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """A conversation key taken apart: `network:workspace:channel:thread`."""
 
     network: str
@@ -116,8 +116,7 @@ FOLLOWED_PEOPLE = 2
 """With more humans than these in a thread, each message needs a mention again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Thread:
+class Thread(Struct, frozen=True, kw_only=True):
     """A thread that the soul was called into."""
 
     since: str

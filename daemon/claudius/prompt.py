@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from claudius.provider import Message
 
@@ -22,8 +22,7 @@ _ESCAPED = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(Struct, frozen=True):
     """What a model is asked: static `system`, append-only `history`, this turn's `tail` as the last user message."""
 
     system: str

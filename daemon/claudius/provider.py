@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
+
+from msgspec import Struct
 
 Role = Literal["user", "assistant"]
 StopReason = Literal["end", "max_tokens", "refusal"]
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Struct, frozen=True):
     """One message of the history, in the role that the model sees."""
 
     role: Role
     content: str
 
 
-@dataclass(frozen=True, slots=True)
-class Image:
+class Image(Struct, frozen=True):
     """A picture that goes with what is asked."""
 
     media_type: str
     data: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Request(Struct, frozen=True, kw_only=True):
     """One model call: the prompt's three parts and how it is to be answered.
 
     The parts are sent in this order, `tail` as the last user message. Breakpoints for a provider with explicit
@@ -52,8 +50,7 @@ class Request:
     """Shown before the tail, in the order in which it counts them; by a provider whose `sees` is true."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class Usage(Struct, frozen=True, kw_only=True):
     """Tokens of one call as the provider counts them; `input_tokens` excludes what a cache read or wrote."""
 
     input_tokens: int = 0
@@ -91,20 +88,17 @@ def estimate(request: Request, text: str) -> Usage:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Delta:
+class Delta(Struct, frozen=True):
     """A piece of the reply, in order."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Reset:
+class Reset(Struct, frozen=True):
     """What was streamed so far is void: the transport asked again by itself."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
+class Done(Struct, frozen=True, kw_only=True):
     """The reply's end. `text` is the whole reply; it equals the deltas since the last `Reset` joined."""
 
     text: str

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, TypeVar
+
+from msgspec import Struct, field
 
 from claudius.peers import Belief, Peer
 from claudius.perception import Members, Perception
@@ -42,8 +43,7 @@ MOODS = ("neutral", "engaged", "focused", "frustrated", "sardonic")
 STATE_DEFAULTS: Mapping[str, str] = {key.value: "" for key in StateKey} | {StateKey.EMOTIONAL_STATE.value: MOODS[0]}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(Struct, frozen=True, kw_only=True):
     """One line of working memory."""
 
     entry_type: EntryType
@@ -59,8 +59,7 @@ class Entry:
     """Of a message: the network's own order."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class Shown(Struct, frozen=True, kw_only=True):
     """A user model that stood in a turn's prompt: whole, or pointed at because it already stands above."""
 
     person: str
@@ -72,16 +71,11 @@ class Shown:
     """The model's markdown as it was shown; empty for a pointer and for version 0."""
 
 
-class _Memo:
-    """A place in an immutable value for what is computed from it once, by what computes it."""
+class PastTurn(Struct, frozen=True, kw_only=True, dict=True):
+    """One earlier turn of this conversation as the history renders it. Equal values render to equal bytes.
 
-    __slots__ = ("memo",)
-    memo: dict[Any, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PastTurn(_Memo):
-    """One earlier turn of this conversation as the history renders it. Equal values render to equal bytes."""
+    Its `__dict__` holds what was computed from it, by what computes it; a changed copy begins without.
+    """
 
     turn: str
     nonce: str
@@ -93,18 +87,14 @@ class PastTurn(_Memo):
 
 def once(past: PastTurn, work: Callable[[PastTurn], T]) -> T:
     """Return what follows from a past turn alone; worked out once, remembered with the turn. Pure."""
+    memo: dict[Any, T] = past.__dict__
     try:
-        found: T = past.memo[work]
-    except (AttributeError, KeyError):
-        found = work(past)
-        if not hasattr(past, "memo"):
-            object.__setattr__(past, "memo", {})
-        past.memo[work] = found
-    return found
+        return memo[work]
+    except KeyError:
+        return memo.setdefault(work, work(past))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class Summary(Struct, frozen=True, kw_only=True):
     """What working memory held before it was folded away."""
 
     text: str
@@ -116,8 +106,7 @@ class Summary:
     """The nonce it is fenced with, drawn when it was written."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
+class LeftOut(Struct, frozen=True, kw_only=True):
     """Turns that neither the history nor the summary holds any more."""
 
     count: int
@@ -125,8 +114,7 @@ class LeftOut:
     last_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserModel:
+class UserModel(Struct, frozen=True, kw_only=True):
     """The newest version of one person's portrait in one audience; version 0 = nothing written yet."""
 
     person: str
@@ -136,8 +124,7 @@ class UserModel:
     suspect: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateValue:
+class StateValue(Struct, frozen=True, kw_only=True):
     """One value of the soul's state that may stand in this prompt."""
 
     key: str
@@ -146,8 +133,7 @@ class StateValue:
     updated_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Intuition:
+class Intuition(Struct, frozen=True, kw_only=True):
     """One whisper that this turn feels; no other turn does."""
 
     whisper: int
@@ -155,8 +141,7 @@ class Intuition:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessState:
+class ProcessState(Struct, frozen=True, kw_only=True):
     """Where a conversation stands in its mental processes; written back with the turn."""
 
     process: str
@@ -167,8 +152,7 @@ class ProcessState:
     entered_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Person:
+class Person(Struct, frozen=True, kw_only=True):
     """One human or bot, by stable id. `person` is the canonical id where several are linked."""
 
     person: str
@@ -180,8 +164,7 @@ class Person:
     is_bot: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recollection:
+class Recollection(Struct, frozen=True, kw_only=True):
     """Everything one turn knows, from one read snapshot. Pure functions of it decide the rest of the turn."""
 
     turn: str

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import importlib
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from claudius.config import load
 from claudius.errors import Unavailable

@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib
 import logging
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from claudius.config import load
 from claudius.errors import Unavailable

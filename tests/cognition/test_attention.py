@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pytest
-from msgspec.structs import replace
+from msgspec.structs import fields, replace
 
 from claudius.cognition import attending
 from claudius.home import Home, shipped
@@ -522,4 +522,6 @@ async def test_ten_idle_years_pass_in_one_step(home: Home) -> None:
 
 def test_an_intent_without_a_psyche_moves_nothing() -> None:
     """A turn that never asked the psyche carries no change."""
-    assert Intent.__dataclass_fields__["psyche"].default is None
+    (psyche,) = [one for one in fields(Intent) if one.name == "psyche"]
+
+    assert psyche.default is None

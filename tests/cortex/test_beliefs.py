@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from claudius.cortex.beliefs import NEW_A_CYCLE, alignment, change, clean_value, slug
 from claudius.cortex.lessons import MOST_LESSONS, learn

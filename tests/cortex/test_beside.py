@@ -6,11 +6,11 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from claudius.cognition.hooks import POINTS, TOLD, Hooks
 from claudius.cognition.second_thought import at_stake, is_wanted

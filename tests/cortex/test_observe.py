@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
+
+from msgspec.structs import replace
 
 from claudius.cortex.document import activity, build, name_of, ranked
 from claudius.cortex.models import Part

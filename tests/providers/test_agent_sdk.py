@@ -7,10 +7,10 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from claudius.config import Loaded
 from claudius.errors import Crashed, ProviderError, TimedOut, Unavailable

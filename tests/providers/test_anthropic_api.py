@@ -6,7 +6,6 @@ import json
 import random
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any, cast
@@ -14,6 +13,7 @@ from typing import Any, cast
 import anthropic
 import httpx2
 import pytest
+from msgspec.structs import replace
 
 from claudius.config import Loaded
 from claudius.errors import Cut, Unavailable, Unreachable

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from claudius.config import Loaded
 from claudius.errors import AuthFailed, Crashed, RateLimited, Unavailable

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator, Callable
-from dataclasses import replace
 
 import httpx
 import pytest
+from msgspec.structs import replace
 
 from claudius.config import Loaded
 from claudius.errors import BadConfiguration, BadRequest, Cut, Unavailable, Unreachable

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import random
 
 import msgspec
@@ -200,10 +199,10 @@ def test_i1_ten_idle_years_are_one_step() -> None:
 @given(stimuli, st.floats(0, 1), kernels)
 def test_a_stronger_event_never_changes_less(heard: Stimulus, share: float, kernel: Kernel) -> None:
     """Polarity: from the base, the same event at a fraction of its strength moves valence and warmth no further."""
-    weak = dataclasses.replace(
+    weak = replace(
         heard, axes=Axes(*(axis * share for axis in heard.axes)), tone=heard.tone * share, novelty=None, load=0.0
     )
-    heard = dataclasses.replace(heard, novelty=None, load=0.0)
+    heard = replace(heard, novelty=None, load=0.0)
     numbers, edge = Numbers(at_s=0.0), stranger("ana", 0.0, kernel)
 
     strong_edge, weak_edge = apply_edge(edge, heard, kernel), apply_edge(edge, weak, kernel)
@@ -222,7 +221,7 @@ def test_a_kind_event_never_lowers_mood_or_warmth(kind: Axes, valence: float, wa
     """Polarity: what is good on every axis lowers neither valence nor warmth nor trust, and raises no tension."""
     numbers = replace(Numbers(at_s=0.0), valence=valence)
     edge = replace(stranger("ana", 0.0, kernel), warmth=warmth)
-    heard = dataclasses.replace(stimulus(kind), novelty=None)
+    heard = replace(stimulus(kind), novelty=None)
 
     after, now = apply(numbers, heard, kernel), apply_edge(edge, heard, kernel)
 
@@ -259,7 +258,7 @@ def test_m3_effects_are_in_range(heard: Stimulus) -> None:
 def test_m4_a_trait_makes_its_drive_sensitive(drive: str, trait: str) -> None:
     """M4: the same event moves a drive further where its trait is strong, and drift brings it back to its base."""
     place = DRIVES.index(drive)
-    dull, keen = (dataclasses.replace(KERNEL, **{trait: level}) for level in (0.1, 0.9))
+    dull, keen = (replace(KERNEL, **{trait: level}) for level in (0.1, 0.9))
 
     moved = [apply(Numbers(at_s=0.0), stimulus(INSULT, 0.9), kernel).drives[place] for kernel in (dull, keen)]
     home = advance(apply(Numbers(at_s=0.0), stimulus(INSULT), keen), 30 * DAY_S).drives[place]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 MOST = 1000
 """So many messages of a channel are known one by one; below them, all is taken for known."""
 
 
-@dataclass(slots=True)
-class Reached:
+class Reached(Struct):
     """Positions by channel; they are compared as text."""
 
     newest: dict[str, str] = field(default_factory=dict)

@@ -10,9 +10,10 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct, field
 
 from claudius.adapters.seats import NETWORK, seat
 from claudius.config import Loaded
@@ -29,8 +30,7 @@ SHOWN_S = 30.0
 """How long a client may take to show an utterance before another attach is waited for."""
 
 
-@dataclass(eq=False, slots=True)
-class _Client:
+class _Client(Struct, eq=False):
     connection: Connection
     person: str
     streams: bool = False

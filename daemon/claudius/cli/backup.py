@@ -6,11 +6,11 @@ import asyncio
 import os
 import shutil
 import sqlite3
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import click
+from msgspec.structs import replace
 
 from claudius.cli.output import json_option, print_json
 from claudius.errors import EXIT_FAILED, ClaudiusError, UsageProblem

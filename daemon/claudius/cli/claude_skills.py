@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 HEAD_BYTES = 16_384
 WHAT_CHARS = 120
@@ -16,8 +17,7 @@ _UNSAFE = re.compile(r"[<>`\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u
 _KEY = re.compile(r"(name|description):[ \t]*(.*)")
 
 
-@dataclass(frozen=True, slots=True)
-class Skill:
+class Skill(Struct, frozen=True):
     """One skill, as its own front matter names it."""
 
     name: str

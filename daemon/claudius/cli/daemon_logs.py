@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 LOOK_AGAIN_S = 0.2
 
 
-@dataclass(frozen=True, slots=True)
-class ReadTo:
+class ReadTo(Struct, frozen=True):
     """How far which file was read: the log is moved aside when it is full."""
 
     inode: int = 0

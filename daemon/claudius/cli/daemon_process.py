@@ -10,9 +10,10 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from tempfile import TemporaryFile
 from typing import IO
+
+from msgspec import Struct
 
 from claudius.errors import EXIT_FAILED, EXIT_TRY_AGAIN, ClaudiusError, TryAgain
 from claudius.home import Home
@@ -30,8 +31,7 @@ class NotRunning(ClaudiusError):
     """No daemon runs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Launched:
+class Launched(Struct, frozen=True):
     """What became of a start."""
 
     pid: int | None

@@ -8,8 +8,9 @@ import plistlib
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from claudius.errors import EXIT_CONFIG, ClaudiusError
 from claudius.home import FILE_MODE, Home
@@ -46,8 +47,7 @@ WantedBy=default.target
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(Struct, frozen=True):
     """One order to the system: its name, its file, and what it says to the system when it comes or goes."""
 
     name: str

@@ -6,11 +6,11 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import click
+from msgspec.structs import asdict, replace
 
 from claudius.cli.ask_networks import half_set, networks
 from claudius.cli.checks import Check

@@ -6,9 +6,10 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
+
+from msgspec import Struct, field
 
 from claudius.errors import AlreadyRunning, BadHome, TryAgain, UsageProblem
 from claudius.home import Home
@@ -66,8 +67,7 @@ async def _awake(home: Home) -> AsyncIterator[Connection]:
         await server.stop()
 
 
-@dataclass(slots=True)
-class Line:
+class Line(Struct):
     """One line said, and what has come back for it."""
 
     text: str

@@ -6,8 +6,10 @@ The same for one ask and for several in one call. Source: the process design, se
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from claudius.cognition.mind import Mind, Show
 from claudius.cognition.pipeline import Reading, call
@@ -52,8 +54,7 @@ from claudius.recollection import EntryType
 DRAFT_CHARS = 4000
 
 
-@dataclass(slots=True, kw_only=True)
-class Speaking:
+class Speaking(Struct, kw_only=True):
     """What the calls of one turn have in common."""
 
     mind: Mind
@@ -63,8 +64,7 @@ class Speaking:
     show: Show | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Heard:
+class _Heard(Struct, frozen=True):
     parsed: Parsed
     is_refused: bool
     streamed: str

@@ -6,8 +6,10 @@ Source: the process design, sections 3 and 4.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from claudius.cognition.hearing import Hearing, Superseded
 from claudius.cognition.mind import Mind, Show
@@ -40,8 +42,7 @@ from claudius.recollection import Entry, EntryType, ProcessState, Recollection
 from claudius.soul import SoulText
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
+class Opening(Struct, frozen=True, kw_only=True):
     """What a turn begins with."""
 
     mind: Mind
@@ -56,8 +57,7 @@ class Opening:
     attention: Attention | None = None
 
 
-@dataclass(slots=True)
-class Chain:
+class Chain(Struct):
     """One turn under way, hop by hop."""
 
     opening: Opening

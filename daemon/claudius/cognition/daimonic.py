@@ -9,8 +9,10 @@ import json
 import re
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from claudius.cognition.soul_engine.gate import Zones, has_secret
 from claudius.cognition.soul_engine.heads import LT, UNSEEN
@@ -42,8 +44,7 @@ _CLEANED = 8
 """Taking one thing out may put another together: so often is looked again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
+class Context(Struct, frozen=True, kw_only=True):
     """What is sent out for a whisper, and who has taught it."""
 
     soul_state: Mapping[str, str]

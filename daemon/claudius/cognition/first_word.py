@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import logging
 import re
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta, tzinfo
 from hashlib import sha256
+
+from msgspec import Struct, field
 
 from claudius.cognition.budget import Stage
 from claudius.cognition.mind import Mind
@@ -33,8 +34,7 @@ LOOKED_BACK = timedelta(days=60)
 _STOP = re.compile(r"\W*(?:please\s+)?stop(?:\s+(?:it|that|please|writing(?:\s+(?:to\s+)?me)?))?\W*", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class Ground(Struct, frozen=True, kw_only=True):
     """What decides whether the soul may write first, here and now."""
 
     is_wanted: bool

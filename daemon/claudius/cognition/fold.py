@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from string import Template
+
+from msgspec.structs import replace
 
 from claudius.cognition.mind import Mind
 from claudius.cognition.pipeline import call

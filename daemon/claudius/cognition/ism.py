@@ -6,11 +6,12 @@ Source: seed 003; the process design, section 9. Off by default: a loop costs tw
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from claudius.cognition.facade import Turn
 from claudius.cognition.processes.process import Outcome, Transition
@@ -35,8 +36,7 @@ class End(StrEnum):
     UNREADABLE = "unreadable"
 
 
-@dataclass(frozen=True, slots=True)
-class Continue:
+class Continue(Struct, frozen=True):
     """What an action returns to go on: the memory that it leaves."""
 
     memory: WorkingMemory
@@ -45,8 +45,7 @@ class Continue:
 Do = Callable[[Turn, WorkingMemory], Awaitable["Continue | Outcome"]]
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(Struct, frozen=True):
     """One thing that the soul may choose to do."""
 
     name: str
@@ -64,8 +63,7 @@ def action(description: str) -> Callable[[Do], Action]:
     return made
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(Struct, frozen=True):
     """How a machine ended. The playbook and the trail are not in its memory."""
 
     memory: WorkingMemory
@@ -85,8 +83,7 @@ class Choice(msgspec.Struct, frozen=True):
     reasoning: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(Struct, frozen=True):
     """How much one machine may take."""
 
     loops: int
@@ -153,8 +150,7 @@ def _budget(turn: Turn, max_loops: int | None) -> Budget:
     return Budget(max_loops or ism.max_loops, ism.max_calls, ism.max_tokens, ism.max_seconds)
 
 
-@dataclass(frozen=True, slots=True)
-class _Machine:
+class _Machine(Struct, frozen=True):
     turn: Turn
     goal: str
     playbook: str

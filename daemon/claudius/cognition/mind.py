@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from time import monotonic
 from typing import Any, Protocol, TypeVar
+
+from msgspec import Struct, field
 
 from claudius.cognition.budget import Stage, day_start, stage
 from claudius.cognition.hooks import Hooks
@@ -46,8 +47,7 @@ class Show(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Voice:
+class Voice(Struct, frozen=True):
     """Who answers one cognitive step."""
 
     provider: Provider
@@ -55,8 +55,7 @@ class Voice:
     """None = the provider's own."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mind:
+class Mind(Struct, frozen=True, kw_only=True):
     """The soul at work. Built once, in `compose`; tests build their own."""
 
     store: Store

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from claudius.cognition.answering import Speaking, answers
 from claudius.cognition.chain import Chain, Opening, ended, lines_of, thinking

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from claudius.cognition.attending import attend_to
 from claudius.cognition.encounter import noted, show_committed, show_heard

@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
 from typing import cast
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from claudius.cognition.mind import Mind, Show
 from claudius.cognition.soul_engine import (
@@ -33,8 +35,7 @@ from claudius.recollection import Recollection
 from claudius.soul import SoulText
 
 
-@dataclass(slots=True, kw_only=True)
-class Thinking:
+class Thinking(Struct, kw_only=True):
     """One turn's thinking: what is asked, with what, and what is paid for already."""
 
     mind: Mind
@@ -60,8 +61,7 @@ class Thinking:
         self.ground, self.zones = replace(self.ground, private=private), replace(self.zones, private=private)
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """One reply, read."""
 
     parsed: Parsed
@@ -137,8 +137,7 @@ async def _ask(thinking: Thinking, prompt: Prompt, sha: str, purpose: str, show:
     return Reply(parsed, made.stop_reason == "refusal", reading.shown)
 
 
-@dataclass(slots=True)
-class Reading:
+class Reading(Struct):
     """A reply being read while it comes: what of it may be shown already is shown."""
 
     parser: Parser

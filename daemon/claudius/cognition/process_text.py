@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from datetime import timedelta
 from functools import lru_cache
 from types import MappingProxyType
@@ -12,6 +11,7 @@ from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import replace
 
 from claudius.cognition.processes.process import Interruption, Judge, Participation, Process
 from claudius.errors import BadSoul

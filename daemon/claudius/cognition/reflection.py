@@ -8,9 +8,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from claudius.cognition.answering import Speaking
 from claudius.cognition.facade import Thinker
@@ -42,8 +44,7 @@ SUBPROCESSES: dict[str, str] = {
 Think = Callable[["Reflection", WorkingMemory], Awaitable[Any]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Idle:
+class Idle(Struct, frozen=True, kw_only=True):
     """A conversation that has nothing to do: its last turn, and what that turn knew."""
 
     intent: Intent
@@ -51,8 +52,7 @@ class Idle:
     pending: Pending
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subprocess:
+class Subprocess(Struct, frozen=True, kw_only=True):
     """Something that is thought about a conversation while it is idle."""
 
     name: str

@@ -7,9 +7,10 @@ Source: the process design, section 8; the daimon design, section 8.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from datetime import datetime, tzinfo
 from string import Template
+
+from msgspec.structs import replace
 
 from claudius.cognition.first_word import PROCESS
 from claudius.cognition.processes import sections

@@ -7,8 +7,9 @@ Source: the cortex design, section 7.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from claudius.cognition.mind import Mind
 from claudius.config import Consult

@@ -6,7 +6,8 @@ Source: the pipeline design, section 3.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from claudius.cognition.answering import request_of
 from claudius.cognition.mind import Mind, Voice

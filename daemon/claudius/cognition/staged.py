@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
 import msgspec
+from msgspec import Struct, field
 
 from claudius.cognition.soul_engine.in_mind import Drawn
 from claudius.intent import Call, Planned, Rung, Schedule
@@ -40,16 +40,14 @@ class Words(str):
         return made
 
 
-@dataclass(frozen=True, slots=True)
-class First:
+class First(Struct, frozen=True):
     """The first prompt of a turn, for its snapshot."""
 
     sha256: str
     drawn: Drawn
 
 
-@dataclass(slots=True, kw_only=True)
-class Staged:
+class Staged(Struct, kw_only=True):
     """One turn's, over all of its hops."""
 
     turn: str

@@ -6,8 +6,9 @@ Source: the daimon design, section 6.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta, tzinfo
+
+from msgspec import Struct
 
 from claudius.errors import BadConfiguration
 from claudius.perception import Perception
@@ -20,8 +21,7 @@ SLACK = timedelta(minutes=1)
 _HOURS = re.compile(r"(\d{1,2}):(\d{2})\s*[-–]\s*(\d{1,2}):(\d{2})")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
+class Timing(Struct, frozen=True, kw_only=True):
     """How often a job rings: every so often, or at a local time each day."""
 
     every: timedelta | None = None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
 from datetime import datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from claudius.cognition.attending import attend_to
 from claudius.cognition.budget import Stage
@@ -49,8 +51,7 @@ log = logging.getLogger("claudius.turn")
 UPDATES = ("user_model_update", "model_change_note")
 
 
-@dataclass(frozen=True, slots=True)
-class Turned:
+class Turned(Struct, frozen=True):
     """A committed turn: what it knew, and what it changed."""
 
     intent: Intent

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from claudius.config.daimons import KEYS, further_keys
 from claudius.config.schema import ALIASES, SETTINGS, Config, Setting
@@ -22,13 +22,12 @@ _DEEPEST = 4
 _WORDS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off"), False)
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(Struct, frozen=True):
     """A configuration, where each value came from, and the secrets."""
 
     config: Config
     sources: Mapping[str, str]
-    secrets: Mapping[str, Secret] = field(repr=False)
+    secrets: Mapping[str, Secret]
 
     def secret(self, name: str) -> str:
         """Return a secret's value; empty where it is not set."""

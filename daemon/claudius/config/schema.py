@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from claudius.config.cortex import Cortex
 from claudius.config.daimons import Daimon, Http
@@ -273,8 +272,7 @@ ALIASES: Mapping[str, str] = {"anthropic.base_url": "ANTHROPIC_BASE_URL"}
 """Settings that the world already has an environment name for; it is read after our own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """One setting's place: its key (`section.name`, or a bare name), type, default and documentation."""
 
     key: str

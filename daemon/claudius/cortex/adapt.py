@@ -6,7 +6,8 @@ Source: the cortex design, section 7.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from claudius.peers import Tuned
 

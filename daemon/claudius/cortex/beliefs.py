@@ -9,9 +9,10 @@ import html
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
+
+from msgspec.structs import replace
 
 from claudius.cortex.models import Changed, Document
 from claudius.cortex.parsing import one_line

@@ -6,8 +6,9 @@ Source: the cortex design, section 7.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
+
+from msgspec.structs import replace
 
 from claudius.peers import Belief, Lesson
 

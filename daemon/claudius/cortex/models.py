@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
+
+from msgspec import Struct, field
 
 from claudius.config import Config, Cortex
 from claudius.memory.ledger_store import Ledger
@@ -21,8 +22,7 @@ TRIGGERS = ("promise_timeout", "farming", "interaction_count", "new_peer", "time
 """In the order in which a pass is named after them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Thresholds:
+class Thresholds(Struct, frozen=True, kw_only=True):
     """What decides when to reflect."""
 
     enabled: frozenset[str]
@@ -48,8 +48,7 @@ class Thresholds:
         )
 
 
-@dataclass(slots=True, kw_only=True)
-class State:
+class State(Struct, kw_only=True):
     """What the triggers look at, all of it in memory."""
 
     since: datetime
@@ -73,8 +72,7 @@ class State:
         self.next_overdue = min((promise.overdue_at for promise in self.promises), default=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Output:
+class Output(Struct, frozen=True, kw_only=True):
     """What the model said, read strictly. Lists hold the entries as they came, objects only."""
 
     summary: str
@@ -86,8 +84,7 @@ class Output:
     """What was left out, in words for the log."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class Part(Struct, frozen=True, kw_only=True):
     """One audience's share of a pass."""
 
     audience: str
@@ -97,8 +94,7 @@ class Part:
     overdue: tuple[Promise, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class Document(Struct, frozen=True, kw_only=True):
     """What one cycle shows the model, and what that stands on."""
 
     content: Mapping[str, Any]
@@ -109,8 +105,7 @@ class Document:
     """The audiences of everything that was read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cycle:
+class Cycle(Struct, frozen=True, kw_only=True):
     """One cycle as it stands when it begins."""
 
     number: int
@@ -129,8 +124,7 @@ class Cycle:
         return self.triggers[0]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(Struct, frozen=True, kw_only=True):
     """What the model said, and what it cost."""
 
     text: str
@@ -140,8 +134,7 @@ class Answer:
     ms: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Changed:
+class Changed(Struct, frozen=True, kw_only=True):
     """What a cycle does to the beliefs."""
 
     put: tuple[Belief, ...] = ()
@@ -152,8 +145,7 @@ class Changed:
     revised: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ties:
+class Ties(Struct, frozen=True, kw_only=True):
     """What the second mind lives on. Built once, in `compose`; tests build their own."""
 
     store: Ledger
@@ -174,8 +166,7 @@ class Ties:
     """Values that no prompt may hold."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class Ended(Struct, frozen=True, kw_only=True):
     """How one cycle ended: with changes, or without."""
 
     record: Reflection
@@ -184,8 +175,7 @@ class Ended:
     """Peers that the cycle saw."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counsel:
+class Counsel(Struct, frozen=True, kw_only=True):
     """The answer to a consultation."""
 
     verdict: Verdict

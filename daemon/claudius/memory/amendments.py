@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
+
+from msgspec import Struct
 
 from claudius.perception import Perception
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Amended:
+class Amended(Struct, frozen=True, kw_only=True):
     """What a second thought changed."""
 
     conversation: str = ""

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Document:
+
+class Document(Struct, frozen=True):
     """A portrait of one person in one audience; both empty = the soul's state."""
 
     person: str = ""
     audience: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeptFile:
+class KeptFile(Struct, frozen=True, kw_only=True):
     """Where a document lies below the memory directory, and the hash of the bytes that we wrote or took over last."""
 
     document: Document
@@ -25,8 +24,7 @@ class KeptFile:
     """The document is not kept any more: the file is to be removed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unarchived:
+class Unarchived(Struct, frozen=True, kw_only=True):
     """A change that git does not hold yet, with the whole text of its document after it."""
 
     id: int

@@ -13,9 +13,10 @@ import json
 import os
 import secrets
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+
+from msgspec import Struct
 
 from claudius.home import FILE_MODE
 
@@ -23,8 +24,7 @@ LEDGER, KEY = "erasures.jsonl", "erasures.key"
 KEY_BYTES = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Erasures:
+class Erasures(Struct, frozen=True):
     """The ledger in one directory."""
 
     directory: Path

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from claudius.perception import Perception
 
 
-@dataclass(frozen=True, slots=True)
-class Due:
+class Due(Struct, frozen=True):
     """When a job rings next."""
 
     next_due: datetime
@@ -19,8 +19,7 @@ class Due:
     """How often in a row its work failed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quiet:
+class Quiet(Struct, frozen=True, kw_only=True):
     """A conversation in which nobody has spoken for a while."""
 
     conversation: str
@@ -32,8 +31,7 @@ class Quiet:
     """Whom it answered."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FirstWords:
+class FirstWords(Struct, frozen=True, kw_only=True):
     """What the soul has said first, and to whom."""
 
     here: tuple[datetime, ...] = ()

@@ -6,10 +6,12 @@ Source: seed 004; the cortex design, sections 1 and 4.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from math import floor, isfinite, log
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from claudius.peers import Belief, Peer
 
@@ -22,8 +24,7 @@ PEERS_TOKENS, BELIEFS_TOKENS = 150, 200
 WHY_CHARS = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
+class Tally(Struct, frozen=True, kw_only=True):
     """Counters of a peer's inbound messages, kept as they come, so that a score never reads the messages again."""
 
     messages: int = 0

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Protocol
+
+from msgspec import Struct
 
 from claudius.recollection import UserModel
 
@@ -13,8 +14,7 @@ Mode = Literal["on", "off", "listen"]
 """How the soul takes part in a channel: may speak; stays out; hears, remembers and stays silent."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class Known(Struct, frozen=True, kw_only=True):
     """What one person may be shown of what the soul knows."""
 
     name: str
@@ -23,8 +23,7 @@ class Known:
     """The soul's own state, as far as that person may see it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
+class Answered(Struct, frozen=True, kw_only=True):
     """What one answer drew on."""
 
     turn: str
@@ -37,8 +36,7 @@ class Answered:
     """Positions of the last messages of the conversation, latest first."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class Sight(Struct, frozen=True, kw_only=True):
     """What one id of a person was last known to see, of the shared places of its network."""
 
     person: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from claudius.memory.people import People
 
@@ -12,8 +13,7 @@ ERASED = b"erased"
 """What stands in the place of a turn's snapshot that was erased."""
 
 
-@dataclass(frozen=True, slots=True)
-class Probes:
+class Probes(Struct, frozen=True):
     """What must be found nowhere once a person is forgotten."""
 
     ids: tuple[str, ...]
@@ -22,8 +22,7 @@ class Probes:
     """Pieces of that person's words that stand in nobody else's: found anywhere."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Erased:
+class Erased(Struct, frozen=True, kw_only=True):
     """What was taken out of the database."""
 
     rows: Mapping[str, int]

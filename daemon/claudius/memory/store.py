@@ -7,9 +7,10 @@ commands. Every time is an aware UTC datetime. Every write is one transaction.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol
+
+from msgspec import Struct, field
 
 from claudius.intent import Call, Intent, Utterance
 from claudius.memory.amendments import Amendments
@@ -29,8 +30,7 @@ __all__ = ["Delivery", "OutboxState", "Pending", "RecallLimits", "Store", "Waiti
 OutboxState = Literal["pending", "taken", "unknown_after_send", "sent", "dead"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delivery:
+class Delivery(Struct, frozen=True, kw_only=True):
     """One part that is not yet settled."""
 
     utterance: Utterance
@@ -44,8 +44,7 @@ class Delivery:
     """Why it waits."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class Waiting(Struct, frozen=True, kw_only=True):
     """What a fresh start finds unfinished."""
 
     conversations: tuple[str, ...]
@@ -54,8 +53,7 @@ class Waiting:
     """The last process stopped in good order."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecallLimits:
+class RecallLimits(Struct, frozen=True, kw_only=True):
     """What of the settings shapes a recollection."""
 
     ttl_hours: float

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol
+
+from msgspec import Struct, field
 
 from claudius.perception import Perception
 
@@ -14,8 +15,7 @@ HEARD_BEFORE = 10
 """A whisper that equals one of its daimon's last so many is not kept."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Whisper:
+class Whisper(Struct, frozen=True, kw_only=True):
     """One line of counsel, sanitised, on its way into the store."""
 
     daimon: str
@@ -29,8 +29,7 @@ class Whisper:
     conversation: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class Scene(Struct, frozen=True, kw_only=True):
     """What may be told to a daimon of one conversation: the one that was active last."""
 
     conversation: str = ""
@@ -46,8 +45,7 @@ class Scene:
     """Turns with somebody, ever."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class Standing(Struct, frozen=True, kw_only=True):
     """How asking one daimon has gone."""
 
     asked_at: datetime | None = None

@@ -10,8 +10,9 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from claudius.config import Loaded
 from claudius.errors import Crashed, ProviderError, TimedOut, Unavailable
@@ -36,8 +37,7 @@ IDLE_S = 900.0
 """A client that nobody spoke to for so many seconds is closed."""
 
 
-@dataclass(slots=True, eq=False)
-class _Warm:
+class _Warm(Struct, eq=False):
     client: ClaudeSDKClient
     child: Child
     alarm: asyncio.TimerHandle | None = None

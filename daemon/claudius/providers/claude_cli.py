@@ -7,7 +7,8 @@ import os
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from claudius.config import Loaded
 from claudius.errors import Crashed, ProviderError, SessionGone
@@ -27,8 +28,7 @@ SESSIONS = 256
 """Conversations whose transcripts are kept on disk for resuming; older ones begin anew."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Session:
+class _Session(Struct, frozen=True):
     id: str
 
 

@@ -6,9 +6,9 @@ Source: the psyche design, section 4.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from claudius.psyche.bands import arc_band
@@ -26,8 +26,7 @@ LOOKED_BACK = 60
 """How many earlier messages a birth looks back on."""
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(Struct, frozen=True):
     """An earlier message: its words, when, by whom."""
 
     text: str

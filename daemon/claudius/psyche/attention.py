@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+from msgspec import Struct, field
 
 from claudius.psyche.change import Change
 from claudius.psyche.classify import Compound
@@ -15,8 +15,7 @@ from claudius.psyche.personality import Kernel
 from claudius.substrate import Felt
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Temper:
+class Temper(Struct, frozen=True, kw_only=True):
     """What attention needs to know of the soul and its settings."""
 
     kernel: Kernel

@@ -7,12 +7,11 @@ folds it on the state as it is when it is written. Source: the psyche design, se
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import astuple
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from claudius.psyche import arcs as subjects
 from claudius.psyche import intentions as aims

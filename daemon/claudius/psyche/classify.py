@@ -7,8 +7,9 @@ carry the meaning and valence only colours it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from claudius.psyche.cues import Hit, is_negated
 from claudius.psyche.events import ADDRESSED
@@ -28,8 +29,7 @@ _WEIGHT = dict.fromkeys(ADDRESSED, 1.0) | {"thread": 0.5, "named": 0.5}
 _SPOKEN_TO = frozenset((*ADDRESSED, "thread"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
+class Heard(Struct, frozen=True, kw_only=True):
     """What a text came to."""
 
     axes: Axes

@@ -8,8 +8,9 @@ Source: the psyche design, section 3: every pattern linear and bounded, no neste
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from claudius.psyche.words import ENDS, Token, tokens
 
@@ -69,8 +70,7 @@ def _split(words: Sequence[str], beginnings: Sequence[str], *, is_far: bool) -> 
     return [Part(frozenset(words), tuple(beginnings), is_far)]
 
 
-@dataclass(frozen=True, slots=True)
-class Cues:
+class Cues(Struct, frozen=True):
     """Lists of cues by name, ready to be looked for."""
 
     exact: Mapping[str, tuple[tuple[str, tuple[Part, ...]], ...]]

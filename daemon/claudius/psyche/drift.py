@@ -6,7 +6,8 @@ Source: the psyche design, section 9. It tints the laws and the tilt, never a wo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+
+from msgspec.structs import asdict
 
 from claudius.psyche.personality import HIGHEST, LOWEST, Kernel, kernel_hash
 from claudius.psyche.state import DAY_S

@@ -6,9 +6,9 @@ Source: the psyche design, section 10.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from claudius.psyche.state import DAY_S, HOUR_S, drifted
@@ -43,8 +43,7 @@ DRIVE_EFFECTS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IntentionUpdate:
+class IntentionUpdate(Struct, frozen=True, kw_only=True):
     """One update, read and checked."""
 
     operation: str

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from claudius.psyche.cues import Cues
 from claudius.psyche.state import Axes
@@ -17,8 +18,7 @@ PAIR_CHARS = 40
 """The two halves of a critical cue stand no further apart."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lexicon:
+class Lexicon(Struct, frozen=True, kw_only=True):
     """Everything that classification looks up."""
 
     cues: Cues

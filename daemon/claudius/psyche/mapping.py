@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from claudius.psyche.cues import Cues, Hit
@@ -82,8 +82,7 @@ class Stance(NamedTuple):
     sign: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shift:
+class Shift(Struct, frozen=True, kw_only=True):
     """One change of stance, mapped: towards whom, which, how much."""
 
     person: str

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 from claudius.psyche.classify import NOTHING_HEARD, Heard
 from claudius.psyche.personality import Kernel
@@ -13,8 +14,7 @@ Outcome = Literal["think", "react", "ignore"]
 Triviality = Literal["critical", "trivial", "significant", "moderate"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Weighing:
+class Weighing(Struct, frozen=True, kw_only=True):
     """The settings of the gate."""
 
     weights: tuple[float, ...] = (0.50, 0.15, 0.15, 0.15, 0.10)
@@ -25,8 +25,7 @@ class Weighing:
     window_proactive_s: float = 21_600.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Happening:
+class Happening(Struct, frozen=True, kw_only=True):
     """One event, classified."""
 
     kind: str
@@ -38,8 +37,7 @@ class Happening:
     has_attachments: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Around:
+class Around(Struct, frozen=True, kw_only=True):
     """What stands around an event, which no number holds."""
 
     since_thought_s: float | None = None
@@ -57,8 +55,7 @@ class Around:
     is_first_contact: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class Standing(Struct, frozen=True, kw_only=True):
     """The substrate after the event, as the gate looks at it."""
 
     numbers: Numbers
@@ -68,8 +65,7 @@ class Standing:
     kernel: Kernel = field(default_factory=Kernel)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class Judgement(Struct, frozen=True, kw_only=True):
     """What the gate decides, and from what."""
 
     outcome: Outcome

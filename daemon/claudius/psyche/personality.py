@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, fields
 from functools import cache, lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import astuple, fields
 
 from claudius.psyche.cues import Cues
 from claudius.psyche.words import tokens
@@ -23,8 +25,7 @@ BANDS = ("low", "middle", "high")
 DOMAINS = ("conflict", "emotion", "communication", "humour")
 
 
-@dataclass(frozen=True, slots=True)
-class Kernel:
+class Kernel(Struct, frozen=True):
     """Who the soul is below words: eleven traits, each in [0.05, 0.95]."""
 
     sociability: float = 0.5
@@ -47,8 +48,7 @@ class BadPersonality(ValueError):
     """What the head of soul.md says of the psyche cannot be used."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fingerprint:
+class Fingerprint(Struct, frozen=True, kw_only=True):
     """What soul.md says of the kernel, as it was written."""
 
     mixture: tuple[tuple[str, float], ...] = ()

@@ -6,9 +6,10 @@ Source: the cortex design, section 7.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta, tzinfo
 from functools import lru_cache
+
+from msgspec import Struct
 
 from claudius.psyche.scope import sentences
 
@@ -75,8 +76,7 @@ _FUNCTION_TEXT = (
 _FUNCTION_WORDS = frozenset(_FUNCTION_TEXT.split())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Undertaking:
+class Undertaking(Struct, frozen=True, kw_only=True):
     """One promise as it was said."""
 
     what: str

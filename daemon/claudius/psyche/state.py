@@ -5,10 +5,10 @@ Source: the psyche design, section 4. One step of ten years is ten years of step
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from math import exp2
 from typing import NamedTuple
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from claudius.psyche.personality import Kernel
@@ -44,8 +44,7 @@ class Axes(NamedTuple):
     """Respect for its boundaries; negative = they are pushed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stimulus:
+class Stimulus(Struct, frozen=True, kw_only=True):
     """An event as the laws see it: numbers only."""
 
     axes: Axes = field(default_factory=Axes)

@@ -5,7 +5,7 @@ Source: the security design, section 4; the chat design, section 4.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from claudius.config import Config
 from claudius.perception import Following, Kind, Origin, Perception, Place, Standing

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
+
+from msgspec import Struct, field
 
 from claudius.config import Config
 from claudius.intent import Utterance
@@ -71,8 +72,7 @@ class Link:
         self._missed = missed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gap:
+class Gap(Struct, frozen=True, kw_only=True):
     """What may have been missed."""
 
     since: datetime
@@ -87,8 +87,7 @@ class Gap:
     """Conversations of late, latest first: threads that a channel's history does not show."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Swept:
+class Swept(Struct, frozen=True, kw_only=True):
     """One channel's or thread's history, read from its mark to its end."""
 
     channel: str
@@ -174,8 +173,7 @@ class Adapter(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Fetched:
+class Fetched(Struct, frozen=True):
     """A file that a network gave."""
 
     content: bytes

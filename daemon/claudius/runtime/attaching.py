@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from claudius.cognition.mind import Mind
 from claudius.cognition.turn import Turned
@@ -51,8 +53,7 @@ class Seeing:
         """Leave the voice to whoever made it."""
 
 
-@dataclass(slots=True)
-class _Reading:
+class _Reading(Struct):
     """The files of one turn, as they are read."""
 
     adapter: Adapter

@@ -6,10 +6,11 @@ import asyncio
 import logging
 import subprocess
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from claudius.cognition.mind import Mind
 from claudius.home import Home
@@ -24,8 +25,7 @@ def _no_quarantine(_: datetime) -> Path:
     raise OSError("nobody said where to")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Body:
+class Body(Struct, frozen=True, kw_only=True):
     """Built once, in `compose`; tests build their own."""
 
     clock: Clock

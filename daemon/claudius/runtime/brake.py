@@ -10,8 +10,9 @@ import json
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from claudius.home import FILE_MODE
 
@@ -21,8 +22,7 @@ FIRST_S, LONGEST_S = 2.0, 900.0
 KEPT = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(Struct, frozen=True):
     """One start of a process that has not ended in good order, and how long it was held back."""
 
     at_s: float

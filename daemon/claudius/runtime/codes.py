@@ -8,8 +8,9 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+from msgspec import Struct
 
 ALPHABET = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"
 """31 letters and digits, without those that look alike: 0 O 1 I L."""
@@ -23,8 +24,7 @@ def draw() -> str:
     return "".join(secrets.choice(ALPHABET) for _ in range(CODE_CHARS))
 
 
-@dataclass(frozen=True, slots=True)
-class Open:
+class Open(Struct, frozen=True):
     """One open request."""
 
     code: str

@@ -6,9 +6,10 @@ Source: the security design, section 4; the processes design, section 6.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
+
+from msgspec.structs import replace
 
 from claudius.cognition.processes.process import Participation
 from claudius.config import Config

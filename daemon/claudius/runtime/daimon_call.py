@@ -10,11 +10,11 @@ import ipaddress
 import json
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
+from msgspec import Struct
 
 from claudius.config import Daimon
 
@@ -26,8 +26,7 @@ MOST_RETRY_S = 86_400.0
 Outcome = Literal["counsel", "silence", "refused", "dreaming", "failed"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(Struct, frozen=True, kw_only=True):
     """What came of asking."""
 
     outcome: Outcome

@@ -8,9 +8,11 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from claudius.cognition.budget import Stage
 from claudius.cognition.daimonic import PURPOSE, Context, character, model_of, request, sanitised, told
@@ -31,8 +33,7 @@ FAILURES = 3
 SOURCE = "claudius"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Whispered:
+class Whispered(Struct, frozen=True, kw_only=True):
     """What came of asking one daimon."""
 
     daimon: str

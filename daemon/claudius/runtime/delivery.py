@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+
+from msgspec import Struct, field
 
 from claudius.cognition.encounter import show_sending
 from claudius.cognition.hooks import Hooks
@@ -31,23 +32,19 @@ CANNOT_REACT = "cannot_react"
 class Delivered:
     """How a round of delivery ended."""
 
-    @dataclass(frozen=True, slots=True)
-    class All:
+    class All(Struct, frozen=True):
         """Nothing is left to say, or nobody is there to hear it now."""
 
-    @dataclass(frozen=True, slots=True)
-    class GivenUp:
+    class GivenUp(Struct, frozen=True):
         """A part will never be said, nor will what comes after it in its turn."""
 
-    @dataclass(frozen=True, slots=True)
-    class Wait:
+    class Wait(Struct, frozen=True):
         """A part has to wait; what comes after it waits too."""
 
         seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Post:
+class Post(Struct, frozen=True):
     """What delivery works with: the store, one network, a clock that only runs on, and for how long it tries."""
 
     store: Store

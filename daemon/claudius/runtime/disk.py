@@ -12,8 +12,9 @@ import shutil
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from claudius.errors import BadHome, StoreError, StoreFull, StoreReadOnly
 from claudius.home import FILE_MODE, Home
@@ -60,16 +61,14 @@ def probe(directory: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Shut:
+class Shut(Struct, frozen=True):
     """Why nothing is accepted, and since when."""
 
     error: StoreError
     since_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Opened:
+class _Opened(Struct, frozen=True):
     """When it seemed mended last, and what had been wrong."""
 
     at_s: float

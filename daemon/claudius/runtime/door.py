@@ -14,10 +14,10 @@ import socket
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import web
+from msgspec import Struct, field
 
 from claudius.errors import BadConfiguration
 from claudius.runtime.control import Connection
@@ -35,8 +35,7 @@ OWNER = ""
 """Whose token is `CLAUDIUS_HTTP_TOKEN`: no daimon's."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class Reply(Struct, frozen=True, kw_only=True):
     """What the soul answers."""
 
     status: int
@@ -44,8 +43,7 @@ class Reply:
     retry_after_s: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rooms:
+class Rooms(Struct, frozen=True, kw_only=True):
     """What stands behind the door."""
 
     counsel: Callable[[Mapping[str, Any]], Awaitable[Reply]]

@@ -5,7 +5,7 @@ Source: the reliability design, section 7.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from claudius.errors import OverBudget, ProviderError, TooLong
 from claudius.intent import ApologyKind
@@ -13,15 +13,13 @@ from claudius.intent import ApologyKind
 BASE_S, CAP_S = 1.0, 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class Retry:
+class Retry(Struct, frozen=True):
     """Try again after so many seconds."""
 
     after_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Apologise:
+class Apologise(Struct, frozen=True):
     """Give up on this perception, in character."""
 
     kind: ApologyKind

@@ -12,10 +12,11 @@ import shutil
 import sqlite3
 import subprocess
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from claudius.errors import ClaudiusError
 from claudius.home import Home
@@ -33,8 +34,7 @@ NOT_OURS = ("what was posted stays on the network", "the model's provider keeps 
 """What no erasing here can reach."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Around:
+class Around(Struct, frozen=True, kw_only=True):
     """What of the running process takes part."""
 
     freeze: Callable[[Sequence[str]], None]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Protocol, TypeVar
+
+from msgspec.structs import replace
 
 from claudius.cognition.mind import Mind
 from claudius.errors import OverBudget, StoreError, TryAgain

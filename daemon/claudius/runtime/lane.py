@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine
-from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from claudius.cognition.hearing import Hearing
 from claudius.cognition.mind import Mind
@@ -28,8 +30,7 @@ class BrokenOff(Exception):
     """What a turn was to answer is another thing now, or nothing."""
 
 
-@dataclass(slots=True)
-class Lane:
+class Lane(Struct):
     """One conversation's lane, while it has something to do."""
 
     task: asyncio.Task[None]
@@ -82,8 +83,7 @@ class Lane:
             self.broken.set()
 
 
-@dataclass(slots=True)
-class Held:
+class Held(Struct):
     """A network whose lanes wait for its history."""
 
     waiting: set[str] = field(default_factory=set)

@@ -8,9 +8,10 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, Self
+
+from msgspec import Struct
 
 import claudius
 from claudius.errors import AlreadyRunning, BadHome
@@ -23,8 +24,7 @@ Role = Literal["daemon", "command"]
 """What the holder is: the daemon, or a command that woke the soul for as long as it runs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(Struct, frozen=True):
     """What the lock file says of whoever holds, or held, the home."""
 
     pid: int

@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from time import monotonic
+
+from msgspec import Struct
 
 from claudius.errors import ClaudiusError
 from claudius.memory.audience import TERMINAL, is_terminal, sees_everything
@@ -31,8 +32,7 @@ PATIENCE_S = 2.0
 """A turn waits so long for the network's answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(Struct, frozen=True):
     at_s: float
     is_known: bool
 

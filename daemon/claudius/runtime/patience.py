@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
-from dataclasses import replace
 from datetime import datetime
 from typing import cast
+
+from msgspec.structs import replace
 
 from claudius.cognition.mind import Mind
 from claudius.errors import TimedOut

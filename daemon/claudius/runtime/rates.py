@@ -8,9 +8,10 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, TypeVar
+
+from msgspec import Struct, field
 
 from claudius.config import Budget
 
@@ -35,8 +36,7 @@ class Verdict(Enum):
     """Not accepted until the hour is over."""
 
 
-@dataclass(slots=True)
-class _Count:
+class _Count(Struct):
     times: array[float] = field(default_factory=lambda: array("d"))
     """Oldest first; bare numbers, for there may be many who spoke once."""
     shut_until: float = 0.0

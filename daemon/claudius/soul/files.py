@@ -7,12 +7,12 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from string import Template
 from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
+from msgspec.structs import replace
 
 from claudius.errors import BadSoul
 from claudius.soul.texts import SoulFile, StepText, StepValue, fill

@@ -8,8 +8,9 @@ import os
 import stat
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from claudius.errors import BadSoul
 from claudius.soul.files import Stamp, bytes_of, parse, step_text
@@ -26,8 +27,7 @@ _FRESH_NS = 100_000_000
 """A file that changed so shortly before it was read is read again: its clock may be too coarse for a second change."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
+class _Reading(Struct, frozen=True):
     """What came of reading one file at one stamp."""
 
     stamp: Stamp

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
 from string import Template
 from typing import Any, Literal
+
+from msgspec import Struct, field
 
 from claudius.errors import BadSoul
 
 StepValue = Literal["text", "bool", "markdown", "line", "lines"]
 
 
-@dataclass(frozen=True, slots=True)
-class SoulFile:
+class SoulFile(Struct, frozen=True):
     """One text file of the soul: `name` is relative (`steps/recall.md`), `text` without its head."""
 
     name: str
@@ -32,8 +32,7 @@ class SoulFile:
         return fill(self.text, str(self.source), self.line, values)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepText:
+class StepText(Struct, frozen=True, kw_only=True):
     """What the model reads of one cognitive step, and how its reply is to be read."""
 
     name: str
@@ -59,8 +58,7 @@ class StepText:
         return fill(self.apologies[kind], f"steps/{self.name}.md: apologies.{kind}", 0, {"turn": turn})
 
 
-@dataclass(frozen=True, slots=True)
-class SoulText:
+class SoulText(Struct, frozen=True, dict=True):
     """One consistent reading of every soul file. A turn uses one such value from its start to its end."""
 
     files: Mapping[str, SoulFile]
@@ -68,8 +66,11 @@ class SoulText:
     """By step name, in `STEPS` order."""
     sha256: str
     """Of names and contents together: an epoch of the system prompt."""
-    derived: dict[Hashable, Any] = field(init=False, default_factory=dict, compare=False, repr=False)
-    """What others have computed from this very value; a changed copy begins without."""
+
+    @property
+    def derived(self) -> dict[Any, Any]:
+        """What others have computed from this very value; a changed copy begins without."""
+        return self.__dict__
 
     def text(self, name: str) -> str:
         """Return a file's text, empty where there is none."""

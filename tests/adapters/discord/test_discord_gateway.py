@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from claudius.adapters.discord.adapter import DiscordAdapter
 from claudius.errors import AdapterRefused, OverBudget, StoreFull

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import cast
 
 import pytest
+from msgspec.structs import replace
 
 from claudius.adapters.slack.adapter import SlackAdapter
 from claudius.adapters.slack.socket import Socket

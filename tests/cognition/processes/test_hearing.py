@@ -196,7 +196,7 @@ async def test_c30_what_is_not_owed_is_consumed_without_a_process(home: Home) ->
         state = standing(soul)
         heard_only = soul.network
         perception = type(before)(
-            **{name: getattr(before, name) for name in before.__dataclass_fields__}
+            **{name: getattr(before, name) for name in before.__struct_fields__}
             | {"key": "k2", "text": "aside", "owes": False, "position": "9"}
         )
         await heard_only._accept(perception)  # type: ignore[misc]  # what a network does

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import force_setattr, replace
 
 from claudius.cognition.craft import (
     Continue,
@@ -402,7 +402,7 @@ async def test_a_step_with_a_voice_of_its_own_is_asked_apart(home: Home) -> None
 
     main, small = Scripted(default=by_tag()), Scripted(default=by_tag(user_model_check="false"), name="small")
     async with minds(home, main) as soul:
-        object.__setattr__(soul.mind, "voices", {"user_model_check": Voice(small, "tiny")})
+        force_setattr(soul.mind, "voices", {"user_model_check": Voice(small, "tiny")})
         await say(soul, "m")
         calls = every_turn(soul)[0]["calls"]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import force_setattr
 
 from claudius.cognition.processes import PROCESSES, find
 from claudius.cognition.soul_engine import build_prompt, plan
@@ -65,7 +66,7 @@ async def test_the_prompts_of_problem_solving(home: Home) -> None:
     )
     settings = {"CLAUDIUS_ISM_ENABLED": "1"}
     async with minds(home, voice, settings=settings) as soul_alive:
-        object.__setattr__(soul_alive.mind, "nonce", lambda: "0" * 32)
+        force_setattr(soul_alive.mind, "nonce", lambda: "0" * 32)
         await soul_alive.mind.store.plan(_plan(soul_alive))
         soul_alive.server.tick()
         await soul_alive.network.until_visible(1)
@@ -100,7 +101,7 @@ async def test_the_words_of_an_owner_stand_in_the_prompt_at_once(home: Home) -> 
         folder = home.soul / "processes"
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "greeting.md").write_text("Mine.\n\n## external_dialogue\nSpeak only in questions.\n", "utf-8")
-        object.__setattr__(soul_alive.mind, "soul", lambda: soul(home))
+        force_setattr(soul_alive.mind, "soul", lambda: soul(home))
         await say(soul_alive, "hello")
 
     assert "external_dialogue: Speak only in questions." in voice.requests[0].tail

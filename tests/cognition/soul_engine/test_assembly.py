@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from claudius.cognition.processes import process
 from claudius.cognition.soul_engine.assembly import NonceClash, build_prompt

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from claudius.cognition.soul_engine.echo import Echo
 from claudius.cognition.soul_engine.gate import HOLD_CHARS, Gated, StreamGate, Zones, gate

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from claudius.cognition.soul_engine.echo import Echo
 from claudius.cognition.soul_engine.ladder import Ground, NeedsRepair, Spoken, climb, whole_sentences

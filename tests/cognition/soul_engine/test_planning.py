@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from claudius.cognition.processes import process
 from claudius.cognition.soul_engine.planning import EngineSettings, compact, plan

@@ -6,13 +6,13 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from time import monotonic
 from typing import Any
 
 import discord
+from msgspec import Struct
 
 from claudius.adapters.discord.afterwards import heeded
 from claudius.adapters.discord.commands import Tree, answer, ask
@@ -49,8 +49,7 @@ HEARING_S, SPEAKING_S = 2.0, 5.0
 """At the end, what is being heard may take so long to become durable, and a post on its way to be answered."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Inside:
+class _Inside(Struct, frozen=True):
     """What there is while one client is logged in."""
 
     gateway: Gateway

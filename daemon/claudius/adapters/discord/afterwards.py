@@ -6,11 +6,11 @@ Source: the chat design, sections 2 and 6; docs.discord.com/developers/events/ga
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import discord
+from msgspec.structs import replace
 
 from claudius.adapters.discord.gateway import Change
 from claudius.adapters.discord.hearing import (

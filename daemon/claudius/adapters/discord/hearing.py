@@ -6,10 +6,11 @@ Source: the chat design, section 2.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from mimetypes import guess_type
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from claudius.adapters.discord.text import begins_with, named_in, read
 from claudius.adapters.downloading import described
@@ -28,8 +29,7 @@ EPOCH, MILLISECOND = datetime(2015, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
 POSITION_DIGITS = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Us:
+class Us(Struct, frozen=True):
     """Who we are."""
 
     user: str
@@ -37,8 +37,7 @@ class Us:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Where:
+class Where(Struct, frozen=True):
     """Where a message stands: a channel, a thread under one, or a direct message."""
 
     guild: str
@@ -51,8 +50,7 @@ class Where:
         return self.thread or self.channel
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(Struct, frozen=True):
     """One message of somebody else's, live or from history."""
 
     where: Where
@@ -79,8 +77,7 @@ class Said:
         return position(self.id)
 
 
-@dataclass(frozen=True, slots=True)
-class Nothing:
+class Nothing(Struct, frozen=True):
     """What means nothing to us (yet)."""
 
     what: str

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, replace
 
 import discord
+from msgspec import Struct
+from msgspec.structs import replace
 
 from claudius.adapters.discord.hearing import DIRECT, NETWORK, Said, Us, Where, interpret, perceive, position, stamp
 from claudius.adapters.discord.people import People
@@ -31,8 +32,7 @@ UNTOLD = 10
 """So many of those of which Discord does not say whether anything was ever said there; it need not."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Channel:
+class _Channel(Struct, frozen=True):
     """One channel to be swept."""
 
     guild: str

@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from time import monotonic
 
 import discord
+from msgspec import Struct
 
 from claudius.adapters.discord.hearing import DIRECT
 from claudius.adapters.discord.refusals import FAILURES
@@ -30,8 +30,7 @@ MOST_GUILDS = 100
 EVERY = "*"
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(Struct, frozen=True):
     guilds: tuple[str, ...]
     asked: tuple[str, ...]
     """The allowed guilds that were asked about."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
 from typing import TypeVar
 
 import discord
+from msgspec import Struct, field
 
 from claudius.adapters.discord.hearing import DIRECT, Where
 
@@ -17,8 +17,7 @@ MOST = 5_000
 """So many of each are kept; the oldest goes first."""
 
 
-@dataclass(slots=True)
-class Places:
+class Places(Struct):
     """What one process learned of channels."""
 
     newest: dict[str, str] = field(default_factory=dict)

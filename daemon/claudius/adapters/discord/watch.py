@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from time import monotonic
+
+from msgspec import Struct, field
 
 from claudius.runtime.adapter import Link
 
 log = logging.getLogger("claudius.discord.watch")
 
 
-@dataclass(frozen=True, slots=True)
-class Patience:
+class Patience(Struct, frozen=True):
     """How long each thing may take, in seconds."""
 
     tick_s: float = 1.0
@@ -40,8 +40,7 @@ class Patience:
     """A post may take so long, waiting for rates included."""
 
 
-@dataclass(slots=True)
-class Pulse:
+class Pulse(Struct):
     """Since when a client has no socket; None = it has one."""
 
     down_at: float | None = field(default_factory=monotonic)

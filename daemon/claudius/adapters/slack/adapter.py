@@ -6,11 +6,11 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from time import time
 from typing import Any
 
+from msgspec import Struct
 from slack_bolt.response import BoltResponse
 from slack_sdk.web.async_client import AsyncWebClient
 
@@ -57,8 +57,7 @@ HEARING_S, SPEAKING_S = 2.0, 5.0
 """At the end, what is being heard may take so long to become durable, and a post on its way to be answered."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Inside:
+class _Inside(Struct, frozen=True):
     """What there is once Slack has told who we are."""
 
     us: Us

@@ -6,8 +6,9 @@ Source: the chat design, sections 1.3 and 6; docs.slack.dev/reference/events/mes
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from claudius.adapters.slack.hearing import (
     NETWORK,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from msgspec import Struct
 from slack_sdk.web.async_client import AsyncWebClient
 
 from claudius.adapters.slack.hearing import NETWORK, Us
@@ -26,8 +25,7 @@ REMEDIES = {
 REMEDY = "put a token that is in force into .env; docs/slack.md says where Slack shows it"
 
 
-@dataclass(frozen=True, slots=True)
-class LetIn:
+class LetIn(Struct, frozen=True):
     """What Slack gave at the door."""
 
     us: Us

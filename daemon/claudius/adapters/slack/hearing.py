@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+
+from msgspec import Struct
 
 from claudius.adapters.downloading import described
 from claudius.adapters.slack.text import begins_with, named_in, read
@@ -33,8 +34,7 @@ ZONE_CHARS = 64
 _TS = re.compile(r"\d{10}\.\d{6}")
 
 
-@dataclass(frozen=True, slots=True)
-class Us:
+class Us(Struct, frozen=True):
     """Who we are in this workspace."""
 
     team: str
@@ -44,8 +44,7 @@ class Us:
     """The Enterprise Grid organisation, where there is one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Who:
+class Who(Struct, frozen=True):
     """What Slack says of a user."""
 
     name: str
@@ -55,8 +54,7 @@ class Who:
     """IANA name of their time zone, where Slack tells one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(Struct, frozen=True):
     """One message of somebody else's, as Slack sent it, live or from history."""
 
     channel: str
@@ -75,8 +73,7 @@ class Said:
     is_direct: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Moved:
+class Moved(Struct, frozen=True):
     """Somebody came into a channel, or left it."""
 
     channel: str
@@ -85,15 +82,13 @@ class Moved:
     kind: Kind
 
 
-@dataclass(frozen=True, slots=True)
-class Goodbye:
+class Goodbye(Struct, frozen=True):
     """The app was removed, or its token taken back."""
 
     what: str
 
 
-@dataclass(frozen=True, slots=True)
-class Nothing:
+class Nothing(Struct, frozen=True):
     """What is acknowledged and means nothing to us (yet)."""
 
     what: str

@@ -9,13 +9,14 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from math import inf
 from operator import itemgetter
 from time import monotonic
 from typing import Any
 
+from msgspec import Struct, field
+from msgspec.structs import replace
 from slack_sdk.web.async_client import AsyncWebClient
 
 from claudius.adapters.reached import Reached
@@ -43,8 +44,7 @@ EVERY_S = 60 / 50
 """Slack's third tier: fifty calls a minute."""
 
 
-@dataclass(slots=True)
-class Pace:
+class Pace(Struct):
     """Lets a burst of calls through, then one every so often."""
 
     burst: int = BURST
@@ -60,8 +60,7 @@ class Pace:
             await asyncio.sleep(self._free_at - now)
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(Struct, frozen=True):
     """One channel to be swept."""
 
     channel: str

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from time import monotonic
 
+from msgspec import Struct
 from slack_sdk.web.async_client import AsyncWebClient
 
 from claudius.adapters.slack.hearing import Us, Who, known
@@ -27,8 +27,7 @@ MOST = 10_000
 NOBODY = frozenset({"user_not_found", "user_not_visible"})
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(Struct, frozen=True):
     who: Who
     at_s: float
 

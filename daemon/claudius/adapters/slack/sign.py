@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass, field
 
+from msgspec import Struct, field
 from slack_sdk.web.async_client import AsyncWebClient
 
 from claudius.adapters.slack.refusals import FAILURES, code_of
@@ -23,8 +23,7 @@ CLEARED_S = 2.0
 EYES = "eyes"
 
 
-@dataclass(slots=True)
-class _Shown:
+class _Shown(Struct):
     status: str
     over: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None

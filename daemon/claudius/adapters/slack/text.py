@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 _ENTITY = {"&lt;": "<", "&gt;": ">", "&amp;": "&"}
 _TOKEN = re.compile(r"<([^<>]*)>|&(?:lt|gt|amp);")
 _USER = re.compile(r"<@([A-Z0-9]+)(?:\|[^<>]*)?>")
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(Struct, frozen=True):
     """A text as people see it, and what code needs of it."""
 
     text: str

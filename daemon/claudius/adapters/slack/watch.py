@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from time import monotonic
 from typing import Literal
+
+from msgspec import Struct
 
 from claudius.adapters.slack.socket import Socket
 from claudius.runtime.adapter import Link
@@ -20,8 +21,7 @@ log = logging.getLogger("claudius.slack.watch")
 Verdict = Literal["well", "lost", "dead ticket", "dead client", "silent"]
 
 
-@dataclass(frozen=True, slots=True)
-class Patience:
+class Patience(Struct, frozen=True):
     """How long each thing may take, in seconds."""
 
     tick_s: float = 1.0

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime
 from functools import cache
+
+from msgspec.structs import replace
 
 from claudius.cognition.importing import module_of
 from claudius.cognition.process_text import described, is_process, sections, written

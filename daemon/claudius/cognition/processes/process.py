@@ -6,11 +6,12 @@ Source: seed 001; the process design, sections 3 and 6.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from types import ModuleType
 from typing import Any
+
+from msgspec import Struct, field
 
 from claudius.cognition.working_memory import WorkingMemory
 
@@ -39,8 +40,7 @@ class Participation(StrEnum):
     """Kept, and nothing else: here nothing is owed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Transition:
+class Transition(Struct, frozen=True):
     """Where a conversation goes next. `to` is a registered name; `memory` is what the turn leaves in mind."""
 
     memory: WorkingMemory | None = None
@@ -55,8 +55,7 @@ Run = Callable[..., Awaitable[Any]]
 Judge = Callable[[Mapping[str, Any]], str | Transition | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Wording:
+class Wording(Struct, frozen=True):
     """The sections of a process's text, by step: read when a turn begins, so that an edit is in force at once."""
 
     name: str
@@ -67,8 +66,7 @@ def wording(name: str) -> Wording:
     return Wording(name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Process:
+class Process(Struct, frozen=True, kw_only=True):
     """One behaviour mode of a conversation."""
 
     name: str

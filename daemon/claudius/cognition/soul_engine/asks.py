@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import wraps
 from typing import Any, Generic, ParamSpec, TypeVar, get_args, get_origin
 
 import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from claudius.cognition.soul_engine.readers import truth
 from claudius.errors import Unreadable
@@ -41,13 +43,13 @@ def readable(value: Any) -> str:  # noqa: PLR0911 - one return for each kind of 
             return "; ".join(f"{name}: {readable(one)}" for name, one in value.items())
         case None:
             return "nothing"
-    if is_dataclass(value):
-        return "; ".join(f"{one.name.replace('_', ' ')}: {readable(getattr(value, one.name))}" for one in fields(value))
+    if isinstance(value, Struct) or is_dataclass(value):
+        names = value.__struct_fields__ if isinstance(value, Struct) else [one.name for one in fields(value)]
+        return "; ".join(f"{name.replace('_', ' ')}: {readable(getattr(value, name))}" for name in names)
     return str(value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ask(Generic[T]):
+class Ask(Struct, Generic[T], frozen=True, kw_only=True):
     """One thing asked of the model. Named and reusable: `@cognitive_step` gives it its step."""
 
     step: str = ""

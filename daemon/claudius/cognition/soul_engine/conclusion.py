@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID, uuid5
+
+from msgspec import Struct, field
 
 from claudius.cognition.processes.process import Process
 from claudius.cognition.soul_engine.entries import heard, second_thought, spoken
@@ -32,8 +33,7 @@ NODDED = "nodded"
 """The flag of a turn whose reply was cut to the posts that a reply may have."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class Kept(Struct, frozen=True, kw_only=True):
     """What the turn's record keeps beside its effects."""
 
     prompt_sha256: str = ""

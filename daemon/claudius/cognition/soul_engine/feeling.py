@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from claudius.cognition.steps.step import Effect
@@ -18,8 +18,7 @@ from claudius.substrate import PsycheChange
 MOOD = StateKey.EMOTIONAL_STATE.value
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(Struct, frozen=True):
     """What a turn comes to for the psyche."""
 
     state: tuple[StateChange, ...]

@@ -6,7 +6,8 @@ Source: the security design, section 7, G1 to G9.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from claudius.cognition.soul_engine.disguises import is_disguised
 from claudius.cognition.soul_engine.echo import SPAN, Echo
@@ -44,8 +45,7 @@ _SHAPE_BEGUN = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Zones:
+class Zones(Struct, frozen=True, kw_only=True):
     """What must not be said here, what is said instead, and who hears it."""
 
     fallback: str
@@ -73,8 +73,7 @@ class Zones:
         return "\0".join((self.private.text, self.forbidden.text, self.guarded.text, *self.secrets))
 
 
-@dataclass(frozen=True, slots=True)
-class Gated:
+class Gated(Struct, frozen=True):
     """What may be said, and what was found on the way."""
 
     text: str

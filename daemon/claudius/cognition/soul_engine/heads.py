@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 DIALOGUE: Final = "external_dialogue"
 MONOLOGUE: Final = "internal_monologue"
@@ -112,8 +113,7 @@ def canonical(name: str) -> str:
     return _DROPPED.sub("", unicodedata.normalize("NFKC", name).lower())
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
+class Names(Struct, frozen=True):
     """The names that are ours, ready to be compared. Made by `Names.of`."""
 
     tags: Mapping[str, str]

@@ -6,10 +6,12 @@ Source: the process design, section 1: only rows persist, the rest is composed a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import groupby
 from string import Template
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from claudius.cognition.soul_engine.asks import QUERY, SPEECH, Ask
 from claudius.cognition.soul_engine.assembly import history, surroundings, system_text
@@ -44,8 +46,7 @@ REGIONS = {
 _TAGS = {EntryType.INTERNAL_MONOLOGUE: "internal_monologue", EntryType.EXTERNAL_DIALOG: SPEECH}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Asked(Struct, frozen=True, kw_only=True):
     """What one call asks for: a tag for each section, and the line that says what to write in it."""
 
     tags: tuple[str, ...]
@@ -58,8 +59,7 @@ class Asked:
     """Sections that an earlier call of the same thought has given."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drawn:
+class Drawn(Struct, frozen=True, kw_only=True):
     """A memory against the one that its turn recalled: a number stands for that entry of it. For snapshots."""
 
     order: tuple[str, ...]
@@ -68,8 +68,7 @@ class Drawn:
     soul: str = NAME
 
 
-@dataclass(frozen=True, slots=True)
-class Scene:
+class Scene(Struct, frozen=True):
     """All that a programmatic turn is asked with, but for the memory."""
 
     recollection: Recollection

@@ -6,7 +6,8 @@ Source: the daimon design, section 7.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from claudius.cognition.soul_engine.assembly import build_prompt, prompt_sha256
 from claudius.cognition.soul_engine.conclusion import Kept, conclude_reflection, utterance_key

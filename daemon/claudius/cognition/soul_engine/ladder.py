@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from claudius.cognition.soul_engine.disguises import is_disguised, is_structured
 from claudius.cognition.soul_engine.echo import Echo
@@ -28,8 +29,7 @@ _SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]*_]*+(?=\s|\Z)|
 _BOM = "\ufeff"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class Ground(Struct, frozen=True, kw_only=True):
     """What the ladder stands on: what the turn owes, and what must not be heard."""
 
     fallback: str
@@ -47,8 +47,7 @@ class Ground:
     """The soul has a psyche: words that only put a number to what it feels are not fit to be said."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spoken:
+class Spoken(Struct, frozen=True, kw_only=True):
     """What is to be said, before the output gate. Empty speech: silence, and nothing is owed."""
 
     speech: str
@@ -59,8 +58,7 @@ class Spoken:
     """What is said ends before it was finished: kept in the entry's metadata."""
 
 
-@dataclass(frozen=True, slots=True)
-class NeedsRepair:
+class NeedsRepair(Struct, frozen=True):
     """Nothing can be said yet: ask once more, for external_dialogue alone, then climb again with that reply."""
 
     flags: tuple[str, ...]

@@ -7,7 +7,8 @@ import unicodedata
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 ZWJ = "\u200d"
 _FENCE = re.compile(r"^ {0,3}(?P<marker>`{3,20}(?=[^`\n]*$)|~{3,20}(?!~))(?P<info>[^\n]*)$", re.MULTILINE)
@@ -21,8 +22,7 @@ _ROW = re.compile(r"^[ \t]*\|.*$", re.MULTILINE)
 _TICKS = re.compile(r"`+")
 
 
-@dataclass(frozen=True, slots=True)
-class Fence:
+class Fence(Struct, frozen=True):
     """A fenced block of code: from `start` to `end`, its own lines included."""
 
     start: int
@@ -37,8 +37,7 @@ class Fence:
     is_closed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Marks:
+class Marks(Struct, frozen=True):
     """A text's places that bind. Places are counted as in `text[:at]`, `text[at:]`."""
 
     text: str

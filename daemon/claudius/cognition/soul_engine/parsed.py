@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from claudius.cognition.soul_engine.heads import LT, MONOLOGUE, NAMES, is_blank, read_head
 
@@ -15,8 +16,7 @@ UPDATES = 3
 """Most user-model updates taken from one reply."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class Section(Struct, frozen=True, kw_only=True):
     """One private section, as written. `name` is its tag."""
 
     name: str
@@ -29,8 +29,7 @@ class Section:
     """False: the reply ended inside it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dialogue:
+class Dialogue(Struct, frozen=True, kw_only=True):
     """One top-level dialogue. `text` is trimmed."""
 
     text: str
@@ -40,8 +39,7 @@ class Dialogue:
     """Its own close was seen, whatever made it void later."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parsed:
+class Parsed(Struct, frozen=True, kw_only=True):
     """One whole reply, read. Equal for every chunking of the same text."""
 
     raw: str

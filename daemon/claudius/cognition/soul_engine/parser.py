@@ -6,8 +6,10 @@ Source: the pipeline design, section 5; its state table is the methods `_outside
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from claudius.cognition.soul_engine.heads import (
     DIALOGUE,
@@ -32,8 +34,7 @@ _CLOSE_BEGUN = re.compile(rf"<{GAP}\Z")
 _LOOSE_GT = re.compile(r"\A\s{0,8}/?\s{0,8}(?:[>＞﹥]|&(?:gt|#62|#x3e);|\\u003e)", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Limits(Struct, frozen=True, kw_only=True):
     """Caps in characters. Past the reply's, reading stops and counts as truncated; past a dialogue's, it is cut."""
 
     reply: int = 262_144

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from claudius.cognition.processes.process import Process
 from claudius.cognition.soul_engine.render import fixed
@@ -17,8 +18,7 @@ from claudius.recollection import PastTurn, Person, Recollection, Shown
 from claudius.substrate import Felt
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineSettings:
+class EngineSettings(Struct, frozen=True, kw_only=True):
     """The settings that shape a prompt and its effects; kept with the turn, so that it can be rebuilt."""
 
     soul_state_interval: int = 3
@@ -60,8 +60,7 @@ class EngineSettings:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Struct, frozen=True, kw_only=True):
     """What this turn does before anything is asked."""
 
     process: str

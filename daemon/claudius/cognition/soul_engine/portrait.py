@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from claudius.cognition.soul_engine.disguises import is_structured
 from claudius.cognition.soul_engine.heads import NAMES, UNSEEN, Names, escape_heads, plain_form
@@ -41,8 +43,7 @@ _SUSPECT = re.compile(
 _ID = re.compile(r"(?<![\w:])(?:slack|discord|terminal):[\w@.-]+:[\w.-]+|<@!?\w+>|\bp[0-9a-f]{6}\b")
 
 
-@dataclass(frozen=True, slots=True)
-class Merged:
+class Merged(Struct, frozen=True):
     """What became of an update."""
 
     markdown: str | None
@@ -53,8 +54,7 @@ class Merged:
     """It holds a tag, a marker, a link, someone else's id or words of an instruction."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(Struct, frozen=True):
     """A level-2 section: its heading line and body as they stand, the body with its line breaks."""
 
     heading: str

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 
 import msgspec
+from msgspec import Struct
 
 from claudius.cognition.soul_engine.heads import escape_heads
 from claudius.cognition.soul_engine.names import who
@@ -110,8 +110,7 @@ def _own(entry: Entry) -> tuple[int, str] | None:
     return (_ORDER[step], section(step, entry.content, entry.verb)) if step else None
 
 
-@dataclass(frozen=True, slots=True)
-class Fixed:
+class Fixed(Struct, frozen=True):
     """What follows from one past turn alone, computed once: its messages, their size, and its bytes for a snapshot."""
 
     messages: tuple[Message, ...]

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from claudius.cognition.soul_engine.links import LABEL_CHARS, SCHEME_START, URL_CHARS, unmask
 
@@ -63,8 +64,7 @@ _BRACKET = re.compile(r"[\[\]]")
 _LONGEST = URL_CHARS + 2 * LABEL_CHARS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Company:
+class Company(Struct, frozen=True, kw_only=True):
     """Who hears this. Ids are persons' (`slack:T1:U1`); their last part is what the network writes in a mention."""
 
     answered: str = ""
@@ -81,8 +81,7 @@ class Company:
         return next((name for person, name in self.members.items() if person.rpartition(":")[2] == ident), "")
 
 
-@dataclass(frozen=True, slots=True)
-class Rewritten:
+class Rewritten(Struct, frozen=True):
     """A rewritten text, and the rules that found something, in their order."""
 
     text: str

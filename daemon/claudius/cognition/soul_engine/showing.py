@@ -6,7 +6,8 @@ Source: seed 000, "User Model"; the pipeline design, section 2.1.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from claudius.recollection import Entry, EntryType, PastTurn, Person, Shown, once
 
@@ -15,8 +16,7 @@ MAX_UNANSWERED = 2
 """After so many checks in a row whose update never came or was refused, a true check opens nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Showing:
+class Showing(Struct, frozen=True):
     """The gate's word on one person: what is shown, and the rule that decided."""
 
     shown: tuple[Shown, ...]

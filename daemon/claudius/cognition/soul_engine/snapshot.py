@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from claudius.cognition.soul_engine.assembly import build_prompt
 from claudius.cognition.soul_engine.in_mind import Drawn, Scene, redraw
@@ -20,8 +21,7 @@ from claudius.recollection import PastTurn, Recollection
 from claudius.soul import SoulFile, SoulText, StepText
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True, kw_only=True):
     """What a prompt was built from. `past` and the soul stand apart, by their sha256, because turns share them."""
 
     recollection: Recollection
@@ -33,8 +33,7 @@ class Snapshot:
     """The memory that the first call was asked with, where a process made it; None = as it was recalled."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _KeptSoul:
+class _KeptSoul(Struct, frozen=True, kw_only=True):
     files: Mapping[str, tuple[str, str, Mapping[str, Any]]]
     steps: tuple[StepText, ...]
     sha256: str

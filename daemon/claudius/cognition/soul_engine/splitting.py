@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from itertools import accumulate
+
+from msgspec import Struct
 
 from claudius.cognition.soul_engine.markup import Fence, Marks, mark
 
@@ -29,8 +30,7 @@ class Pause(IntEnum):
     PARAGRAPH = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """What one post shows of the text, and the fence lines that are not the text's own."""
 
     raw: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from claudius.cognition.processes import Process
 from claudius.cognition.soul_engine.conclusion import conclude_heard, utter

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from claudius.intent import ModelVersion, StateChange, Thought
 from claudius.peers import Proposal
@@ -13,8 +14,7 @@ from claudius.psyche.mapping import Shift
 from claudius.recollection import Entry, Person, Recollection
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
+class Situation(Struct, frozen=True, kw_only=True):
     """What a step's gate looks at."""
 
     recollection: Recollection
@@ -34,16 +34,14 @@ class Situation:
     """The psyche's own steps that are asked, whatever the process lists."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Limits(Struct, frozen=True, kw_only=True):
     """Bounds that effects keep to."""
 
     model_bytes: int
     shrink_floor: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class Reading(Struct, frozen=True, kw_only=True):
     """What a step's effect looks at: every section of the reply by step, and what was asked."""
 
     thoughts: Mapping[str, tuple[Thought, ...]]
@@ -55,8 +53,7 @@ class Reading:
     limits: Limits
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Effect:
+class Effect(Struct, frozen=True, kw_only=True):
     """What one step's answer comes to."""
 
     entries: tuple[Entry, ...] = ()
@@ -88,8 +85,7 @@ def _nothing(_: Reading) -> Effect:
     return NOTHING
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(Struct, frozen=True, kw_only=True):
     """One named act of thought. Its wording stands in `soul/steps/NAME.md`."""
 
     name: str

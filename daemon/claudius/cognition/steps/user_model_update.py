@@ -5,15 +5,14 @@ Source: the pipeline design, sections 2.2 and 8.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from claudius.cognition.soul_engine.readers import Merged, clean_note, merge_update, read_bool
 from claudius.cognition.steps.step import NOTHING, Effect, Reading, Situation, Step
 from claudius.intent import ModelVersion
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """What became of an update: `fate` is `none`, `missing`, `stored`, `same`, `unseen`, `unasked` or `refused:…`."""
 
     fate: str

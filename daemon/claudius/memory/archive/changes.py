@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from claudius.memory.archive import files
 from claudius.memory.archive.stream import Change, token
@@ -16,8 +18,7 @@ from claudius.memory.names import SOUL_STATE, model_path
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class Ground:
+class Ground(Struct):
     """What a round finds: where documents lie, and which of them it must not touch."""
 
     kept: dict[Document, KeptFile]
@@ -38,8 +39,7 @@ class Ground:
         return [file for document, file in self.kept.items() if file.is_gone and document not in self.held_back]
 
 
-@dataclass(slots=True)
-class Batch:
+class Batch(Struct):
     """The commits of a round, and what the files are after them."""
 
     changes: list[Change]

@@ -7,8 +7,9 @@ import os
 import secrets
 import stat
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+
+from msgspec import Struct
 
 from claudius.home import DIRECTORY_MODE, FILE_MODE
 
@@ -16,8 +17,7 @@ AT_MOST_BYTES = 1 << 20
 """A file larger than this is not a portrait, whoever wrote it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """A file as it lies on disk."""
 
     content: bytes

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
 from datetime import datetime
+
+from msgspec import Struct
+from msgspec.structs import astuple
 
 from claudius.memory.documents import Unarchived
 from claudius.memory.names import is_ours
@@ -16,8 +18,7 @@ _CLAUDIUS = "Claudius <claudius@localhost>"
 _OWNER = "owner <owner@localhost>"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(Struct, frozen=True, kw_only=True):
     """One revision as a commit: the files that it removes and those that it writes, by path below the repository."""
 
     revision: int

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from claudius.memory.amendments import Amended
 from claudius.memory.sqlite.inbox import keep
@@ -43,8 +45,7 @@ class SqliteAmendments(ABC):
         return await self._write(lambda db: stop(db, perception, stamp(now), by_owner=by_owner))
 
 
-@dataclass(frozen=True, slots=True)
-class _Heard:
+class _Heard(Struct, frozen=True):
     """The message that a second thought is about."""
 
     seq: int

@@ -6,10 +6,11 @@ import sqlite3
 import subprocess
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from claudius.errors import StoreCorrupt
 from claudius.memory.sqlite.connection import APPLICATION_ID, open_reader, private_files, siblings
@@ -19,8 +20,7 @@ COPY_S = 120.0
 """How long setting a damaged database aside may take."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backup:
+class Backup(Struct, frozen=True, kw_only=True):
     """One verified copy."""
 
     path: Path

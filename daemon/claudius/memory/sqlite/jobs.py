@@ -5,9 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from claudius.memory.jobs import Due, FirstWords, Quiet
 from claudius.memory.sqlite.inbox import keep

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import date, datetime
 from typing import Any
+
+from msgspec.structs import replace
 
 from claudius.memory.ledger import Tally, check_proposal, clamp_trust
 from claudius.memory.sqlite.queries import Database, Row

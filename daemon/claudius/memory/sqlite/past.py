@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
+
+from msgspec.structs import replace
 
 from claudius.memory.sqlite.queries import Database, Row
 from claudius.memory.sqlite.rows import instant, parse

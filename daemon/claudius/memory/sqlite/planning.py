@@ -7,9 +7,10 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from claudius.intent import Schedule
 from claudius.memory.sqlite import plans

@@ -5,11 +5,13 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from claudius.errors import StoreError
 from claudius.home import shipped
@@ -40,8 +42,7 @@ T = TypeVar("T")
 _DEFAULT_LIMITS = RecallLimits(ttl_hours=72.0)
 
 
-@dataclass(frozen=True, slots=True)
-class _Opened:
+class _Opened(Struct, frozen=True):
     writer: Writer
     reader: Database
 

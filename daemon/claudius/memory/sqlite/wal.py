@@ -7,8 +7,9 @@ before it is durable, so a torn one has nothing after it; a damaged one has. Sou
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 _HEADER = struct.Struct(">8I")
 _FRAME = struct.Struct(">4I")
@@ -16,8 +17,7 @@ _FRAME_HEADER_BYTES = 24
 _MAGIC = 0x377F0682
 
 
-@dataclass(frozen=True, slots=True)
-class Log:
+class Log(Struct, frozen=True):
     """The log as it lies on disk: its header, and of each frame of its generation whether a transaction ends there."""
 
     header: bytes

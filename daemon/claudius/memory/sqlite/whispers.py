@@ -5,9 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
+
+from msgspec import Struct, field
 
 from claudius.memory.sqlite.queries import Database
 from claudius.memory.sqlite.rows import dump, instant, maybe_instant, parse, stamp
@@ -25,8 +26,7 @@ HEARS = ("whisper", "both")
 _EPOCH = "0"
 
 
-@dataclass(slots=True)
-class Claims:
+class Claims(Struct):
     """Which turn feels which whisper, in this process alone: a crash forgets it all."""
 
     held: dict[int, str] = field(default_factory=dict)

@@ -9,8 +9,9 @@ import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from claudius.errors import StoreError, StoreFull
 from claudius.memory.sqlite.queries import Database
@@ -20,8 +21,7 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class _Job:
+class _Job(Struct):
     run: Callable[[Database], Any]
     future: asyncio.Future[Any] | None
     about: Hashable = None

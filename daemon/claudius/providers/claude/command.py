@@ -8,8 +8,9 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from claudius.config import Loaded
 from claudius.errors import Unavailable
@@ -56,8 +57,7 @@ SETTINGS: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """One installed command, fit for use."""
 
     path: str

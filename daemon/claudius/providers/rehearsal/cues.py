@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 EDGES = ' \t,;:.!–—-()[]“”"…'
 """What clings to the ends of a clause without belonging to it."""
@@ -20,8 +21,7 @@ def plain(text: str) -> str:
     return f" {' '.join(words)} "
 
 
-@dataclass(frozen=True, slots=True)
-class Cue:
+class Cue(Struct, frozen=True):
     """One phrase: anywhere, or where the dots say: at the end (… cue), at the start (cue …), or alone (= cue)."""
 
     words: str
@@ -53,8 +53,7 @@ def cues(texts: Iterable[str]) -> tuple[Cue, ...]:
     return tuple(map(Cue.of, texts))
 
 
-@dataclass(frozen=True, slots=True)
-class Openings:
+class Openings(Struct, frozen=True):
     """Phrases that count at the start of a sentence or clause, each with the words that follow it."""
 
     _phrase: re.Pattern[str]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from string import Template
 
 import msgspec
+from msgspec import Struct, field
 
 from claudius.errors import BadSoul
 from claudius.providers.rehearsal.cues import Cue, Openings, cues, plain
@@ -72,8 +72,7 @@ class Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 NAME_WORDS = 3
 
 
-@dataclass(slots=True)
-class Section:
+class Section(Struct):
     """One thing that the voice can be asked."""
 
     cues: list[Cue] = field(default_factory=list)
@@ -88,8 +87,7 @@ class Section:
         return any(cue.place in ("start", "end") for cue in self.cues)
 
 
-@dataclass(frozen=True, slots=True)
-class Lines:
+class Lines(Struct, frozen=True):
     """All of rehearsal.md."""
 
     words: Words

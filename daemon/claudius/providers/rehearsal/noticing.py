@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from claudius.providers.rehearsal.cues import EDGES, plain
 from claudius.providers.rehearsal.lines import Fact, Lines, fits
@@ -21,8 +22,7 @@ _SENTENCES = re.compile(r"(?<=[.!?。！？؟])\s+|[\n。！？]+")
 _QUESTIONS = ("?", "？", "؟")
 
 
-@dataclass(frozen=True, slots=True)
-class Noticed:
+class Noticed(Struct, frozen=True):
     """One fact: what was said after the cue, and the line that is kept of it."""
 
     fact: Fact

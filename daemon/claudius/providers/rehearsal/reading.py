@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from claudius.provider import Message, Request
 
@@ -32,8 +33,7 @@ _SHOWN = frozenset(
 """Kinds of record that nobody says to the soul now."""
 
 
-@dataclass(frozen=True, slots=True)
-class Model:
+class Model(Struct, frozen=True):
     """One portrait of the speaker, as it was last shown."""
 
     markdown: str
@@ -53,8 +53,7 @@ class Model:
                 yield text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class Seen(Struct, frozen=True, kw_only=True):
     """All that the voice goes by."""
 
     asked: tuple[str, ...]

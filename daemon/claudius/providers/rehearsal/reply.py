@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
+
+from msgspec import Struct
 
 from claudius.provider import Request
 from claudius.providers.rehearsal.lines import Lines, Section, answer, choose, say
@@ -39,8 +40,7 @@ MARK_CHARS = 60
 """So much of a line tells that it was said before."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mind:
+class Mind(Struct, frozen=True, kw_only=True):
     """What the voice makes of one request before it words anything."""
 
     seen: Seen

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from claudius.perception import Kind, Origin, Perception, Place, private
 
@@ -15,8 +16,7 @@ _APART = "!"
 """Begins the last part of a command's own conversation, so that it waits for no turn."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """One command: its word, and the rest of the line."""
 
     word: str

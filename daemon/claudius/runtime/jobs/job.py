@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from claudius.cognition.mind import Mind
 from claudius.cognition.timing import Timing
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
     from claudius.runtime.daimons import Daimons
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tools:
+class Tools(Struct, frozen=True, kw_only=True):
     """What a job's work is done with."""
 
     mind: Mind
@@ -35,8 +35,7 @@ Work = Callable[[Tools], Awaitable[str]]
 """Does what a ring is for, if its gate is open; returns in a few words what came of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Struct, frozen=True):
     """One job: its name, when it rings, what it does then."""
 
     name: str

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
+
+from msgspec.structs import replace
 
 from claudius.cognition.fold import fold_whole
 from claudius.cognition.timing import Timing

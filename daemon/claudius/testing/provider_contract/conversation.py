@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from claudius.provider import Message
 from claudius.testing.loopback.model_wire import Reply

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from claudius.config import Model
 from claudius.errors import TimedOut

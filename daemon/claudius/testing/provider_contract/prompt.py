@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from claudius.provider import Message
 from claudius.testing.loopback.model_wire import Reply

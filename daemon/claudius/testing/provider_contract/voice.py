@@ -6,8 +6,10 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from claudius.errors import ProviderError
 from claudius.provider import Delta, Done, Event, Message, Provider, Request, Reset

@@ -6,10 +6,11 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import replace
 from functools import partial
 from typing import Any
 from unittest.mock import patch
+
+from msgspec.structs import replace
 
 from claudius.errors import DeliveryError
 from claudius.intent import Intent, Utterance

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from claudius.errors import DeliveryLater, DeliveryUnknown
 from claudius.intent import Utterance
@@ -35,8 +37,7 @@ def instant(now_s: float) -> datetime:
     return BEGAN + timedelta(seconds=now_s)
 
 
-@dataclass(frozen=True, slots=True)
-class Moods:
+class Moods(Struct, frozen=True):
     """How often, in a hundred, the network does each of these."""
 
     loses: int = 6
@@ -48,8 +49,7 @@ class Moods:
     hides_history: int = 10
 
 
-@dataclass(slots=True)
-class Town:
+class Town(Struct):
     """What the network knows, whoever listens. `ears` is the process that listens now, if any."""
 
     chance: Random
@@ -173,8 +173,7 @@ class Town:
         return World(posted=posted, visible=self.posts)
 
 
-@dataclass(slots=True)
-class TownAdapter:
+class TownAdapter(Struct):
     """One process's door to the town."""
 
     town: Town

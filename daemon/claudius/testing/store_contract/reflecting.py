@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+
+from msgspec.structs import replace
 
 from claudius.intent import Call
 from claudius.peers import Belief, Directive, Lesson, Noted, Proposal, Reflected, Reflection, Tuned
