@@ -1,4 +1,4 @@
-"""What a soul's process has beside its mind: a clock, a disk, caution after a fall."""
+"""What a soul's process has beside its mind: a clock, a disk, caution after a fall, one thought after the other."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from claudius.home import Home
 from claudius.runtime.careful import Careful
 from claudius.runtime.clock import Clock
 from claudius.runtime.disk import Disk
+from claudius.runtime.turnstile import Turnstile
 
 log = logging.getLogger("claudius.body")
 
@@ -31,6 +32,7 @@ class Body(Struct, frozen=True, kw_only=True):
     clock: Clock
     disk: Disk
     careful: Careful = field(default_factory=Careful)
+    turnstile: Turnstile = field(default_factory=Turnstile)
     quarantine: Callable[[datetime], Path] = _no_quarantine
     """Copies a damaged database aside; returns where to."""
     fingerprints: Mapping[str, str] = field(default_factory=dict)

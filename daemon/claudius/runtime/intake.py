@@ -151,7 +151,8 @@ class Intake:
     async def _write(self, write: Callable[[], Awaitable[T]]) -> T:
         self._body.disk.refuse()
         try:
-            return await write()
+            with self._body.turnstile.hearing():
+                return await write()
         except StoreError as error:
             self._failed(error)
             raise

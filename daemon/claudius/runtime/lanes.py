@@ -141,6 +141,7 @@ class Lanes:
     async def _run(self, conversation: str) -> None:
         lane = self._lanes[conversation]
         try:
+            await self._body.turnstile.through()
             while True:
                 lane.bell.clear()
                 wait_s = await self._try(conversation)
