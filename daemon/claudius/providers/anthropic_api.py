@@ -1,8 +1,8 @@
 """The Anthropic API: streamed, cached by explicit breakpoints, every failure typed.
 
-What the library leaves to us, and where it is caught: a stream that ends without `message_stop` (no error at all), a
-stall, a drop or broken JSON in mid-stream (raw errors of its HTTP library), an error event inside a 200. It never
-retries: the chain does. Source: the chat design, section 9.2, the performance design, section 4.
+What the library leaves to us: a stream that ends without `message_stop` (no error at all), a stall, a drop or broken
+JSON in mid-stream (raw errors of its HTTP library), an error event inside a 200. It never retries: the chain does.
+Source: the chat design, section 9.2, the performance design, section 4.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from claudius.provider import Done, Event, Request, StopReason, Usage, estimate
 from claudius.providers import pricing
 from claudius.providers.anthropic_messages import messages
 from claudius.providers.classify import by_kind, by_status, message_of, one_line, retry_after_s
+from claudius.providers.kept import KEPT_S, drain
 from claudius.providers.reply import LINE_BYTES, Reply
 
 if TYPE_CHECKING:
@@ -86,6 +87,8 @@ class AnthropicApi:
                         yield delta
                     if said.ended or said.reply.is_full:
                         break
+                if said.ended:
+                    await drain(stream, anthropic.APIError, httpx2.HTTPError, httpx2.StreamError, ValueError)
         except anthropic.APIStatusError as error:
             raise _status_error(error) from error
         except (anthropic.APITimeoutError, httpx2.TimeoutException) as error:
@@ -256,7 +259,9 @@ def _client(key: str, base_url: str, model: Model) -> AsyncAnthropic:
     import httpx2  # noqa: PLC0415 - what that library stands on
 
     silence_s = 2 * max(model.first_byte_s, model.idle_s)
-    http = anthropic.DefaultAsyncHttpxClient(follow_redirects=False, event_hooks={"response": [_bounding()]})
+    kept = httpx2.Limits(keepalive_expiry=KEPT_S)
+    bounded = {"response": [_bounding()]}
+    http = anthropic.DefaultAsyncHttpxClient(limits=kept, follow_redirects=False, event_hooks=bounded)
     return anthropic.AsyncAnthropic(
         api_key=key,
         base_url=base_url,

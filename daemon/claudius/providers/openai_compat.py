@@ -22,6 +22,7 @@ from claudius.home import Home
 from claudius.provider import Done, Event, Image, Request, StopReason, Usage, estimate
 from claudius.providers import pricing
 from claudius.providers.classify import by_kind, by_status, message_of, one_line, retry_after_s
+from claudius.providers.kept import KEPT_S, drain
 from claudius.providers.openai_chunk import Cached, Counts, read_chunk
 from claudius.providers.reply import LINE_BYTES, Reply
 
@@ -67,11 +68,14 @@ class OpenAICompat:
                 if response.status_code != 200:
                     raise await _status_error(response)
                 began = True
-                async for data in _events(response):
+                events = _events(response)
+                async for data in events:
                     if delta := said.hear(data):
                         yield delta
                     if said.ended or said.reply.is_full:
                         break
+                if said.ended:
+                    await drain(events, httpx.HTTPError, httpx.StreamError, ProviderError)
         except httpx.TimeoutException as error:
             raise TimedOut("the model's server fell silent", provider=NAME) from error
         except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL) as error:
@@ -273,6 +277,7 @@ def _client(base_url: str, key: str, model: Model, *, is_local: bool) -> httpx.A
         base_url=base_url.rstrip("/") + "/",
         headers={"Authorization": f"Bearer {key}"} if key else {},
         timeout=httpx.Timeout(silence_s, connect=CONNECT_S),
+        limits=httpx.Limits(keepalive_expiry=KEPT_S),
         follow_redirects=False,
         trust_env=not is_local,
     )

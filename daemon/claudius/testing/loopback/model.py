@@ -107,7 +107,9 @@ class ModelServer:
         self._queue.clear()
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
-        call = Call(request.method, request.path, dict(request.headers), await request.read(), time.monotonic())
+        call = Call(
+            request.method, request.path, dict(request.headers), await request.read(), time.monotonic(), _port(request)
+        )
         self.calls.append(call)
         try:
             response = await self._route(request, call)
@@ -215,6 +217,11 @@ class ModelServer:
     async def _reset(self, _: web.Request) -> web.Response:
         self.reset()
         return web.json_response({})
+
+
+def _port(request: web.Request) -> int:
+    peer = request.transport and request.transport.get_extra_info("peername")
+    return int(peer[1]) if peer else 0
 
 
 def _reply(answer: Answer, call: Call) -> Reply:

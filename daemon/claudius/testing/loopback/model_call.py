@@ -20,6 +20,8 @@ class Call:
     raw: bytes
     at: float
     """Seconds of the monotonic clock."""
+    port: int = 0
+    """The client's end of the connection."""
     reply: Reply | None = None
     counted: Counted | None = None
     borders: tuple[int, ...] = ()
