@@ -33,7 +33,7 @@ UNDER_WAY = timedelta(minutes=2)
 """How long a message's own turn is waited for."""
 LOOK_S = 30.0
 """The longest time without a look: a changed setting is noticed by then."""
-GATHER_S = 0.25
+GATHER_S = 1.0
 """How long events are gathered before one look at them all."""
 RESTART_S = 60.0
 DEATHS = 5
