@@ -79,6 +79,7 @@ class Signs:
 
     async def _sign(self, place: Place, ts: str, shown: _Shown, before: asyncio.Task[None] | None) -> None:
         over = shown.over
+        await asyncio.sleep(0)  # the thought itself begins first
         if before is not None:
             await asyncio.wait((before,))
         if over.is_set():
