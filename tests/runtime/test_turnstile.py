@@ -36,10 +36,12 @@ async def test_one_lane_begins_in_each_pass_of_the_loop() -> None:
     turnstile, order = Turnstile(), list[str]()
 
     async def lane(name: str) -> None:
+        """Begin, and say so."""
         await turnstile.through()
         order.append(name)
 
     async def others() -> None:
+        """Want something in every pass."""
         while len([one for one in order if one != "others"]) < 3:
             order.append("others")
             await asyncio.sleep(0)
