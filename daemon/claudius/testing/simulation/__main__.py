@@ -7,7 +7,8 @@ import json
 import logging
 import os
 import sys
-from dataclasses import asdict
+
+from msgspec import to_builtins
 
 from claudius.testing.simulation import live, script_of, shrunk
 from claudius.testing.simulation.mutants import MUTANTS
@@ -38,7 +39,7 @@ def main() -> int:
         if not chosen.no_shrink and not chosen.until_broken:
             script = shrunk(script, lambda one: bool(live(one, broken=mutant).broken))
             found = live(script, broken=mutant)
-        sys.stdout.write(json.dumps({"seed": seed, "broken": list(found.broken), "script": asdict(script)}) + "\n")
+        sys.stdout.write(json.dumps({"seed": seed, "broken": list(found.broken), "script": to_builtins(script)}) + "\n")
         sys.stdout.flush()
         if chosen.until_broken:
             break
