@@ -31,7 +31,9 @@ def test_rule_01_dataclasses_stand_in_models() -> None:
         for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef)
         and path != "cortex/models.py"
-        and any("dataclass" in ast.dump(one) for one in node.decorator_list)
+        and any(
+            word in ast.dump(one) for one in (*node.decorator_list, *node.bases) for word in ("dataclass", "Struct")
+        )
     }
 
     assert strays == set()

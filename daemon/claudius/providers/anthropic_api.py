@@ -23,7 +23,7 @@ from claudius.provider import Done, Event, Request, StopReason, Usage, estimate
 from claudius.providers import pricing
 from claudius.providers.anthropic_messages import messages
 from claudius.providers.classify import by_kind, by_status, message_of, one_line, retry_after_s
-from claudius.providers.kept import KEPT_S, drain
+from claudius.providers.kept import drain
 from claudius.providers.reply import LINE_BYTES, Reply
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class AnthropicApi:
                     if said.ended or said.reply.is_full:
                         break
                 if said.ended:
-                    await drain(stream, anthropic.APIError, httpx2.HTTPError, httpx2.StreamError, ValueError)
+                    await drain(stream, anthropic.APIError, httpx2.HTTPError, httpx2.StreamError)
         except anthropic.APIStatusError as error:
             raise _status_error(error) from error
         except (anthropic.APITimeoutError, httpx2.TimeoutException) as error:
@@ -259,9 +259,7 @@ def _client(key: str, base_url: str, model: Model) -> AsyncAnthropic:
     import httpx2  # noqa: PLC0415 - what that library stands on
 
     silence_s = 2 * max(model.first_byte_s, model.idle_s)
-    kept = httpx2.Limits(keepalive_expiry=KEPT_S)
-    bounded = {"response": [_bounding()]}
-    http = anthropic.DefaultAsyncHttpxClient(limits=kept, follow_redirects=False, event_hooks=bounded)
+    http = anthropic.DefaultAsyncHttpxClient(follow_redirects=False, event_hooks={"response": [_bounding()]})
     return anthropic.AsyncAnthropic(
         api_key=key,
         base_url=base_url,

@@ -22,7 +22,7 @@ from claudius.home import Home
 from claudius.provider import Done, Event, Image, Request, StopReason, Usage, estimate
 from claudius.providers import pricing
 from claudius.providers.classify import by_kind, by_status, message_of, one_line, retry_after_s
-from claudius.providers.kept import KEPT_S, drain
+from claudius.providers.kept import drain
 from claudius.providers.openai_chunk import Cached, Counts, read_chunk
 from claudius.providers.reply import LINE_BYTES, Reply
 
@@ -277,7 +277,6 @@ def _client(base_url: str, key: str, model: Model, *, is_local: bool) -> httpx.A
         base_url=base_url.rstrip("/") + "/",
         headers={"Authorization": f"Bearer {key}"} if key else {},
         timeout=httpx.Timeout(silence_s, connect=CONNECT_S),
-        limits=httpx.Limits(keepalive_expiry=KEPT_S),
         follow_redirects=False,
         trust_env=not is_local,
     )

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 PATIENCE_S = 0.1
-"""Where hearing goes on for longer than this without a pause, thoughts begin all the same."""
+"""Nobody waits for longer than this for those who hear."""
 
 
 class Turnstile:
@@ -22,8 +22,6 @@ class Turnstile:
         """Stand open."""
         self._queue = asyncio.Lock()
         self._hearing = 0
-        self._since_s = 0.0
-        """When hearing began that has not paused since."""
         self._quiet = asyncio.Event()
         self._is_used = False
         """Somebody went through in this pass of the loop."""
@@ -31,9 +29,7 @@ class Turnstile:
     @contextmanager
     def hearing(self) -> Iterator[None]:
         """Let nobody begin while a block runs, which makes durable what was heard."""
-        if not self._hearing:
-            self._since_s = asyncio.get_running_loop().time()
-            self._quiet.clear()
+        self._quiet.clear()
         self._hearing += 1
         try:
             yield
@@ -45,9 +41,10 @@ class Turnstile:
     async def through(self) -> None:
         """Wait until it is one's turn to begin."""
         loop = asyncio.get_running_loop()
+        latest_s = loop.time() + PATIENCE_S
         async with self._queue:
-            if self._hearing:
-                await self._until_quiet(self._since_s + PATIENCE_S)
+            if self._hearing and loop.time() < latest_s:
+                await self._until_quiet(latest_s)
             while self._is_used:  # noqa: ASYNC110 - the very next pass is what is waited for
                 await asyncio.sleep(0)
             self._is_used = True
