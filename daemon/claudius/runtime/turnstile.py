@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-PATIENCE_S = 0.1
+PATIENCE_S = 0.25
 """Nobody waits for longer than this for those who hear."""
 
 
