@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from claudius.runtime.turnstile import PATIENCE_S, Turnstile
+from claudius.runtime.turnstile import ABREAST, LATELY_S, PATIENCE_S, Turnstile
 
 
 async def _passes(count: int) -> None:
@@ -31,9 +31,11 @@ async def test_nobody_begins_while_something_is_heard() -> None:
     assert lane.done()
 
 
-async def test_one_lane_begins_in_each_pass_of_the_loop() -> None:
-    """Between two that begin, everyone else who is ready has been served."""
+async def test_in_a_burst_one_lane_begins_in_each_pass_of_the_loop() -> None:
+    """While more may be on the way, everyone else who is ready is served between two that begin."""
     turnstile, order = Turnstile(), list[str]()
+    with turnstile.hearing():
+        await _passes(1)
 
     async def lane(name: str) -> None:
         """Begin, and say so."""
@@ -51,6 +53,19 @@ async def test_one_lane_begins_in_each_pass_of_the_loop() -> None:
     begun = [at for at, one in enumerate(order) if one != "others"]
     assert [order[at] for at in begun] == ["a", "b", "c"]
     assert all(later - earlier > 1 for earlier, later in pairwise(begun))
+
+
+async def test_lanes_that_waited_begin_together_once_it_is_calm() -> None:
+    """What nobody new is heard beside goes as fast as it can."""
+    turnstile = Turnstile()
+    with turnstile.hearing():
+        await _passes(1)
+    await asyncio.sleep(LATELY_S)
+
+    late = [asyncio.create_task(turnstile.through()) for _ in range(ABREAST)]
+    await _passes(4)
+
+    assert all(lane.done() for lane in late)
 
 
 async def test_hearing_without_a_pause_keeps_nobody_for_ever() -> None:

@@ -8,54 +8,76 @@ the thread that writes gets the interpreter readily only where the loop is at re
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 PATIENCE_S = 0.25
 """Nobody waits for longer than this for those who hear."""
+LATELY_S = 0.1
+"""So long after something was heard, more of it may be on the way."""
+ABREAST = 64
+"""So many begin in one pass of the event loop while nothing was heard lately; else one does."""
 
 
 class Turnstile:
-    """Lets lanes begin one after the other, one in each pass of the event loop, and none while anything is heard."""
+    """Lets lanes begin in the order in which they came, few in each pass of the event loop, none while one is heard."""
 
     def __init__(self) -> None:
         """Stand open."""
-        self._queue = asyncio.Lock()
+        self._waiting: deque[tuple[float, asyncio.Future[None]]] = deque()
+        """Until when each waits for those who hear, and what it waits on."""
+        self._turning: asyncio.Handle | None = None
+        """The next turn, in the next pass or when the first one's patience ends."""
         self._hearing = 0
-        self._quiet = asyncio.Event()
-        self._is_used = False
-        """Somebody went through in this pass of the loop."""
+        self._heard_s = float("-inf")
 
     @contextmanager
     def hearing(self) -> Iterator[None]:
         """Let nobody begin while a block runs, which makes durable what was heard."""
-        self._quiet.clear()
         self._hearing += 1
         try:
             yield
         finally:
             self._hearing -= 1
-            if not self._hearing:
-                self._quiet.set()
+            loop = asyncio.get_running_loop()
+            self._heard_s = loop.time()
+            if self._waiting and not self._hearing:
+                self._turn_soon()
 
     async def through(self) -> None:
         """Wait until it is one's turn to begin."""
         loop = asyncio.get_running_loop()
-        latest_s = loop.time() + PATIENCE_S
-        async with self._queue:
-            if self._hearing and loop.time() < latest_s:
-                await self._until_quiet(latest_s)
-            while self._is_used:  # noqa: ASYNC110 - the very next pass is what is waited for
-                await asyncio.sleep(0)
-            self._is_used = True
-            loop.call_soon(self._next_pass)
+        if self._turning is None and not self._hearing:
+            self._turn_soon()
+            return
+        future = loop.create_future()
+        self._waiting.append((loop.time() + PATIENCE_S, future))
+        if self._turning is None:
+            self._turn_at(loop.call_at(self._waiting[0][0], self._turn))
+        await future
 
-    async def _until_quiet(self, latest_s: float) -> None:
-        impatient = asyncio.get_running_loop().call_at(latest_s, self._quiet.set)
-        try:
-            await self._quiet.wait()
-        finally:
-            impatient.cancel()
+    def _turn_soon(self) -> None:
+        self._turn_at(asyncio.get_running_loop().call_soon(self._turn))
 
-    def _next_pass(self) -> None:
-        self._is_used = False
+    def _turn_at(self, handle: asyncio.Handle) -> None:
+        if self._turning is not None:
+            self._turning.cancel()
+        self._turning = handle
+
+    def _turn(self) -> None:
+        """Let the next ones begin."""
+        loop = asyncio.get_running_loop()
+        self._turning, now_s = None, loop.time()
+        room = 1 if now_s - self._heard_s < LATELY_S else ABREAST
+        while self._waiting and room:
+            latest_s, future = self._waiting[0]
+            if self._hearing and now_s < latest_s and not future.done():
+                self._turn_at(loop.call_at(latest_s, self._turn))
+                return
+            self._waiting.popleft()
+            if not future.done():  # cancelled meanwhile
+                future.set_result(None)
+                room -= 1
+        if self._waiting:
+            self._turn_soon()
