@@ -21,7 +21,7 @@ ABREAST = 64
 
 
 class Turnstile:
-    """Lets lanes begin in the order in which they came, few in each pass of the event loop, none while one is heard."""
+    """Lets lanes begin in the order in which they came: none while anything is heard, one by one soon after."""
 
     def __init__(self) -> None:
         """Stand open."""
