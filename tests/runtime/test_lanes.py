@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from datetime import datetime
 
 import pytest
 
@@ -49,6 +50,35 @@ async def test_a_hanging_model_holds_up_no_other_conversation(home: Home) -> Non
         seen = await soul.network.until_visible(1)
 
     assert [one.text for one in seen] == ["re hello"]
+
+
+async def test_no_thought_begins_while_a_message_is_being_kept(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hearing comes first: a burst is durable, and acknowledged, before the soul thinks about any of it."""
+    monkeypatch.setattr("claudius.runtime.turnstile.PATIENCE_S", 60.0)
+    voice, may_keep = Scripted(default=echo), asyncio.Event()
+
+    async with alive(home, voice) as soul:
+        keep = soul.mind.store.accept
+
+        async def slowly(perceptions: Sequence[Perception], now: datetime) -> tuple[bool, ...]:
+            """Keep one of them only when it may be."""
+            if perceptions[0].text == "slow":
+                await may_keep.wait()
+            return await keep(perceptions, now)
+
+        monkeypatch.setattr(soul.mind.store, "accept", slowly)
+        hearing = asyncio.create_task(soul.network.hear("slow", person="ana"))
+        await asyncio.sleep(0)
+        await soul.network.hear("quick", person="ben")
+        for _ in range(20):
+            await soul.mind.store.deliveries("rehearsal:t:nobody:")
+            await asyncio.sleep(0)
+        assert not voice.requests
+        may_keep.set()
+        await hearing
+        seen = await soul.network.until_visible(2)
+
+    assert sorted(one.text for one in seen) == ["re quick", "re slow"]
 
 
 async def test_the_same_message_delivered_again_is_heard_once(home: Home) -> None:

@@ -27,8 +27,8 @@ class Turnstile:
         """Stand open."""
         self._waiting: deque[tuple[float, asyncio.Future[None]]] = deque()
         """Until when each waits for those who hear, and what it waits on."""
-        self._turning: asyncio.Handle | None = None
-        """The next turn, in the next pass or when the first one's patience ends."""
+        self._opening: asyncio.Handle | None = None
+        """When it opens next: in the next pass, or when the first one's patience ends."""
         self._hearing = 0
         self._heard_s = float("-inf")
 
@@ -43,41 +43,41 @@ class Turnstile:
             loop = asyncio.get_running_loop()
             self._heard_s = loop.time()
             if self._waiting and not self._hearing:
-                self._turn_soon()
+                self._open_soon()
 
     async def through(self) -> None:
         """Wait until it is one's turn to begin."""
         loop = asyncio.get_running_loop()
-        if self._turning is None and not self._hearing:
-            self._turn_soon()
+        if self._opening is None and not self._hearing:
+            self._open_soon()
             return
         future = loop.create_future()
         self._waiting.append((loop.time() + PATIENCE_S, future))
-        if self._turning is None:
-            self._turn_at(loop.call_at(self._waiting[0][0], self._turn))
+        if self._opening is None:
+            self._open_at(loop.call_at(self._waiting[0][0], self._open))
         await future
 
-    def _turn_soon(self) -> None:
-        self._turn_at(asyncio.get_running_loop().call_soon(self._turn))
+    def _open_soon(self) -> None:
+        self._open_at(asyncio.get_running_loop().call_soon(self._open))
 
-    def _turn_at(self, handle: asyncio.Handle) -> None:
-        if self._turning is not None:
-            self._turning.cancel()
-        self._turning = handle
+    def _open_at(self, handle: asyncio.Handle) -> None:
+        if self._opening is not None:
+            self._opening.cancel()
+        self._opening = handle
 
-    def _turn(self) -> None:
+    def _open(self) -> None:
         """Let the next ones begin."""
         loop = asyncio.get_running_loop()
-        self._turning, now_s = None, loop.time()
+        self._opening, now_s = None, loop.time()
         room = 1 if now_s - self._heard_s < LATELY_S else ABREAST
         while self._waiting and room:
             latest_s, future = self._waiting[0]
             if self._hearing and now_s < latest_s and not future.done():
-                self._turn_at(loop.call_at(latest_s, self._turn))
+                self._open_at(loop.call_at(latest_s, self._open))
                 return
             self._waiting.popleft()
             if not future.done():  # cancelled meanwhile
                 future.set_result(None)
                 room -= 1
         if self._waiting:
-            self._turn_soon()
+            self._open_soon()

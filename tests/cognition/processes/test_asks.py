@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any
 
 import pytest
+from msgspec import Struct
 
 from claudius.cognition.craft import (
     Ask,
@@ -42,6 +43,12 @@ class Weather:
 
     sky: str
     wind_kmh: int
+
+
+class Tide(Struct, frozen=True):
+    """A schema that is a struct."""
+
+    level_cm: int
 
 
 @dataclass(slots=True)
@@ -147,6 +154,7 @@ async def test_c11_a_fused_call_asks_again_for_the_sections_that_failed_alone(ho
         (Tone.WARM, "warm"),
         (["a", "b"], "a, b"),
         (Weather("grey", 4), "sky: grey; wind kmh: 4"),
+        (Tide(12), "level cm: 12"),
         ({"a": None}, "a: nothing"),
         ([], "nothing"),
     ],
