@@ -25,7 +25,6 @@ from claudius.cognition.soul_engine import (
     TOO_LONG,
     EngineSettings,
     Kept,
-    NonceClash,
     build_prompt,
     conclude,
     conclude_apology,
@@ -186,26 +185,21 @@ def _prepare(
     mind: Mind,
     attention: Attention | None = None,
 ) -> Thinking:
-    """Plan and assemble, with another nonce where the data holds this one."""
-    while True:
-        planned = plan(process, recollection, settings, attention)
-        try:
-            prompt = build_prompt(planned, recollection, soul, settings)
-        except NonceClash:
-            recollection = replace(recollection, nonce=mind.nonce())
-            continue
-        stands = ground(planned, recollection, soul, settings, private_texts(recollection))
-        return Thinking(
-            mind=mind,
-            plan=planned,
-            prompt=prompt,
-            prompt_sha256=prompt_sha256(prompt),
-            recollection=recollection,
-            soul=soul,
-            settings=settings,
-            ground=stands,
-            zones=zones(stands, recollection, soul, mind.secrets),
-        )
+    """Plan and assemble."""
+    planned = plan(process, recollection, settings, attention)
+    prompt = build_prompt(planned, recollection, soul, settings)
+    stands = ground(planned, recollection, soul, settings, private_texts(recollection))
+    return Thinking(
+        mind=mind,
+        plan=planned,
+        prompt=prompt,
+        prompt_sha256=prompt_sha256(prompt),
+        recollection=recollection,
+        soul=soul,
+        settings=settings,
+        ground=stands,
+        zones=zones(stands, recollection, soul, mind.secrets),
+    )
 
 
 async def apologise(pending: Pending, mind: Mind, kind: ApologyKind) -> Intent:
