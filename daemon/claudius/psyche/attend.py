@@ -25,7 +25,7 @@ from claudius.psyche.bands import (
 )
 from claudius.psyche.change import Change, Event, edge_of, feel
 from claudius.psyche.drift import tinted
-from claudius.psyche.events import MESSAGES
+from claudius.psyche.events import MESSAGES, is_addressed
 from claudius.psyche.gate import judge
 from claudius.psyche.happening import episode_of, event_of, facts_of, happening_of
 from claudius.psyche.intentions import SHOWN_FROM, IntentionUpdate, advance_intentions
@@ -67,7 +67,8 @@ def attend(recollection: Recollection, perception: Perception, temper: Temper) -
     aims = advance_intentions(psyche.intentions, now_s)
     relevant = _relevant(aims, recollection, happening)
     owed = any(one.owes for one in recollection.perceptions)
-    outcome = _answerable(judged.outcome, recollection, temper)
+    called = owed or (happening.kind in MESSAGES and is_addressed(happening.kind, happening.address))
+    outcome = _answerable(judged.outcome, recollection, temper, called=called)
     change = Change(
         turn=recollection.turn,
         audience=recollection.audience,
@@ -82,18 +83,19 @@ def attend(recollection: Recollection, perception: Perception, temper: Temper) -
         max_arcs=temper.max_arcs,
         milestone=temper.milestone,
     )
-    by_emoji = outcome == "react" and (not owed or temper.acknowledges_by_emoji)
+    by_emoji = outcome == "react" and (not called or temper.acknowledges_by_emoji)
     felt = Felt(
         record=_record(recollection, psyche, standing, judged, relevant, now_s) if outcome == "think" else {},
         emotional_state=_new_mood(psyche, standing),
-        asks=_asks(standing, judged, happening, event, relevant, owed=owed),
+        asks=_asks(standing, judged, happening, event, relevant, called=called),
     )
     return Attention(
         outcome=outcome,
         speaks=owed or (outcome == "think" and happening.kind in MESSAGES),
+        called=called,
         reaction=emoji(happening.heard.classes) if by_emoji and perception.extra.get("can_react") else "",
         felt=felt,
-        told=_told(happening, judged, standing, outcome, event, owed=owed),
+        told=_told(happening, judged, standing, outcome, event, owed=owed, called=called),
         change=change,
         wanted=_wanted(psyche, recollection, judged, outcome, temper),
         keeps_reply=bool(change.episodes),
@@ -146,10 +148,10 @@ def settle(
     return replace(change, shifts=tuple(shifts), updates=tuple(updates), hint=hint, episodes=(*change.episodes, *own))
 
 
-def _answerable(outcome: Outcome, recollection: Recollection, temper: Temper) -> Outcome:
+def _answerable(outcome: Outcome, recollection: Recollection, temper: Temper, *, called: bool) -> Outcome:
     """Return the outcome as it can stand: what a person is owed is never met with silence. Pure."""
     owing = [one for one in recollection.perceptions if one.owes and one.origin is Origin.EXTERNAL]
-    if outcome == "react" and owing and not temper.can_acknowledge:
+    if outcome == "react" and called and not temper.can_acknowledge:
         return "think"
     if outcome == "ignore" and not all(one.is_bot for one in owing):
         return "think"
@@ -208,7 +210,7 @@ def _asks(
     event: Event,
     aims: Sequence[Intention],
     *,
-    owed: bool,
+    called: bool,
 ) -> tuple[str, ...]:
     asked = []
     if event.person and (
@@ -220,7 +222,7 @@ def _asks(
         asked.append("stance_shifts")
     if happening.heard.is_request or happening.kind == "promise_due" or event.matches or aims:
         asked.append("intention_updates")
-    if not owed and happening.kind in MESSAGES:
+    if not called and happening.kind in MESSAGES:
         asked.append("chosen_action")
     return tuple(asked)
 
@@ -244,10 +246,11 @@ def _told(
     event: Event,
     *,
     owed: bool,
+    called: bool,
 ) -> dict[str, Any]:
     heard = happening.heard
     bands = standing.numbers.bands
-    form = {"think": "words", "react": "line" if owed else "emoji", "ignore": "none"}[outcome]
+    form = {"think": "words", "react": "line" if called else "emoji", "ignore": "none"}[outcome]
     return {
         "attention": outcome,
         "speak": owed or outcome != "ignore",
