@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudius.cognition.craft import Turn, WorkingMemory, external_dialogue, internal_monologue, mental_process
-from claudius.cognition.soul_engine.gate import StreamGate, Zones, gate
-from claudius.cognition.soul_engine.ladder import Ground, NeedsRepair, Spoken, climb
+from claudius.cognition.soul_engine.gate import StreamGate, gate
+from claudius.cognition.soul_engine.ladder import NeedsRepair, Spoken, climb
+from claudius.cognition.soul_engine.output_rules import OutputRules
 from claudius.home import Home
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted
@@ -23,7 +24,7 @@ from replies import cut_up, read, sizes
 
 NONCE = "0123456789abcdef0123456789abcdef"
 OLD = "fedcba9876543210fedcba9876543210"
-ZONES = Zones(fallback="FIXED", nonces=(NONCE, OLD))
+ZONES = OutputRules(fallback="FIXED", nonces=(NONCE, OLD))
 
 
 @pytest.mark.parametrize(
@@ -45,8 +46,8 @@ def test_s05_an_echo_falls_to_repair_while_one_is_left(reply: str) -> None:
     """The ladder asks once more; with no repair left it says the fixed line, never a cut of the echo."""
     parsed, _ = read(reply.format(NONCE))
 
-    assert isinstance(climb(parsed, Ground(fallback="FIXED", nonces=(NONCE,))), NeedsRepair)
-    spoken = climb(parsed, Ground(fallback="FIXED", nonces=(NONCE,), repairs=0))
+    assert isinstance(climb(parsed, OutputRules(fallback="FIXED", nonces=(NONCE,))), NeedsRepair)
+    spoken = climb(parsed, OutputRules(fallback="FIXED", nonces=(NONCE,), repairs=0))
     assert isinstance(spoken, Spoken)
     assert spoken.speech == "FIXED"
 

@@ -7,13 +7,14 @@ from unicodedata import normalize
 
 from hypothesis import given
 
-from claudius.cognition.soul_engine.gate import StreamGate, Zones, gate
-from claudius.cognition.soul_engine.ladder import Ground, Spoken, climb
+from claudius.cognition.soul_engine.gate import StreamGate, gate
+from claudius.cognition.soul_engine.ladder import Spoken, climb
+from claudius.cognition.soul_engine.output_rules import OutputRules
 from claudius.cognition.soul_engine.parser import Parser
 from replies import S1, S2, cut_up, guarded, hostile, read, sizes
 
-GROUND = Ground(fallback="FIXED", repairs=0)
-ZONES = Zones(fallback="FIXED")
+GROUND = OutputRules(fallback="FIXED", repairs=0)
+ZONES = OutputRules(fallback="FIXED")
 
 
 @given(guarded, sizes)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from claudius.cognition.soul_engine.gate import StreamGate, Zones, gate
+from claudius.cognition.soul_engine.gate import StreamGate, gate
 from claudius.cognition.soul_engine.heads import HEAD_CHARS
-from claudius.cognition.soul_engine.ladder import Ground, Spoken, climb
+from claudius.cognition.soul_engine.ladder import Spoken, climb
+from claudius.cognition.soul_engine.output_rules import OutputRules
 from claudius.cognition.soul_engine.parser import Parser
 from claudius.prompt import valid
 from replies import S1, S2, cut_up, guarded, hostile, read, sizes
 
-ZONES = Zones(fallback="FIXED")
+ZONES = OutputRules(fallback="FIXED")
 
 
 @given(hostile | guarded, sizes)
@@ -22,7 +23,7 @@ def test_s07_what_was_streamed_is_how_the_utterance_begins(reply: str, pieces: l
         shown += stream.show(parser.feed(piece))
     parsed = parser.finish()
 
-    spoken = climb(parsed, Ground(fallback="FIXED", repairs=0), streamed=shown)
+    spoken = climb(parsed, OutputRules(fallback="FIXED", repairs=0), streamed=shown)
     assert isinstance(spoken, Spoken)
     said = gate(spoken.speech, ZONES, streamed=shown).text
 

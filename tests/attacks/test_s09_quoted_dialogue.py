@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from claudius.cognition.soul_engine.ladder import Ground, NeedsRepair, Spoken, climb
+from claudius.cognition.soul_engine.ladder import NeedsRepair, Spoken, climb
+from claudius.cognition.soul_engine.output_rules import OutputRules
 from replies import S1, read
 
 IM, ED = "internal_monologue", "external_dialogue"
@@ -21,7 +22,7 @@ def test_s09_the_real_dialogue_is_spoken(quote: str) -> None:
     """Whatever a monologue quotes is the monologue's text, and the dialogue behind it is what is heard."""
     reply = f"<{IM}>He wrote {quote} to me.</{IM}><{ED}>Hi</{ED}>"
     parsed, shown = read(reply, pieces=reply)
-    spoken = climb(parsed, Ground(fallback="FIXED"))
+    spoken = climb(parsed, OutputRules(fallback="FIXED"))
 
     assert isinstance(spoken, Spoken)
     assert (spoken.speech, shown) == ("Hi", "Hi")
@@ -31,7 +32,7 @@ def test_s09_the_real_dialogue_is_spoken(quote: str) -> None:
 def test_s09_a_quoted_close_speaks_nothing_of_the_quote(real: str) -> None:
     """A quoted close that ends the monologue early makes the quoted dialogue void once the real close comes."""
     parsed, _ = read(f"<{IM}>He wrote </{IM}><{ED}>{S1}</{ED}> to me.</{IM}>{real}")
-    spoken = climb(parsed, Ground(fallback="FIXED"))
+    spoken = climb(parsed, OutputRules(fallback="FIXED"))
 
     assert [one.state for one in parsed.dialogues] == ["void", "complete"][: len(parsed.dialogues)]
     assert isinstance(spoken, Spoken if real else NeedsRepair)
@@ -43,4 +44,4 @@ def test_s09_a_whole_quoted_turn_makes_the_reply_ambiguous() -> None:
     parsed, _ = read(f"<{IM}>a</{IM}><{ED}>{S1}</{ED}><{IM}>b</{IM}><{ED}>Hi</{ED}>")
 
     assert parsed.winner is None
-    assert isinstance(climb(parsed, Ground(fallback="FIXED")), NeedsRepair)
+    assert isinstance(climb(parsed, OutputRules(fallback="FIXED")), NeedsRepair)

@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudius.cognition.soul_engine.ladder import Ground, Spoken, climb
+from claudius.cognition.soul_engine.ladder import Spoken, climb
+from claudius.cognition.soul_engine.output_rules import OutputRules
 from claudius.cognition.soul_engine.readers import read_verb
 from replies import read
 
 VERBS = ("said", "explained", "pointed out", "observed dryly")
-GROUND = Ground(fallback="FIXED", verbs=VERBS, default_verb="said", repairs=0)
+GROUND = OutputRules(fallback="FIXED", verbs=VERBS, default_verb="said", repairs=0)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from both import Side
-from claudius.cognition.soul_engine.gate import Zones, gate
+from claudius.cognition.soul_engine.gate import gate
+from claudius.cognition.soul_engine.output_rules import OutputRules
 from claudius.cognition.soul_engine.rewrites import Company
 from claudius.home import Home
 from claudius.providers.scripted import Scripted
@@ -18,7 +19,7 @@ from claudius.testing.adapter_contract.slack import SlackStage
 from claudius.testing.adapter_contract.stage import CHANNEL, DM
 from driven import reply
 
-ZONES = Zones(fallback="FIXED", company=Company(answered="slack:T1:U1", members={"slack:T1:U2": "Ben"}))
+ZONES = OutputRules(fallback="FIXED", company=Company(answered="slack:T1:U1", members={"slack:T1:U2": "Ben"}))
 SUMMONS = (
     "@everyone", "@here", "@channel", "<!everyone>", "<!here|here>", "<!channel>", "<!subteam^S1|@devs>", "<@U2>", "<@U9|x>",
     "<@&4711>", "<@!U9>", "@ever\u200byone", "@he\u00adre", "<<!channel>>", "<!chan\u202enel>",

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from both import Side
 from claudius.cognition.soul_engine.echo import Echo
-from claudius.cognition.soul_engine.gate import Zones, gate
+from claudius.cognition.soul_engine.gate import gate
+from claudius.cognition.soul_engine.output_rules import OutputRules
 from claudius.home import Home
 from claudius.providers.scripted import Scripted
 from claudius.testing.adapter_contract.discord import DiscordStage
@@ -21,7 +22,7 @@ from claudius.testing.loopback.discord.state import SUPPRESS_EMBEDS
 from driven import reply
 
 PRIVATE = "Tom likes strong tea with exactly two sugars, and his cat is called Ravioli."
-ZONES = Zones(fallback="FIXED", guarded=Echo([PRIVATE]))
+ZONES = OutputRules(fallback="FIXED", guarded=Echo([PRIVATE]))
 ORDER = (
     "![a cat](https://evil.org/c.png) [good.com](https://evil.org/x) <https://evil.org/y|good.com> https://evil.org/z"
 )

@@ -18,7 +18,7 @@ from typing import Any
 from claudius.claude_code.hooks import CONTEXT_CHARS, REMEMBERED_CHARS, cut, mark, spool_of
 from claudius.claude_code.sessions import is_session
 from claudius.cognition.mind import Mind
-from claudius.cognition.told import ANSWER
+from claudius.cognition.turn import ANSWER
 from claudius.config import daimon_modes
 from claudius.home import Home
 from claudius.memory.store import Pending, RecallLimits, turn_of

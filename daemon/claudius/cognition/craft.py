@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claudius.cognition.facade import Turn, internal
+from claudius.cognition.function_process import Turn, internal
 from claudius.cognition.ism import Action, Continue, End, Ended, action, run_ism
 from claudius.cognition.processes.process import (
     Interruption,

@@ -14,8 +14,9 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from claudius.cognition.soul_engine.gate import Zones, has_secret
+from claudius.cognition.soul_engine.gate import has_secret
 from claudius.cognition.soul_engine.heads import LT, UNSEEN
+from claudius.cognition.soul_engine.output_rules import OutputRules
 from claudius.cognition.soul_engine.render import feels
 from claudius.config import Daimon
 from claudius.intent import Intent, Thought
@@ -103,7 +104,7 @@ def sanitised(text: object, daimon: str, *, lately: Sequence[str] = (), secrets:
     if not isinstance(text, str):
         return ""
     line = unicodedata.normalize("NFC", valid(text[: 40 * WHISPER_CHARS]))
-    if has_secret(line, Zones(fallback="", secrets=secrets)):
+    if has_secret(line, OutputRules(secrets=secrets)):
         return ""
     for _ in range(_CLEANED):
         before = line
@@ -116,7 +117,7 @@ def sanitised(text: object, daimon: str, *, lately: Sequence[str] = (), secrets:
     line = _cut(_one_line(_DISGUISED.sub("", line)))
     if not any(letter.isalnum() for letter in line) or line in lately:
         return ""
-    return "" if has_secret(line, Zones(fallback="", secrets=secrets)) else line
+    return "" if has_secret(line, OutputRules(secrets=secrets)) else line
 
 
 def _one_line(text: str) -> str:

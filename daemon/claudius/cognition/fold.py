@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from string import Template
 
 from msgspec.structs import replace
 
+from claudius.cognition.call import ask_model
 from claudius.cognition.mind import Mind
-from claudius.cognition.pipeline import call
 from claudius.cognition.soul_engine import (
     EngineSettings,
     compact,
     merged,
     plain_reply,
-    prompt_sha256,
     render_summary,
     render_turn,
     system_text,
 )
+from claudius.cognition.turn_state import SUMMARY_CALL, TurnState, silent_turn
 from claudius.errors import ProviderError
-from claudius.intent import Call
 from claudius.prompt import Prompt
-from claudius.provider import Message, Request
+from claudius.provider import Message
 from claudius.recollection import PastTurn, Recollection, Summary
-from claudius.soul import SoulText
 
 log = logging.getLogger("claudius.fold")
 
@@ -33,15 +31,12 @@ ROOM = 0.85
 """The share of the history budget at which old turns are folded ahead of need."""
 
 
-async def fold_expired(
-    recollection: Recollection, mind: Mind, soul: SoulText, settings: EngineSettings, paid: Mapping[str, Call]
-) -> tuple[Recollection, tuple[Call, ...]]:
+async def fold_expired(turn: TurnState) -> None:
     """Summarise what has outlived its time, as the talk is taken up again; without a model it stays as it is."""
-    if not recollection.expired:
-        return recollection, ()
-    history = _history(recollection, recollection.expired)
-    summary, calls = await _summarise(recollection, recollection.expired, history, mind, soul, settings, paid)
-    return replace(recollection, summary=summary or recollection.summary, expired=()), calls
+    known = turn.recollection
+    if known.expired:
+        summary = await _summarise(turn, known.expired, _history(known, known.expired))
+        turn.recollection = replace(known, summary=summary or known.summary, expired=())
 
 
 async def fold_for_room(recollection: Recollection, mind: Mind) -> None:
@@ -52,63 +47,44 @@ async def fold_for_room(recollection: Recollection, mind: Mind) -> None:
     if not leaving:
         return
     history = _history(recollection, recollection.past)  # the last turn's own, so that a cache still holds it
-    summary, calls = await _summarise(recollection, leaving, history, mind, mind.soul(), settings, {})
-    if summary:
-        await mind.store.fold(recollection.conversation, recollection.turn, summary, calls, mind.clock())
+    await _fold(recollection, leaving, history, mind)
 
 
 async def fold_whole(recollection: Recollection, mind: Mind) -> bool:
     """Fold everything that has outlived its time in a conversation that nobody takes up; False where nothing has."""
     if not recollection.expired:
         return False
-    settings = EngineSettings.of(mind.config())
-    history = _history(recollection, recollection.expired)
-    turns = recollection.expired
-    summary, calls = await _summarise(recollection, turns, history, mind, mind.soul(), settings, {})
+    return await _fold(recollection, recollection.expired, _history(recollection, recollection.expired), mind)
+
+
+async def _fold(
+    recollection: Recollection, turns: Sequence[PastTurn], history: tuple[Message, ...], mind: Mind
+) -> bool:
+    """Summarise turns of an idle conversation and write that; False where no summary came of it."""
+    turn = silent_turn("", recollection, mind)
+    summary = await _summarise(turn, turns, history)
     if summary:
-        await mind.store.fold(recollection.conversation, recollection.turn, summary, calls, mind.clock())
+        await mind.store.fold(recollection.conversation, recollection.turn, summary, tuple(turn.calls), mind.clock())
     return summary is not None
 
 
-async def _summarise(
-    recollection: Recollection,
-    turns: Sequence[PastTurn],
-    history: tuple[Message, ...],
-    mind: Mind,
-    soul: SoulText,
-    settings: EngineSettings,
-    paid: Mapping[str, Call],
-) -> tuple[Summary | None, tuple[Call, ...]]:
-    instruction = Template(soul.text("summary.md")).safe_substitute(chars=settings.summary_chars)
-    prompt = Prompt(system_text(soul, settings), history, instruction.strip())
-    request = Request(
-        system=prompt.system,
-        history=prompt.history,
-        tail=prompt.tail,
-        max_tokens=settings.max_tokens,
-        cached=len(history),
-        purpose="summary",
-    )
+async def _summarise(turn: TurnState, turns: Sequence[PastTurn], history: tuple[Message, ...]) -> Summary | None:
+    known, settings = turn.recollection, turn.settings
+    instruction = Template(turn.soul.text("summary.md")).safe_substitute(chars=settings.summary_chars)
+    prompt = Prompt(system_text(turn.soul, settings), history, instruction.strip(), len(history))
     try:
-        made = await call(mind, recollection.turn, request, prompt_sha256(prompt), n=SUMMARY_CALL, paid=paid)
+        reply = await ask_model(turn, prompt, "summary", number=SUMMARY_CALL)
     except ProviderError as error:
-        log.warning("nothing was folded", extra={"turn": recollection.turn, "error": repr(error)})
-        return None, ()
-    text = plain_reply(made.response)[: settings.summary_chars].strip()
+        log.warning("nothing was folded", extra={"turn": known.turn, "error": repr(error)})
+        return None
+    text = plain_reply(reply.text)[: settings.summary_chars].strip()
     if not text:
-        return None, (made,)
-    sources = {recollection.audience, *(recollection.summary.sources if recollection.summary else ())}
-    return (
-        Summary(text=text, sources=tuple(sorted(sources)), upto=turns[-1].number, nonce=mind.nonce()),
-        (made,),
-    )
+        return None
+    sources = {known.audience, *(known.summary.sources if known.summary else ())}
+    return Summary(text=text, sources=tuple(sorted(sources)), upto=turns[-1].number, nonce=turn.mind.nonce())
 
 
 def _history(recollection: Recollection, turns: Sequence[PastTurn]) -> tuple[Message, ...]:
     before = [render_summary(recollection.summary)] if recollection.summary else []
     messages = merged([*before, *(message for turn in turns for message in render_turn(turn))])
     return (Message("user", "…"), *messages) if messages and messages[0].role == "assistant" else messages
-
-
-SUMMARY_CALL = 100
-"""The number of a turn's summary call, apart from those of its thought."""

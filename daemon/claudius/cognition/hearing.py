@@ -26,6 +26,7 @@ class Hearing:
         """`look` returns what waits in the conversation, oldest first, without what this turn answers."""
         self._look = look
         self._rung, self.arrived = asyncio.Event(), asyncio.Event()
+        self._one_look = asyncio.Lock()
         self.pending: tuple[Perception, ...] = ()
         """What waited when it was last looked."""
 
@@ -45,12 +46,13 @@ class Hearing:
 
     async def look(self) -> bool:
         """Look again where it rang; tell whether something was heard since the turn began."""
-        if self._rung.is_set():
-            self._rung.clear()
-            known = {one.key for one in self.pending}
-            self.pending = tuple(await self._look())
-            if any(one.key not in known for one in self.pending):
-                self.arrived.set()
+        async with self._one_look:  # whoever asks while another looks gets what that one finds
+            if self._rung.is_set():
+                self._rung.clear()
+                known = {one.key for one in self.pending}
+                self.pending = tuple(await self._look())
+                if any(one.key not in known for one in self.pending):
+                    self.arrived.set()
         return self.has_arrived
 
     async def listen(self) -> None:

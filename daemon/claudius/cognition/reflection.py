@@ -7,31 +7,30 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from claudius.cognition.answering import Speaking
-from claudius.cognition.facade import Thinker
+from claudius.cognition.commit import commit_whole
+from claudius.cognition.function_process import Thinker
 from claudius.cognition.importing import module_of
 from claudius.cognition.mind import Mind
 from claudius.cognition.processes import find, process
-from claudius.cognition.processes.process import Process, Transition
-from claudius.cognition.soul_engine import EngineSettings, Kept, Plan, build_prompt, compact, freeze, prompt_sha256
-from claudius.cognition.soul_engine.conclusion import conclude_reflection
-from claudius.cognition.soul_engine.in_mind import Scene, fresh, redraw
+from claudius.cognition.processes.process import Transition
+from claudius.cognition.soul_engine.conclusion import Kept, conclude_reflection
+from claudius.cognition.soul_engine.in_mind import fresh
 from claudius.cognition.soul_engine.moving import allowed, moved
 from claudius.cognition.soul_engine.readers import clean_text, read_state
-from claudius.cognition.staged import Staged
+from claudius.cognition.turn_state import TurnState, recorded, silent_turn
 from claudius.cognition.working_memory import DEFAULT, WorkingMemory
 from claudius.errors import ProcessError, StaleTurn, StoreError
 from claudius.intent import Intent, StateChange
 from claudius.memory.store import Pending, RecallLimits, turn_of
 from claudius.perception import SELF
-from claudius.recollection import Entry, EntryType, Recollection, StateKey
+from claudius.recollection import Entry, EntryType, ProcessState, Recollection, StateKey
 from claudius.soul import SoulText
 
 log = logging.getLogger("claudius.reflection")
@@ -80,9 +79,9 @@ def subprocess(order: int, *, every: int = 1) -> Callable[[Think], Subprocess]:
 class Reflection(Thinker):
     """What a subprocess is given: it can think, remember, change the state, plan; it hears and says nothing."""
 
-    def __init__(self, scene: Scene, speaking: Speaking, name: str, kept: Mapping[str, Any]) -> None:
-        """Reflect in `scene`, under the subprocess's name."""
-        super().__init__(scene, speaking, name, kept)
+    def __init__(self, turn: TurnState, name: str, kept: Mapping[str, Any]) -> None:
+        """Reflect under the subprocess's name."""
+        super().__init__(turn, name, kept)
         self.state: dict[str, str] = {}
         """What of the soul's state is to change, by key."""
 
@@ -97,7 +96,7 @@ class Reflection(Thinker):
         """Return what the subprocess's own text says under a heading."""
         from claudius.cognition.processes import sections  # noqa: PLC0415 - beside its only use
 
-        return sections(self._scene.soul.files.get(f"subprocesses/{self._name}.md")).get(name, "")
+        return sections(self._state.soul.files.get(f"subprocesses/{self._name}.md")).get(name, "")
 
 
 @cache
@@ -154,34 +153,13 @@ async def reflect(idle: Idle, mind: Mind) -> None:
 async def _think(one: Subprocess, idle: Idle, mind: Mind) -> None:
     if one.think is None:
         return
-    soul, settings = mind.soul(), EngineSettings.of(mind.config())
     recollection = await _recall(one, idle, mind)
-    planned = Plan(
-        process=one.name,
-        asked=(),
-        conditional={},
-        shown=(),
-        owes=False,
-        history_from=compact(recollection.past, settings),
-    )
-    scene = Scene.of(recollection, planned, soul, settings)
-    staged = Staged(turn=recollection.turn)
-    kept = await mind.store.kept(recollection.conversation, one.name)
-    reflection = Reflection(scene, Speaking(mind=mind, staged=staged), one.name, kept)
-    outcome = await one.think(reflection, scene.base)
-    intent = _ended(one, scene, reflection, staged, outcome)
+    turn = silent_turn(one.name, recollection, mind)
+    reflection = Reflection(turn, one.name, await mind.store.kept(recollection.conversation, one.name))
+    outcome = await one.think(reflection, reflection.scene.base)
+    intent = _ended(one, reflection, turn, outcome)
     if intent is not None:
-        await _whole(mind.store.commit(intent))
-
-
-async def _whole(committing: Coroutine[Any, Any, None]) -> None:
-    """Let a commit end that has begun, whoever speaks: the next turn is not to find it half under way."""
-    doing = asyncio.ensure_future(committing)
-    try:
-        await asyncio.shield(doing)
-    except asyncio.CancelledError:
-        await asyncio.gather(doing, return_exceptions=True)
-        raise
+        await commit_whole(intent, recollection, mind)
 
 
 async def _recall(one: Subprocess, idle: Idle, mind: Mind) -> Recollection:
@@ -193,8 +171,9 @@ async def _recall(one: Subprocess, idle: Idle, mind: Mind) -> Recollection:
     return replace(known, perceptions=())
 
 
-def _ended(one: Subprocess, scene: Scene, reflection: Reflection, staged: Staged, outcome: object) -> Intent | None:
+def _ended(one: Subprocess, reflection: Reflection, turn: TurnState, outcome: object) -> Intent | None:
     """Return what a subprocess changes; None where it changes nothing. Raises: ProcessError."""
+    scene, known = reflection.scene, turn.recollection
     transition = outcome if isinstance(outcome, Transition) else None
     if transition and transition.execute_now:
         raise ProcessError(f"subprocess {one.name}", "a subprocess cannot execute_now: nothing was heard")
@@ -207,56 +186,37 @@ def _ended(one: Subprocess, scene: Scene, reflection: Reflection, staged: Staged
         Entry(
             entry_type=line.entry_type,
             content=clean_text(line.content),
-            at=scene.recollection.now,
+            at=known.now,
             verb=line.verb,
             metadata=dict(line.metadata),
         )
         for line in (fresh(left, scene.base) if left else ())
         if line.entry_type and line.entry_type is not EntryType.EXTERNAL_DIALOG and line.region == DEFAULT
     )
-    planned = staged.planned(**({"kept": {one.name: staged.kept}} if staged.kept is not None else {}))
-    known = scene.recollection
-    now_at_home = _home(scene, transition)
+    planned = turn.planned(**({"kept": {one.name: turn.kept}} if turn.kept is not None else {}))
+    now_at_home = _home(turn, transition)
     if not (entries or reflection.state or planned or now_at_home):
         return None
     state = tuple(
         StateChange(key=key, value=value, audience=SELF if key == StateKey.EMOTIONAL_STATE else known.audience)
         for key, value in reflection.state.items()
     )
-    intent = conclude_reflection(known, scene.plan, entries, _record(scene, staged))
+    intent = conclude_reflection(known, turn.plan, entries, Kept(attention={"outcome": "reflect", "reason": "idle"}))
     return replace(
-        intent,
+        recorded(turn, intent),
         next_process=now_at_home or known.process,
         state=state,
         changes={"subprocess": one.name, **({"soul_state": dict(reflection.state)} if state else {})},
-        steps=tuple(staged.asked),
-        calls=tuple(staged.calls),
+        steps=tuple(turn.asked),
         planned=planned,
     )
 
 
-def _home(scene: Scene, transition: Transition | None) -> Any:
+def _home(turn: TurnState, transition: Transition | None) -> ProcessState | None:
     """Return the state that a subprocess's transition leads to; None where it names none that may be."""
     if transition is None:
         return None
-    before = scene.recollection.process
-    ran = find(before.process, scene.soul) or process("main_process")
-    granted = allowed(_anywhere(ran), transition, scene.soul, autonomous=scene.settings.autonomous)
-    return moved(before, before.process, granted, scene.recollection.now) if granted else None
-
-
-def _anywhere(ran: Process) -> Process:
-    return replace(ran, next=None)
-
-
-def _record(scene: Scene, staged: Staged) -> Kept:
-    known, first = scene.recollection, staged.first
-    sketch = first.drawn if first else None
-    prompt = redraw(scene, sketch) if sketch else build_prompt(scene.plan, known, scene.soul, scene.settings)
-    snapshot, blobs = freeze(known, scene.plan, scene.settings, scene.soul, sketch)
-    return Kept(
-        prompt_sha256=prompt_sha256(prompt),
-        snapshot=snapshot,
-        blobs=blobs,
-        attention={"outcome": "reflect", "reason": "idle"},
-    )
+    before = turn.recollection.process
+    ran = find(before.process, turn.soul) or process("main_process")
+    granted = allowed(replace(ran, next=None), transition, turn.soul, autonomous=turn.settings.autonomous)
+    return moved(before, before.process, granted, turn.recollection.now) if granted else None

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from claudius.cognition.first_word import PROCESS
 from claudius.cognition.processes import sections
-from claudius.cognition.staged import schedule_id
 from claudius.cognition.timing import zone_at
+from claudius.cognition.turn_state import schedule_id
 from claudius.config import Config
 from claudius.intent import Intent, Planned, Schedule
 from claudius.perception import Origin

@@ -1,4 +1,9 @@
-"""One turn, from hearing to a committed intent: the only orchestrator. It reads, asks, decides, and writes once."""
+"""One turn, from hearing to a commit: recall, attend, hops, conclude, commit. The only orchestrator.
+
+A lane calls `take_turn` for everything it takes up. What needs no model (overheard, acknowledged, stopped, announced,
+apologised for, answered elsewhere) is the same walk without a hop. Where a step fails, nothing is kept but the finished
+model calls, which a re-run does not pay for again.
+"""
 
 from __future__ import annotations
 
@@ -10,44 +15,44 @@ from msgspec.structs import replace
 
 from claudius.cognition.attending import attend_to
 from claudius.cognition.budget import Stage
-from claudius.cognition.chain import Opening
-from claudius.cognition.encounter import noted, show_calls, show_committed, show_concluded, show_heard, show_prompt
+from claudius.cognition.commit import commit
+from claudius.cognition.encounter import show_heard
+from claudius.cognition.first_word import PROCESS, is_told_to_stop, is_unasked, withheld
 from claudius.cognition.fold import fold_expired
-from claudius.cognition.hearing import Hearing
-from claudius.cognition.mind import Mind, Show
-from claudius.cognition.motion import move
-from claudius.cognition.pipeline import Thinking, think
-from claudius.cognition.processes import Process, route
+from claudius.cognition.hop import begin, run
+from claudius.cognition.mind import Mind
+from claudius.cognition.processes import route, sections
 from claudius.cognition.reflection import Idle, reflect
-from claudius.cognition.reminding import reminded
-from claudius.cognition.second_thought import Hold, think_twice
-from claudius.cognition.soul_engine import (
+from claudius.cognition.second_thought import think_twice
+from claudius.cognition.soul_engine.conclusion import (
     TOO_LONG,
-    EngineSettings,
     Kept,
-    build_prompt,
-    conclude,
     conclude_apology,
+    conclude_heard,
+    conclude_told,
     conclude_unthought,
-    freeze,
-    ground,
-    plan,
-    private_texts,
-    prompt_sha256,
-    zones,
 )
-from claudius.cognition.soul_engine.moving import transit
+from claudius.cognition.soul_engine.planning import EngineSettings, silent_plan
+from claudius.cognition.turn_state import Surface, TurnState, recorded
 from claudius.config import daimon_modes
-from claudius.errors import OverBudget, TooLong
+from claudius.errors import BadRequest, OverBudget, TooLong
 from claudius.intent import ApologyKind, Intent
 from claudius.memory.store import Pending, RecallLimits
+from claudius.perception import Origin, Perception
 from claudius.psyche import Attention
-from claudius.recollection import Recollection, Summary
-from claudius.soul import SoulText
+from claudius.psyche.surroundings import ANNOUNCED
+from claudius.recollection import Recollection
 
 log = logging.getLogger("claudius.turn")
 
 UPDATES = ("user_model_update", "model_change_note")
+ANSWER = "answer"
+"""Where a perception carries what was answered to it already."""
+SAYS = "says"
+"""Where a perception of the soul's own carries the line that it says then, without a thought."""
+NO_SURFACE = Surface()
+HALVED_WINDOW = 2
+"""Entries that always stay where a prompt was too long."""
 
 
 class Turned(Struct, frozen=True):
@@ -59,182 +64,73 @@ class Turned(Struct, frozen=True):
     is_joined: bool = False
     """Whoever else speaks in the conversation has had the chance to."""
 
+    @property
+    def is_talk(self) -> bool:
+        """Somebody was answered, or a model was asked: what runs while a conversation is idle has something to do."""
+        return bool(self.intent.calls) or any(one.owes for one in self.recollection.perceptions)
+
 
 async def take_turn(
-    pending: Pending,
-    mind: Mind,
-    show: Show | None = None,
-    hearing: Hearing | None = None,
-    *,
-    post_chars: int | None = None,
-    hold: Hold | None = None,
-) -> Turned:
-    """Think one perception through and commit what comes of it.
+    pending: Pending, mind: Mind, surface: Surface = NO_SURFACE, *, apology: ApologyKind | None = None
+) -> Turned | None:
+    """Think one perception through and commit what comes of it; None where it was let go and nothing is kept.
 
-    `post_chars`: the longest post of the network that is answered, in UTF-16 units; None = any.
+    `apology`: it cannot be thought, and ends in one typed apology.
 
     Raises: ProviderError where the model gave nothing, OverBudget, Unreadable, ProcessError, Superseded where something
-    was heard that it gave way to, StaleTurn, StoreError. Nothing is kept then but the finished model calls, which a
-    re-run does not pay for again.
+    was heard that it gave way to, StaleTurn, StoreError.
     """
-    config, soul = mind.config(), mind.soul()
-    shortest = _shorter(post_chars, config.reply.post_chars)
-    settings = EngineSettings.of(config, post_chars=shortest, assesses=not mind.reflects())
-    now, nonce = _inputs(pending, mind)
-    mind.store.take(pending.seq, {"now": now.isoformat(), "nonce": nonce}, mind.clock())
-    if mind.is_careful():
-        await mind.store.flush()
-    recollection = await _recall(pending, mind, now, nonce)
-    if pending.perception.extra.get("over_budget"):
-        raise OverBudget
-    show_heard(mind.hooks, recollection)
-    process = route(recollection, soul, autonomous=settings.autonomous)
-    attention = await attend_to(recollection, soul, config, mind.store, has_process=not process.is_simple)
-    if attention.outcome != "think":
-        lines = soul.steps["external_dialogue"].acknowledge
-        intent = conclude_unthought(recollection, process, settings, attention, lines)
-        return Turned(await _keep(intent, recollection, recollection.summary, mind), recollection, pending)
-    frugal = await _budget(mind)
-    paid = {call.request_sha256: call for call in pending.calls}
-    before = recollection.summary
-    recollection, folding = await fold_expired(recollection, mind, soul, settings, paid)
-    recollection = await think_twice(recollection, mind, soul, hold)
-    process = route(recollection, soul, autonomous=settings.autonomous)
-    if frugal:
-        process = replace(process, steps=tuple(name for name in process.steps if name not in UPDATES))
-    if not process.is_simple or config.pipeline.mode == "split" or mind.voices:
-        opening = Opening(
-            mind=mind,
-            soul=soul,
-            settings=settings,
-            recollection=recollection,
-            paid=paid,
-            show=show,
-            hearing=hearing or Hearing(),
-            folding=folding,
-            attention=attention,
-        )
-        intent = await _move(opening, process)
-        return Turned(await _keep(intent, recollection, before, mind), recollection, pending)
-    thinking = _prepare(recollection, process, soul, settings, mind, attention)
-    show = show if thinking.plan.speaks else None
-    thinking.paid, thinking.show, thinking.calls = paid, show, folding
-    show_prompt(mind.hooks, recollection, thinking.plan.asked, thinking.prompt, mind.provider.model)
-    try:
-        thoughts = await think(thinking)
-    except TooLong:
-        half = replace(settings, budget_tokens=max(1, settings.budget_tokens // 2), window=2)
-        thinking = _prepare(recollection, process, soul, half, mind, attention)
-        thinking.paid, thinking.show, thinking.calls = paid, show, folding
-        thoughts = await think(thinking)
-    recollection, planned = thinking.recollection, thinking.plan
-    snapshot, blobs = freeze(recollection, planned, thinking.settings, soul)
-    kept = Kept(
-        prompt_sha256=thinking.prompt_sha256,
-        snapshot=snapshot,
-        blobs=blobs,
-        attention={
-            "outcome": "think",
-            "reason": "owed" if planned.owes else "asked by the soul itself",
-            **attention.told,
-        },
-        psyche=attention,
-    )
-    intent = conclude(planned, recollection, thoughts, soul, thinking.settings, thinking.zones, kept)
-    intent = transit(intent, process, recollection, soul, autonomous=settings.autonomous)
-    if TOO_LONG in intent.flags:
-        log.warning("a reply was cut short", extra={"turn": intent.turn})
-    return Turned(await _keep(intent, recollection, before, mind), recollection, pending)
-
-
-async def _keep(intent: Intent, recollection: Recollection, before: Summary | None, mind: Mind) -> Intent:
-    """Commit a turn with what it adds to the ledger, and tell whoever looks on."""
-    summary = intent.summary if recollection.summary is before else recollection.summary
-    intent = replace(intent, summary=summary, noted=noted(recollection, intent, mind.config()))
-    intent = reminded(intent, recollection, mind.soul(), mind.config())
-    if recollection.intuitions:
-        from claudius.cognition.daimonic import felt  # noqa: PLC0415 - not loaded while no daimon whispers
-
-        intent = felt(intent, recollection)
-    show_calls(mind.hooks, recollection, intent.calls)
-    show_concluded(mind.hooks, recollection, intent)
-    await mind.store.commit(intent)
-    show_committed(mind.hooks, intent)
-    return intent
-
-
-async def _move(opening: Opening, process: Process) -> Intent:
-    """Take a turn through its processes; once more with half the history where the prompt is too long."""
-    try:
-        return await move(opening, process)
-    except TooLong:
-        settings = opening.settings
-        half = replace(settings, budget_tokens=max(1, settings.budget_tokens // 2), window=2)
-        return await move(replace(opening, settings=half), process)
-
-
-def _shorter(network: int | None, own: int) -> int | None:
-    return None if network is None else min(network, own)
-
-
-def _prepare(
-    recollection: Recollection,
-    process: Process,
-    soul: SoulText,
-    settings: EngineSettings,
-    mind: Mind,
-    attention: Attention | None = None,
-) -> Thinking:
-    """Plan and assemble."""
-    planned = plan(process, recollection, settings, attention)
-    prompt = build_prompt(planned, recollection, soul, settings)
-    stands = ground(planned, recollection, soul, settings, private_texts(recollection))
-    return Thinking(
-        mind=mind,
-        plan=planned,
-        prompt=prompt,
-        prompt_sha256=prompt_sha256(prompt),
-        recollection=recollection,
-        soul=soul,
-        settings=settings,
-        ground=stands,
-        zones=zones(stands, recollection, soul, mind.secrets),
-    )
-
-
-async def apologise(pending: Pending, mind: Mind, kind: ApologyKind) -> Intent:
-    """End a perception that cannot be thought by one typed apology, and commit that."""
-    soul, settings = mind.soul(), EngineSettings.of(mind.config())
-    recollection = await _recall(pending, mind, *_inputs(pending, mind))
-    prepared = _prepare(recollection, route(recollection, soul), soul, settings, mind)
-    snapshot, blobs = freeze(prepared.recollection, prepared.plan, settings, soul)
-    kept = Kept(
-        prompt_sha256=prepared.prompt_sha256,
-        snapshot=snapshot,
-        blobs=blobs,
-        attention={"outcome": "apologise", "reason": kind},
-    )
-    intent = conclude_apology(prepared.recollection, prepared.plan, kind, soul, kept, pending.calls)
-    intent = replace(intent, noted=noted(recollection, intent, mind.config()))
-    await mind.store.commit(intent)
-    show_committed(mind.hooks, intent)
-    return intent
+    if apology is None and await _is_let_go(pending, mind):
+        return None
+    turn = await _recalled(pending, mind, surface)
+    before = turn.recollection.summary
+    intent = await (_apologised(turn, pending, apology) if apology else _concluded(turn, pending))
+    if turn.recollection.summary is not before:
+        intent = replace(intent, summary=turn.recollection.summary)
+    return Turned(await commit(intent, turn.recollection, mind), turn.recollection, pending)
 
 
 async def afterthought(turned: Turned, mind: Mind) -> None:
-    """Do, while a conversation is idle, what its subprocesses do."""
+    """Run the subprocesses of a conversation that is idle after this turn."""
     await reflect(Idle(intent=turned.intent, recollection=turned.recollection, pending=turned.pending), mind)
 
 
-def _inputs(pending: Pending, mind: Mind) -> tuple[datetime, str]:
-    """Return the run's time and nonce: those of an earlier, unfinished run where there was one."""
+# -- before anything is recalled -------------------------------------------------------------------------------------
+
+
+async def _is_let_go(pending: Pending, mind: Mind) -> bool:
+    """Let go of what the soul told itself and is not to be taken up now; tell whether it was."""
+    perception = pending.perception
+    if perception.origin is not Origin.INTERNAL or SAYS in perception.extra:
+        return False
+    if _has_lapsed(perception, mind.clock()):
+        await mind.store.withdraw(pending.seq, "lapsed: it was not taken up in time")
+        return True
+    return is_unasked(perception) and await withheld(pending, mind)
+
+
+def _has_lapsed(perception: Perception, now: datetime) -> bool:
+    until = perception.extra.get("lapses_at")
+    return isinstance(until, str) and now > datetime.fromisoformat(until)
+
+
+# -- recall ----------------------------------------------------------------------------------------------------------
+
+
+async def _recalled(pending: Pending, mind: Mind, surface: Surface) -> TurnState:
+    """Count the attempt, and recall what the turn knows: with the time and nonce of an unfinished run, if any."""
+    config = mind.config()
+    settings = EngineSettings.of(
+        config,
+        post_chars=None if surface.post_chars is None else min(surface.post_chars, config.reply.post_chars),
+        assesses=not mind.reflects(),
+    )
     earlier = pending.inputs
     now = datetime.fromisoformat(earlier["now"]) if "now" in earlier else mind.clock()
-    return now, earlier.get("nonce") or mind.nonce()
-
-
-async def _recall(pending: Pending, mind: Mind, now: datetime, nonce: str) -> Recollection:
-    config = mind.config()
+    nonce = earlier.get("nonce") or mind.nonce()
+    mind.store.take(pending.seq, {"now": now.isoformat(), "nonce": nonce}, mind.clock())
+    if mind.is_careful():
+        await mind.store.flush()
     limits = RecallLimits(
         ttl_hours=config.memory.ttl_hours,
         aged_at=mind.aged_at(),
@@ -242,10 +138,112 @@ async def _recall(pending: Pending, mind: Mind, now: datetime, nonce: str) -> Re
         psyche=config.psyche.enabled,
         daimons=daimon_modes(config),
     )
-    return await mind.store.recall(pending, nonce=nonce, now=now, limits=limits)
+    recollection = await mind.store.recall(pending, nonce=nonce, now=now, limits=limits)
+    return TurnState(
+        mind=mind,
+        soul=mind.soul(),
+        config=config,
+        settings=settings,
+        recollection=recollection,
+        plan=silent_plan("", recollection, settings),
+        surface=surface,
+        paid={call.request_sha256: call for call in pending.calls},
+    )
 
 
-async def _budget(mind: Mind) -> bool:
+# -- what needs no model ---------------------------------------------------------------------------------------------
+
+
+async def _apologised(turn: TurnState, pending: Pending, kind: ApologyKind) -> Intent:
+    begin(turn, route(turn.recollection, turn.soul))
+    turn.calls = list(pending.calls)
+    kept = Kept(attention={"outcome": "apologise", "reason": kind})
+    return recorded(turn, conclude_apology(turn.recollection, turn.plan, kind, turn.soul, kept))
+
+
+async def _concluded(turn: TurnState, pending: Pending) -> Intent:
+    """Conclude a perception, without a model where none is needed."""
+    known, perception, mind = turn.recollection, turn.recollection.perception, turn.mind
+    if perception.extra.get("over_budget"):
+        raise OverBudget
+    show_heard(mind.hooks, known)
+    process = route(known, turn.soul, autonomous=turn.settings.autonomous)
+    if ANSWER in perception.extra:
+        return conclude_told(known, process, turn.settings, str(perception.extra[ANSWER]))
+    if perception.origin is Origin.INTERNAL and SAYS in perception.extra:
+        return _said(turn, str(perception.extra[SAYS]), ANNOUNCED)
+    is_owed = any(one.owes for one in known.perceptions)
+    if is_owed and perception.origin is Origin.EXTERNAL and await is_told_to_stop(pending, mind):
+        await mind.store.wish(perception.person, proactive=False, now=mind.clock())
+        line = sections(turn.soul.files.get(f"processes/{PROCESS}.md")).get("stopped", "I will not.")
+        return _said(turn, line, "acknowledged")
+    has_process = not process.is_simple and (is_owed or perception.origin is Origin.INTERNAL)
+    attention = await attend_to(known, turn.soul, turn.config, mind.store, has_process=has_process)
+    if attention.outcome == "think":
+        turn.attention = attention
+        return await _thought(turn)
+    if attention.outcome != "react" and not is_owed and perception.origin is Origin.EXTERNAL:
+        return conclude_heard(known, process, turn.settings, attention)
+    lines = turn.soul.steps["external_dialogue"].acknowledge
+    return conclude_unthought(known, process, turn.settings, attention, lines)
+
+
+def _said(turn: TurnState, line: str, verb: str) -> Intent:
+    """Conclude with a line of the soul's own."""
+    process = route(turn.recollection, turn.soul)
+    told = Attention(outcome="react", speaks=True)
+    return conclude_unthought(turn.recollection, process, turn.settings, told, (line,), verb=verb)
+
+
+# -- what a model is asked about -------------------------------------------------------------------------------------
+
+
+async def _thought(turn: TurnState) -> Intent:
+    """Think: once more with half the history where the prompt is too long, without pictures where none are taken."""
+    surface, known = turn.surface, turn.recollection
+    is_frugal = await _is_frugal(turn.mind)
+    if surface.begin_thinking:
+        await surface.begin_thinking()
+    if surface.files and any(one.extra.get("files") for one in known.perceptions):
+        perceptions, turn.images = await surface.files.read(known.perceptions)
+        turn.recollection = replace(known, perceptions=perceptions)
+    await fold_expired(turn)
+    turn.recollection = await think_twice(turn.recollection, turn.mind, turn.soul, surface.hold)
+    process = route(turn.recollection, turn.soul, autonomous=turn.settings.autonomous)
+    if is_frugal:
+        process = replace(process, steps=tuple(name for name in process.steps if name not in UPDATES))
+    while True:
+        begin(turn, process)
+        try:
+            intent = await run(turn)
+        except (TooLong, BadRequest) as error:
+            if not _is_made_easier(turn, error):
+                raise
+        else:
+            if TOO_LONG in intent.flags:
+                log.warning("a reply was cut short", extra={"turn": intent.turn})
+            return intent
+
+
+def _is_made_easier(turn: TurnState, error: TooLong | BadRequest) -> bool:
+    """Set a turn back with half the history, or without pictures; False where that was done already."""
+    settings, files = turn.settings, turn.surface.files
+    if isinstance(error, TooLong):
+        if settings.window == HALVED_WINDOW:
+            return False
+        budget_tokens = max(1, settings.budget_tokens // 2)
+        turn.restart(replace(settings, budget_tokens=budget_tokens, window=HALVED_WINDOW))
+        return True
+    if not turn.images or files is None:
+        return False
+    log.warning("a model refuses pictures", extra={"turn": turn.turn, "error": error.message})
+    known = turn.recollection
+    turn.recollection, turn.images = replace(known, perceptions=files.without_pictures(known.perceptions)), ()
+    turn.restart(settings)
+    return True
+
+
+async def _is_frugal(mind: Mind) -> bool:
     """Tell whether to save on model updates. Raises: OverBudget."""
     found = await mind.stage()
     if found is Stage.REFUSING:

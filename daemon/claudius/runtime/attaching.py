@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from claudius.cognition.mind import Mind
-from claudius.cognition.turn import Turned
-from claudius.errors import BadRequest, DeliveryError
-from claudius.memory.store import Pending
+from claudius.errors import DeliveryError
 from claudius.perception import Perception
 from claudius.prompt import datamark, valid
-from claudius.provider import Event, Image, Provider, Request
+from claudius.provider import Image
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.pictures import can_see, picture
 
@@ -35,22 +32,6 @@ PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 TEXTS = frozenset({"application/json", "application/xml", "application/yaml", "application/x-yaml", "application/toml"})
 READ = "read"
 """What became of each file, in the perception's `extra`, for the one turn."""
-
-
-class Seeing:
-    """A voice that is shown pictures with whatever it is asked, for one turn."""
-
-    def __init__(self, inner: Provider, images: tuple[Image, ...]) -> None:
-        self.name, self.model = inner.name, inner.model
-        self._inner, self._images = inner, images
-
-    async def complete(self, request: Request) -> AsyncIterator[Event]:
-        """Stream the reply. Raises: ProviderError."""
-        async for event in self._inner.complete(replace(request, images=self._images)):
-            yield event
-
-    async def aclose(self) -> None:
-        """Leave the voice to whoever made it."""
 
 
 class _Reading(Struct):
@@ -114,32 +95,24 @@ class _Reading(Struct):
         return {"text": datamark(text)}
 
 
-async def with_files(
-    pending: Pending, mind: Mind, adapter: Adapter | None, take: Callable[[Pending, Mind], Awaitable[Turned]]
-) -> Turned:
-    """Take a turn with the files that it was shown; once more without pictures where a model refuses them.
+class Attachments:
+    """Reads the files that one network's people show, each time for one turn."""
 
-    Raises what `take` raises.
-    """
-    if adapter is None or not any(one.extra.get("files") for one in pending.perceptions):
-        return await take(pending, mind)
-    reading = _Reading(adapter, sees=can_see() and getattr(mind.provider, "sees", False))
-    shown = await _shown(pending, reading.read)
-    if not reading.images:
-        return await take(shown, mind)
-    try:
-        return await take(shown, replace(mind, provider=Seeing(mind.provider, tuple(reading.images))))
-    except BadRequest as error:
-        log.warning("a model refuses pictures", extra={"turn": pending.turn, "error": error.message})
-        return await take(await _shown(shown, _blind), mind)
+    def __init__(self, adapter: Adapter, *, sees: bool) -> None:
+        """Fetch through `adapter`; `sees`: the model may be shown pictures."""
+        self._adapter, self._sees = adapter, sees
+
+    async def read(self, perceptions: tuple[Perception, ...]) -> tuple[tuple[Perception, ...], tuple[Image, ...]]:
+        """Return the perceptions with what was read, and the pictures to be shown to the model."""
+        reading = _Reading(self._adapter, sees=self._sees and can_see())
+        return tuple([await reading.read(one) for one in perceptions]), tuple(reading.images)
+
+    def without_pictures(self, perceptions: tuple[Perception, ...]) -> tuple[Perception, ...]:
+        """Return the perceptions as a model gets them that takes no pictures."""
+        return tuple(map(_blind, perceptions))
 
 
-async def _shown(pending: Pending, read: Callable[[Perception], Awaitable[Perception]]) -> Pending:
-    first = await read(pending.perception)
-    return replace(pending, perception=first, further=tuple([await _shown(one, read) for one in pending.further]))
-
-
-async def _blind(perception: Perception) -> Perception:
+def _blind(perception: Perception) -> Perception:
     read = [
         {key: value for key, value in one.items() if key != "image"} | {"unread": "pictures cannot be seen here"}
         if "image" in one

@@ -6,17 +6,17 @@ Source: the daimon design, section 7.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Sequence
 from datetime import timedelta
 
 from msgspec.structs import replace
 
+from claudius.cognition.commit import commit_whole
 from claudius.cognition.daimonic import PURPOSE, character
 from claudius.cognition.mind import Mind
-from claudius.cognition.soul_engine import EngineSettings
 from claudius.cognition.soul_engine.joining import SPEECH_CHARS, conclude_daimon
+from claudius.cognition.turn_state import silent_turn
 from claudius.config import Daimon, daimons
 from claudius.errors import ProviderError, StaleTurn
 from claudius.intent import Intent
@@ -71,13 +71,13 @@ async def _speak(name: str, daimon: Daimon, intent: Intent, pending: Pending, mi
     except (ProviderError, TimeoutError) as error:
         log.info("a daimon stays silent", extra={"daimon": name, "error": repr(error)})
         return
-    soul, settings = mind.soul(), EngineSettings.of(mind.config())
-    concluded = conclude_daimon(name, text, recollection, soul, settings, mind.secrets)
+    turn = silent_turn(f"daimon:{name}", recollection, mind)
+    concluded = conclude_daimon(name, text, turn)
     if concluded is None:
         log.info("a daimon's line is not said", extra={"daimon": name})
         return
     try:
-        await asyncio.shield(mind.store.commit(concluded))
+        await commit_whole(concluded, turn.recollection, mind)
     except StaleTurn:
         log.info("a daimon came too late", extra={"daimon": name, "turn": intent.turn})
         return

@@ -14,7 +14,7 @@ from time import monotonic
 from msgspec.structs import replace
 
 from claudius.cognition.mind import Mind
-from claudius.cognition.told import SAYS
+from claudius.cognition.turn import SAYS
 from claudius.errors import DeliveryError
 from claudius.perception import Following, Kind, Perception, Place
 from claudius.runtime.access import admit

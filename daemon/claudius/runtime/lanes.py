@@ -12,16 +12,16 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from claudius.cognition.encounter import show_error
-from claudius.cognition.hearing import Superseded
+from claudius.cognition.hearing import Hearing, Superseded
 from claudius.cognition.mind import Mind
-from claudius.cognition.overhear import passes
-from claudius.cognition.turn import Turned, apologise, take_turn
+from claudius.cognition.turn import Turned, take_turn
+from claudius.cognition.turn_state import Surface
 from claudius.errors import ClaudiusError, StaleTurn, StoreCorrupt, StoreError
 from claudius.intent import ApologyKind
 from claudius.memory.store import Pending
 from claudius.perception import Kind, Perception, Place
 from claudius.runtime.adapter import Adapter
-from claudius.runtime.attaching import with_files
+from claudius.runtime.attaching import Attachments
 from claudius.runtime.body import Body
 from claudius.runtime.bursts import hearing_of, is_overtaken, together
 from claudius.runtime.commands.words import is_apart
@@ -207,17 +207,12 @@ class Lanes:
         attempts = pending.attempts + 1
         waited = waiting(pending, now, self._began)
         try:
-            if await passes(pending, self._mind):
-                return
-            await self._sign(lane, pending.perception)
-            post_chars = adapter.post_chars if adapter else None
-            stream, holding = Stream.of(pending, adapter, self._mind), partial(hold, adapter, pending.perception)
             lane.hearing = hearing_of(pending, self._mind)
-            take = partial(take_turn, show=stream, hearing=lane.hearing, post_chars=post_chars, hold=holding)
-            mind = patient(self._mind, waited())
-            turned = await lane.think(pending.turn, with_files(pending, mind, adapter, take))
-            lane.last = turned
-            self._committed(turned)
+            surface = self._surface(pending, adapter, lane)
+            turned = await lane.think(pending.turn, take_turn(pending, patient(self._mind, waited()), surface))
+            if turned:
+                lane.last = turned if turned.is_talk else lane.last
+                self._committed(turned)
         except Superseded:
             log.info("turn gave way to a new perception", extra={"turn": pending.turn})
             await self._mind.store.hold(pending)
@@ -249,6 +244,20 @@ class Lanes:
             lane.hearing = None
             self._mind.store.release(pending.turn)
 
+    def _surface(self, pending: Pending, adapter: Adapter | None, lane: Lane) -> Surface:
+        """Return what the conversation's network offers the turn."""
+        perception, hearing = pending.perception, lane.hearing or Hearing()
+        if adapter is None:
+            return Surface(hearing=hearing)
+        return Surface(
+            show=Stream.of(pending, adapter, self._mind),
+            post_chars=adapter.post_chars,
+            hold=partial(hold, adapter, perception),
+            files=Attachments(adapter, sees=bool(getattr(self._mind.provider, "sees", False))),
+            begin_thinking=partial(self._sign, lane, perception),
+            hearing=hearing,
+        )
+
     async def _is_settled_before(self, pending: Pending, adapter: Adapter | None, now: datetime) -> bool:
         """Do what comes before a thought; tell whether there is none to be had now."""
         perception = pending.perception
@@ -268,7 +277,7 @@ class Lanes:
     async def _apologise(self, pending: Pending, kind: ApologyKind) -> None:
         """Apologise; where even that cannot be concluded, give the perception up, so that the lane goes on."""
         try:
-            await apologise(pending, self._mind, kind)
+            await take_turn(pending, self._mind, apology=kind)
         except StaleTurn:
             log.info("apology run anew", extra={"turn": pending.turn})
         except StoreError:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from claudius.cognition.soul_engine.disguises import is_disguised, is_structured
-from claudius.cognition.soul_engine.gate import StreamGate, Zones, gate
-from claudius.cognition.soul_engine.ladder import Ground, NeedsRepair, climb
+from claudius.cognition.soul_engine.gate import StreamGate, gate
+from claudius.cognition.soul_engine.ladder import NeedsRepair, climb
+from claudius.cognition.soul_engine.output_rules import OutputRules
 from claudius.cognition.soul_engine.parser import Parser
 from replies import cut_up, read
 
@@ -29,20 +30,20 @@ PLAIN_ONLY = [
 def test_a_thought_in_disguise_is_not_spoken_as_plain_words(text: str) -> None:
     """A reply without a tag of ours is spoken whole only where nothing in it is marked as a step or as reasoning."""
     assert is_structured(text)
-    assert isinstance(climb(read(text)[0], Ground(fallback="FIXED")), NeedsRepair)
+    assert isinstance(climb(read(text)[0], OutputRules(fallback="FIXED")), NeedsRepair)
 
 
 @pytest.mark.parametrize("text", TAGS)
 def test_a_step_s_name_in_disguise_ends_what_is_said(text: str) -> None:
     """Within the words aloud it asks for a repair; where they are streamed, nothing behind it is shown; the gate holds."""
     reply = f"<external_dialogue>Well. {text}</external_dialogue>"
-    parser, stream = Parser(), StreamGate(Zones(fallback="FIXED"))
+    parser, stream = Parser(), StreamGate(OutputRules(fallback="FIXED"))
 
     shown = "".join(stream.show(parser.feed(piece)) for piece in cut_up(reply, [3]))
 
-    assert isinstance(climb(read(reply)[0], Ground(fallback="FIXED")), NeedsRepair)
+    assert isinstance(climb(read(reply)[0], OutputRules(fallback="FIXED")), NeedsRepair)
     assert "S1" not in shown
-    assert gate(text, Zones(fallback="FIXED")).hits == ("G1",)
+    assert gate(text, OutputRules(fallback="FIXED")).hits == ("G1",)
 
 
 @pytest.mark.parametrize(

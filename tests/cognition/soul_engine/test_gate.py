@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from claudius.cognition.soul_engine.echo import Echo
-from claudius.cognition.soul_engine.gate import HOLD_CHARS, Gated, StreamGate, Zones, gate
+from claudius.cognition.soul_engine.gate import HOLD_CHARS, Gated, OutputRules, StreamGate, gate
 from claudius.cognition.soul_engine.rewrites import Company, reveal, rewrite, settled
 from replies import cut_up, sizes
 
@@ -20,7 +20,7 @@ THOUGHT = "I suspect that he has not even opened the file yet, and I shall not s
 ORDER = "Your private thought before you speak, in the first person, two to five sentences: what they are asking."
 OTHERS = "Ana told me in confidence that she is leaving the company in March and has not told anybody else."
 ANA, BEN, CY = "slack:T1:U1", "slack:T1:U2", "slack:T1:U9"
-ZONES = Zones(
+ZONES = OutputRules(
     fallback="FIXED",
     private=Echo([THOUGHT]),
     nonces=(NONCE,),

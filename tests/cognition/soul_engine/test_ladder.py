@@ -6,11 +6,12 @@ import pytest
 from msgspec.structs import replace
 
 from claudius.cognition.soul_engine.echo import Echo
-from claudius.cognition.soul_engine.ladder import Ground, NeedsRepair, Spoken, climb, whole_sentences
+from claudius.cognition.soul_engine.ladder import NeedsRepair, Spoken, climb, whole_sentences
+from claudius.cognition.soul_engine.output_rules import OutputRules
 from claudius.cognition.soul_engine.parsed import Parsed
 from replies import read, written_out
 
-GROUND = Ground(fallback="FIXED", verbs=("said", "explained"), default_verb="said")
+GROUND = OutputRules(fallback="FIXED", verbs=("said", "explained"), default_verb="said")
 SPENT = replace(GROUND, repairs=0)
 LONG = "The port is at ninety-three percent of its way. Tom still owes"
 NONCE = "0123456789abcdef0123456789abcdef"
@@ -22,7 +23,7 @@ def parsed(reply: str, *, truncated: bool = False) -> Parsed:
     return read(written_out(reply), truncated=truncated)[0]
 
 
-def said(reply: Parsed, ground: Ground = SPENT, *, streamed: str = "", repair: Parsed | None = None) -> Spoken:
+def said(reply: Parsed, ground: OutputRules = SPENT, *, streamed: str = "", repair: Parsed | None = None) -> Spoken:
     """Climb, where the ladder must not ask for a repair any more."""
     spoken = climb(reply, ground, streamed=streamed, repair=repair)
     assert isinstance(spoken, Spoken)

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudius.cognition.soul_engine.heads import NAMES, Names
-from claudius.cognition.soul_engine.ladder import Ground, NeedsRepair, Spoken, climb
+from claudius.cognition.soul_engine.ladder import NeedsRepair, Spoken, climb
+from claudius.cognition.soul_engine.output_rules import OutputRules
 from claudius.cognition.soul_engine.parser import Limits, Parser
 from claudius.cognition.soul_engine.readers import read_bool, read_state, read_verb
 from replies import cut_up, hostile, read, sizes, written_out
@@ -47,7 +48,7 @@ THOUGHT = [
     "noticed",
     "weighed",
 ]
-GROUND = Ground(fallback="FIXED", verbs=SAID, default_verb="said")
+GROUND = OutputRules(fallback="FIXED", verbs=SAID, default_verb="said")
 REPAIR = None
 
 
@@ -175,7 +176,7 @@ def test_no_private_word_of_the_parse_table_is_heard(number: int) -> None:
 
     for size in (1, 2, 5, len(reply)):
         parsed, shown = read(reply, truncated=row.truncated, pieces=cut_up(reply, [size]))
-        said = climb(parsed, Ground(fallback="FIXED", repairs=0), streamed=shown)
+        said = climb(parsed, OutputRules(fallback="FIXED", repairs=0), streamed=shown)
 
         assert isinstance(said, Spoken)
         assert "S1" not in shown + said.speech
@@ -445,7 +446,7 @@ def test_every_chunking_reads_the_same(reply: str, pieces: list[int]) -> None:
 def test_what_was_streamed_is_how_the_speech_begins(reply: str, pieces: list[int], truncated: bool) -> None:  # noqa: FBT001 - hypothesis passes by name
     """Streamed text is a prefix of the concluded speech, whatever the reply."""
     parsed, shown = read(reply, truncated=truncated, pieces=cut_up(reply, pieces))
-    said = climb(parsed, Ground(fallback="FIXED", repairs=0), streamed=shown)
+    said = climb(parsed, OutputRules(fallback="FIXED", repairs=0), streamed=shown)
 
     assert isinstance(said, Spoken)
     assert said.speech.startswith(shown)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from claudius.cognition.facade import Turn
+from claudius.cognition.function_process import Turn
 from claudius.cognition.ism import Continue, End, action, run_ism
 from claudius.cognition.processes.process import Interruption, Outcome, Transition, mental_process
 from claudius.cognition.soul_engine.asks import external_dialogue, internal_monologue

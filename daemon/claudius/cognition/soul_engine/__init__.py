@@ -14,32 +14,31 @@ from claudius.cognition.soul_engine.conclusion import (
     conclude,
     conclude_apology,
     conclude_heard,
+    conclude_unthought,
     draft_utterance,
 )
-from claudius.cognition.soul_engine.gate import StreamGate, Zones
-from claudius.cognition.soul_engine.grounds import ground, private_texts, zones
+from claudius.cognition.soul_engine.gate import StreamGate
 from claudius.cognition.soul_engine.interpretation import interpret, plain_reply
-from claudius.cognition.soul_engine.ladder import Ground, NeedsRepair, Spoken, climb
+from claudius.cognition.soul_engine.ladder import NeedsRepair, Spoken, climb
+from claudius.cognition.soul_engine.output_rules import OutputRules, output_rules
 from claudius.cognition.soul_engine.parsed import Parsed
 from claudius.cognition.soul_engine.parser import Parser
 from claudius.cognition.soul_engine.planning import EngineSettings, Plan, compact, plan
 from claudius.cognition.soul_engine.render import merged, render_summary, render_turn
 from claudius.cognition.soul_engine.snapshot import Erased, freeze, rebuild, thaw, with_soul
-from claudius.cognition.soul_engine.unthought import conclude_unthought
 
 __all__ = [
     "TOO_LONG",
     "EngineSettings",
     "Erased",
-    "Ground",
     "Kept",
     "NeedsRepair",
+    "OutputRules",
     "Parsed",
     "Parser",
     "Plan",
     "Spoken",
     "StreamGate",
-    "Zones",
     "build_prompt",
     "climb",
     "compact",
@@ -49,12 +48,11 @@ __all__ = [
     "conclude_unthought",
     "draft_utterance",
     "freeze",
-    "ground",
     "interpret",
     "merged",
+    "output_rules",
     "plain_reply",
     "plan",
-    "private_texts",
     "prompt_sha256",
     "rebuild",
     "render_summary",
@@ -63,5 +61,4 @@ __all__ = [
     "system_text",
     "thaw",
     "with_soul",
-    "zones",
 ]

@@ -104,7 +104,7 @@ def surroundings(plan: Plan, recollection: Recollection, soul: SoulText) -> list
     if state:
         record: Mapping[str, Scalar] = {"kind": "soul_state", **state}
         blocks.append(_block("Soul State", [record]))
-    if recollection.intuitions and (feels(plan.asked) or not plan.asked):  # a function asks later, and may yet think
+    if shows_intuition(plan, recollection):
         records = [intuition_record(one) for one in recollection.intuitions]
         blocks.append(_block("Daimonic Intuition", records, str(soul.files["tail.md"].head["intuition"])))
     if plan.shown:
@@ -129,6 +129,11 @@ def surroundings(plan: Plan, recollection: Recollection, soul: SoulText) -> list
     if heard:
         blocks.append(_block("Current Message", heard))
     return _fenced(blocks, recollection.nonce)
+
+
+def shows_intuition(plan: Plan, recollection: Recollection) -> bool:
+    """Tell whether a whisper stands in the prompt. Pure. A function's plan asks nothing yet, and may yet think."""
+    return bool(recollection.intuitions) and (feels(plan.asked) or not plan.asked)
 
 
 def repair_tail(recollection: Recollection, soul: SoulText, broken: str) -> str:

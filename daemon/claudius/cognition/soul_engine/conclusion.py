@@ -7,23 +7,25 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from claudius.cognition.processes.process import Process
 from claudius.cognition.soul_engine.entries import heard, second_thought, spoken
 from claudius.cognition.soul_engine.feeling import mood_change, settled
-from claudius.cognition.soul_engine.gate import Gated, Zones, gate, has_secret
-from claudius.cognition.soul_engine.ladder import SAID
+from claudius.cognition.soul_engine.gate import Gated, gate, has_secret
 from claudius.cognition.soul_engine.moving import rested
-from claudius.cognition.soul_engine.planning import EngineSettings, Plan, compact
+from claudius.cognition.soul_engine.output_rules import SAID, OutputRules
+from claudius.cognition.soul_engine.planning import EngineSettings, Plan, silent_plan
 from claudius.cognition.soul_engine.splitting import in_posts
 from claudius.cognition.steps import step
 from claudius.cognition.steps.step import Effect, Limits, Reading
-from claudius.intent import ApologyKind, Call, Intent, Rung, Thought, Thoughts, Utterance, UtteranceKind
+from claudius.intent import ApologyKind, Intent, Rung, Thought, Thoughts, Utterance, UtteranceKind
 from claudius.peers import Noted
 from claudius.perception import Origin, Perception
 from claudius.psyche import Attention
 from claudius.psyche.scrubber import spoken_without_numbers
-from claudius.recollection import Entry, Recollection
+from claudius.psyche.tendencies import acknowledgement
+from claudius.recollection import Entry, EntryType, Recollection
 from claudius.soul import SoulText
 
 UTTERANCES = UUID("6d0f1c52-7f1f-4d3b-9a36-5a0b8f2e41c7")
@@ -34,12 +36,10 @@ NODDED = "nodded"
 
 
 class Kept(Struct, frozen=True, kw_only=True):
-    """What the turn's record keeps beside its effects."""
+    """Why a turn was thought about, or not."""
 
-    prompt_sha256: str = ""
-    snapshot: bytes = b""
-    blobs: Mapping[str, bytes] = field(default_factory=dict)
     attention: Mapping[str, Any] = field(default_factory=dict)
+    """For `claudius why`."""
     psyche: Attention | None = None
     """What the psyche made of the perception; None = it was not asked."""
 
@@ -67,12 +67,12 @@ def conclude(
     thoughts: Thoughts,
     soul: SoulText,
     settings: EngineSettings,
-    zones: Zones,
+    rules: OutputRules,
     kept: Kept,
 ) -> Intent:
     """Turn what was thought into everything that changes. Pure."""
     by_step: dict[str, tuple[Thought, ...]] = {}
-    secret = [thought for thought in thoughts.thoughts if has_secret(thought.content, zones)]
+    secret = [thought for thought in thoughts.thoughts if has_secret(thought.content, rules)]
     for thought in thoughts.thoughts:
         if thought in secret:
             continue
@@ -89,8 +89,8 @@ def conclude(
     called = kept.psyche is not None and kept.psyche.called
     acts = not plan.owes and any(effect.action for effect in effects.values())
     nod = _nod(recollection, effects.values()) if acts else ""
-    speech = "" if acts else _unnumbered(thoughts, zones, owed=plan.owes)
-    gated = gate(speech, zones, streamed=thoughts.streamed) if speech else Gated("", (), withheld=False)
+    speech = "" if acts else _unnumbered(thoughts, rules, owed=plan.owes)
+    gated = gate(speech, rules, streamed=thoughts.streamed) if speech else Gated("", (), withheld=False)
     # words that were shown as they came stand in one message, and stay there
     limit = None if thoughts.streamed else settings.post_chars
     said, posts = in_posts(gated.text, limit) if limit else (gated.text, (gated.text,))
@@ -139,10 +139,6 @@ def conclude(
         utterances=utter(recollection, (nod,), NODDED, kind="reaction")
         if nod
         else utter(recollection, posts, thoughts.verb),
-        calls=thoughts.calls,
-        prompt_sha256=kept.prompt_sha256,
-        snapshot=kept.snapshot,
-        blobs=kept.blobs,
     )
 
 
@@ -152,12 +148,12 @@ def _nod(recollection: Recollection, effects: Iterable[Effect]) -> str:
     return next((effect.sign for effect in effects if effect.sign), "") if can_react else ""
 
 
-def _unnumbered(thoughts: Thoughts, zones: Zones, *, owed: bool) -> str:
+def _unnumbered(thoughts: Thoughts, rules: OutputRules, *, owed: bool) -> str:
     """Return the speech without the sentences in which the soul numbers its own feeling. Pure."""
-    if not zones.feels:
+    if not rules.feels:
         return thoughts.speech
     left = spoken_without_numbers(thoughts.speech, was_shown=bool(thoughts.streamed))
-    return left or (zones.fallback if owed and thoughts.speech else "")
+    return left or (rules.fallback if owed and thoughts.speech else "")
 
 
 def conclude_apology(
@@ -166,7 +162,6 @@ def conclude_apology(
     kind: ApologyKind,
     soul: SoulText,
     kept: Kept,
-    calls: tuple[Call, ...] = (),
 ) -> Intent:
     """Conclude a turn that could not be thought: what was heard is kept, and one typed apology is said. Pure."""
     owed = any(one.owes and not one.is_bot for one in recollection.perceptions)
@@ -180,11 +175,7 @@ def conclude_apology(
         (f"apology:{kind}",),
         entries=(*heard(recollection), *kept_line),
         utterances=said,
-        calls=calls,
         attention=kept.attention,
-        prompt_sha256=kept.prompt_sha256,
-        snapshot=kept.snapshot,
-        blobs=kept.blobs,
         psyche=kept.psyche.change if kept.psyche else None,
     )
 
@@ -193,17 +184,9 @@ def conclude_heard(
     recollection: Recollection, process: Process, settings: EngineSettings, attention: Attention | None = None
 ) -> Intent:
     """Conclude a perception that is only kept: no step is asked, nothing is said. Pure."""
-    nothing = Plan(
-        process=process.name,
-        asked=(),
-        conditional={},
-        shown=(),
-        owes=False,
-        history_from=compact(recollection.past, settings),
-    )
     return _intent(
         recollection,
-        nothing,
+        silent_plan(process.name, recollection, settings),
         "silent",
         (),
         entries=heard(recollection),
@@ -211,6 +194,47 @@ def conclude_heard(
         psyche=attention.change if attention else None,
         state=mood_change(attention, recollection) if attention else (),
     )
+
+
+def conclude_unthought(
+    recollection: Recollection,
+    process: Process,
+    settings: EngineSettings,
+    attention: Attention,
+    lines: tuple[str, ...],
+    *,
+    verb: str = "acknowledged",
+) -> Intent:
+    """Conclude what needs no thought: a short line where the soul is addressed, a nod, or nothing. Pure."""
+    intent = conclude_heard(recollection, process, settings, attention)
+    called = attention.called or any(one.owes for one in recollection.perceptions)
+    nods = attention.outcome == "react" and attention.reaction
+    said = attention.reaction if nods else acknowledgement(recollection.turn, lines) if called else ""
+    verb = "nodded" if nods else verb
+    attended: Mapping[str, Any] = {"outcome": attention.outcome, "reason": "no thought was needed", **attention.told}
+    if attention.outcome != "react" or not said:
+        return replace(intent, attention=attended)
+    return replace(
+        intent,
+        attention=attended,
+        verb=verb,
+        rung="plain",
+        entries=(*intent.entries, spoken(recollection, said, verb, called=called)),
+        utterances=utter(recollection, (said,), verb, kind="reaction" if nods else "reply"),
+    )
+
+
+def conclude_told(recollection: Recollection, process: Process, settings: EngineSettings, answer: str) -> Intent:
+    """Conclude what was asked and answered elsewhere, in a session that the soul was let into: it is kept. Pure."""
+    intent = conclude_heard(recollection, process, settings)
+    said = Entry(
+        entry_type=EntryType.EXTERNAL_DIALOG,
+        content=answer,
+        verb="said",
+        at=recollection.now,
+        metadata={"elsewhere": True},
+    )
+    return replace(intent, entries=(*intent.entries, said))
 
 
 def conclude_reflection(recollection: Recollection, plan: Plan, entries: tuple[Entry, ...], kept: Kept) -> Intent:
@@ -230,9 +254,6 @@ def conclude_reflection(recollection: Recollection, plan: Plan, entries: tuple[E
         entries=entries,
         attention=kept.attention,
         history_from=plan.history_from,
-        prompt_sha256=kept.prompt_sha256,
-        snapshot=kept.snapshot,
-        blobs=kept.blobs,
     )
 
 

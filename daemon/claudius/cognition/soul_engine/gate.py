@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from claudius.cognition.soul_engine.disguises import is_disguised
-from claudius.cognition.soul_engine.echo import SPAN, Echo
-from claudius.cognition.soul_engine.heads import NAMES, Names, find_head, is_blank
-from claudius.cognition.soul_engine.ladder import ELLIPSIS
-from claudius.cognition.soul_engine.rewrites import Company, reveal, rewrite, settled
+from claudius.cognition.soul_engine.echo import SPAN
+from claudius.cognition.soul_engine.heads import find_head, is_blank
+from claudius.cognition.soul_engine.output_rules import ELLIPSIS, OutputRules
+from claudius.cognition.soul_engine.rewrites import reveal, rewrite, settled
 from claudius.psyche.scrubber import Unnumbered
 
 HOLD_CHARS = 80
@@ -45,34 +45,6 @@ _SHAPE_BEGUN = re.compile(
 )
 
 
-class Zones(Struct, frozen=True, kw_only=True):
-    """What must not be said here, what is said instead, and who hears it."""
-
-    fallback: str
-    """The fixed line, in character."""
-    names: Names = NAMES
-    private: Echo = field(default_factory=Echo)
-    """Private entries and whispers of this prompt."""
-    nonces: tuple[str, ...] = ()
-    """Every nonce that stands in this prompt."""
-    instructions: Echo = field(default_factory=Echo)
-    """The step instructions."""
-    secrets: tuple[str, ...] = ()
-    """Secret values that the daemon holds."""
-    forbidden: Echo = field(default_factory=Echo)
-    """Recollected texts whose sources may not show here; empty where the audience rule held."""
-    guarded: Echo = field(default_factory=Echo)
-    """What may be spoken of but not carried away in a link: user models, soul state, beliefs."""
-    company: Company = field(default_factory=Company)
-    feels: bool = False
-    """The soul has a psyche: a sentence that puts a number to what it feels is not said."""
-
-    @property
-    def hidden(self) -> str:
-        """Every private zone, as one text that no link may carry a piece of."""
-        return "\0".join((self.private.text, self.forbidden.text, self.guarded.text, *self.secrets))
-
-
 class Gated(Struct, frozen=True):
     """What may be said, and what was found on the way."""
 
@@ -88,19 +60,19 @@ class Gated(Struct, frozen=True):
         return any(hit in ("G1", "G2", "G3", "G4", "G5", "G9") for hit in self.hits)
 
 
-def gate(text: str, zones: Zones, *, streamed: str = "") -> Gated:
+def gate(text: str, rules: OutputRules, *, streamed: str = "") -> Gated:
     """Let through what may be said. Pure.
 
     `streamed`: what the listener has seen of it; the result always goes on from there.
     """
     revealed = reveal(text)
-    hits = leaks(text, zones)
+    hits = leaks(text, rules)
     if revealed != text:
-        hits = tuple(sorted({*hits, *leaks(revealed, zones)}))
-    instead = streamed.rstrip() + ELLIPSIS if streamed else zones.fallback
+        hits = tuple(sorted({*hits, *leaks(revealed, rules)}))
+    instead = streamed.rstrip() + ELLIPSIS if streamed else rules.fallback
     if hits:
         return Gated(instead, hits, withheld="G4" in hits or "G5" in hits)
-    rewritten = rewrite(text, zones.company, zones.hidden if "://" in text else "")
+    rewritten = rewrite(text, rules.company, rules.hidden if "://" in text else "")
     if is_blank(rewritten.text):
         return Gated(instead, (*rewritten.hits, "G9"), withheld=False)
     if not rewritten.text.startswith(streamed):
@@ -108,27 +80,27 @@ def gate(text: str, zones: Zones, *, streamed: str = "") -> Gated:
     return Gated(rewritten.text, rewritten.hits, withheld=False)
 
 
-def leaks(text: str, zones: Zones) -> tuple[str, ...]:
+def leaks(text: str, rules: OutputRules) -> tuple[str, ...]:
     """Return which of G1 to G5 a text meets, in order. Pure."""
     found = (
-        ("G1", find_head(text, zones.names) is not None or is_disguised(text, zones.names)),
-        ("G2", zones.private.repeated_in(text)),
-        ("G3", _has_marker(text, zones) or zones.instructions.repeated_in(text)),
-        ("G4", has_secret(text, zones)),
-        ("G5", zones.forbidden.repeated_in(text)),
+        ("G1", find_head(text, rules.names) is not None or is_disguised(text, rules.names)),
+        ("G2", rules.private.repeated_in(text)),
+        ("G3", _has_marker(text, rules) or rules.instructions.repeated_in(text)),
+        ("G4", has_secret(text, rules)),
+        ("G5", rules.forbidden.repeated_in(text)),
     )
     return tuple(rule for rule, is_met in found if is_met)
 
 
-def _has_marker(text: str, zones: Zones) -> bool:
+def _has_marker(text: str, rules: OutputRules) -> bool:
     folded = text.casefold()
-    has_nonce = any(nonce.casefold() in folded for nonce in zones.nonces if nonce)
+    has_nonce = any(nonce.casefold() in folded for nonce in rules.nonces if nonce)
     return has_nonce or ("data-" in folded and _MARKER.search(text) is not None)
 
 
-def has_secret(text: str, zones: Zones) -> bool:
+def has_secret(text: str, rules: OutputRules) -> bool:
     """Tell whether a text holds a secret of ours, or anything shaped like one. Pure."""
-    known = any(secret[:SPAN] in text for secret in zones.secrets if len(secret) >= SECRET_CHARS)
+    known = any(secret[:SPAN] in text for secret in rules.secrets if len(secret) >= SECRET_CHARS)
     is_likely = any(map(text.__contains__, _SHAPE_SIGNS)) or _DOTS.search(text) is not None
     return known or (is_likely and _SECRET_SHAPES.search(text) is not None)
 
@@ -140,17 +112,17 @@ class StreamGate:
     is held until it is whole. At a hit nothing more is let through.
     """
 
-    def __init__(self, zones: Zones) -> None:
+    def __init__(self, rules: OutputRules) -> None:
         self.stopped = False
         """A hit: the listener keeps what was shown, the rest is for `gate` to judge."""
         self.hits: tuple[str, ...] = ()
-        self._zones = zones
-        self._told = tuple(one for one in (*zones.nonces, *zones.secrets) if len(one) >= SECRET_CHARS)
+        self._rules = rules
+        self._told = tuple(one for one in (*rules.nonces, *rules.secrets) if len(one) >= SECRET_CHARS)
         self._before = ""
         self._line = ""
         self._held = ""
         self._carried = ""
-        self._unnumbered = Unnumbered() if zones.feels else None
+        self._unnumbered = Unnumbered() if rules.feels else None
 
     def show(self, text: str) -> str:
         """Take more of what is said; return what more may be shown."""
@@ -163,7 +135,7 @@ class StreamGate:
         self._held += reveal(text[:end])
         self._carried = text[end:]
         seen = self._before + self._held
-        self.hits = leaks(seen, self._zones)
+        self.hits = leaks(seen, self._rules)
         if self.hits:
             self.stopped = True
             return ""
@@ -175,7 +147,7 @@ class StreamGate:
     def _rewritten(self, piece: str) -> str:
         """Rewrite a settled piece as it would be in its place, behind what was shown last."""
         before, self._line = self._line, (self._line + piece)[-_LINE:]
-        whole = rewrite(before + piece, self._zones.company, self._zones.hidden if "://" in piece else "").text
+        whole = rewrite(before + piece, self._rules.company, self._rules.hidden if "://" in piece else "").text
         if not whole.startswith(before):  # pragma: no cover - no rule reaches back so far
             self.stopped = True
             return ""
@@ -186,7 +158,7 @@ class StreamGate:
         end = seen[-HOLD_CHARS:]
         begun = _SHAPE_BEGUN.search(end)
         held = [len(end) - begun.start() if begun else 0]
-        held += [zone.tail(seen) for zone in (self._zones.private, self._zones.instructions, self._zones.forbidden)]
+        held += [zone.tail(seen) for zone in (self._rules.private, self._rules.instructions, self._rules.forbidden)]
         held += [_overlap(end, told) for told in self._told]
         return max(held)
 

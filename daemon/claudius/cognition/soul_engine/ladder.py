@@ -6,13 +6,12 @@ Source: the pipeline design, section 6.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from claudius.cognition.soul_engine.disguises import is_disguised, is_structured
-from claudius.cognition.soul_engine.echo import Echo
-from claudius.cognition.soul_engine.heads import NAMES, Names, find_head, is_blank, plain_form
+from claudius.cognition.soul_engine.heads import find_head, is_blank, plain_form
+from claudius.cognition.soul_engine.output_rules import ELLIPSIS, SAID, OutputRules
 from claudius.cognition.soul_engine.parsed import Parsed
 from claudius.cognition.soul_engine.readers import read_verb
 from claudius.intent import Rung
@@ -22,29 +21,9 @@ CUT_CHARS = 40
 """A cut dialogue shorter than this is not worth saying; its last sentence end is looked for beyond it."""
 BROKEN_CHARS = 4000
 """So much of a broken reply is shown to the repair call."""
-ELLIPSIS = " …"
-SAID = "said"
 
 _SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]*_]*+(?=\s|\Z)|[。！？]++[”’」』）]*+")
 _BOM = "\ufeff"
-
-
-class Ground(Struct, frozen=True, kw_only=True):
-    """What the ladder stands on: what the turn owes, and what must not be heard."""
-
-    fallback: str
-    """The fixed line, in character."""
-    verbs: Sequence[str] = (SAID,)
-    default_verb: str = SAID
-    owed: bool = True
-    repairs: int = 1
-    """Repair calls left."""
-    nonces: tuple[str, ...] = ()
-    private: Echo = field(default_factory=Echo)
-    """Private entries and whispers of this prompt."""
-    names: Names = NAMES
-    feels: bool = False
-    """The soul has a psyche: words that only put a number to what it feels are not fit to be said."""
 
 
 class Spoken(Struct, frozen=True, kw_only=True):
@@ -67,7 +46,7 @@ class NeedsRepair(Struct, frozen=True):
 
 
 def climb(
-    reply: Parsed, ground: Ground, *, refused: bool = False, streamed: str = "", repair: Parsed | None = None
+    reply: Parsed, rules: OutputRules, *, refused: bool = False, streamed: str = "", repair: Parsed | None = None
 ) -> Spoken | NeedsRepair:
     """Decide what a reply comes to. Pure.
 
@@ -76,75 +55,75 @@ def climb(
     """
     flags = tuple(dict.fromkeys((*reply.flags, *(repair.flags if repair else ()))))
     if streamed:
-        return _continued(reply, ground, streamed, flags)
-    speakable = _speakable(repair or reply, ground)
+        return _continued(reply, rules, streamed, flags)
+    speakable = _speakable(repair or reply, rules)
     if speakable:
         speech, written, rung = speakable
-        return _spoken(speech, "repair" if repair else rung, written, ground, flags)
-    flags = (*flags, *_why_not_plain(repair or reply, ground))
-    if not ground.owed:
-        return Spoken(speech="", rung="silent", verb=ground.default_verb, flags=flags)
-    if repair is None and ground.repairs > 0 and not refused:
+        return _spoken(speech, "repair" if repair else rung, written, rules, flags)
+    flags = (*flags, *_why_not_plain(repair or reply, rules))
+    if not rules.owed:
+        return Spoken(speech="", rung="silent", verb=rules.default_verb, flags=flags)
+    if repair is None and rules.repairs > 0 and not refused:
         return NeedsRepair(flags, reply.raw[:BROKEN_CHARS])
     for candidate in (repair, reply):
-        cut = _cut(candidate, ground) if candidate else None
+        cut = _cut(candidate, rules) if candidate else None
         if cut:
-            return _spoken(cut[0], "cut", cut[1], ground, flags)
-    return Spoken(speech=ground.fallback, rung="fixed", verb=SAID, flags=flags)
+            return _spoken(cut[0], "cut", cut[1], rules, flags)
+    return Spoken(speech=rules.fallback, rung="fixed", verb=SAID, flags=flags)
 
 
-def _continued(reply: Parsed, ground: Ground, streamed: str, flags: tuple[str, ...]) -> Spoken:
+def _continued(reply: Parsed, rules: OutputRules, streamed: str, flags: tuple[str, ...]) -> Spoken:
     """Speak on from what was heard: a listener cannot be un-told."""
     first = reply.dialogues[0] if reply.dialogues else None
     written = first.verb if first else None
     is_whole = first is not None and first.closed and (first.state == "complete" or first.text == streamed.rstrip())
-    if first and is_whole and not _is_tainted(first.text, ground):
-        return _spoken(first.text, "complete", written, ground, flags)
-    return _spoken(streamed.rstrip() + ELLIPSIS, "cut", written, ground, flags)
+    if first and is_whole and not _is_tainted(first.text, rules):
+        return _spoken(first.text, "complete", written, rules, flags)
+    return _spoken(streamed.rstrip() + ELLIPSIS, "cut", written, rules, flags)
 
 
-def _spoken(speech: str, rung: Rung, written: str | None, ground: Ground, flags: tuple[str, ...]) -> Spoken:
-    verb, is_bad = read_verb(written, ground.verbs, ground.default_verb)
+def _spoken(speech: str, rung: Rung, written: str | None, rules: OutputRules, flags: tuple[str, ...]) -> Spoken:
+    verb, is_bad = read_verb(written, rules.verbs, rules.default_verb)
     flags = tuple(dict.fromkeys((*flags, "bad_verb"))) if is_bad else flags
     return Spoken(speech=speech, rung=rung, verb=verb, flags=flags, truncated=rung == "cut")
 
 
-def _is_tainted(text: str, ground: Ground) -> bool:
+def _is_tainted(text: str, rules: OutputRules) -> bool:
     folded = text.casefold()
-    has_nonce = any(nonce.casefold() in folded for nonce in ground.nonces)
-    return has_nonce or is_disguised(text, ground.names) or ground.private.repeated_in(text)
+    has_nonce = any(nonce.casefold() in folded for nonce in rules.nonces)
+    return has_nonce or is_disguised(text, rules.names) or rules.private.repeated_in(text)
 
 
-def _speakable(reply: Parsed, ground: Ground) -> tuple[str, str | None, Rung] | None:
+def _speakable(reply: Parsed, rules: OutputRules) -> tuple[str, str | None, Rung] | None:
     """Return the words, the verb as written and the rung, where one of the first two rungs holds."""
     winner = reply.winner
     if winner:
-        return None if _is_unfit(winner.text, ground) else (winner.text, winner.verb, "complete")
-    if reply.truncated or is_structured(reply.raw, ground.names) or _why_not_plain(reply, ground):
+        return None if _is_unfit(winner.text, rules) else (winner.text, winner.verb, "complete")
+    if reply.truncated or is_structured(reply.raw, rules.names) or _why_not_plain(reply, rules):
         return None
     text = reply.raw.removeprefix(_BOM).strip()
-    return None if _is_unfit(text, ground) else (text, None, "plain")
+    return None if _is_unfit(text, rules) else (text, None, "plain")
 
 
-def _is_unfit(text: str, ground: Ground) -> bool:
-    is_numbers_only = ground.feels and not is_blank(text) and is_blank(spoken_without_numbers(text))
-    return is_numbers_only or _is_tainted(text, ground)
+def _is_unfit(text: str, rules: OutputRules) -> bool:
+    is_numbers_only = rules.feels and not is_blank(text) and is_blank(spoken_without_numbers(text))
+    return is_numbers_only or _is_tainted(text, rules)
 
 
-def _why_not_plain(reply: Parsed, ground: Ground) -> tuple[str, ...]:
+def _why_not_plain(reply: Parsed, rules: OutputRules) -> tuple[str, ...]:
     """Flag what keeps a reply without any tag from being spoken as it is."""
     if is_blank(reply.raw):
         return ("empty",)
-    is_labelled = ground.names.label.search(plain_form(reply.raw)) and find_head(reply.raw, ground.names) is None
+    is_labelled = rules.names.label.search(plain_form(reply.raw)) and find_head(reply.raw, rules.names) is None
     return ("label",) if is_labelled else ()
 
 
-def _cut(reply: Parsed, ground: Ground) -> tuple[str, str | None] | None:
+def _cut(reply: Parsed, rules: OutputRules) -> tuple[str, str | None] | None:
     """Return the words and the verb as written of the last cut dialogue that is worth saying."""
     if "ambiguous" in reply.flags:
         return None
     for dialogue in reversed(reply.dialogues):
-        if dialogue.state == "cut" and len(dialogue.text) >= CUT_CHARS and not _is_unfit(dialogue.text, ground):
+        if dialogue.state == "cut" and len(dialogue.text) >= CUT_CHARS and not _is_unfit(dialogue.text, rules):
             return whole_sentences(dialogue.text) + ELLIPSIS, dialogue.verb
     return None
 

@@ -126,6 +126,18 @@ def plan(
     )
 
 
+def silent_plan(process: str, recollection: Recollection, settings: EngineSettings) -> Plan:
+    """Return the plan of what is thought without a word: no step is asked, nothing is shown, nothing is owed. Pure."""
+    return Plan(
+        process=process,
+        asked=(),
+        conditional={},
+        shown=(),
+        owes=False,
+        history_from=compact(recollection.past, settings),
+    )
+
+
 def _is_due(recollection: Recollection) -> bool:
     """Tell whether the soul itself planned to speak now."""
     own = (Kind.SCHEDULED, Kind.DIRECTIVE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from claudius.cognition.mind import Mind
-from claudius.cognition.told import SAYS
+from claudius.cognition.turn import SAYS
 from claudius.config import KOTHAR
 from claudius.memory.audience import is_terminal
 from claudius.memory.people import Mode

@@ -1,27 +1,47 @@
-"""A turn as a programmatic process lives it: it thinks, stages what is to be said and planned, and hears what waits.
+"""A turn as a process that is a function sees it: it thinks, says, plans, and hears what waits.
 
-Nothing of it happens before the turn is committed. Source: the process design, sections 2, 3, 6 and 8.
+`answers` asks for values in one call of the model, and once more where one cannot be read. Nothing that a function does
+happens before its turn is committed. Source: the process design, sections 2, 3, 6 and 8.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from time import monotonic
 from typing import Any, TypeVar, overload
 
-from claudius.cognition.answering import Speaking, answers
+from msgspec.structs import replace
+
 from claudius.cognition.budget import Stage
-from claudius.cognition.hearing import Hearing
-from claudius.cognition.processes import Process, sections
+from claudius.cognition.call import Reply, ask_model
+from claudius.cognition.processes import sections
 from claudius.cognition.processes.process import Interruption
-from claudius.cognition.soul_engine.asks import QUERY, SPEECH, THOUGHT, Ask, external_dialogue
-from claudius.cognition.soul_engine.in_mind import Scene
-from claudius.cognition.staged import Staged, Words, kept_json, schedule
+from claudius.cognition.soul_engine.asks import QUERY, SPEECH, THOUGHT, Ask, external_dialogue, read, without_prefix
+from claudius.cognition.soul_engine.disguises import is_structured
+from claudius.cognition.soul_engine.in_mind import (
+    NAME,
+    Asked,
+    Scene,
+    asked,
+    draw,
+    fresh,
+    is_told_apart,
+    prompt_of,
+    quoted,
+)
+from claudius.cognition.soul_engine.interpretation import allowed_verbs
+from claudius.cognition.soul_engine.ladder import NeedsRepair, climb
+from claudius.cognition.soul_engine.parsed import Parsed, Section
+from claudius.cognition.soul_engine.readers import clean_text, read_verb
+from claudius.cognition.steps import STEPS
+from claudius.cognition.turn_state import TurnState, Words, kept_json
 from claudius.cognition.working_memory import Entry, WorkingMemory
-from claudius.config import Config
+from claudius.config import Config, blot
+from claudius.errors import Unreadable
 from claudius.perception import Perception
-from claudius.recollection import EntryType, ProcessState, Recollection
+from claudius.prompt import data_line, fence
+from claudius.recollection import EntryType, Recollection
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -47,21 +67,23 @@ def internal(text: str) -> str:
 class Thinker:
     """What every programmatic mind can do: think, plan, keep. A `Turn` speaks too, a `Reflection` does not."""
 
-    def __init__(self, scene: Scene, voice: Speaking, name: str, kept: Mapping[str, Any]) -> None:
-        """Think in `scene` with `voice`, under the name of a process or subprocess; `kept` is what it kept."""
-        self._scene, self._voice, self._name = scene, voice, name
+    def __init__(self, state: TurnState, name: str, kept: Mapping[str, Any]) -> None:
+        """Think within a turn, under the name of a process or subprocess; `kept` is what it kept."""
+        self._state, self._name = state, name
+        self.scene = state.scene()
+        """What every call of it is asked with."""
         self._kept = dict(kept)
         self._asked, self._began_s = 0, monotonic()
 
     @property
     def recollection(self) -> Recollection:
         """Everything that was recalled."""
-        return self._scene.recollection
+        return self._state.recollection
 
     @property
     def now(self) -> datetime:
         """The instant of the turn, UTC: the same when it is run again."""
-        return self._scene.recollection.now
+        return self._state.recollection.now
 
     @property
     def kept(self) -> Mapping[str, Any]:
@@ -71,7 +93,7 @@ class Thinker:
     @property
     def config(self) -> Config:
         """The settings in force."""
-        return self._voice.mind.config()
+        return self._state.config
 
     @property
     def seconds(self) -> float:
@@ -81,25 +103,21 @@ class Thinker:
     @property
     def calls(self) -> int:
         """How many model calls were made."""
-        return len(self._staged.calls)
+        return len(self._state.calls)
 
     @property
     def tokens(self) -> int:
         """How many tokens they took, in and out."""
-        return self._staged.tokens
-
-    @property
-    def _staged(self) -> Staged:
-        return self._voice.staged
+        return self._state.tokens
 
     def keep(self, **values: Any) -> None:
         """Keep values from turn to turn, JSON alone; None lets one go. Raises: TypeError for what is no JSON."""
         self._kept = {name: one for name, one in (self._kept | kept_json(values)).items() if one is not None}
-        self._staged.kept = dict(self._kept)
+        self._state.kept = dict(self._kept)
 
     def text(self, name: str) -> str:
         """Return what the process's own text says under a heading; empty where it says nothing."""
-        return sections(self._scene.soul.files.get(f"processes/{self._name}.md")).get(name, "")
+        return sections(self._state.soul.files.get(f"processes/{self._name}.md")).get(name, "")
 
     @overload
     async def think(self, memory: WorkingMemory, ask: Ask[T], /) -> tuple[WorkingMemory, T]: ...
@@ -122,7 +140,7 @@ class Thinker:
         if not asks:
             raise TypeError("think needs at least one ask")
         await self._before(memory)
-        found = await answers(self._voice, self._scene, memory, asks, streams=False)
+        found = await answers(self._state, self.scene, memory, asks)
         return self._remembered(memory, asks, found), found[0] if len(asks) == 1 else tuple(found)
 
     def schedule(
@@ -147,11 +165,9 @@ class Thinker:
         if instant.tzinfo is None:
             raise ValueError("a due time is an aware instant")
         known, person = self.recollection, self._person()
-        made = schedule(
-            self._staged,
+        made = self._state.schedule(
             perception,
             at=instant,
-            conversation=known.conversation,
             key=key,
             process=process,
             params=kept_json(params or {}),
@@ -163,17 +179,17 @@ class Thinker:
 
     def cancel(self, schedule_id: int) -> None:
         """Take a plan back."""
-        self._staged.schedules[:] = [one for one in self._staged.schedules if one.id != schedule_id]
-        self._staged.cancels.append(schedule_id)
+        self._state.schedules[:] = [one for one in self._state.schedules if one.id != schedule_id]
+        self._state.cancels.append(schedule_id)
 
     async def recall(self, words: str, *, limit: int = 8) -> list[str]:
         """Search the soul's own memory, as far as it may be shown here; the best lines first."""
-        found = await self._voice.mind.store.search(self.recollection.perception, words, limit)
+        found = await self._state.mind.store.search(self.recollection.perception, words, limit)
         return [f"{one.name or 'Claudius'}: {one.content}" for one in found]
 
     async def is_over_budget(self) -> bool:
         """Tell whether the day's money is spent."""
-        return await self._voice.mind.stage() is Stage.REFUSING
+        return await self._state.mind.stage() is Stage.REFUSING
 
     async def _before(self, memory: WorkingMemory) -> None:
         """Do what comes before each thought."""
@@ -197,7 +213,7 @@ class Thinker:
         if kind is EntryType.MENTAL_QUERY:
             metadata = {"query": QUERY, "step": ask.step} | ({"result": value} if isinstance(value, bool) else {})
         return Entry(
-            id=f"{self.recollection.turn}+{self._name}+{len(self._staged.calls)}.{self._asked}",
+            id=f"{self.recollection.turn}+{self._name}+{len(self._state.calls)}.{self._asked}",
             role="assistant",
             content=str(line),
             entry_type=kind,
@@ -210,12 +226,10 @@ class Thinker:
 class Turn(Thinker):
     """One turn of a mental process."""
 
-    def __init__(
-        self, scene: Scene, voice: Speaking, process: Process, state: ProcessState, hearing: Hearing, *, streams: bool
-    ) -> None:
-        """Run `process` in `scene`, from `state`, with an ear for what else is heard."""
-        super().__init__(scene, voice, process.name, state.process_memory)
-        self._process, self._state, self._hearing, self._streams = process, state, hearing, streams
+    def __init__(self, state: TurnState) -> None:
+        """Run the process that the turn is set at."""
+        super().__init__(state, state.process.name, state.process_state.process_memory)
+        self._hearing = state.surface.hearing
 
     @property
     def perception(self) -> Perception:
@@ -225,22 +239,22 @@ class Turn(Thinker):
     @property
     def params(self) -> Mapping[str, Any]:
         """What the transition to this process, or the plan that borrowed it, gave it."""
-        return self._state.params
+        return self._state.process_state.params
 
     @property
     def feeling(self) -> Mapping[str, str]:
         """How the soul feels now, in words: mood, energy, wants, toward …; empty where the psyche is off."""
-        return dict(self._scene.plan.felt.record)
+        return dict(self._state.plan.felt.record)
 
     @property
     def invocation_count(self) -> int:
         """How many turns the process has run here since it was entered; 0 = this is its first."""
-        return self._state.invocation_count
+        return self._state.process_state.invocation_count
 
     @property
     def previous_process(self) -> str | None:
         """The last process here that was another."""
-        return self._state.previous_process
+        return self._state.process_state.previous_process
 
     @property
     def pending(self) -> tuple[Perception, ...]:
@@ -255,7 +269,7 @@ class Turn(Thinker):
     @property
     def must_stop(self) -> bool:
         """The turn is to end at its next thought, because something was heard that it yields to."""
-        return self.interrupted and self._process.interruption is Interruption.YIELD and not self._staged.streamed
+        return self.interrupted and self._state.process.interruption is Interruption.YIELD and not self._state.streamed
 
     async def look(self) -> bool:
         """Look again at what waits; tell whether something was heard since the turn began."""
@@ -264,22 +278,141 @@ class Turn(Thinker):
     def say(self, line: str) -> None:
         """Stage a line; it is heard after the commit, every line of the turn in one utterance."""
         if line.strip():
-            self._staged.lines.append(line if isinstance(line, Words) else Words.of(line))
+            self._state.lines.append(line if isinstance(line, Words) else Words.of(line))
 
     async def speak(self, memory: WorkingMemory, ask: Ask[str] | None = None) -> tuple[WorkingMemory, str]:
         """Think a line and stage it; where the adapter streams, it is shown while it is thought."""
         asks = (ask or external_dialogue(),)
         await self._before(memory)
-        may_stream = self._streams and not self._staged.lines
-        found = await answers(self._voice, self._scene, memory, asks, streams=may_stream)
+        found = await answers(self._state, self.scene, memory, asks, streams=True)
         self.say(found[0])
         return self._remembered(memory, asks, found), found[0]
 
     def close(self) -> None:
         """End what is planned here and what waits, until someone addresses the soul here again."""
-        self._staged.closes = True
+        self._state.closes = True
 
     async def _before(self, memory: WorkingMemory) -> None:
         await self._hearing.look()
         if self.must_stop:
             raise Yielded(memory)
+
+
+DRAFT_CHARS = 4000
+
+
+async def answers(
+    turn: TurnState, scene: Scene, memory: WorkingMemory, asks: Sequence[Ask[Any]], *, streams: bool = False
+) -> list[Any]:
+    """Ask for several values in one call; return them in order. Raises: Unreadable, ProviderError, BadSoul."""
+    wanted = asked(asks, scene)
+    first = await _call(turn, scene, memory, wanted, asks[0].step, streams=streams)
+    found: dict[int, Any] = {}
+    failed: dict[int, Unreadable] = {}
+    for place in range(len(asks)):
+        _take(first, None, turn, scene, asks, place, found, failed)
+    if failed:
+        turn.guard(first.parsed.private)
+        again = _again(first.parsed, scene, wanted, asks, failed)
+        second = await _call(turn, scene, memory, again, asks[min(failed)].step)
+        places, failed = sorted(failed), {}
+        for place in places:
+            _take(first, second, turn, scene, asks, place, found, failed)
+    if failed:
+        raise failed[min(failed)]
+    return [_blotted(found[place], turn.mind.secrets) for place in range(len(asks))]
+
+
+def _take(
+    first: Reply,
+    second: Reply | None,
+    turn: TurnState,
+    scene: Scene,
+    asks: Sequence[Ask[Any]],
+    place: int,
+    found: dict[int, Any],
+    failed: dict[int, Unreadable],
+) -> None:
+    ask = asks[place]
+    try:
+        if ask.step == SPEECH:
+            found[place] = _spoken(first, second, turn)
+        else:
+            found[place] = _value(second or first, scene, asks, place, is_alone=len(asks) == 1)
+    except Unreadable as error:
+        failed[place] = error
+
+
+def _value(heard: Reply, scene: Scene, asks: Sequence[Ask[Any]], place: int, *, is_alone: bool) -> Any:
+    ask = asks[place]
+    tag = ask.step if ask.step in STEPS else "mental_query"
+    number = str(place + 1) if is_told_apart(asks, place) else None
+    found = _section(heard.parsed, tag, number)
+    if found is None and is_alone and not heard.parsed.truncated and not is_structured(heard.parsed.raw):
+        found = Section(name=tag, text=without_prefix(heard.parsed.raw, NAME))
+    if found is None:
+        raise Unreadable(ask.step, "it was not written, or not to its end")
+    if ask.schema is not str:
+        return read(ask, found.text)
+    text = read(ask, clean_text(without_prefix(found.text, NAME)))
+    if ask.step != THOUGHT:
+        return text
+    verbs, default = allowed_verbs(THOUGHT, scene.plan, scene.soul)
+    return Words.of(str(text), read_verb(found.verb, verbs, default)[0])
+
+
+def _section(parsed: Parsed, tag: str, number: str | None) -> Section | None:
+    if tag == THOUGHT:
+        return parsed.monologue if parsed.monologue and parsed.monologue.complete else None
+    named = (one for one in parsed.sections if one.name == tag and one.complete)
+    return next((one for one in named if number is None or one.section == number), None)
+
+
+def _spoken(first: Reply, second: Reply | None, turn: TurnState) -> Words:
+    rules = turn.rules
+    if second is None:
+        spoken = climb(first.parsed, rules, refused=first.is_refused, streamed=first.streamed)
+    else:
+        spoken = climb(first.parsed, replace(rules, repairs=0), streamed=first.streamed, repair=second.parsed)
+    if isinstance(spoken, NeedsRepair):
+        raise Unreadable(SPEECH, "nothing in it can be said aloud")
+    text = without_prefix(spoken.speech, NAME, tuple(rules.verbs)) if not first.streamed else spoken.speech
+    return Words.of(text, spoken.verb, spoken.rung, truncated=spoken.truncated, flags=spoken.flags)
+
+
+def _again(
+    parsed: Parsed, scene: Scene, wanted: Asked, asks: Sequence[Ask[Any]], failed: Mapping[int, Unreadable]
+) -> Asked:
+    """Ask again for the sections that failed, with the reason and the words that were."""
+    draft = fence(data_line({"kind": "draft", "text": parsed.raw[:DRAFT_CHARS]}), scene.recollection.nonce)
+    words = scene.soul.files["reask.md"]
+    told = [words.fill(step=asks[place].step, reason=quoted(failed[place].detail)) for place in sorted(failed)]
+    return Asked(
+        tags=tuple(wanted.tags[place] for place in sorted(failed)),
+        lines=tuple(wanted.lines[place] for place in sorted(failed)),
+        again="\n".join([draft, *told]),
+    )
+
+
+async def _call(
+    turn: TurnState, scene: Scene, memory: WorkingMemory, wanted: Asked, purpose: str, *, streams: bool = False
+) -> Reply:
+    lines = fresh(memory, scene.base)
+    turn.guard(line.content for line in lines if line.entry_type is EntryType.INTERNAL_MONOLOGUE)
+    return await ask_model(
+        turn,
+        prompt_of(scene, memory, wanted),
+        purpose,
+        steps=wanted.tags,
+        drawn=draw(scene, memory, wanted) if turn.first is None else None,
+        streams=streams,
+    )
+
+
+def _blotted(value: Any, secrets: tuple[str, ...]) -> Any:
+    if not isinstance(value, str) or not secrets:
+        return value
+    clean = blot(value, secrets)
+    if isinstance(value, Words):
+        return Words.of(clean, value.verb, value.rung, truncated=value.truncated, flags=value.flags)
+    return clean

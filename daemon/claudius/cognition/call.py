@@ -1,0 +1,154 @@
+"""One call of a model: asked once or taken from an earlier run, read as it comes, shown as far as it may be.
+
+`ask_model` is the only function of a turn that awaits a model.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import cast
+
+from msgspec import Struct
+
+from claudius.cognition.encounter import show_prompt
+from claudius.cognition.mind import Show, Voice
+from claudius.cognition.soul_engine.assembly import prompt_sha256
+from claudius.cognition.soul_engine.gate import StreamGate
+from claudius.cognition.soul_engine.in_mind import Drawn
+from claudius.cognition.soul_engine.parsed import Parsed
+from claudius.cognition.soul_engine.parser import Parser
+from claudius.cognition.turn_state import FirstCall, TurnState
+from claudius.config import blot
+from claudius.errors import ProviderError, RefusedReply
+from claudius.intent import Call
+from claudius.prompt import Prompt
+from claudius.provider import Delta, Done, Event, Provider, Request, Reset, Usage, estimate
+
+
+class Reply(Struct, frozen=True):
+    """One reply, read."""
+
+    parsed: Parsed
+    text: str
+    """All of it, secrets blotted out."""
+    is_refused: bool = False
+    streamed: str = ""
+    """What was shown of it."""
+
+
+async def ask_model(  # noqa: PLR0913 - what a request may differ in; each has a default
+    turn: TurnState,
+    prompt: Prompt,
+    purpose: str,
+    *,
+    steps: Sequence[str] = (),
+    drawn: Drawn | None = None,
+    voice: Voice | None = None,
+    streams: bool = False,
+    conversation: str = "",
+    keep_session: bool = True,
+    number: int | None = None,
+) -> Reply:
+    """Make one model call of a turn and keep it, or take what an earlier run has paid for.
+
+    `conversation`: lets a transport go on with that conversation's session; `keep_session`: the prompt may stand in
+    it. `drawn`: how a snapshot keeps the prompt. A reply that breaks off after its first piece counts as one that was
+    cut by its length: the ladder decides what is said. Raises: ProviderError, StoreError.
+    """
+    mind, sha = turn.mind, prompt_sha256(prompt)
+    if turn.first is None and number is None:
+        turn.first = FirstCall(sha, turn.plan, drawn)
+    turn.asked += [step for step in steps if step not in turn.asked]
+    provider = voice.provider if voice else mind.provider
+    show = turn.show if streams else None
+    reading = _Reading(Parser(), StreamGate(turn.rules) if show else None, show)
+    made = turn.paid.get(sha)
+    if made is not None:
+        await reading.take(made.response)
+    else:
+        if turn.calls:
+            await mind.store.flush()  # what is paid for is durable before more is paid for
+        request = Request(
+            system=prompt.system,
+            history=prompt.history,
+            tail=prompt.tail,
+            max_tokens=turn.settings.max_tokens,
+            cached=prompt.cached,
+            conversation=conversation,
+            keep_session=keep_session,
+            purpose=purpose,
+            model=voice.model if voice else None,
+            images=() if voice else turn.images,
+        )
+        show_prompt(mind.hooks, turn.recollection, steps, prompt, provider.model)
+        started = time.monotonic()
+        done = await _read(provider, request, reading)
+        made = Call(
+            n=turn.next_number() if number is None else number,
+            purpose=purpose,
+            request_sha256=sha,
+            response=blot(reading.text, mind.secrets),
+            stop_reason=done.stop_reason,
+            usage=done.usage,
+            provider=done.provider or provider.name,
+            model=done.model or provider.model,
+            ms=round((time.monotonic() - started) * 1000),
+        )
+        mind.store.keep_call(turn.turn, made)
+    turn.calls.append(made)
+    turn.streamed += reading.shown
+    parsed = reading.parser.finish(truncated=made.stop_reason == "max_tokens")
+    return Reply(parsed, made.response, made.stop_reason == "refusal", reading.shown)
+
+
+class _Reading(Struct):
+    """A reply being read while it comes: what of it may be shown already is shown."""
+
+    parser: Parser
+    gate: StreamGate | None = None
+    show: Show | None = None
+    shown: str = ""
+    text: str = ""
+    is_void: bool = False
+    """The transport asked again: nothing more is shown before the end."""
+
+    async def take(self, piece: str) -> None:
+        """Read one more piece."""
+        self.text += piece
+        visible = self.parser.feed(piece)
+        if visible and self.gate and self.show and not self.is_void:
+            passed = self.gate.show(visible)
+            if passed:
+                self.shown += passed
+                await self.show(passed)
+
+    def restart(self) -> None:
+        """Begin anew: what came so far is void, and the utterance will replace what was shown of it."""
+        self.parser = Parser()
+        self.text, self.shown, self.is_void = "", "", True
+
+
+async def _read(provider: Provider, request: Request, reading: _Reading) -> Done:
+    """Read one reply to its end, as far as it came. Raises: ProviderError where nothing came."""
+    try:
+        async with aclosing(cast(AsyncGenerator[Event, None], provider.complete(request))) as events:
+            async for event in events:
+                match event:
+                    case Delta(text):
+                        await reading.take(text)
+                    case Reset():
+                        reading.restart()
+                    case Done():
+                        if event.text and not reading.text:
+                            await reading.take(event.text)
+                        return event
+                if reading.parser.full:
+                    break
+    except RefusedReply:
+        return Done(text="", usage=Usage(), stop_reason="refusal")
+    except ProviderError:
+        if not reading.text:
+            raise
+    return Done(text="", usage=estimate(request, reading.text), stop_reason="max_tokens")

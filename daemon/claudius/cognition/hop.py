@@ -1,0 +1,435 @@
+"""The hops of a turn: one process after the other on the same perception, each with no call of a model, one, or more.
+
+The shipped fused turn is one hop of one call. Everything ends in one intent, or in nothing.
+Source: the process design, sections 3 to 6; the pipeline design, sections 3 and 6.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from claudius.cognition.call import Reply, ask_model
+from claudius.cognition.function_process import Turn, Yielded, answers
+from claudius.cognition.hearing import Superseded
+from claudius.cognition.mind import Voice
+from claudius.cognition.processes import find
+from claudius.cognition.processes.process import Interruption, Process, Transition
+from claudius.cognition.soul_engine.asks import QUERY, SPEECH, THOUGHT, external_dialogue
+from claudius.cognition.soul_engine.assembly import build_prompt, repair_tail, shows_intuition, this_turn
+from claudius.cognition.soul_engine.conclusion import Kept, conclude
+from claudius.cognition.soul_engine.entries import heard
+from claudius.cognition.soul_engine.feeling import joined
+from claudius.cognition.soul_engine.gate import has_secret
+from claudius.cognition.soul_engine.in_mind import Asked, Scene, draw, fresh, prompt_of
+from claudius.cognition.soul_engine.interpretation import interpret
+from claudius.cognition.soul_engine.ladder import NeedsRepair, climb
+from claudius.cognition.soul_engine.moving import allowed, is_borrowed, judge, moved, stayed, told
+from claudius.cognition.soul_engine.output_rules import SAID
+from claudius.cognition.soul_engine.parsed import Parsed
+from claudius.cognition.soul_engine.planning import Plan, plan
+from claudius.cognition.soul_engine.readers import clean_text, read_bool
+from claudius.cognition.soul_engine.render import section
+from claudius.cognition.turn_state import TurnState, Words, recorded
+from claudius.cognition.working_memory import DEFAULT, WorkingMemory
+from claudius.cognition.working_memory import Entry as Line
+from claudius.errors import ProcessError, ProviderError
+from claudius.intent import Intent, Thought, Thoughts
+from claudius.recollection import Entry, EntryType, ProcessState
+from claudius.soul import SoulText
+
+Group = tuple[str, ...]
+"""The steps that one call asks."""
+
+
+class _Answer(Struct, frozen=True):
+    """What one call of a declarative hop gave."""
+
+    group: Group
+    reply: Reply
+
+
+def begin(turn: TurnState, process: Process) -> None:
+    """Set a turn at its first process."""
+    known = turn.recollection
+    turn.process, turn.is_guest = process, is_borrowed(known)
+    turn.plan = plan(process, known, turn.settings, turn.attention)
+    state = known.process
+    if turn.is_guest:
+        state = ProcessState(process=process.name, params=dict(known.perception.extra.get("params") or {}))
+    elif state.process != process.name:
+        state = ProcessState(process=process.name, previous_process=state.process or state.previous_process)
+    turn.process_state = state
+
+
+async def run(turn: TurnState) -> Intent:
+    """Run the processes of a turn, beginning with the one it is set at; return everything that the turn changes.
+
+    Raises: Superseded where it gave way to a new perception, and nothing is kept; ProcessError, Unreadable,
+    ProviderError.
+    """
+    return await (_hops(turn) if turn.process.is_simple else _unless_replaced(turn))
+
+
+async def _unless_replaced(turn: TurnState) -> Intent:
+    """Run a turn; cancel it where something is heard that it gives way to, before a character of it is visible."""
+    hearing = turn.surface.hearing
+    await hearing.begin()
+    doing = asyncio.ensure_future(_hops(turn))
+    arrived, listening = asyncio.ensure_future(hearing.arrived.wait()), asyncio.ensure_future(hearing.listen())
+    try:
+        await asyncio.wait((doing, arrived), return_when=asyncio.FIRST_COMPLETED)
+        if not doing.done() and turn.process.interruption is Interruption.REPLACE and not turn.streamed:
+            raise Superseded
+        return await doing
+    finally:
+        for task in (doing, arrived, listening):
+            task.cancel()
+        await asyncio.gather(doing, arrived, listening, return_exceptions=True)
+
+
+async def _hops(turn: TurnState) -> Intent:
+    limit, known = turn.config.turn.max_hops, turn.recollection
+    while True:
+        transition = await (_declared(turn) if turn.process.run is None else _function(turn))
+        if transition is None:
+            if not turn.is_guest:
+                turn.process_state = stayed(turn.process_state, turn.process.name, known.now, turn.kept)
+            return _ended(turn)
+        before = known.process if turn.is_guest else turn.process_state
+        ran = before.process if turn.is_guest else turn.process.name
+        turn.process_state = moved(before, ran, transition, known.now)
+        turn.moves.append(told(turn.process.name, transition))
+        turn.is_guest, turn.kept = False, None
+        if not transition.execute_now:
+            return _ended(turn)
+        if len(turn.moves) > limit:
+            raise ProcessError(
+                f"process {turn.process.name}", f"more than {limit} processes one after the other in one turn"
+            )
+        turn.process = find(transition.to, turn.soul) or turn.process
+        turn.plan = plan(turn.process, known, turn.settings, turn.attention)
+
+
+def _granted(turn: TurnState, wanted: Transition | None) -> Transition | None:
+    """Return a transition as it may be made; None where it may not, or would end where it began."""
+    autonomous = turn.settings.autonomous
+    transition = wanted and allowed(turn.process, wanted, turn.soul, autonomous=autonomous)
+    if not wanted or not transition or wanted.to != transition.to == turn.process.name:
+        return None
+    return transition
+
+
+# -- a process that is a function ------------------------------------------------------------------------------------
+
+
+async def _function(turn: TurnState) -> Transition | None:
+    """Run a process's function on the turn's perception; return where it goes."""
+    process, state = turn.process, turn.process_state
+    assert process.run is not None  # noqa: S101 - the caller's condition
+    turn.hops.append(process.name)
+    facade = Turn(turn)
+    scene = facade.scene
+    memory = scene.base + turn.entries
+    try:
+        outcome = await process.run(facade, memory, **state.params)
+    except Yielded as yielded:
+        outcome, turn.has_yielded = yielded.memory, True
+    wanted = outcome if isinstance(outcome, Transition) else None
+    left = (wanted.memory or memory) if wanted else outcome
+    if not isinstance(left, WorkingMemory):
+        kind = type(outcome).__name__
+        raise ProcessError(f"process {process.name}", f"returned a {kind}: return the memory, or a Transition")
+    known = {entry.id for entry in turn.entries}
+    turn.entries += [entry for entry in fresh(left, scene.base) if entry.id not in known]
+    transition = _granted(turn, wanted)
+    is_last = not (transition and transition.execute_now)
+    if is_last and facade.must_stop and not turn.lines:
+        turn.has_yielded = True
+    if is_last and turn.plan.owes and not turn.lines and not turn.has_yielded:
+        (line,) = await answers(turn, scene, left, (external_dialogue(),))
+        facade.say(line)
+    return transition
+
+
+# -- a process that is declared --------------------------------------------------------------------------------------
+
+
+async def _declared(turn: TurnState) -> Transition | None:
+    """Run a declarative process: its steps in one call or in several, then its judgement."""
+    thoughts = await _thoughts(turn)
+    turn.hops.append(turn.process.name)
+    part = _concluded(turn, thoughts)
+    transition = _granted(turn, judge(turn.process, part))
+    if transition and transition.execute_now:
+        part = _concluded(turn, replace(thoughts, speech="", streamed=""))
+    elif thoughts.speech:
+        turn.lines.append(
+            Words.of(thoughts.speech, thoughts.verb, thoughts.rung, truncated=thoughts.truncated, flags=thoughts.flags)
+        )
+    turn.parts.append(part)
+    if not turn.process.is_simple:
+        turn.entries += _lines_of(part, turn)
+    return transition
+
+
+async def _thoughts(turn: TurnState) -> Thoughts:
+    """Ask a declarative process's steps; repair the reply once where nothing in it can be said.
+
+    Of a turn that asked for no words none are said.
+    """
+    first, answered = await _asked(turn)
+    spoken = climb(first, turn.rules, refused=answered.is_refused, streamed=answered.streamed)
+    if isinstance(spoken, NeedsRepair):
+        turn.guard(first.private)
+        prompt = build_prompt(turn.plan, turn.recollection, turn.soul, turn.settings)
+        prompt = replace(prompt, tail=repair_tail(turn.recollection, turn.soul, spoken.broken))
+        try:
+            second: Parsed | None = (await ask_model(turn, prompt, "repair")).parsed
+        except ProviderError:
+            second = None
+        spoken = climb(first, replace(turn.rules, repairs=0), repair=second)
+    if isinstance(spoken, NeedsRepair):  # pragma: no cover - no repairs are left
+        raise AssertionError("the ladder asks for one repair at most")
+    thoughts, flags = interpret(first, turn.plan, turn.soul)
+    if not turn.plan.speaks:
+        flags = (*flags, "unasked:external_dialogue") if spoken.speech else flags
+        spoken = replace(spoken, speech="", rung="silent", truncated=False)
+    return Thoughts(
+        thoughts=thoughts,
+        speech=spoken.speech,
+        verb=spoken.verb,
+        rung=spoken.rung,
+        flags=tuple(dict.fromkeys((*spoken.flags, *flags))),
+        streamed=answered.streamed,
+        truncated=spoken.truncated,
+    )
+
+
+async def _asked(turn: TurnState) -> tuple[Parsed, Reply]:
+    """Ask the steps of a plan: all in one call, or group by group, each with what the former gave."""
+    planned, mind = turn.plan, turn.mind
+    is_split = turn.config.pipeline.mode == "split"
+    turn.asked += [name for name in planned.asked if name not in turn.asked]
+    if turn.process.is_simple and not is_split and not mind.voices:
+        reply = await ask_model(
+            turn,
+            build_prompt(planned, turn.recollection, turn.soul, turn.settings),
+            "turn",
+            steps=planned.asked,
+            streams=planned.speaks,
+            conversation=turn.recollection.conversation,
+            keep_session=not shows_intuition(planned, turn.recollection),
+        )
+        return reply.parsed, reply
+    scene = turn.scene()
+    memory = scene.base + turn.entries
+    turn.guard(line.content for line in turn.entries if line.entry_type is EntryType.INTERNAL_MONOLOGUE)
+    found: list[_Answer] = []
+    earlier: list[str] = []
+    for group in groups(planned, mind.voices, split=is_split):
+        if not _is_open(planned, group, found):
+            continue
+        for one in found:
+            turn.guard(one.reply.parsed.private)
+        reply = await _ask_group(turn, scene, memory, group, "\n".join(earlier))
+        found.append(_Answer(group, reply))
+        earlier += _given(reply.parsed, group)
+    return _joined(planned, found)
+
+
+def groups(plan: Plan, voices: Mapping[str, Voice], *, split: bool) -> tuple[Group, ...]:
+    """Part the asked steps into calls: one each, or one for all that have no voice of their own. Pure."""
+    if split:
+        return tuple((name,) for name in plan.asked)
+    found: dict[str, list[str]] = {}
+    for name in plan.asked:
+        check = plan.conditional.get(name, "")
+        found.setdefault(name if name in voices else f"if {check}" if check in voices else "", []).append(name)
+    return tuple(tuple(group) for group in found.values())
+
+
+async def _ask_group(turn: TurnState, scene: Scene, memory: WorkingMemory, group: Group, earlier: str) -> Reply:
+    conditional = {name: check for name, check in turn.plan.conditional.items() if name in group and check in group}
+    narrowed = replace(turn.plan, asked=group, conditional=conditional)
+    wanted = Asked(tags=group, lines=(), head=this_turn(narrowed, turn.soul), earlier=earlier)
+    is_one = len(group) == 1
+    return await ask_model(
+        turn,
+        prompt_of(scene, memory, wanted),
+        group[0] if is_one else "turn",
+        steps=group,
+        drawn=draw(scene, memory, wanted) if turn.first is None else None,
+        voice=turn.mind.voices.get(group[0]) if is_one else None,
+        streams=SPEECH in group and turn.plan.speaks,
+    )
+
+
+def _is_open(plan: Plan, group: Group, found: Sequence[_Answer]) -> bool:
+    """Tell whether a conditional step's check, asked apart from it, said a clear yes."""
+    check = plan.conditional.get(group[0])
+    if check is None or check in group:
+        return True
+    return any(read_bool(one.reply.parsed.values(check)) for one in found if check in one.group)
+
+
+def _given(parsed: Parsed, group: Group) -> Iterator[str]:
+    for name in group:
+        if name == SPEECH:
+            if parsed.winner:
+                yield section(name, parsed.winner.text, parsed.winner.verb)
+            elif parsed.raw.strip() and not parsed.sections and not parsed.dialogues:
+                yield section(name, parsed.raw.strip())
+        else:
+            yield from (section(name, one.text, one.verb) for one in parsed.sections if one.name == name)
+
+
+def _joined(plan: Plan, found: Sequence[_Answer]) -> tuple[Parsed, Reply]:
+    """Join replies as if one had given all: of each what it was asked for, of the first what nobody asked for, too."""
+    spoken = [one.reply for one in found if SPEECH in one.group]
+    sections = tuple(
+        one
+        for place, answer in enumerate(found)
+        for one in answer.reply.parsed.sections
+        if one.name in answer.group or (place == 0 and one.name not in plan.asked)
+    )
+    parsed = Parsed(
+        raw=spoken[0].parsed.raw if spoken else "",
+        sections=sections,
+        dialogues=tuple(one for reply in spoken for one in reply.parsed.dialogues),
+        flags=tuple(dict.fromkeys(flag for one in found for flag in one.reply.parsed.flags)),
+        truncated=any(reply.parsed.truncated for reply in spoken),
+    )
+    streamed = "".join(reply.streamed for reply in spoken)
+    return parsed, Reply(parsed, "", any(reply.is_refused for reply in spoken), streamed)
+
+
+# -- what all hops come to -------------------------------------------------------------------------------------------
+
+
+def _concluded(turn: TurnState, thoughts: Thoughts) -> Intent:
+    attention = turn.attention
+    why = "owed" if turn.plan.owes else "asked by the soul itself"
+    attended = {"outcome": "think", "reason": why, **(attention.told if attention else {})}
+    kept = Kept(attention=attended, psyche=attention)
+    return conclude(turn.plan, turn.recollection, thoughts, turn.soul, turn.settings, turn.rules, kept)
+
+
+def _ended(turn: TurnState) -> Intent:
+    """Make one intent of every hop. Raises: Superseded where the turn yielded and has thought nothing."""
+    if turn.has_yielded:
+        if not turn.entries:
+            raise Superseded
+        turn.lines.clear()
+    intent = turn.parts[0] if len(turn.hops) == len(turn.parts) == 1 else _gathered(turn)
+    changes = intent.changes
+    if turn.moves:
+        every = {"hops": turn.moves} if len(turn.moves) > 1 else {}
+        changes = {**changes, "process": turn.moves[-1] | every}
+    intent = replace(
+        intent,
+        process=turn.process.name,
+        next_process=turn.recollection.process if turn.is_guest else turn.process_state,
+        steps=tuple(turn.asked),
+        planned=turn.planned(**_participation(turn)),
+        changes=changes,
+    )
+    intent = recorded(turn, intent)
+    if not turn.has_yielded:
+        return intent
+    own = intent.entries[len(heard(turn.recollection)) :]
+    return replace(intent, answers=(), held=intent.answers, entries=own, utterances=(), rung="silent", psyche=None)
+
+
+def _gathered(turn: TurnState) -> Intent:
+    """Join what several hops came to with what is said in the end."""
+    lines = turn.lines
+    said = _concluded(
+        turn,
+        Thoughts(
+            thoughts=(),
+            speech="\n\n".join(lines),
+            verb=lines[-1].verb if lines else SAID,
+            rung=lines[-1].rung if lines else "silent",
+            flags=tuple(dict.fromkeys(flag for line in lines for flag in line.flags)),
+            streamed=turn.streamed,
+            truncated=any(line.truncated for line in lines),
+        ),
+    )
+    own = [line for line in turn.entries if _is_kept(line)]
+    secret = [line for line in own if has_secret(line.content, turn.rules)]
+    own = [line for line in own if line not in secret]
+    spoken = tuple(one for one in said.entries if one.entry_type is EntryType.EXTERNAL_DIALOG)
+    changes: dict[str, Any] = {}
+    for part in turn.parts:
+        changes |= part.changes
+    flags = (
+        *said.flags,
+        *(flag for part in turn.parts for flag in part.flags),
+        *(f"secret:{_step(one)}" for one in secret),
+    )
+    return replace(
+        said,
+        entries=(*heard(turn.recollection), *(_entry(line, turn) for line in own), *spoken),
+        thoughts=(*(Thought(step=_step(line), content=line.content, verb=line.verb) for line in own), *said.thoughts),
+        state=tuple(dict.fromkeys((*said.state, *(one for part in turn.parts for one in part.state)))),
+        psyche=joined(said.psyche, [part.psyche for part in turn.parts]),
+        model=next((part.model for part in reversed(turn.parts) if part.model), None),
+        changes=changes,
+        flags=tuple(dict.fromkeys(flags)),
+    )
+
+
+def _lines_of(part: Intent, turn: TurnState) -> list[Line]:
+    """Return the entries of a declarative hop as lines of the memory, for the hops after it. Pure."""
+    own = part.entries[len(heard(turn.recollection)) :]
+    return [
+        Line(
+            id=f"{part.turn}+{len(turn.hops)}.{n}",
+            role="assistant",
+            content=entry.content,
+            entry_type=entry.entry_type,
+            verb=entry.verb,
+            metadata=entry.metadata,
+            at=entry.at,
+        )
+        for n, entry in enumerate(own)
+    ]
+
+
+def _is_kept(line: Line) -> bool:
+    return line.entry_type not in (None, EntryType.EXTERNAL_DIALOG) and line.region == DEFAULT
+
+
+def _step(line: Line) -> str:
+    """Return the step that a remembered line came from."""
+    if line.entry_type is EntryType.INTERNAL_MONOLOGUE:
+        return THOUGHT
+    return str(line.metadata.get("step") or line.metadata.get("query") or QUERY)
+
+
+def _entry(line: Line, turn: TurnState) -> Entry:
+    return Entry(
+        entry_type=line.entry_type or EntryType.MENTAL_QUERY,
+        content=clean_text(line.content),
+        at=line.at or turn.recollection.now,
+        verb=line.verb,
+        metadata=dict(line.metadata),
+    )
+
+
+def _participation(turn: TurnState) -> dict[str, Any]:
+    """Say how the conversation is heard from now on, where the process that comes home, or leaves, declares it."""
+    before, after = turn.recollection.process.process, turn.process_state.process
+    now = participation(after, turn.soul) if turn.moves else ""
+    return {} if not turn.moves or now == participation(before, turn.soul) else {"participation": now}
+
+
+def participation(process: str, soul: SoulText) -> str:
+    """Return how a process wants its conversation to be heard; empty where it says nothing. Pure."""
+    found = find(process, soul) if process else None
+    return found.participation.value if found and found.participation else ""
