@@ -1,0 +1,80 @@
+"""One path of a turn: what is said does not depend on which kind of process thought it, or in how many calls."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from claudius.cognition.processes.process import Interruption, Process
+from claudius.home import Home
+from claudius.provider import Request
+from claudius.providers.scripted import Scripted
+from minds import minds, say
+from tree import PACKAGE
+
+WORDS = "The bread wants another hour; knock on it then, and when it sounds hollow take it out of the oven."
+STEPS = ("internal_monologue", "external_dialogue", "user_model_check")
+
+
+def process(interruption: Interruption) -> Process:
+    """Return an owner's declarative process."""
+    return Process(name="main_process", steps=STEPS, interruption=interruption)
+
+
+def torn(request: Request) -> str:
+    """Answer with a thought that is not closed, and that swallows the words; say the words when asked to repair."""
+    if request.purpose == "repair":
+        return f"<external_dialogue>{WORDS}</external_dialogue>"
+    return f"<internal_monologue>Well. <external_dialogue>{WORDS}</external_dialogue>"
+
+
+@pytest.mark.parametrize("interruption", list(Interruption))
+async def test_a_repair_may_say_the_words_that_a_torn_thought_swallowed(home: Home, interruption: Interruption) -> None:
+    """The words inside an unclosed thought are no private text: the repair says them, in every kind of process."""
+    made = process(interruption)
+
+    async with minds(home, Scripted(default=torn), greeting=made, main_process=made) as soul:
+        said = await say(soul, "Is the bread done?")
+
+    assert said == [WORDS]
+
+
+@pytest.mark.parametrize("interruption", list(Interruption))
+async def test_a_repair_may_not_say_a_private_thought(home: Home, interruption: Interruption) -> None:
+    """A repair that repeats what was thought in private is not said, in any kind of process."""
+    made = process(interruption)
+
+    def repeating(request: Request) -> str:
+        if request.purpose == "repair":
+            return f"<external_dialogue>{WORDS}</external_dialogue>"
+        return f"<internal_monologue>{WORDS}</internal_monologue>"
+
+    async with minds(home, Scripted(default=repeating), greeting=made, main_process=made) as soul:
+        said = await say(soul, "Is the bread done?")
+
+    assert WORDS not in said
+
+
+def awaits(call: str) -> list[str]:
+    """Return the places in `cognition/` and `runtime/` whose code holds a call of this name."""
+    found = []
+    for room in ("cognition", "runtime"):
+        for path in sorted((PACKAGE / room).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(call):
+                    found.append(str(Path(path).relative_to(PACKAGE)))
+    return found
+
+
+def test_one_place_commits_a_turn() -> None:
+    """Everything that a turn changes is committed in one place."""
+    assert awaits("store.commit") == ["cognition/commit.py"]
+
+
+def test_one_function_asks_a_model() -> None:
+    """The model of a turn is asked in one place; timeouts and retries wrap a provider, and a daimon is another mind."""
+    askers = {place for place in awaits(".complete") if place.startswith("cognition/")}
+
+    assert askers == {"cognition/call.py"}
