@@ -59,12 +59,12 @@ async def test_a_repair_may_not_say_a_private_thought(home: Home, interruption: 
 
 def awaits(call: str) -> list[str]:
     """Return the places in `cognition/` and `runtime/` whose code holds a call of this name."""
-    found = []
+    found: list[str] = []
     for room in ("cognition", "runtime"):
         for path in sorted((PACKAGE / room).rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-                if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(call):
-                    found.append(str(Path(path).relative_to(PACKAGE)))
+            tree = ast.parse(path.read_text("utf-8"))
+            made = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+            found += [str(path.relative_to(PACKAGE)) for one in made if ast.unparse(one.func).endswith(call)]
     return found
 
 
