@@ -118,6 +118,8 @@ class Schedule(Struct, frozen=True, kw_only=True):
     """Who hears what is said then, where hearers are told apart."""
     asked_by: str = ""
     """Who asked for it; empty = the soul's own plan, which lapses when it comes too late."""
+    instead_of: int = 0
+    """The plan that this one puts off; 0 = none."""
 
 
 class Planned(Struct, frozen=True, kw_only=True):

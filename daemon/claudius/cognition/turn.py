@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from claudius.cognition.attending import attend_to
 from claudius.cognition.budget import Stage
 from claudius.cognition.chain import Opening
-from claudius.cognition.encounter import noted, show_calls, show_committed, show_concluded, show_heard, show_prompt
+from claudius.cognition.commit import commit
+from claudius.cognition.encounter import show_calls, show_heard, show_prompt
 from claudius.cognition.fold import fold_expired
 from claudius.cognition.hearing import Hearing
 from claudius.cognition.mind import Mind, Show
@@ -19,7 +20,6 @@ from claudius.cognition.motion import move
 from claudius.cognition.pipeline import Thinking, think
 from claudius.cognition.processes import Process, route
 from claudius.cognition.reflection import Idle, reflect
-from claudius.cognition.reminding import reminded
 from claudius.cognition.second_thought import Hold, think_twice
 from claudius.cognition.soul_engine import (
     TOO_LONG,
@@ -151,17 +151,13 @@ async def take_turn(
 async def _keep(intent: Intent, recollection: Recollection, before: Summary | None, mind: Mind) -> Intent:
     """Commit a turn with what it adds to the ledger, and tell whoever looks on."""
     summary = intent.summary if recollection.summary is before else recollection.summary
-    intent = replace(intent, summary=summary, noted=noted(recollection, intent, mind.config()))
-    intent = reminded(intent, recollection, mind.soul(), mind.config())
+    intent = replace(intent, summary=summary)
     if recollection.intuitions:
         from claudius.cognition.daimonic import felt  # noqa: PLC0415 - not loaded while no daimon whispers
 
         intent = felt(intent, recollection)
     show_calls(mind.hooks, recollection, intent.calls)
-    show_concluded(mind.hooks, recollection, intent)
-    await mind.store.commit(intent)
-    show_committed(mind.hooks, intent)
-    return intent
+    return await commit(intent, recollection, mind)
 
 
 async def _move(opening: Opening, process: Process) -> Intent:
@@ -221,10 +217,7 @@ async def apologise(pending: Pending, mind: Mind, kind: ApologyKind) -> Intent:
         attention={"outcome": "apologise", "reason": kind},
     )
     intent = conclude_apology(prepared.recollection, prepared.plan, kind, soul, kept, pending.calls)
-    intent = replace(intent, noted=noted(recollection, intent, mind.config()))
-    await mind.store.commit(intent)
-    show_committed(mind.hooks, intent)
-    return intent
+    return await commit(intent, recollection, mind)
 
 
 async def afterthought(turned: Turned, mind: Mind) -> None:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from datetime import timedelta
 
-from claudius.perception import Kind, Origin, Perception
+from claudius.perception import Cause, Kind, Origin, Perception, cause_of
 from claudius.psyche.arcs import Said
 from claudius.psyche.events import MESSAGES, OWN, is_addressed
 from claudius.psyche.models import Around, Happening
@@ -123,7 +123,7 @@ def around(perception: Perception, recollection: Recollection, happening: Happen
 
 def _is_welcome(perception: Perception, recollection: Recollection) -> bool:
     """Tell whether the soul may speak uncalled: in a group, and not twice in ten messages of the others."""
-    if (perception.extra.get("participation") or recollection.participation) != "group":
+    if cause_of(perception, recollection.participation, recollection.now) is not Cause.JOINS:
         return False
     heard = 1
     for _, entry in _backwards(recollection):

@@ -27,12 +27,13 @@ def both(run: Any, **options: Any) -> dict[str, Any]:
 
 
 async def planner(turn: Turn, memory: WorkingMemory) -> WorkingMemory:
-    """Plan what it is told: `plan HOURS PROCESS TEXT`."""
+    """Plan what it is told, as asked for: `plan HOURS PROCESS TEXT`."""
     word, _, rest = turn.perception.text.partition(" ")
     turn.keep(turns=turn.kept.get("turns", 0) + 1)
     if word == "plan":
         hours, process, text = rest.split(" ", 2)
-        turn.schedule(internal(text), process=process, after=timedelta(hours=float(hours)), params={"n": [1]}, key=text)
+        after, asked = timedelta(hours=float(hours)), process != "breaks"
+        turn.schedule(internal(text), process=process, after=after, params={"n": [1]}, key=text, asked=asked)
     turn.say(f"{turn.invocation_count} {turn.kept['turns']}")
     return memory
 
@@ -221,7 +222,7 @@ async def test_c44_a_due_plan_waits_for_the_lane(home: Home) -> None:
             asked.set()
             await opened.wait()
         if turn.perception.text == "plan":
-            turn.schedule("tea", process="guest", after=timedelta(hours=1))
+            turn.schedule("tea", process="guest", after=timedelta(hours=1), asked=True)
         turn.say(turn.perception.text)
         return memory
 

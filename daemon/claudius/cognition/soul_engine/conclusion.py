@@ -20,7 +20,7 @@ from claudius.cognition.steps import step
 from claudius.cognition.steps.step import Effect, Limits, Reading
 from claudius.intent import ApologyKind, Call, Intent, Rung, Thought, Thoughts, Utterance, UtteranceKind
 from claudius.peers import Noted
-from claudius.perception import Origin, Perception
+from claudius.perception import Perception
 from claudius.psyche import Attention
 from claudius.psyche.scrubber import spoken_without_numbers
 from claudius.recollection import Entry, Recollection
@@ -257,11 +257,6 @@ def _intent(recollection: Recollection, plan: Plan, rung: Rung, flags: tuple[str
     )
 
 
-def is_own(perception: Perception) -> bool:
-    """Tell whether a perception is the soul's own, and nobody asked for it: to speak then is to speak first. Pure."""
-    return perception.origin is Origin.INTERNAL and not perception.extra.get("asked_by")
-
-
 def utter(
     recollection: Recollection,
     posts: Sequence[str],
@@ -271,8 +266,6 @@ def utter(
     apology: ApologyKind | None = None,
 ) -> tuple[Utterance, ...]:
     """Return what is said, post by post. Pure."""
-    if kind == "reply" and all(is_own(one) for one in recollection.perceptions):
-        kind = "proactive"
     bodies = [post for post in posts if post]
     return tuple(
         Utterance(
