@@ -122,6 +122,10 @@ class Schedule(Struct, frozen=True, kw_only=True):
     """The plan that this one puts off; 0 = none."""
 
 
+PROMISE_DUE = "promise_due"
+"""In the `params` of a plan, as `event`: what the soul promised is due then."""
+
+
 class Planned(Struct, frozen=True, kw_only=True):
     """What a turn changes of the soul's plans, and of what it keeps beside them."""
 

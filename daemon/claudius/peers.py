@@ -61,6 +61,8 @@ class Promise(Struct, frozen=True, kw_only=True):
     stems: tuple[str, ...] = ()
     """What it is about; a later message that shares one of them keeps it."""
     state: PromiseState = "open"
+    plan: int = 0
+    """The plan that brings it up at its time; 0 = there is none."""
     id: int = 0
 
     @property

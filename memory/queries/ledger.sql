@@ -78,8 +78,8 @@ UPDATE interaction SET cycle = :cycle
 WHERE cycle IS NULL AND audience = :audience AND peer_id = :peer_id AND id <= :upto;
 
 -- name: promise_new
-INSERT INTO promise (peer_id, side, what, stems, made_at, due_at, grace_s, state, turn, conversation, audience)
-VALUES (:peer_id, :side, :what, :stems, :made_at, :due_at, :grace_s, 'open', :turn, :conversation, :audience)
+INSERT INTO promise (peer_id, side, what, stems, made_at, due_at, grace_s, state, turn, conversation, audience, plan)
+VALUES (:peer_id, :side, :what, :stems, :made_at, :due_at, :grace_s, 'open', :turn, :conversation, :audience, :plan)
 ON CONFLICT (turn, side, what) DO NOTHING;
 
 -- name: promises_of
@@ -92,6 +92,18 @@ WHERE state = 'open' AND side = 'theirs' ORDER BY due_at LIMIT :most;
 
 -- name: promise_moved
 UPDATE promise SET state = :state WHERE id = :id AND state IN ('open', 'overdue');
+
+-- name: promise_replanned
+UPDATE promise SET plan = :plan WHERE plan = :before AND state IN ('open', 'overdue');
+
+-- name: promise_kept
+-- What was said in a turn that a plan became is delivered; an apology keeps no promise.
+UPDATE promise SET state = 'kept' WHERE state IN ('open', 'overdue')
+  AND plan IN (SELECT id FROM due WHERE fired_turn = :turn AND fired_turn <> '')
+  AND NOT EXISTS (SELECT 1 FROM outbox WHERE turn = :turn AND kind = 'apology');
+
+-- name: promise_dropped
+UPDATE promise SET state = 'dropped' WHERE plan = :plan AND state IN ('open', 'overdue');
 
 -- name: peer_directed
 UPDATE peer SET directed_at = :at WHERE peer_id = :peer_id;

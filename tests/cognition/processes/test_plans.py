@@ -68,6 +68,21 @@ def test_c39_plans_are_listed_and_cancelled(tmp_path: Any) -> None:
     assert [one["params"]["name"] for one in machine.ok("schedule", "list", "--json").json] == ["first", "third"]
 
 
+def test_a_promise_is_shown_by_schedule_and_why(tmp_path: Any) -> None:
+    """What the soul promises by a time, in a shipped terminal on default settings, is listed, and told by its turn."""
+    machine = Machine(tmp_path)
+    machine.scripted(reply("I'll send the bill in two hours."))
+    turn = machine.ok("chat", "--once", "The bill?", "--json").json["turn"]
+
+    (listed,) = [one for one in machine.ok("schedule", "list", "--json").json if one["kind"] != "job"]
+    told = machine.ok("why", turn, "--json").json
+
+    assert "I'll send the bill in two hours." in listed["text"]
+    assert listed["conversation"].startswith("terminal:")
+    assert told["changes"]["promise"].endswith("UTC")
+    assert told["changes"]["promise"][:16] == listed["due_at"][:16].replace("T", " ")
+
+
 async def _plan(machine: Machine, plans: list[tuple[int, str]]) -> None:
     from claudius.intent import Schedule  # noqa: PLC0415 - beside its only use
     from claudius.memory.sqlite import SqliteStore  # noqa: PLC0415 - likewise

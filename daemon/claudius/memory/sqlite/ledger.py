@@ -237,6 +237,7 @@ def _promise_row(promise: Promise) -> dict[str, object]:
         "turn": promise.turn,
         "conversation": promise.conversation,
         "audience": promise.audience,
+        "plan": promise.plan or None,
     }
 
 
