@@ -150,7 +150,7 @@ async def _declared(chain: Chain) -> Transition | None:
     attention = opening.attention
     kept = Kept(psyche=attention, attention=attention.told if attention else {})
     part = conclude(planned, chain.recollection, quiet, opening.soul, opening.settings, asking.zones, kept)
-    transition = judge(chain.process, part)
+    transition = judge(chain.process, part, chain.recollection)
     chain.parts.append(part)
     chain.thoughts.append(thoughts)
     chain.entries += lines_of(part, chain)

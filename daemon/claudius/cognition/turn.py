@@ -36,6 +36,7 @@ from claudius.cognition.soul_engine import (
     prompt_sha256,
     zones,
 )
+from claudius.cognition.soul_engine.feeling import mood_before
 from claudius.cognition.soul_engine.moving import transit
 from claudius.config import daimon_modes
 from claudius.errors import OverBudget, TooLong
@@ -99,7 +100,8 @@ async def take_turn(
     before = recollection.summary
     recollection, folding = await fold_expired(recollection, mind, soul, settings, paid)
     recollection = await think_twice(recollection, mind, soul, hold)
-    process = route(recollection, soul, autonomous=settings.autonomous)
+    mood = mood_before(recollection, attention.change.mood if attention.change else "")
+    process = route(recollection, soul, autonomous=settings.autonomous, mood=mood)
     if frugal:
         process = replace(process, steps=tuple(name for name in process.steps if name not in UPDATES))
     if not process.is_simple or config.pipeline.mode == "split" or mind.voices:

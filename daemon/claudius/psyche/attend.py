@@ -31,12 +31,13 @@ from claudius.psyche.happening import episode_of, event_of, facts_of, happening_
 from claudius.psyche.intentions import SHOWN_FROM, IntentionUpdate, advance_intentions
 from claudius.psyche.mapping import Shift
 from claudius.psyche.models import Happening, Judgement, Outcome, Standing
+from claudius.psyche.mood import felt_before, new_mood, recent_word
 from claudius.psyche.packet import packet, remembered
 from claudius.psyche.recall import EPISODE_CHARS, asks_about_the_past, rank
 from claudius.psyche.surroundings import around, earlier_messages
 from claudius.psyche.tendencies import emoji
 from claudius.psyche.words import stem_list
-from claudius.recollection import MOODS, Recollection
+from claudius.recollection import Recollection
 from claudius.substrate import Arc, Edge, Episode, Felt, Found, Intention, Psyche
 
 REMEMBERED, REMEMBERED_ASKED = 3, 5
@@ -69,6 +70,7 @@ def attend(recollection: Recollection, perception: Perception, temper: Temper) -
     owed = any(one.owes for one in recollection.perceptions)
     called = owed or (happening.kind in MESSAGES and is_addressed(happening.kind, happening.address))
     outcome = _answerable(judged.outcome, recollection, temper, called=called)
+    felt_now = emotional_state(standing.numbers.bands, kernel)
     change = Change(
         turn=recollection.turn,
         audience=recollection.audience,
@@ -77,7 +79,7 @@ def attend(recollection: Recollection, perception: Perception, temper: Temper) -
         outcome=outcome,
         m=judged.m,
         theta=judged.theta,
-        mood=emotional_state(standing.numbers.bands, kernel),
+        mood=felt_now,
         episodes=episode_of(recollection, event, temper),
         facts=facts_of(recollection, perception, happening, person, now_s),
         max_arcs=temper.max_arcs,
@@ -86,7 +88,7 @@ def attend(recollection: Recollection, perception: Perception, temper: Temper) -
     by_emoji = outcome == "react" and (not called or temper.acknowledges_by_emoji)
     felt = Felt(
         record=_record(recollection, psyche, standing, judged, relevant, now_s) if outcome == "think" else {},
-        emotional_state=_new_mood(psyche, standing),
+        emotional_state=_new_mood(recollection, felt_now, outcome),
         asks=_asks(standing, judged, happening, event, relevant, called=called),
     )
     return Attention(
@@ -178,11 +180,11 @@ def _names(recollection: Recollection) -> dict[str, str]:
     return {one.person: one.name for one in people}
 
 
-def _new_mood(psyche: Psyche, standing: Standing) -> str:
-    """Return the mood's word where the bands have moved to another since the last turn; else empty."""
-    was = psyche.numbers.mood if psyche.numbers else ""
-    now = emotional_state(standing.numbers.bands, standing.kernel)
-    return now if now != (was or MOODS[0]) else ""
+def _new_mood(recollection: Recollection, felt: str, outcome: Outcome) -> str:
+    """Return the mood's new word; empty where the old one stands. What is not thought about ends no focus elsewhere."""
+    if outcome != "think" and felt == felt_before(recollection):
+        return ""
+    return new_mood(recollection, felt, task=recollection.task, word=recent_word(recollection))
 
 
 def _record(

@@ -209,7 +209,7 @@ def conclude_heard(
         entries=heard(recollection),
         attention={"outcome": "hear", "reason": "owed nothing", **(attention.told if attention else {})},
         psyche=attention.change if attention else None,
-        state=mood_change(attention, recollection) if attention else (),
+        state=mood_change(attention) if attention else (),
     )
 
 
