@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -78,6 +79,19 @@ def datamark(text: str) -> str:
     return _BLANKS.sub(MARK, valid(text).replace(MARK, ""))
 
 
+def next_nonce(nonce: str) -> str:
+    """Return the nonce that takes the place of one that stands in the data. Pure, so that a replay finds the same."""
+    return sha256(nonce.encode()).hexdigest()[:32]
+
+
+def clear_nonce(nonce: str, lines: Collection[str]) -> str:
+    """Return the nonce, or the first one derived from it that stands in none of these data lines. Pure."""
+    while nonce and any(nonce in line for line in lines):
+        nonce = next_nonce(nonce)
+    return nonce
+
+
 def fence(line: str, nonce: str) -> str:
-    """Set one data line between the two markers of this turn. Pure."""
+    """Set one data line between two markers, which never stand in the line itself. Pure."""
+    nonce = clear_nonce(nonce, (line,))
     return f"<data-{nonce}>\n{line}\n</data-{nonce}>"

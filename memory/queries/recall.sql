@@ -67,3 +67,9 @@ CROSS JOIN soul_state AS s ON s.audience = a.value AND s.newest = 1;
 
 -- name: state_of_key
 SELECT id, key, value, audience, updated_at FROM soul_state WHERE key = :key AND newest = 1 ORDER BY id DESC LIMIT 1;
+
+-- name: task_here
+-- the audience's task, where it was set in this conversation or by hand
+SELECT s.value FROM soul_state s JOIN revision r ON r.id = s.revision
+WHERE s.key = :key AND s.audience = :audience AND s.newest = 1
+    AND (r.turn IS NULL OR EXISTS (SELECT 1 FROM turn t WHERE t.turn = r.turn AND t.conversation = :conversation));

@@ -91,7 +91,7 @@ def test_a_number_that_is_past_a_cut_changes_its_word(one: float, other: float) 
         (-0.3, 0.5, 0.5, "frustrated"),
         (-0.6, 0.9, 0.2, "frustrated"),
         (0.0, 0.5, 0.5, "neutral"),
-        (0.0, 0.9, 0.5, "focused"),
+        (0.0, 0.9, 0.5, "neutral"),
         (0.3, 0.2, 0.5, "neutral"),
         (0.3, 0.5, 0.5, "engaged"),
         (0.8, 0.9, 0.5, "engaged"),

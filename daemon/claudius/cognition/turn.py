@@ -25,7 +25,6 @@ from claudius.cognition.soul_engine import (
     TOO_LONG,
     EngineSettings,
     Kept,
-    NonceClash,
     build_prompt,
     conclude,
     conclude_apology,
@@ -37,6 +36,7 @@ from claudius.cognition.soul_engine import (
     prompt_sha256,
     zones,
 )
+from claudius.cognition.soul_engine.feeling import mood_before
 from claudius.cognition.soul_engine.moving import transit
 from claudius.config import daimon_modes
 from claudius.errors import OverBudget, TooLong
@@ -100,7 +100,8 @@ async def take_turn(
     before = recollection.summary
     recollection, folding = await fold_expired(recollection, mind, soul, settings, paid)
     recollection = await think_twice(recollection, mind, soul, hold)
-    process = route(recollection, soul, autonomous=settings.autonomous)
+    mood = mood_before(recollection, attention.change.mood if attention.change else "")
+    process = route(recollection, soul, autonomous=settings.autonomous, mood=mood)
     if frugal:
         process = replace(process, steps=tuple(name for name in process.steps if name not in UPDATES))
     if not process.is_simple or config.pipeline.mode == "split" or mind.voices:
@@ -182,26 +183,21 @@ def _prepare(
     mind: Mind,
     attention: Attention | None = None,
 ) -> Thinking:
-    """Plan and assemble, with another nonce where the data holds this one."""
-    while True:
-        planned = plan(process, recollection, settings, attention)
-        try:
-            prompt = build_prompt(planned, recollection, soul, settings)
-        except NonceClash:
-            recollection = replace(recollection, nonce=mind.nonce())
-            continue
-        stands = ground(planned, recollection, soul, settings, private_texts(recollection))
-        return Thinking(
-            mind=mind,
-            plan=planned,
-            prompt=prompt,
-            prompt_sha256=prompt_sha256(prompt),
-            recollection=recollection,
-            soul=soul,
-            settings=settings,
-            ground=stands,
-            zones=zones(stands, recollection, soul, mind.secrets),
-        )
+    """Plan and assemble."""
+    planned = plan(process, recollection, settings, attention)
+    prompt = build_prompt(planned, recollection, soul, settings)
+    stands = ground(planned, recollection, soul, settings, private_texts(recollection))
+    return Thinking(
+        mind=mind,
+        plan=planned,
+        prompt=prompt,
+        prompt_sha256=prompt_sha256(prompt),
+        recollection=recollection,
+        soul=soul,
+        settings=settings,
+        ground=stands,
+        zones=zones(stands, recollection, soul, mind.secrets),
+    )
 
 
 async def apologise(pending: Pending, mind: Mind, kind: ApologyKind) -> Intent:

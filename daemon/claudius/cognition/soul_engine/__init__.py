@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from claudius.cognition.soul_engine.assembly import (
-    NonceClash,
     build_prompt,
     prompt_sha256,
     repair_tail,
@@ -35,7 +34,6 @@ __all__ = [
     "Ground",
     "Kept",
     "NeedsRepair",
-    "NonceClash",
     "Parsed",
     "Parser",
     "Plan",

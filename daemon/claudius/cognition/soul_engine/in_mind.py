@@ -80,7 +80,7 @@ class Scene(Struct, frozen=True):
 
     @classmethod
     def of(cls, recollection: Recollection, plan: Plan, soul: SoulText, settings: EngineSettings) -> Scene:
-        """Compose the memory of a turn. Pure. Raises: NonceClash."""
+        """Compose the memory of a turn. Pure."""
         base = WorkingMemory(NAME, tuple(_recalled(recollection, plan, soul, settings)), ORDER)
         return cls(recollection, plan, soul, settings, base)
 

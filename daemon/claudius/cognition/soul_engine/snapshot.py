@@ -63,7 +63,7 @@ def freeze(
     past = {one.sha256: one.body for one in map(fixed, recollection.past)}
     soul_key, soul_body = _soul_blob(soul)
     snapshot = Snapshot(
-        recollection=replace(recollection, past=(), expired=(), psyche=None),
+        recollection=replace(recollection, past=(), expired=(), psyche=None, task=""),
         plan=plan,
         settings=settings,
         past=tuple(past),

@@ -26,11 +26,11 @@ def conclude_unthought(
     *,
     verb: str = "acknowledged",
 ) -> Intent:
-    """Conclude what needs no thought: a short line of the soul's own where a reply is owed, a nod, or nothing. Pure."""
+    """Conclude what needs no thought: a short line where the soul is addressed, a nod, or nothing. Pure."""
     intent = conclude_heard(recollection, process, settings, attention)
-    owed = any(one.owes for one in recollection.perceptions)
+    called = attention.called or any(one.owes for one in recollection.perceptions)
     nods = attention.outcome == "react" and attention.reaction
-    said = attention.reaction if nods else acknowledgement(recollection.turn, lines) if owed else ""
+    said = attention.reaction if nods else acknowledgement(recollection.turn, lines) if called else ""
     verb = "nodded" if nods else verb
     attended: Mapping[str, Any] = {"outcome": attention.outcome, "reason": "no thought was needed", **attention.told}
     if attention.outcome != "react" or not said:
@@ -40,6 +40,6 @@ def conclude_unthought(
         attention=attended,
         verb=verb,
         rung="plain",
-        entries=(*intent.entries, spoken(recollection, said, verb)),
+        entries=(*intent.entries, spoken(recollection, said, verb, called=called)),
         utterances=utter(recollection, (said,), verb, kind="reaction" if nods else "reply"),
     )

@@ -20,6 +20,7 @@ from claudius.recollection import (
     Person,
     ProcessState,
     Recollection,
+    StateKey,
     StateValue,
     Summary,
     UserModel,
@@ -64,6 +65,7 @@ def recall(
         summary=_summary(seeing, row),
         left_out=kept.left_out if kept else None,
         state=state_of(db, seeing),
+        task=_task(db, seeing, conversation),
         last_at=instant(row[14]) if row else None,
         participation=(row[15] or "") if row else "",
         peers=peers,
@@ -137,6 +139,11 @@ def _others(db: Database, seeing: Seeing, conversation: str, past: Sequence[Past
         name = known[0] if known else entry.name or ""
         found[canonical] = _person(db, seeing, canonical, name, conversation, is_bot=False)
     return tuple(found.values())
+
+
+def _task(db: Database, seeing: Seeing, conversation: str) -> str:
+    row = db.one("task_here", key=StateKey.CURRENT_TASK, audience=seeing.audience, conversation=conversation)
+    return row[0] if row else ""
 
 
 def state_of(db: Database, seeing: Seeing) -> tuple[StateValue, ...]:
