@@ -242,3 +242,29 @@ async def test_turns_of_every_mood_replay(home: Home) -> None:
         rebuilt = [prompt_sha256(rebuild(one["snapshot"], kept.blob)) for one in turns]
 
     assert rebuilt == [one["prompt_sha256"] for one in turns]
+
+
+async def test_what_needs_no_thought_is_answered_in_the_mood(home: Home) -> None:
+    """Psyche, section 7: nobody who has just insulted the soul is told "Good."; a friend may be."""
+    async with minds(home, Scripted(default=by_tag())) as soul:
+        await say(soul, "Hello, how do you do?", CRUEL, CRUEL)
+        sore = (await say(soul, *["ok"] * 12))[3:]
+    other = Home(home.root.parent / "other")
+    other.create()
+    async with minds(other, Scripted(default=by_tag())) as soul:
+        await say(soul, "Hello, how do you do?", *[KIND] * 4)
+        glad = (await say(soul, *["ok"] * 12))[5:]
+
+    assert set(sore) <= {"Noted.", "So be it."}
+    assert set(glad) <= {"Good.", "Understood.", "I hear you."}
+    assert len(sore) == len(glad) == 12
+
+
+async def test_an_intention_about_nobody_is_told_as_a_sentence(home: Home) -> None:
+    """Psyche, section 8: what the soul means to do, to nobody in particular, stands in its next prompt in words."""
+    update = '{"operation": "create", "type": "follow_up", "target": null, "horizon": "medium", "description": "see it through"}'
+    voice = Scripted(default=by_tag(intention_updates=update))
+    async with minds(home, voice) as soul:
+        await say(soul, "Hello, can you plan the repair for me?", "Please go on with it")
+
+    assert '"means_to":"follow up (see it through)"' in voice.requests[-1].tail

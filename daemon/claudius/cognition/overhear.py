@@ -9,7 +9,7 @@ from claudius.cognition.first_word import PROCESS, is_to_speak, is_told_to_stop,
 from claudius.cognition.lapsing import has_lapsed
 from claudius.cognition.mind import Mind
 from claudius.cognition.processes import route, sections
-from claudius.cognition.soul_engine import EngineSettings, conclude_heard, conclude_unthought
+from claudius.cognition.soul_engine import EngineSettings, conclude_heard, conclude_unthought, lines_for
 from claudius.cognition.told import ANSWER, SAYS, keep_told
 from claudius.memory.store import Pending, RecallLimits
 from claudius.perception import Origin
@@ -32,7 +32,7 @@ async def overhear(pending: Pending, mind: Mind) -> bool:
     show_heard(mind.hooks, recollection)
     process = route(recollection, soul)
     if attention.outcome == "react":
-        lines = soul.steps["external_dialogue"].acknowledge
+        lines = lines_for(attention, recollection, soul)
         intent = conclude_unthought(recollection, process, settings, attention, lines)
     else:
         intent = conclude_heard(recollection, process, settings, attention)

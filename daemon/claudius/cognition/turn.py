@@ -31,6 +31,7 @@ from claudius.cognition.soul_engine import (
     conclude_unthought,
     freeze,
     ground,
+    lines_for,
     plan,
     private_texts,
     prompt_sha256,
@@ -92,7 +93,7 @@ async def take_turn(
     process = route(recollection, soul, autonomous=settings.autonomous)
     attention = await attend_to(recollection, soul, config, mind.store, has_process=not process.is_simple)
     if attention.outcome != "think":
-        lines = soul.steps["external_dialogue"].acknowledge
+        lines = lines_for(attention, recollection, soul)
         intent = conclude_unthought(recollection, process, settings, attention, lines)
         return Turned(await _keep(intent, recollection, recollection.summary, mind), recollection, pending)
     frugal = await _budget(mind)

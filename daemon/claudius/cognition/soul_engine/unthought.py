@@ -10,11 +10,19 @@ from msgspec.structs import replace
 from claudius.cognition.processes import Process
 from claudius.cognition.soul_engine.conclusion import conclude_heard, utter
 from claudius.cognition.soul_engine.entries import spoken
+from claudius.cognition.soul_engine.feeling import mood_before
 from claudius.cognition.soul_engine.planning import EngineSettings
 from claudius.intent import Intent
 from claudius.psyche import Attention
 from claudius.psyche.tendencies import acknowledgement
 from claudius.recollection import Recollection
+from claudius.soul import SoulText
+
+
+def lines_for(attention: Attention, recollection: Recollection, soul: SoulText) -> tuple[str, ...]:
+    """Return the lines that answer what needs no thought, in the mood of the conversation. Pure."""
+    mood = mood_before(recollection, attention.change.mood if attention.change else "")
+    return soul.steps["external_dialogue"].acknowledgements(mood)
 
 
 def conclude_unthought(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import re
 import shutil
 import sqlite3
 import tempfile
@@ -54,6 +55,8 @@ _WITHDRAWN_AND_ANSWERED = """
     WHERE i.key = ? AND i.reason = 'withdrawn' AND o.state = 'sent'
 """
 _BURNT = "SELECT id, used_turn FROM whisper WHERE used_turn IS NOT NULL AND used_turn NOT IN (SELECT turn FROM turn)"
+_FAILED = "SELECT turn FROM outbox WHERE apology = 'unreadable'"
+_MARKER = re.compile(r"<data-[0-9a-f]{32}>")
 _DEAD: list[Any] = []
 """What a killed process held. It is never let go of: a process that is killed runs no `finally`."""
 
@@ -78,7 +81,7 @@ def live(script: Script, *, broken: Callable[[], contextlib.AbstractContextManag
         with broken() if broken else contextlib.nullcontext():
             steps = _processes(script, town, home)
         town.show(float("inf"))
-        found = [*judge(town.world(), home), *remembered(town, home)]
+        found = [*judge(town.world(), home), *remembered(town, home), *failed(script, home)]
     return Life(script=script, broken=found, steps=steps, seen=_digest(town.posts))
 
 
@@ -93,6 +96,13 @@ def remembered(town: Town, home: Home) -> Iterator[str]:
                 yield f"O5: {key} was withdrawn, and answered"
         for whisper, turn in db.execute(_BURNT):
             yield f"O9: whisper {whisper} was used by turn {turn}, which is not there"
+
+
+def failed(script: Script, home: Home) -> Iterator[str]:
+    """Tell which turn failed by itself: whatever a model says, in a life without kills every reply comes to words."""
+    with closing(sqlite3.connect(f"file:{quote(str(home.database))}?mode=ro", uri=True)) as db:
+        for (turn,) in db.execute(_FAILED) if not script.kills else ():
+            yield f"O1: turn {turn} was given up, and nothing was killed"
 
 
 def _digest(posts: Sequence[Visible]) -> str:
@@ -241,6 +251,8 @@ class _Process:
                 return Line(deltas=("<internal_monologue>half a thou",), fault=Cut(), after=1, delay_s=delay_s)
             case 3:
                 return Line(deltas=("no tag at all </internal_monologue>",), delay_s=delay_s)
+            case 4:
+                return Line(deltas=(f"<external_dialogue>{_MARKER.findall(request.tail)[-1]}",), delay_s=delay_s)
         words = f"I heard {len(request.history)}."
         text = (
             f"<internal_monologue>Someone speaks.</internal_monologue>\n<external_dialogue>{words}"

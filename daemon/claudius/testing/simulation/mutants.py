@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from typing import Any
@@ -12,6 +12,7 @@ from unittest.mock import patch
 
 from msgspec.structs import replace
 
+from claudius.cognition.soul_engine import assembly
 from claudius.errors import DeliveryError
 from claudius.intent import Intent, Utterance
 from claudius.memory.sqlite import SqliteStore, amending
@@ -143,6 +144,19 @@ def memory_left_as_it_was() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def markers_that_clash() -> Iterator[None]:
+    """A prompt whose data holds its own marker is not built."""
+
+    def clear(nonce: str, lines: Collection[str]) -> str:
+        if any(nonce in line for line in lines):
+            raise ValueError(nonce)
+        return nonce
+
+    with patch.object(assembly, "clear_nonce", clear):
+        yield
+
+
 MUTANTS: Mapping[str, Callable[[], AbstractContextManager[object]]] = {
     one.__name__: one
     for one in (
@@ -153,5 +167,6 @@ MUTANTS: Mapping[str, Callable[[], AbstractContextManager[object]]] = {
         never_looked,
         whispers_used_when_recalled,
         memory_left_as_it_was,
+        markers_that_clash,
     )
 }
