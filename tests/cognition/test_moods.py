@@ -222,6 +222,33 @@ async def test_an_insult_ends_work_that_has_a_task(home: Home) -> None:
     assert mood == "frustrated"
 
 
+async def test_a_quarrel_elsewhere_ends_no_work(home: Home) -> None:
+    """Processes, section 3: one angry thread turns no other: what a friend works on goes on in deep work."""
+
+    def reply(request: Request) -> str:
+        """Set a task where paint is spoken of."""
+        is_task = "paint" in request.tail.rpartition('"text"')[2]
+        return states(["currentTask: paint the door"] if is_task else [])(request)
+
+    async with minds(home, Scripted(default=reply), settings=EACH_TURN) as soul:
+        await quarrel(soul)
+        await say(soul, "paint the door", person="ana")
+        mood = kept_mood(soul)
+        entered = standing(soul)["process"]
+    other = Home(home.root.parent / "other")
+    other.create()
+    async with minds(other, Scripted(default=reply), settings=EACH_TURN) as soul:
+        await say(soul, "Hello, how do you do?", "paint the door", person="ana")
+        at_work = standing(soul)["process"]
+        await say(soul, "Hello, how do you do?", "It rains.", CRUEL, CRUEL, CRUEL, person="ben")
+        await say(soul, "Go on with it.", person="ana")
+        still = standing(soul)["process"]
+
+    assert (mood, entered) == ("frustrated", "main_process"), "a sore soul is not focused"
+    assert (at_work, still) == ("deep_work", "deep_work")
+    assert ran(soul)[-1] == "deep_work"
+
+
 async def test_turns_of_every_mood_replay(home: Home) -> None:
     """Every kept turn is built again byte for byte: the mood of a prompt is a function of what the turn knew."""
     from claudius.cognition.soul_engine import prompt_sha256  # noqa: PLC0415 - beside its only use

@@ -82,9 +82,10 @@ def mood_before(recollection: Recollection, felt: str = "") -> str:
 
 
 def mood_moved(recollection: Recollection, intent: Intent) -> str:
-    """Return this conversation's mood after a turn; empty where the turn moved neither it nor the task. Pure.
+    """Return this conversation's mood after a turn; empty where the turn did not move it. Pure.
 
-    A turn moves it by what was heard, by a new task, and by the model's own word, which counts as the model saw it.
+    A turn moves it by what was heard, and by the model's own word, which counts as the model saw it. Work that is taken
+    up while the soul is focused already moves it again; while the soul is sore from another talk, it does not.
     """
     said = word_in(intent.entries)
     if said and said != FOCUSED:
@@ -92,8 +93,9 @@ def mood_moved(recollection: Recollection, intent: Intent) -> str:
     felt = intent.psyche.mood if intent.psyche else felt_before(recollection)
     task = task_after(recollection, intent.state)
     now = mood_here(felt, task=task, word=said or recent_word(recollection))
-    has_new_task = any(one.key == StateKey.CURRENT_TASK and one.value for one in intent.state)
-    return now if said or has_new_task or now != mood_before(recollection) else ""
+    takes_up_work = said or any(one.key == StateKey.CURRENT_TASK and one.value for one in intent.state)
+    has_moved = now != mood_before(recollection) or (takes_up_work and now == FOCUSED)
+    return now if has_moved else ""
 
 
 def with_mood(state: dict[str, str], word: str) -> dict[str, str]:

@@ -70,7 +70,7 @@ def moved(before: ProcessState, ran: str, transition: Transition, now: datetime)
 def parse_result(intent: Intent, recollection: Recollection) -> dict[str, Any]:
     """Return what a declarative process judges by: values by step, and what of the state this turn moved. Pure.
 
-    The mood is that of this conversation as it stands after the turn, where the turn moved it or took up a task.
+    The mood is that of this conversation as it stands after the turn, where the turn moved it or took up work.
     """
     found: dict[str, Any] = {thought.step: thought.content for thought in intent.thoughts}
     for check in _CHECKS:
