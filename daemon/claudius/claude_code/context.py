@@ -23,7 +23,7 @@ from claudius.config import daimon_modes
 from claudius.home import Home
 from claudius.memory.store import Pending, RecallLimits, turn_of
 from claudius.perception import Kind, Perception, private
-from claudius.prompt import Scalar, data_line, fence
+from claudius.prompt import RecordKind, Scalar, data_line, fence
 from claudius.recollection import Recollection
 from claudius.runtime.control import Connection
 
@@ -143,15 +143,17 @@ def _records(known: Recollection, intuition: str) -> list[dict[str, Scalar]]:
     found: list[dict[str, Scalar]] = []
     state = {one.key: one.value for one in known.state}
     if state:
-        found.append({"kind": "soul_state", **state})
+        found.append({"kind": RecordKind.SOUL_STATE, **state})
     if known.speaker:
         written = [model.markdown[:MODEL_CHARS] for model in known.speaker.models[:2] if model.version]
-        found += [{"kind": "user_model", "text": text} for text in written]
+        found += [{"kind": RecordKind.USER_MODEL, "text": text} for text in written]
     own = known.speaker.person if known.speaker else ""
     beliefs = [one for one in known.beliefs if one.peer_id in ("", None, own)]
-    found += [{"kind": "belief", "text": f"{one.key}: {one.value}"[:BELIEF_CHARS]} for one in beliefs[:BELIEFS]]
+    found += [
+        {"kind": RecordKind.BELIEF, "text": f"{one.key}: {one.value}"[:BELIEF_CHARS]} for one in beliefs[:BELIEFS]
+    ]
     if intuition:
-        found.append({"kind": "intuition", "text": intuition})
+        found.append({"kind": RecordKind.INTUITION, "text": intuition})
     return found
 
 
