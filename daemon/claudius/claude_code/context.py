@@ -1,4 +1,7 @@
-"""What a session sees of the soul, and what the soul keeps of a session: through the audience rule, like all else.
+"""What a session sees of the soul, and what the soul keeps of a session.
+
+A session has tools, so it is given nothing that somebody else could have worded: only what was learned from the owner
+alone, and the soul's own words. `ensoul.shared` gives it all that may be shown to the owner.
 
 Source: the daimon design, section 10.
 """
@@ -71,7 +74,8 @@ class Ensouled:
         perception = self._listening()
         known = await self._recall(perception)
         modes = daimon_modes(mind.config())
-        intuition = await mind.store.surfacing(perception, known.now, modes) if modes else ""
+        own_only = not mind.config().ensoul.shared
+        intuition = await mind.store.surfacing(perception, known.now, modes, own_only=own_only) if modes else ""
         parts = [
             mark(soul.text("soul.md")),
             soul.text("ensoul.md").strip(),
@@ -134,7 +138,8 @@ class Ensouled:
             not_before=None,
             heard_at=perception.at,
         )
-        limits = RecallLimits(ttl_hours=self._mind.config().memory.ttl_hours, beliefs=True)
+        config = self._mind.config()
+        limits = RecallLimits(ttl_hours=config.memory.ttl_hours, beliefs=True, own_only=not config.ensoul.shared)
         return await self._mind.store.recall(pending, nonce=self._mind.nonce(), now=perception.at, limits=limits)
 
 

@@ -33,7 +33,7 @@ def recall(
 ) -> Recollection:
     """Read everything that a turn may know. The caller holds the snapshot."""
     perception = pending.perceptions[-1]
-    seeing = Seeing(db, perception)
+    seeing = Seeing(db, perception, own_only=limits.own_only)
     conversation = perception.conversation
     row = db.one("conversation_recalled", conversation=conversation)
     before = stamp(let_go(limits, now))
