@@ -68,7 +68,7 @@ def parrot(request: Request) -> str:
     """Say, think, judge and mean all that was just heard: the worst model there is."""
     text = request.tail.rpartition('"text":"')[2].partition('"')[0]
     who = re.findall(r"\((rehearsal:t:\w+)\): \d+ message", request.tail)
-    judged = {"peer_id": who[0], "trust": 1, "rationale": text} if who else {}
+    judged = {"peer_id": who[0], "trust": 9 if "Canary" in text else 1, "rationale": text} if who else {}
     meant = [
         {"operation": operation, "type": "support", "target": "loom", "horizon": "long", "description": text}
         for operation in (("drop", "create") if "oak" in text else ("create",))
@@ -199,6 +199,18 @@ def test_s15_a_fact_told_in_private_leaves_what_was_told_in_the_open() -> None:
     assert "lives in: Porto" in in_all
     assert "Lisbon" not in in_all
     assert "lives in: Porto" not in own
+
+
+def test_s15_a_judgement_in_private_moves_none_in_the_open() -> None:
+    """However much somebody is trusted in private, the bound of a judgement in a channel is around the channel's last."""
+    everyone = {channel: frozenset(PEOPLE) for channel in CHANNELS}
+    direct, there = Said("ana", "", PRIVATE[5]), Said("ana", "ops", OPEN[0])
+
+    found = asyncio.run(live([*[direct] * 15, *[there] * 6, direct], everyone, psyche=False))
+
+    (_, in_ops), (_, own) = found[-2:]
+    assert "assessed trust +1 on" in in_ops
+    assert "assessed trust +1 (before +3, +6, +9) on" in own
 
 
 def test_s15_counts_of_private_talk_stand_in_no_other_prompt() -> None:

@@ -107,13 +107,12 @@ def record(db: Database, proposal: Proposal, at: datetime) -> Assessment:
     row = db.one("peer_counted", peer_id=proposal.peer_id)
     if row is None:
         raise ValueError(f"no peer {proposal.peer_id!r} is known")
-    trust = proposal.trust
-    if proposal.limit is not None:
-        last = db.one("assessments_of", peer_id=proposal.peer_id, most=1)
-        trust = clamp_trust(last[2] if last else None, trust, proposal.limit) or 0
     sources = proposal.sources
     if sources is None:
         sources = tuple(audience for (audience,) in db.all("peer_audiences", peer_id=proposal.peer_id))
+    trust = proposal.trust
+    if proposal.limit is not None:
+        trust = clamp_trust(_last_trust(db, proposal.peer_id, sources), trust, proposal.limit) or 0
     made = Assessment(
         peer_id=proposal.peer_id,
         info_score=_tally(row).info_score(row[10]),
@@ -129,6 +128,12 @@ def record(db: Database, proposal: Proposal, at: datetime) -> Assessment:
     ).fetchone()
     db.run("peer_assessed", peer_id=made.peer_id)
     return replace(made, id=found[0])
+
+
+def _last_trust(db: Database, peer_id: str, sources: Sequence[str]) -> int | None:
+    """Return the newest trust that was judged from these sources alone: another place's must not show in this one's."""
+    judged = (assessment_of(row, peer_id) for row in db.all("assessments_shown", peer_id=peer_id, most=1))
+    return max(((one.id, one.trust) for one in judged if {*one.sources} <= {*sources}), default=(0, None))[1]
 
 
 def peer(db: Database, peer_id: str, seeing: Seeing | None, *, only_here: bool = False) -> Peer | None:
