@@ -81,7 +81,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
     sources: tuple[str, ...] | None = None
     """The audiences it was learned in; None = every one that this peer was heard in."""
     limit: int | None = None
-    """Where it is set, trust is held to this many points around the last one; None = it was clamped already."""
+    """Where it is set, trust is held to so many points around the last one of these sources; None = clamped already."""
 
 
 class Noted(Struct, frozen=True, kw_only=True):

@@ -67,6 +67,8 @@ class RecallLimits(Struct, frozen=True, kw_only=True):
     """Daimons that are on, with their modes; with none, nothing of theirs is read."""
     psyche: bool = False
     """Whether the numbers below language are read."""
+    own_only: bool = False
+    """Read only what was learned from the speaker alone, or from no one: no place that anybody else sees."""
 
 
 class Store(Plans, Amendments, Ledger, Personal, Whispers, Jobs, Protocol):

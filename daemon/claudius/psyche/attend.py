@@ -41,7 +41,7 @@ from claudius.recollection import Recollection
 from claudius.substrate import Arc, Edge, Episode, Felt, Found, Intention, Psyche
 
 REMEMBERED, REMEMBERED_ASKED = 3, 5
-STANCE_TENSION, STANCE_EVERY = 0.2, 5
+STANCE_EVERY = 5
 
 
 def attend(recollection: Recollection, perception: Perception, temper: Temper) -> Attention:
@@ -63,7 +63,7 @@ def attend(recollection: Recollection, perception: Perception, temper: Temper) -
         arcs=_arcs_here(moved.arcs, named, happening),
         kernel=kernel,
     )
-    is_known = any(edge.person == person for edge in psyche.edges)
+    is_known = any(peer.peer_id == person for peer in recollection.peers)  # in what may be told here
     judged = judge(happening, standing, around(perception, recollection, happening, is_known=is_known), temper.weighing)
     aims = advance_intentions(psyche.intentions, now_s)
     relevant = _relevant(aims, recollection, happening)
@@ -89,7 +89,9 @@ def attend(recollection: Recollection, perception: Perception, temper: Temper) -
     felt = Felt(
         record=_record(recollection, psyche, standing, judged, relevant, now_s) if outcome == "think" else {},
         emotional_state=_new_mood(recollection, felt_now, outcome),
-        asks=_asks(standing, judged, happening, event, relevant, called=called),
+        asks=_asks(
+            recollection, standing, judged, happening, event, relevant, called=called, is_about_arc=bool(matches)
+        ),
     )
     return Attention(
         outcome=outcome,
@@ -117,7 +119,8 @@ def recollect(attention: Attention, recollection: Recollection, found: Found, te
     facts = [fact for fact in psyche.facts if fact.person in present and fact.turn not in shown]
     if not best and not facts:
         return attention
-    change = attention.change and replace(attention.change, recalled=tuple(one.turn for one in best))
+    own = tuple(one.turn for one in best if one.sources == (recollection.audience,))  # no place ranks another's past
+    change = attention.change and replace(attention.change, recalled=own)
     return replace(attention, felt=replace(attention.felt, remembered=remembered(best, facts, present)), change=change)
 
 
@@ -206,6 +209,7 @@ def _record(
 
 
 def _asks(
+    recollection: Recollection,
     standing: Standing,
     judged: Judgement,
     happening: Happening,
@@ -213,16 +217,19 @@ def _asks(
     aims: Sequence[Intention],
     *,
     called: bool,
+    is_about_arc: bool,
 ) -> tuple[str, ...]:
+    """Return the psyche's own steps to ask. `is_about_arc`: the message is about a subject that keeps coming back."""
     asked = []
-    if event.person and (
+    turns_here = recollection.speaker.turns_here if recollection.speaker else 0
+    if event.person and (  # no number that other places have moved, but for a band that has a word in this prompt
         {"conflict", "boundary", "disclose"} & {*judged.choices}
         or event.importance >= 0.35
-        or standing.edge.tension >= STANCE_TENSION
-        or (standing.edge.thoughts + 1) % STANCE_EVERY == 0
+        or edge_bands(standing.edge)[2] > 0
+        or (turns_here + 1) % STANCE_EVERY == 0
     ):
         asked.append("stance_shifts")
-    if happening.heard.is_request or happening.kind == "promise_due" or event.matches or aims:
+    if happening.heard.is_request or happening.kind == "promise_due" or is_about_arc or aims:
         asked.append("intention_updates")
     if not called and happening.kind in MESSAGES:
         asked.append("chosen_action")
