@@ -48,11 +48,11 @@ def replay(turn: str, soul_file: Path | None, *, as_json: bool) -> int:
         if not found["snapshot"]:
             raise ClaudiusError(f"turn {turn}: no model was asked, so there is no prompt to build again")
         try:
-            same = rebuild(found["snapshot"], kept.blob)
+            same = rebuild(found["snapshot"], kept)
             other = None
             if soul_file:
-                _, _, _, own = thaw(found["snapshot"], kept.blob)
-                other = rebuild(found["snapshot"], kept.blob, with_soul(own, soul_file.read_text("utf-8-sig")))
+                _, _, _, own = thaw(found["snapshot"], kept)
+                other = rebuild(found["snapshot"], kept, with_soul(own, soul_file.read_text("utf-8-sig")))
         except Erased:
             raise ClaudiusError(f"turn {turn}: what its prompt was built from was erased") from None
     replayed = other or same
@@ -85,7 +85,7 @@ def _rebuilt(kept: Records, snapshot: bytes | None) -> Prompt | str | None:
     if not snapshot:
         return None
     try:
-        return rebuild(snapshot, kept.blob)
+        return rebuild(snapshot, kept)
     except Erased:
         return "erased"
 

@@ -114,7 +114,8 @@ def recollect(attention: Attention, recollection: Recollection, found: Found, te
     if not best and not facts:
         return attention
     change = attention.change and replace(attention.change, recalled=tuple(one.turn for one in best))
-    return replace(attention, felt=replace(attention.felt, remembered=remembered(best, facts, present)), change=change)
+    lines, rows = remembered(best, facts, present)
+    return replace(attention, felt=replace(attention.felt, remembered=lines, recalled=rows), change=change)
 
 
 def settle(

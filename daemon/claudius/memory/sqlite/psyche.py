@@ -242,7 +242,7 @@ def _episode_row(episode: Episode) -> dict[str, Any]:
 
 
 def _episode(row: Row) -> Episode:
-    turn, at_s, person, name, conversation, text, previous, stems, previous_stems, importance, sources, is_own = row
+    id_, turn, at_s, person, name, conversation, text, previous, stems, previous_stems, importance, sources, own = row
     return Episode(
         turn=turn,
         at_s=at_s,
@@ -255,5 +255,6 @@ def _episode(row: Row) -> Episode:
         previous_stems=tuple(previous_stems.split()),
         importance=importance,
         sources=tuple(parse(sources)),
-        is_own=bool(is_own),
+        is_own=bool(own),
+        id=id_,
     )
