@@ -31,8 +31,9 @@ INSERT INTO psyche_edge (person, edge, last_at) VALUES (:person, :edge, :at)
 ON CONFLICT (person) DO UPDATE SET edge = excluded.edge, last_at = excluded.last_at;
 
 -- name: psyche_traced
-INSERT INTO psyche_trace (turn, at, person, kernel, inputs, after, edges, arcs)
-VALUES (:turn, :at, :person, :kernel, :inputs, :after, :edges, :arcs);
+-- `inputs` holds the stances alone, for `psyche_stances`; `arcs` is empty where the trace holds some.
+INSERT INTO psyche_trace (turn, at, person, kernel, inputs, after, edges, arcs, moved)
+VALUES (:turn, :at, :person, :kernel, :stances, '', '', :arcs, :moved);
 
 -- name: psyche_arcs_gone
 DELETE FROM psyche_arc WHERE arc NOT IN (SELECT value FROM json_each(:arcs)); -- scans: twelve rows at most
@@ -103,7 +104,7 @@ SELECT edge, last_at FROM psyche_edge ORDER BY person;
 -- name: psyche_traces_shown
 -- scans: the owner asked to see how the numbers moved
 -- What moved since then; and before it, what everything stood at.
-SELECT t.turn, t.at, t.person, t.inputs, t.after, t.edges, coalesce(t.arcs, 'null'), k.traits FROM psyche_trace t
+SELECT t.turn, t.at, t.person, t.inputs, t.after, t.edges, coalesce(t.arcs, 'null'), t.moved, k.traits FROM psyche_trace t
 JOIN psyche_kernel k ON k.kernel = t.kernel WHERE t.at >= :since OR t.id IN (
     SELECT max(id) FROM psyche_trace WHERE at < :since GROUP BY person
     UNION ALL SELECT max(id) FROM psyche_trace WHERE at < :since AND arcs IS NOT NULL

@@ -36,6 +36,11 @@ SELECT t.turn, t.at, t.conversation, t.number, t.audience, t.person, t.nonce, t.
     r.kept, r.expired_at
 FROM turn t JOIN turn_record r ON r.id = t.record WHERE t.turn = :turn;
 
+-- name: turns_span
+-- scans: one row a conversation
+SELECT (SELECT coalesce(sum(turns), 0) FROM conversation),
+    julianday((SELECT max(at) FROM turn)) - julianday((SELECT min(at) FROM turn));
+
 -- name: past_kept
 SELECT t.turn, t.nonce, t.shown, r.kept, r.expired_at FROM turn t JOIN turn_record r ON r.id = t.record
 WHERE t.conversation = :conversation AND t.number = :number;

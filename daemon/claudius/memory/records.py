@@ -90,6 +90,10 @@ class Records(LedgerRecords, KeptTexts, Protocol):
         """Return how the numbers moved since then, oldest first: `turn at person inputs after edges traits`."""
         ...
 
+    def psyche_checkpoint(self) -> Psyche:
+        """Return the numbers and edges before the oldest trace that is kept: folding the traces begins there."""
+        ...
+
     def people(self) -> Sequence[Mapping[str, Any]]:
         """Return every person with a model or a message."""
         ...
@@ -120,6 +124,10 @@ class Records(LedgerRecords, KeptTexts, Protocol):
 
     def dead(self) -> Sequence[Mapping[str, Any]]:
         """Return what was given up: `{"what": "heard" or "said", "key", "turn", "reason", "at"}`, latest first."""
+        ...
+
+    def size(self) -> Mapping[str, Any]:
+        """Return `{"bytes", "turns", "days", "gives_back"}`: the database without free pages, how many turns."""
         ...
 
     def archive_lag(self) -> int:

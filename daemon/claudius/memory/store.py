@@ -20,6 +20,7 @@ from claudius.memory.ledger_store import Ledger
 from claudius.memory.pending import Pending, turn_of
 from claudius.memory.personal import Personal
 from claudius.memory.plans import Plans
+from claudius.memory.retention import Retention
 from claudius.memory.whispers import Whispers
 from claudius.perception import Perception
 from claudius.recollection import Recollection, Summary
@@ -69,7 +70,7 @@ class RecallLimits(Struct, frozen=True, kw_only=True):
     """Whether the numbers below language are read."""
 
 
-class Store(Plans, Amendments, Ledger, Personal, Whispers, Jobs, Protocol):
+class Store(Plans, Amendments, Ledger, Personal, Whispers, Jobs, Retention, Protocol):
     """What the process that takes turns keeps and recalls."""
 
     async def start(self, boot: str, now: datetime) -> Waiting:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -23,6 +23,17 @@ class KeptRecords(ABC):
 
     @abstractmethod
     def _snapshot(self) -> AbstractContextManager[Database]: ...
+
+    def size(self) -> Mapping[str, Any]:
+        """Return how large what is kept is, of how many turns in how many days, and whether free pages can go."""
+        with self._snapshot() as db:
+            page, pages, free, vacuum = (
+                int(db.connection.execute(f"PRAGMA {name}").fetchone()[0])
+                for name in ("page_size", "page_count", "freelist_count", "auto_vacuum")
+            )
+            row = db.one("turns_span")
+        turns, days = (row[0], row[1] or 0.0) if row else (0, 0.0)
+        return {"bytes": page * (pages - free), "turns": turns, "days": days, "gives_back": bool(vacuum)}
 
     def blob(self, sha256: str) -> bytes | None:
         """Return stored content by its hash; None where it was erased."""
@@ -71,6 +82,8 @@ class KeptRecords(ABC):
 def kept_of(row: dict[str, Any], calls: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return what a turn's record holds, in today's shape or an older one; give each call its reply."""
     packed = row.pop("kept")
+    if row["expired_at"]:
+        return {"attention": {}, "changes": {}, "thoughts": [], "snapshot": b""}
     if packed is None:
         return {name: parse(row[name]) for name in ("attention", "changes", "thoughts")}
     kept = unpack(packed)
