@@ -14,10 +14,10 @@ WHERE t.conversation = :conversation AND t.number = :number + 1;
 
 -- name: record_expired
 UPDATE turn_record SET expired_at = :now, kept = NULL, snapshot = x'', attention = '', changes = '', thoughts = '',
-    flags = '[]', steps = '[]', prompt_sha256 = '' WHERE id = :id;
+    flags = '[]', steps = '', prompt_sha256 = '' WHERE id = :id;
 
 -- name: responses_expired
-UPDATE step SET response = '' WHERE turn = :turn;
+UPDATE step SET response = '', request_sha256 = '' WHERE turn = :turn;
 
 -- name: records_expired_to
 INSERT INTO checkpoint (id, records_at) VALUES (1, :at) ON CONFLICT (id) DO UPDATE SET records_at = excluded.records_at;

@@ -30,11 +30,11 @@ WHERE key = :key AND turn = :turn AND (state = 'pending' OR state = 'taken' OR s
 
 -- name: record_new
 INSERT INTO turn_record (rung, verb, flags, steps, attention, changes, thoughts, prompt_sha256, snapshot, kept)
-VALUES (:rung, :verb, :flags, :steps, '', '', '', :prompt_sha256, x'', :kept);
+VALUES (:rung, :verb, :flags, '', '', '', '', '', x'', :kept);
 
 -- name: responses_kept
--- The turn's record holds what its calls replied.
-UPDATE step SET response = '' WHERE turn = :turn AND n IN (SELECT value FROM json_each(:calls));
+-- The turn's record holds what its calls asked and replied.
+UPDATE step SET response = '', request_sha256 = '' WHERE turn = :turn AND n IN (SELECT value FROM json_each(:calls));
 
 -- name: turn_new
 INSERT INTO turn (conversation, number, turn, at, audience, person, nonce, process, shown, record)

@@ -35,7 +35,9 @@ def test_a_kept_turn_comes_back_as_it_was() -> None:
         attention={"outcome": "think"},
         changes={"user_model": {"version": 2}},
         thoughts=(Thought(step="internal_monologue", content="Hm."),),
-        responses={"0": "Because."},
+        steps=("internal_monologue",),
+        prompt_sha256="p",
+        responses={"0": ("r", "Because.")},
     )
 
     assert unpack(pack(turn)) == turn

@@ -40,8 +40,12 @@ class KeptTurn(Struct, frozen=True, kw_only=True, omit_defaults=True):
     attention: Mapping[str, Any] = field(default_factory=dict)
     changes: Mapping[str, Any] = field(default_factory=dict)
     thoughts: tuple[Thought, ...] = ()
-    responses: Mapping[str, str] = field(default_factory=dict)
-    """Number of a model call → its reply; a reply that is not here stands in the call's own row."""
+    steps: tuple[str, ...] = ()
+    """The cognitive steps that were asked."""
+    prompt_sha256: str = ""
+    """Hash of the first prompt; empty = none was built."""
+    responses: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Number of a model call → hash of what was asked, and the reply; what is not here stands in the call's own row."""
 
 
 def pack(document: Any) -> bytes:

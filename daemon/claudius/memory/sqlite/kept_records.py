@@ -83,15 +83,18 @@ def kept_of(row: dict[str, Any], calls: Sequence[dict[str, Any]]) -> dict[str, A
     """Return what a turn's record holds, in today's shape or an older one; give each call its reply."""
     packed = row.pop("kept")
     if row["expired_at"]:
-        return {"attention": {}, "changes": {}, "thoughts": [], "snapshot": b""}
+        return {"attention": {}, "changes": {}, "thoughts": [], "steps": [], "snapshot": b""}
     if packed is None:
-        return {name: parse(row[name]) for name in ("attention", "changes", "thoughts")}
+        return {name: parse(row[name]) for name in ("attention", "changes", "thoughts", "steps")}
     kept = unpack(packed)
     for call in calls:
-        call["response"] = call["response"] or kept.responses.get(str(call["n"]), "")
+        if str(call["n"]) in kept.responses:
+            call["prompt_sha256"], call["response"] = kept.responses[str(call["n"])]
     return {
         "attention": kept.attention,
         "changes": kept.changes,
+        "steps": list(kept.steps),
+        "prompt_sha256": kept.prompt_sha256,
         "thoughts": [msgspec.to_builtins(one) for one in kept.thoughts],
         "snapshot": snapshot_of(kept),
     }

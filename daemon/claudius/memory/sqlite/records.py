@@ -98,7 +98,7 @@ class SqliteRecords(PeopleRecords, PsycheRecordsRoom, ClockRecords, KeptRecords)
             parts = db.dicts("turn_delivery", turn=turn)
             reactions = db.dicts("reactions_to", turn=turn)
         row |= kept_of(row, calls)
-        for name in ("shown", "flags", "steps"):
+        for name in ("shown", "flags"):
             row[name] = parse(row[name])
         for entry in entries:
             entry["metadata"] = parse(entry["metadata"]) if entry["metadata"] else {}

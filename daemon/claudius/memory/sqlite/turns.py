@@ -102,15 +102,15 @@ def _keep_turn(db: Database, intent: Intent, number: int, at: str) -> None:
         attention=intent.attention,
         changes=intent.changes,
         thoughts=intent.thoughts,
-        responses={str(call.n): valid(call.response) for call in intent.calls},
+        steps=intent.steps,
+        prompt_sha256=intent.prompt_sha256,
+        responses={str(call.n): (call.request_sha256, valid(call.response)) for call in intent.calls},
     )
     record = db.run(
         "record_new",
         rung=intent.rung,
         verb=intent.verb,
         flags=dump(intent.flags),
-        steps=dump(intent.steps),
-        prompt_sha256=intent.prompt_sha256,
         kept=pack(kept),
     ).lastrowid
     shown = [
@@ -134,7 +134,7 @@ def _keep_turn(db: Database, intent: Intent, number: int, at: str) -> None:
     db.each("entry_new", (place | row for row in rows))
     if intent.calls:
         calls = (call_row(intent.turn, call, at, intent.conversation, intent.person) for call in intent.calls)
-        db.each("call_keep", (row | {"response": ""} for row in calls))
+        db.each("call_keep", (row | {"response": "", "request_sha256": ""} for row in calls))
         db.run("responses_kept", turn=intent.turn, calls=dump([call.n for call in intent.calls]))
     new = db.all("blobs_missing", keys=dump(list(intent.blobs)))
     db.each("blob_new", ({"sha256": sha256, "content": intent.blobs[sha256]} for (sha256,) in new))
