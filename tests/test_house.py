@@ -21,7 +21,7 @@ from claudius.cognition.steps import STEPS
 from claudius.compose import ADAPTERS, PROVIDERS
 from tree import PACKAGE, REPOSITORY, calls, dotted, modules, python_files, texts
 
-MAX_LINES = 300
+MAX_LINES = 500
 LONGER: dict[str, str] = {}
 """Modules that may be longer than a head holds, each with its reason."""
 

@@ -83,6 +83,8 @@ class PastTurn(Struct, frozen=True, kw_only=True, dict=True):
     """The turn's place in its conversation, from 1."""
     entries: tuple[Entry, ...]
     shown: tuple[Shown, ...] = ()
+    is_as_kept: bool = False
+    """Nothing was changed since its turn was committed, and nothing is left out here: its own record holds it."""
 
 
 def once(past: PastTurn, work: Callable[[PastTurn], T]) -> T:

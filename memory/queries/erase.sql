@@ -79,7 +79,14 @@ DELETE FROM entry WHERE conversation = :conversation AND number = :number
 UPDATE turn SET person = :person, shown = '[]', edits = edits + 1 WHERE turn = :turn;
 
 -- name: blank_record
-UPDATE turn_record SET flags = '[]', attention = '{}', changes = '{}', thoughts = '[]', snapshot = :erased WHERE id = :record;
+UPDATE turn_record SET flags = '[]', attention = '{}', changes = '{}', thoughts = '[]', snapshot = :erased, kept = :kept
+WHERE id = :record;
+
+-- name: record_kept
+SELECT kept FROM turn_record WHERE id = :id;
+
+-- name: kept_less
+UPDATE turn_record SET kept = :kept WHERE id = :id;
 
 -- name: blank_snapshot
 UPDATE turn_record SET snapshot = :erased WHERE id = :id;
@@ -89,7 +96,7 @@ UPDATE turn_record SET attention = '{}', changes = '{}', thoughts = '[]' WHERE i
 
 -- name: records_kept
 -- scans: an erasure reads everything once
-SELECT r.id, r.snapshot, r.changes || r.thoughts || r.attention, t.conversation, t.number FROM turn_record r
+SELECT r.id, r.kept, r.snapshot, r.changes || r.thoughts || r.attention, t.conversation, t.number FROM turn_record r
 JOIN turn t ON t.record = r.id;
 
 -- name: soul_texts

@@ -32,8 +32,24 @@ WHERE e.conversation = :conversation ORDER BY e.number, e.n;
 
 -- name: turn_shown
 SELECT t.turn, t.at, t.conversation, t.number, t.audience, t.person, t.nonce, t.process, t.shown,
-    r.rung, r.verb, r.flags, r.steps, r.attention, r.changes, r.thoughts, r.prompt_sha256, r.snapshot
+    r.rung, r.verb, r.flags, r.steps, r.attention, r.changes, r.thoughts, r.prompt_sha256, r.snapshot,
+    r.kept, r.expired_at
 FROM turn t JOIN turn_record r ON r.id = t.record WHERE t.turn = :turn;
+
+-- name: turns_span
+-- scans: one row a conversation
+SELECT (SELECT coalesce(sum(turns), 0) FROM conversation),
+    julianday((SELECT max(at) FROM turn)) - julianday((SELECT min(at) FROM turn));
+
+-- name: past_kept
+SELECT t.turn, t.nonce, t.shown, r.kept, r.expired_at FROM turn t JOIN turn_record r ON r.id = t.record
+WHERE t.conversation = :conversation AND t.number = :number;
+
+-- name: episode_text
+SELECT text FROM psyche_episode WHERE id = :id;
+
+-- name: fact_text
+SELECT key || ': ' || value FROM psyche_fact WHERE id = :id;
 
 -- name: turn_entries
 SELECT entry_type, content, at, verb, person, name, metadata, position, unsaid FROM entry

@@ -29,8 +29,12 @@ UPDATE inbox SET state = :state, turn = :turn, settled_at = :settled_at, not_bef
 WHERE key = :key AND turn = :turn AND (state = 'pending' OR state = 'taken' OR state = 'thought');
 
 -- name: record_new
-INSERT INTO turn_record (rung, verb, flags, steps, attention, changes, thoughts, prompt_sha256, snapshot)
-VALUES (:rung, :verb, :flags, :steps, :attention, :changes, :thoughts, :prompt_sha256, :snapshot);
+INSERT INTO turn_record (rung, verb, flags, steps, attention, changes, thoughts, prompt_sha256, snapshot, kept)
+VALUES (:rung, :verb, :flags, '', '', '', '', '', x'', :kept);
+
+-- name: responses_kept
+-- The turn's record holds what its calls asked and replied.
+UPDATE step SET response = '', request_sha256 = '' WHERE turn = :turn AND n IN (SELECT value FROM json_each(:calls));
 
 -- name: turn_new
 INSERT INTO turn (conversation, number, turn, at, audience, person, nonce, process, shown, record)

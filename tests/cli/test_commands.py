@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import pwd
+import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from claudius.adapters.seats import own_person
 from claudius.config import load
 from claudius.errors import BadConfiguration
 from claudius.home import Home
+from claudius.memory.sqlite import SqliteStore
 from driven import Machine, reply
 
 MAIN = "terminal:local:main:main"
@@ -556,3 +559,40 @@ def test_only_a_file_that_the_soul_reads_is_edited(tmp_path: Path, file: str) ->
     assert refused.code == 2
     assert "is no soul file" in refused.stderr
     assert not [path for path in (machine.home / "soul").rglob("*") if path.is_file()]
+
+
+async def test_why_and_replay_say_that_a_record_went(tmp_path: Path) -> None:
+    """Past `memory.records_days` the prompt is null and dated; who spoke and what was said stay; `replay` says it in one line."""
+    machine = Machine(tmp_path, env={"LOGNAME": "ada"})
+    machine.scripted(reply("Bridges, then."))
+    turn = machine.ok("chat", "--once", "I build bridges.", "--json").json["turn"]
+    store = SqliteStore(Home(machine.home).database)
+    await store.open()
+    now = datetime.now(UTC) + timedelta(days=400)
+    assert await store.expire_records(now - timedelta(days=365), now, 10) == 1
+    await store.close(clean=True)
+
+    told = machine.ok("why", turn, "--json").json
+    in_words = machine.ok("why", turn).stdout
+    replayed = machine.run("replay", turn)
+
+    assert told["prompt"] is None
+    assert told["expired_at"].startswith(f"{now:%Y-%m-%d}")
+    assert (told["thoughts"], told["attention"], told["response"]) == ([], {}, "")
+    assert (told["utterance"], told["perception"]["text"]) == ("Bridges, then.", "I build bridges.")
+    assert f"its record was let go on {now:%Y-%m-%d} (memory.records_days)" in in_words
+    assert replayed.code == 1
+    assert replayed.stderr.splitlines() == [
+        f"claudius: turn {turn}: what its prompt was built from was let go on {now:%Y-%m-%d} (memory.records_days)"
+    ]
+
+
+def test_doctor_tells_what_a_turn_weighs(talked: Talked) -> None:
+    """Bytes a turn; and, once there is a day to count by, the days until the disk is full."""
+    machine, _ = talked
+
+    checks = machine.run("doctor", "--json").json["checks"]
+
+    (size,) = [one for one in checks if one["name"] == "size"]
+    assert size["ok"]
+    assert re.fullmatch(r"\d+\.\d kB a turn \(\d+\.\d MB, \d+ turns\)", size["detail"])

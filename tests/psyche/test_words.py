@@ -243,14 +243,19 @@ def test_an_intention_about_nobody_reads_as_one(kind: str, description: str) -> 
 def test_what_is_remembered_keeps_to_its_budget() -> None:
     """The block of remembered lines holds at most 400 tokens, episodes before facts."""
     episodes = [
-        Episode(turn=str(n), at_s=0.0, person="p", conversation="c", text="w " * 120, name="Ana") for n in range(12)
+        Episode(turn=str(n), at_s=0.0, person="p", conversation="c", text="w " * 120, name="Ana", id=n)
+        for n in range(12)
     ]
-    facts = [Fact(person="p", key="name", value="Ana", sources=(), turn="t", stated_s=0.0)]
+    facts = [Fact(person="p", key="name", value="Ana", sources=(), turn="t", stated_s=0.0, id=3)]
 
-    lines = remembered(episodes, facts, {"p": "Ana"})
+    lines, rows = remembered(episodes, facts, {"p": "Ana"})
 
     assert 0 < sum(len(value) for line in lines for value in line.values()) <= 1600
-    assert remembered([], facts, {"p": "Ana"}) == ({"when": "1970-01-01", "from": "Ana", "text": "name: Ana"},)
+    assert rows == tuple(f"episode:{n}" for n in range(len(lines)))
+    assert remembered([], facts, {"p": "Ana"}) == (
+        ({"when": "1970-01-01", "from": "Ana", "text": "name: Ana"},),
+        ("fact:3",),
+    )
 
 
 def test_six_kindnesses_never_make_loneliness_worse() -> None:

@@ -20,6 +20,7 @@ from claudius.memory.ledger_store import Ledger
 from claudius.memory.pending import Pending, turn_of
 from claudius.memory.personal import Personal
 from claudius.memory.plans import Plans
+from claudius.memory.retention import Retention
 from claudius.memory.whispers import Whispers
 from claudius.perception import Perception
 from claudius.recollection import Recollection, Summary
@@ -71,7 +72,7 @@ class RecallLimits(Struct, frozen=True, kw_only=True):
     """Read only what was learned from the speaker alone, or from no one: no place that anybody else sees."""
 
 
-class Store(Plans, Amendments, Ledger, Personal, Whispers, Jobs, Protocol):
+class Store(Plans, Amendments, Ledger, Personal, Whispers, Jobs, Retention, Protocol):
     """What the process that takes turns keeps and recalls."""
 
     async def start(self, boot: str, now: datetime) -> Waiting:

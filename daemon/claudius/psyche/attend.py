@@ -121,7 +121,8 @@ def recollect(attention: Attention, recollection: Recollection, found: Found, te
         return attention
     own = tuple(one.turn for one in best if one.sources == (recollection.audience,))  # no place ranks another's past
     change = attention.change and replace(attention.change, recalled=own)
-    return replace(attention, felt=replace(attention.felt, remembered=remembered(best, facts, present)), change=change)
+    lines, rows = remembered(best, facts, present)
+    return replace(attention, felt=replace(attention.felt, remembered=lines, recalled=rows), change=change)
 
 
 def settle(

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from hashlib import sha256
 
-import msgspec
 from msgspec import Struct
 
 from claudius.cognition.soul_engine.heads import escape_heads
@@ -111,13 +109,11 @@ def _own(entry: Entry) -> tuple[int, str] | None:
 
 
 class Fixed(Struct, frozen=True):
-    """What follows from one past turn alone, computed once: its messages, their size, and its bytes for a snapshot."""
+    """What follows from one past turn alone, computed once: its messages and their size."""
 
     messages: tuple[Message, ...]
     tokens: int
     """Estimated: characters / 4."""
-    sha256: str
-    body: bytes
 
 
 def fixed(past: PastTurn) -> Fixed:
@@ -126,8 +122,8 @@ def fixed(past: PastTurn) -> Fixed:
 
 
 def _fixed(past: PastTurn) -> Fixed:
-    messages, body = _messages(past), msgspec.json.encode(past)
-    return Fixed(messages, estimate_tokens(messages), sha256(body).hexdigest(), body)
+    messages = _messages(past)
+    return Fixed(messages, estimate_tokens(messages))
 
 
 def render_turn(past: PastTurn) -> tuple[Message, ...]:

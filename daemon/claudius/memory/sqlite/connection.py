@@ -38,6 +38,7 @@ def open_writer(path: Path) -> sqlite3.Connection:
         connection = _connect(path, "rw")
         try:
             connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of an older file: from its next VACUUM on
             connection.execute("PRAGMA foreign_keys = ON")
             connection.execute("PRAGMA secure_delete = ON")
             connection.execute("PRAGMA temp_store = MEMORY")  # else a statement's undo log is a file, made each time

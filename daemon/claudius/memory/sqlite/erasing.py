@@ -9,6 +9,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+from msgspec.structs import replace
+
+from claudius.memory.kept_turns import ERASED_SNAPSHOT, KeptTurn, pack, unpack
 from claudius.memory.names import short_id
 from claudius.memory.personal import ERASED, Erased, Probes
 from claudius.memory.sqlite.queries import Database
@@ -26,6 +30,7 @@ TREATED = frozenset(
 CASCADES = ("conversation", "thread")
 """Tables whose rows of private places go at the end: before, what hangs on them is deleted for itself, and counted."""
 _TURN = re.compile(rb'"turn":"([a-z2-7]{16})"')
+_SUMMARY = re.compile(rb'\{"conversation":"([^"]*)","upto":')
 _SHA256 = re.compile(rb"[0-9a-f]{64}")
 _PLAIN = re.compile(rf"[A-Za-z0-9 .,:;!?'-]{{{EXCERPT_CHARS}}}")
 
@@ -166,10 +171,29 @@ def _erase_turns(one: _Person) -> None:
         one.count("turn_record", 1)
         if others and conversation not in one.places:
             one.db.run("keep_others_turn", turn=turn, person=others[0][0])
-            one.db.run("blank_record", record=record, erased=ERASED)
+            row = one.db.one("record_kept", id=record)
+            left = _lines_of_others(one, row[0]) if row and row[0] is not None else None
+            one.db.run("blank_record", record=record, erased=ERASED, kept=left)
         else:
             one.db.run("erase_turn", turn=turn)
             one.db.run("erase_record", record=record)
+
+
+def _lines_of_others(one: _Person, packed: bytes) -> bytes:
+    """Leave of a turn's record what others said in it."""
+    entries = tuple(entry for entry in unpack(packed).entries if entry.person and entry.person not in one.ids)
+    return pack(KeptTurn(entries=entries, snapshot=ERASED_SNAPSHOT))
+
+
+def _without_prompt(one: _Person, packed: bytes) -> bytes | None:
+    """Blank what names the person in another turn's record; None where nothing does."""
+    kept = unpack(packed)
+    left = kept
+    if one.is_named_in(bytes(kept.snapshot)):
+        left = replace(left, snapshot=ERASED_SNAPSHOT)
+    if one.is_named_in(msgspec.json.encode((kept.attention, kept.changes, kept.thoughts), enc_hook=dict)):
+        left = replace(left, attention={}, changes={}, thoughts=(), responses={})
+    return pack(left) if left is not kept else None
 
 
 def _erase_prompts(one: _Person) -> None:
@@ -177,10 +201,17 @@ def _erase_prompts(one: _Person) -> None:
     turns = {turn.encode() for turn, *_ in one.turns}
     gone: set[bytes] = set()
     for sha256, content in one.db.all("blobs_kept"):
-        if one.is_named_in(content) or not turns.isdisjoint(_TURN.findall(content)):
+        written = _SUMMARY.match(content)
+        is_touched = written and written[1].decode() in one.touched
+        if is_touched or one.is_named_in(content) or not turns.isdisjoint(_TURN.findall(content)):
             one.run("blob", "erase_blob", sha256=sha256)
             gone.add(sha256.encode())
-    for record, snapshot, words, conversation, number in one.db.all("records_kept"):
+    for record, packed, snapshot, words, conversation, number in one.db.all("records_kept"):
+        if packed is not None:
+            left = _without_prompt(one, packed)
+            if left is not None:
+                one.run("turn_record", "kept_less", id=record, kept=left)
+            continue
         if snapshot not in (b"", ERASED) and (
             number >= one.touched.get(conversation, number + 1)
             or one.is_named_in(snapshot)

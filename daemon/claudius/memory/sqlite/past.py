@@ -92,6 +92,7 @@ class Past:
                     number=number,
                     entries=entries.get(number, ()),
                     shown=() if shown == "[]" else tuple(self._one_shown(**fields) for fields in parse(shown)),
+                    is_as_kept=edits == 0,
                 )
                 found[number] = past
                 self._shelf.put(past, edits)
@@ -143,7 +144,7 @@ def _only(past: PastTurn, seen: Collection[str]) -> PastTurn:
     if not past.shown:
         return past
     shown = tuple(one for one in past.shown if one.version >= 0 and one.audience in seen)
-    return past if len(shown) == len(past.shown) else replace(past, shown=shown)
+    return past if len(shown) == len(past.shown) else replace(past, shown=shown, is_as_kept=False)
 
 
 def entry_of(row: Row) -> Entry:

@@ -14,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from claudius.intent import Intent
+from claudius.memory.kept_turns import pack
 from claudius.memory.rarity import rarest, rarity
 from claudius.memory.sqlite.plans import plan_milestone
 from claudius.memory.sqlite.queries import Database, Row
@@ -125,10 +126,16 @@ def move_psyche(db: Database, intent: Intent, at: str) -> None:
         at=at,
         person=change.persons[0] if change.persons else "",
         kernel=folded.kernel,
-        inputs=dump(dict(folded.inputs)),
-        after=after,
-        edges=dump([_nameless(edge) for edge in folded.edges]),
-        arcs=None if folded.arcs is None else dump([_wordless(arc) for arc in folded.arcs]),
+        stances=dump({name: folded.inputs[name] for name in ("at_s", "shifts")}) if folded.inputs["shifts"] else "{}",
+        arcs=None if folded.arcs is None else "",
+        moved=pack(
+            {
+                "inputs": folded.inputs,
+                "after": folded.numbers,
+                "edges": [_nameless(edge) for edge in folded.edges],
+                "arcs": None if folded.arcs is None else [_wordless(arc) for arc in folded.arcs],
+            }
+        ),
     )
     if folded.drift is not None:
         db.run("psyche_drifted", drift=dump(folded.drift))
@@ -252,7 +259,7 @@ def _episode_row(episode: Episode) -> dict[str, Any]:
 
 
 def _episode(row: Row) -> Episode:
-    turn, at_s, person, name, conversation, text, previous, stems, previous_stems, importance, sources, is_own = row
+    id_, turn, at_s, person, name, conversation, text, previous, stems, previous_stems, importance, sources, own = row
     return Episode(
         turn=turn,
         at_s=at_s,
@@ -265,5 +272,6 @@ def _episode(row: Row) -> Episode:
         previous_stems=tuple(previous_stems.split()),
         importance=importance,
         sources=tuple(parse(sources)),
-        is_own=bool(is_own),
+        is_own=bool(own),
+        id=id_,
     )

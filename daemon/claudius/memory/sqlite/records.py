@@ -14,6 +14,7 @@ from claudius.home import shipped
 from claudius.memory.names import model_path
 from claudius.memory.sqlite.clock_records import ClockRecords
 from claudius.memory.sqlite.connection import open_reader
+from claudius.memory.sqlite.kept_records import KeptRecords, kept_of
 from claudius.memory.sqlite.people_records import PeopleRecords
 from claudius.memory.sqlite.psyche_records import PsycheRecordsRoom
 from claudius.memory.sqlite.queries import Database, load_queries
@@ -25,7 +26,7 @@ from claudius.perception import Place
 By = Literal["day", "model", "person", "conversation", "job"]
 
 
-class SqliteRecords(PeopleRecords, PsycheRecordsRoom, ClockRecords):
+class SqliteRecords(PeopleRecords, PsycheRecordsRoom, ClockRecords, KeptRecords):
     """A read-only look at one database. Where there is none yet, everything is empty."""
 
     def __init__(self, path: Path, *, memory: Path | None = None) -> None:
@@ -96,7 +97,8 @@ class SqliteRecords(PeopleRecords, PsycheRecordsRoom, ClockRecords):
             calls = [_call(one) for one in db.dicts("calls", turn=turn)]
             parts = db.dicts("turn_delivery", turn=turn)
             reactions = db.dicts("reactions_to", turn=turn)
-        for name in ("shown", "flags", "steps", "attention", "changes", "thoughts"):
+        row |= kept_of(row, calls)
+        for name in ("shown", "flags"):
             row[name] = parse(row[name])
         for entry in entries:
             entry["metadata"] = parse(entry["metadata"]) if entry["metadata"] else {}
@@ -118,12 +120,6 @@ class SqliteRecords(PeopleRecords, PsycheRecordsRoom, ClockRecords):
             "delivery": parts,
             "reactions": reactions,
         }
-
-    def blob(self, sha256: str) -> bytes | None:
-        """Return stored content by its hash."""
-        with self._snapshot() as db:
-            row = db.one("blob", sha256=sha256)
-        return bytes(row[0]) if row else None
 
     def state(self, *, every_audience: bool = False) -> Mapping[str, Any]:
         """Return the soul state; per key its newest value, or a list of every audience's, newest first."""

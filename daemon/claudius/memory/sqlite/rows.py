@@ -39,7 +39,7 @@ def dump(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def parse(text: str) -> Any:
+def parse(text: str | bytes) -> Any:
     """Read JSON. Pure."""
     return msgspec.json.decode(text)
 

@@ -28,6 +28,7 @@ from claudius.memory.sqlite.personal import SqlitePersonal
 from claudius.memory.sqlite.psyche import Remembering
 from claudius.memory.sqlite.queries import Database, Row, load_queries
 from claudius.memory.sqlite.recall import let_go, recall
+from claudius.memory.sqlite.retention import SqliteRetention
 from claudius.memory.sqlite.rows import call_of, delivery_of, pending_of, stamp
 from claudius.memory.sqlite.schema import check_database, load_migrations, open_database
 from claudius.memory.sqlite.trouble import translate
@@ -47,7 +48,9 @@ class _Opened(Struct, frozen=True):
     reader: Database
 
 
-class SqliteStore(SqlitePersonal, SqliteAmendments, LedgerStore, Remembering, SqliteWhispers, SqliteJobs):
+class SqliteStore(
+    SqlitePersonal, SqliteAmendments, LedgerStore, Remembering, SqliteWhispers, SqliteJobs, SqliteRetention
+):
     """The store of one process that takes turns, or of an owner's edit beside it. `open` or `start` it, `close` it."""
 
     writer: ClassVar[type[Writer]] = Writer
