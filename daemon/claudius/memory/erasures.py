@@ -16,9 +16,11 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
 from claudius.home import FILE_MODE
+from claudius.memory.personal import Probes
 
 LEDGER, KEY = "erasures.jsonl", "erasures.key"
 KEY_BYTES = 32
@@ -40,11 +42,40 @@ class Erasures(Struct, frozen=True):
 
     def finish(self, persons: Sequence[str], at: datetime) -> None:
         """Write down that nothing of it is left to do. Raises: OSError."""
-        self._append({"at": _stamp(at), "done": [self._hash(one) for one in persons]})
+        self.done([self._hash(one) for one in persons], at)
+
+    def done(self, hashes: Sequence[str], at: datetime) -> None:
+        """Write down of whom, by hash, nothing is left to do. Raises: OSError."""
+        self._append({"at": _stamp(at), "done": list(hashes)})
+
+    def keep_probes(self, probes: Probes) -> None:
+        """Keep, durably, what is to be searched for: once the rows are gone nothing else knows it. Raises: OSError."""
+        path = self._probes(probes.ids)
+        fresh = path.with_suffix(".new")
+        _write(fresh, msgspec.json.encode(probes), os.O_TRUNC)
+        fresh.replace(path)
+
+    def kept_probes(self) -> list[Probes]:
+        """Return what is to be searched for, of each erasure that has not ended."""
+        found = [_read_probes(path) for path in sorted(self.directory.glob("erasing-*.json"))]
+        return [one for one in found if one is not None]
+
+    def drop_probes(self, persons: Sequence[str]) -> None:
+        """Let go of what was searched for. Raises: OSError."""
+        self._probes(persons).unlink(missing_ok=True)
+
+    def _probes(self, persons: Sequence[str]) -> Path:
+        return self.directory / f"erasing-{self._hash(persons[0])[:16]}.json"
 
     def erased_at(self) -> dict[str, str]:
         """Return when each erasure last began, UTC as text, by hash."""
         return {one: str(line["at"]) for line in self._lines() for one in line.get("ids", ())}
+
+    def last_at(self, persons: Iterable[str], by: str) -> datetime | None:
+        """Return when `by` last had one of these erased; None where never."""
+        hashes = {self._hash(one) for one in persons}
+        asked = [line["at"] for line in self._lines() if line.get("by") == by and not hashes.isdisjoint(line.get("ids", ()))]
+        return datetime.fromisoformat(str(max(asked))) if asked else None
 
     def unfinished(self) -> set[str]:
         """Return the hashes of those whose erasure was cut off."""
@@ -92,6 +123,13 @@ def _write(path: Path, content: bytes, how: int) -> None:
         os.fsync(file)
     finally:
         os.close(file)
+
+
+def _read_probes(path: Path) -> Probes | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Probes)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
 
 
 def _stamp(at: datetime) -> str:
