@@ -324,5 +324,5 @@ UPDATE psyche_episode SET previous = '', previous_stems = '' WHERE id = :id;
 -- What was deleted from it stands in its pages until they are merged.
 INSERT INTO psyche_episode_index (psyche_episode_index, rank) VALUES ('merge', :pages);
 
--- name: turn_edited
+-- name: turn_blanked
 UPDATE turn SET edits = edits + 1 WHERE conversation = :conversation AND number = :number;

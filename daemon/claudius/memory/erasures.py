@@ -94,6 +94,10 @@ class Erasures(Struct, frozen=True):
         wanted = set(hashes)
         return [one for one in persons if wanted and self._hash(one) in wanted]
 
+    def hashes(self, persons: Iterable[str]) -> set[str]:
+        """Return what the ledger calls these persons."""
+        return {self._hash(one) for one in persons}
+
     def _hash(self, person: str) -> str:
         return hmac.new(self._key(), person.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
 

@@ -26,8 +26,6 @@ class Probes(Struct, frozen=True, kw_only=True):
     """The parts of folder names that stand for one of the ids."""
     excerpts: tuple[str, ...]
     """Pieces of that person's words that stand in nobody else's: found anywhere."""
-    others: tuple[str, ...] = ()
-    """Ids of other people that hold one of `ids`: what is found in them is theirs."""
 
 
 class Erased(Struct, frozen=True, kw_only=True):

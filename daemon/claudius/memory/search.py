@@ -19,7 +19,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import quote
 
 GRAM, STRIDE = 8, 17
@@ -32,13 +32,16 @@ GIT = ("cat-file", "--batch-all-objects", "--batch", "--unordered", "--buffer")
 _GRAMS = re.compile(rb"(?s)(.{8}).{9}")
 _ESCAPE = re.compile(r"\\u[0-9a-f]{4}")
 _PACKED = b"\x01"
+_LEAF = 13
+"""What a leaf of a table with rowids begins with."""
+_WAL_HEAD, _FRAME_HEAD = 32, 24
 
 
 class Needles:
     """What is looked for: ids as whole words, excerpts anywhere; each as UTF-8 and as JSON escapes."""
 
-    def __init__(self, ids: Sequence[str], folders: Sequence[str], excerpts: Sequence[str], others: Sequence[str]) -> None:
-        """`others`: ids of other people that hold one of `ids`; where they stand, nothing was found."""
+    def __init__(self, ids: Sequence[str], folders: Sequence[str], excerpts: Sequence[str]) -> None:
+        """`folders`: parts of folder names, which a hyphen parts from the rest of the name."""
         grams: dict[bytes, set[bytes]] = {}
         for needle in (form for excerpt in excerpts for form in forms(excerpt)):
             for at in range(STRIDE):
@@ -49,8 +52,6 @@ class Needles:
         self.longest = max(map(len, (*self._ids, *(one for found in grams.values() for one in found))), default=1)
         words = [*(_word(one, rb"[\w.@-]") for one in self._ids), *(_word(one, rb"\w") for one in self._folders)]
         self._words = re.compile(b"|".join(words) or rb"(?!)")
-        longer = sorted((form for one in others for form in forms(one)), key=len, reverse=True)
-        self._cells = re.compile(b"|".join(map(re.escape, (*longer, *self._ids, *self._folders))) or rb"(?!)")
 
     def excerpts_in(self, data: bytes) -> list[bytes]:
         """Return the excerpts that some bytes hold."""
@@ -63,11 +64,8 @@ class Needles:
         return bool(named or self.excerpts_in(data))
 
     def places_in(self, data: bytes) -> Iterator[int]:
-        """Return where they stand in the bytes of a database file, in which nothing parts one value from the next."""
-        wanted = {*self._ids, *self._folders}
-        if any(one in data for one in wanted):
-            yield from (found.start() for found in self._cells.finditer(data) if found[0] in wanted)
-        for needle in self.excerpts_in(data):
+        """Return where they begin in the bytes of a database file, in which nothing parts one value from the next."""
+        for needle in (*self._ids, *self._folders, *self.excerpts_in(data)):
             at = data.find(needle)
             while at >= 0:
                 yield at
@@ -95,10 +93,10 @@ def run(asked: dict[str, Any], *, within_s: float) -> dict[str, Any] | None:
 
 def search(asked: dict[str, Any]) -> dict[str, Any]:
     """Return the files, the rows and the pages of the database in which any of it stands, and what could not be read."""
-    needles = Needles(asked["ids"], asked["folders"], asked["excerpts"], asked["others"])
+    needles = Needles(asked["ids"], asked["folders"], asked["excerpts"])
     found, unread = set(), set()
     database = Path(asked["database"])
-    left_out = {*asked["left_out"], *(str(database) + end for end in ("", "-shm"))}
+    left_out = {*asked["left_out"], *(f"{database}{end}" for end in ("", "-shm", "-wal"))}
     for path in _files(asked["places"], unread):
         if str(path) not in left_out:
             try:
@@ -112,7 +110,7 @@ def search(asked: dict[str, Any]) -> dict[str, Any]:
         found.add("git")
     rows = list(_rows(database, needles)) if database.exists() else []
     pages = _stale(database, needles) if database.exists() and not rows else {}
-    if rows or pages:
+    if rows or pages or _logged(Path(f"{database}-wal"), needles):
         found.add(str(database))
     return {"whole": True, "found": sorted(found), "unread": sorted(unread), "rows": rows[:MOST_HITS], "pages": pages}
 
@@ -125,6 +123,7 @@ def _files(places: Iterable[str], unread: set[str]) -> Iterator[Path]:
     for place in places:
         if Path(place).is_file():
             yield Path(place)
+            continue
         for directory, _, names in os.walk(place, onerror=lambda error: _note(error, unread)):
             yield from (Path(directory, name) for name in names)
 
@@ -193,7 +192,7 @@ def tables(connection: sqlite3.Connection) -> list[tuple[str, tuple[str, ...], t
             continue
         columns = connection.execute("SELECT name, pk FROM pragma_table_info(?)", (name,)).fetchall()
         keys = tuple(column for column, pk in sorted(columns, key=lambda one: one[1]) if pk)
-        has_rowid = not re.search(r"WITHOUT\s+ROWID\s*$", re.sub(r",\s*STRICT\s*$", "", sql.strip()))
+        has_rowid = "WITHOUT ROWID" not in sql.rpartition(")")[2].upper()
         found.append((name, ("rowid",) if has_rowid else keys, tuple(column for column, _ in columns)))
     return found
 
@@ -211,66 +210,142 @@ def plain(value: object) -> bytes:
     return value
 
 
-def _stale(database: Path, needles: Needles) -> dict[str, Any]:
-    """Return where bytes of it are left beside the rows: by table or index, the rows that share such a page.
+def _stale(database: Path, needles: Needles) -> dict[str, list[int]]:
+    """Return where bytes of it are left outside of every row: by table or index, the rows that share such a page.
 
     SQLite zeroes what is deleted (`secure_delete`), but not the copy of a row that it once moved to another page.
     """
+    found: dict[str, list[int]] = {}
     with database.open("rb") as file:
-        head = file.read(100)
-        size = int.from_bytes(head[16:18], "big")
-        size = 65536 if size == 1 else size
-        file.seek(0)
-        pages = {(at + place) // size + 1 for at, block in _blocks(file, needles) for place in needles.places_in(block)}
-        if not pages:
-            return {}
-        owners, found = _owners(database, file, size), {}
-        for page in sorted(pages):
-            name, is_table = owners.get(page, ("", False))
-            file.seek((page - 1) * size)
-            ids = _rowids(file.read(size)) if is_table else []
-            found.setdefault(name, []).extend(ids)
+        pages = Pages(file)
+        hits: dict[int, list[int]] = {}
+        for at, block in _blocks(file, needles):
+            for place in needles.places_in(block):
+                hits.setdefault((at + place) // pages.bytes + 1, []).append((at + place) % pages.bytes)
+        owners = _owners(database, pages) if hits else {}
+        free = pages.free() if hits.keys() - owners.keys() else set()
+        for number, places in sorted(hits.items()):
+            page = pages.read(number)
+            if number in owners:
+                live = list(pages.cells(page, number))
+                if all(any(first <= place < end for first, end in live) for place in places):
+                    continue
+            elif number not in free:
+                continue  # what overflows a row's page is a part of that row
+            found.setdefault(owners.get(number, ""), []).extend(_rowids(page))
     return found
 
 
-def _owners(database: Path, file: Any, size: int) -> dict[int, tuple[str, bool]]:
-    """Return by page which table or index it belongs to, and whether rows lie in it by their rowid."""
+def _logged(wal: Path, needles: Needles) -> bool:
+    """Tell whether any page in a write-ahead log holds any of it outside of every row."""
+    try:
+        with wal.open("rb") as file:
+            head = file.read(_WAL_HEAD)
+            pages = Pages(file, int.from_bytes(head[8:12], "big") or _WAL_HEAD)
+            while len(frame := file.read(_FRAME_HEAD + pages.bytes)) == _FRAME_HEAD + pages.bytes:
+                page, number = frame[_FRAME_HEAD:], int.from_bytes(frame[:4], "big")
+                live = list(pages.cells(page, number))
+                if any(not any(first <= place < end for first, end in live) for place in needles.places_in(page)):
+                    return True
+    except FileNotFoundError:
+        pass
+    return False
+
+
+class Pages:
+    """The pages of a database file. Source: https://sqlite.org/fileformat2.html"""
+
+    def __init__(self, file: IO[bytes], size: int = 0) -> None:
+        """Read them from an open file; with `size` bytes each where it does not say so itself."""
+        self._file = file
+        head = file.read(100) if not size else b""
+        self._head = head
+        said = size or int.from_bytes(head[16:18], "big")
+        self.bytes = 65536 if said == 1 else said
+        self._usable = self.bytes - (head[20] if head else 0)
+        if not size:
+            file.seek(0)
+
+    def read(self, number: int) -> bytes:
+        """Return one page, numbered from 1."""
+        self._file.seek((number - 1) * self.bytes)
+        return self._file.read(self.bytes)
+
+    def free(self) -> set[int]:
+        """Return the numbers of the pages that nothing is stored in."""
+        found, trunk = set(), int.from_bytes(self._head[32:36], "big")
+        while trunk and trunk not in found:
+            page = self.read(trunk)
+            count = min(int.from_bytes(page[4:8], "big"), len(page) // 4 - 2)
+            found |= {trunk, *(int.from_bytes(page[at : at + 4], "big") for at in range(8, 8 + 4 * count, 4))}
+            trunk = int.from_bytes(page[:4], "big")
+        return found
+
+    def children(self, page: bytes, number: int) -> list[int]:
+        """Return the pages that an inner page of a tree points to."""
+        at = _offset(number)
+        if page[at : at + 1] not in (b"\x02", b"\x05"):
+            return []
+        return [int.from_bytes(page[place : place + 4], "big") for place in (*_pointers(page, at), at + 8)]
+
+    def cells(self, page: bytes, number: int) -> Iterator[tuple[int, int]]:
+        """Return from where to where each cell of a page reaches."""
+        at = _offset(number)
+        kind = page[at]
+        if kind not in (2, 10, 13):
+            return
+        most = self._usable - 35 if kind == _LEAF else (self._usable - 12) * 64 // 255 - 23
+        least = (self._usable - 12) * 32 // 255 - 23
+        for place in _pointers(page, at):
+            size, begin = _varint(page, place + 4 * (kind == 2))  # noqa: PLR2004 - an inner page of an index
+            if kind == _LEAF:
+                _, begin = _varint(page, begin)
+            if size > most:
+                here = least + (size - least) % (self._usable - 4)
+                size = (here if here <= most else least) + 4
+            yield place, begin + size
+
+
+def _offset(number: int) -> int:
+    return 100 if number == 1 else 0
+
+
+def _pointers(page: bytes, at: int) -> list[int]:
+    count, first = int.from_bytes(page[at + 3 : at + 5], "big"), at + (12 if page[at] in (2, 5) else 8)
+    places = (int.from_bytes(page[one : one + 2], "big") for one in range(first, first + 2 * count, 2))
+    return [one for one in places if one < len(page) - 4]
+
+
+def _owners(database: Path, pages: Pages) -> dict[int, str]:
+    """Return by page which table or index it belongs to."""
     with closing(sqlite3.connect(f"file:{quote(str(database))}?mode=ro", uri=True)) as connection:
         roots = connection.execute("SELECT name, rootpage FROM sqlite_master WHERE rootpage > 0").fetchall()
-    owners: dict[int, tuple[str, bool]] = {}
-    for name, root in roots:
+    owners: dict[int, str] = {}
+    for name, root in (("sqlite_master", 1), *roots):
         waiting = [root]
         while waiting:
-            page = waiting.pop()
-            file.seek((page - 1) * size)
-            data = file.read(size)
-            if page in owners or len(data) < size:
-                continue
-            kind = data[0]
-            owners[page] = name, kind in (5, 13)
-            if kind in (2, 5):
-                cells = [int.from_bytes(data[at : at + 2], "big") for at in range(12, 12 + 2 * int.from_bytes(data[3:5], "big"), 2)]
-                waiting += [int.from_bytes(data[at : at + 4], "big") for at in (*cells, 8)]
+            number = waiting.pop()
+            page = pages.read(number) if number not in owners else b""
+            if len(page) == pages.bytes:
+                owners[number] = name
+                waiting += pages.children(page, number)
     return owners
 
 
 def _rowids(page: bytes) -> list[int]:
-    """Return the lowest and the highest rowid of a leaf; none where it is no leaf. Pure."""
-    count = int.from_bytes(page[3:5], "big") if page[:1] == b"\x0d" else 0
-    found = []
-    for at in range(8, 8 + 2 * count, 2):
-        _, place = _varint(page, int.from_bytes(page[at : at + 2], "big"))
-        found.append(_varint(page, place)[0])
+    """Return the lowest and the highest rowid of a leaf; none where it is no leaf of a table with rowids. Pure."""
+    found = [_varint(page, _varint(page, at)[1])[0] for at in _pointers(page, 0)] if page[0] == _LEAF else []
     return [min(found), max(found)] if found else []
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """Read a number of one to nine bytes; return it and where it ends. Nonsense where the data end before. Pure."""
     value = 0
-    for place in range(at, at + 8):
+    for place in range(at, min(at + 8, len(data))):
         value = value << 7 | data[place] & 0x7F
         if data[place] < 0x80:  # noqa: PLR2004 - the file format's own
             return value, place + 1
-    return value << 8 | data[at + 8], at + 9
+    return value << 8 | data[min(at + 8, len(data) - 1)], at + 9
 
 
 def main() -> None:

@@ -27,7 +27,7 @@ class Blanker:
         ids = [rf"(?<![\w.@-]){re.escape(one)}(?![\w.@-])" for one in probes.ids]
         folders = [rf"(?<!\w){re.escape(one)}(?!\w)" for one in probes.folders]
         self._named = re.compile("|".join((*ids, *folders)) or r"(?!)")
-        self._needles = Needles((), (), probes.excerpts, ())
+        self._needles = Needles((), (), probes.excerpts)
 
     def blank(self, value: Any) -> Any:
         """Return a column's value without them. Pure."""
@@ -92,7 +92,7 @@ def _edited(db: Database, table: str, where: str, keys: Mapping[str, Any]) -> No
     """Count an edit of the turn that a row belongs to, so that no copy of it in memory is used any more."""
     found = db.connection.execute(f'SELECT conversation, number FROM "{table}" WHERE {where}', keys).fetchone()  # noqa: S608 - names of our own schema
     if found:
-        db.run("turn_edited", conversation=found[0], number=found[1])
+        db.run("turn_blanked", conversation=found[0], number=found[1])
 
 
 def lines_of_others(content: bytes | None, ids: Sequence[str]) -> bytes | None:

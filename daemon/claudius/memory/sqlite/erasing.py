@@ -61,10 +61,6 @@ class Person:
         self.places = places
         self.named = re.compile("|".join(rf"(?<![\w.@-]){re.escape(one)}(?![\w.@-])" for one in ids) or r"(?!)")
 
-    def unnamed(self, text: str) -> str:
-        """Return a text without the person's ids."""
-        return self.named.sub("erased", text)
-
 
 class Erasure:
     """One erasing of one person's rows."""
@@ -100,7 +96,7 @@ class Erasure:
         await self._merge_index()
         touched = [place async for page in self._pages("touched", SEARCHED) for place in page]
         await self._each("", "moved", "moved_on")
-        await self._each("", "erasing_all", "erasing_done", page=SEARCHED)
+        await self._each("", "erasing_turns", "erasing_done", page=SEARCHED)
         return Erased(
             rows=dict(sorted(self._rows.items())),
             versions=versions[0] if versions else 0,
@@ -145,10 +141,8 @@ class Erasure:
     async def _erase_lived(self) -> None:
         """Take away subjects and intentions of this person's words: twelve of each at most."""
         turns = {one["turn"] async for page in self._pages("erasing_turns", SEARCHED) for one in page}
-        self._count("psyche_arc", await self._write(lambda db: _erase_subjects(db, self._person, turns, "psyche_arc")))
-        self._count(
-            "psyche_intention", await self._write(lambda db: _erase_subjects(db, self._person, turns, "psyche_intention"))
-        )
+        for table in _SUBJECTS:
+            self._count(table, await self._write(lambda db, table=table: _erase_subjects(db, self._person, turns, table)))  # type: ignore[misc]
 
     async def _blank_shared_texts(self) -> None:
         """Blank what older records share by its hash: turns of theirs, and summaries that tell of those."""
@@ -182,7 +176,7 @@ class Erasure:
         for table, key, columns in sorted(tables(connection), key=lambda one: -refers[one[0]]):
             by = [] if table in TREATED else _by_columns(table, frozenset(columns))
             if by:
-                names = ", ".join(f'"{one}"' for one in key)
+                names = ", ".join(f'"{one}" AS "{one}"' for one in key)
                 where = " AND ".join(f'"{one}" = :{one}' for one in key)
                 await self._each(
                     table,
@@ -209,6 +203,7 @@ _TOUCHED = (
     ("kept", "kept_of", "erase_kept"),
     ("psyche_episode", "previous_of", "erase_previous"),
 )
+_SUBJECTS = {"psyche_arc": ("erase_arcs", "erase_arc"), "psyche_intention": ("erase_intentions", "erase_intention")}
 _AT_LAST = (
     ("outbox", "said_in_places", "erase_said"),
     ("inbox", "heard_of", "erase_heard"),
@@ -250,11 +245,11 @@ def _erase_turn(db: Database, person: Person, turn: Mapping[str, Any]) -> tuple[
 
 
 def _erase_subjects(db: Database, person: Person, turns: set[str], table: str) -> int:
-    query = "erase_arc" if table == "psyche_arc" else "erase_intention"
-    changed = _run(db, f"{query}s", person.values)
+    bulk, single = _SUBJECTS[table]
+    changed = _run(db, bulk, person.values)
     for kind, subject, body in db.all("subjects"):
         if kind == table and (subject[:TURN_CHARS] in turns or (table != "psyche_arc" and person.named.search(body))):
-            changed += db.change(query, subject=subject)
+            changed += db.change(single, subject=subject)
     return changed
 
 
@@ -284,13 +279,12 @@ def probes_of(db: Database, ids: Sequence[str]) -> Probes:
             found, stride = found[::2], stride * 2
     left = _unsaid(db, list(dict.fromkeys(found)), person)
     left = left[:: max(1, -(-len(left) // EXCERPTS))]
-    longer = tuple(one for one in everyone(db) if one not in ids and any(id_ in one for id_ in ids))
-    return Probes(ids=tuple(ids), folders=tuple(map(short_id, ids)), excerpts=tuple(left), others=longer)
+    return Probes(ids=tuple(ids), folders=tuple(map(short_id, ids)), excerpts=tuple(left))
 
 
 def _unsaid(db: Database, excerpts: list[str], person: Person) -> list[str]:
     """Leave out what others said too, or what stands in the soul's own files."""
-    needles = Needles((), (), excerpts, ())
+    needles = Needles((), (), excerpts)
     said: set[bytes] = set()
     for query in ("texts_of_others", "soul_texts"):
         cursor = _read(db, query, person.values)
