@@ -72,6 +72,11 @@ UNION ALL SELECT text FROM due WHERE person NOT IN (SELECT value FROM json_each(
 UNION ALL SELECT json_extract(payload, '$.text') FROM inbox WHERE person NOT IN (SELECT value FROM json_each(:ids))
 UNION ALL SELECT body FROM outbox WHERE turn NOT IN (SELECT turn FROM turn WHERE person IN (SELECT value FROM json_each(:ids)));
 
+-- name: words_of_others
+-- scans: an erasure reads everything once, beside whoever writes
+SELECT content FROM entry WHERE person IS NOT NULL AND person NOT IN (SELECT value FROM json_each(:ids))
+UNION ALL SELECT markdown FROM user_model WHERE person NOT IN (SELECT value FROM json_each(:ids));
+
 -- name: lessons_of
 -- scans: an erasure reads everything once, beside whoever writes
 SELECT key, audience FROM lesson WHERE (key, audience) IN (SELECT key, audience FROM belief WHERE EXISTS (SELECT 1 FROM json_each(evidence) e JOIN interaction i ON i.id = e.value

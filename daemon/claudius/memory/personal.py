@@ -52,6 +52,10 @@ class Personal(People, Protocol):
         """Return what must be found nowhere once this person is erased. Reads beside the loop."""
         ...
 
+    async def narrowed(self, probes: Probes) -> Probes:
+        """Leave out of some probes what others have said meanwhile in the same words. Reads beside the loop."""
+        ...
+
     async def erase(self, ids: Sequence[str]) -> Erased:
         """Take a person out of every table, in many small transactions.
 

@@ -186,11 +186,11 @@ async def sweep(store: Personal, database: Path, probes: Probes) -> None:
         found = await _search(store, database, probes)
         if found is None or not found["rows"] + list(found["pages"]):
             return
-        await store.blank(found["rows"], probes)
+        await store.blank(found["rows"], await store.narrowed(probes))
         await store.rewrite(found["pages"])
 
 
-async def _search(
+async def _search(  # noqa: PLR0913 - the database alone, or all of the home
     store: Personal,
     database: Path,
     probes: Probes,
@@ -200,7 +200,7 @@ async def _search(
 ) -> dict[str, Any] | None:
     await store.empty_log()
     asked = {
-        **msgspec.to_builtins(probes),
+        **msgspec.to_builtins(await store.narrowed(probes)),
         "database": str(database),
         "places": [str(place) for place in places],
         "git": git,

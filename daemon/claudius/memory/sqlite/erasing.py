@@ -277,17 +277,23 @@ def probes_of(db: Database, ids: Sequence[str]) -> Probes:
             found += _excerpts(text or "")
         if len(found) > CANDIDATES:  # every second one stays: they are from the whole of what was said
             found, stride = found[::2], stride * 2
-    left = _unsaid(db, list(dict.fromkeys(found)), person)
+    left = _unsaid(db, list(dict.fromkeys(found)), person.values, "texts_of_others", "soul_texts")
     left = left[:: max(1, -(-len(left) // EXCERPTS))]
     return Probes(ids=tuple(ids), folders=tuple(map(short_id, ids)), excerpts=tuple(left))
 
 
-def _unsaid(db: Database, excerpts: list[str], person: Person) -> list[str]:
-    """Leave out what others said too, or what stands in the soul's own files."""
+def narrowed(db: Database, probes: Probes) -> Probes:
+    """Leave out what others have said meanwhile in the same words. Reads page by page."""
+    left = _unsaid(db, list(probes.excerpts), {"ids": dump(list(probes.ids))}, "words_of_others")
+    return Probes(ids=probes.ids, folders=probes.folders, excerpts=tuple(left))
+
+
+def _unsaid(db: Database, excerpts: list[str], values: Mapping[str, Any], *queries: str) -> list[str]:
+    """Return the excerpts that stand in none of the texts that some queries give."""
     needles = Needles((), (), excerpts)
     said: set[bytes] = set()
-    for query in ("texts_of_others", "soul_texts"):
-        cursor = _read(db, query, person.values)
+    for query in queries:
+        cursor = _read(db, query, values)
         while rows := cursor.fetchmany(PAGE):
             said.update(needles.excerpts_in(b"\0".join(plain(text) for (text,) in rows)))
     return [one for one in excerpts if one.encode() not in said]

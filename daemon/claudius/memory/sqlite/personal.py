@@ -60,6 +60,11 @@ class SqlitePersonal(SqlitePeople):
         with self._beside() as db:
             return await asyncio.to_thread(erasing.probes_of, db, ids)
 
+    async def narrowed(self, probes: Probes) -> Probes:
+        """Leave out of some probes what others have said meanwhile in the same words."""
+        with self._beside() as db:
+            return await asyncio.to_thread(erasing.narrowed, db, probes)
+
     async def erase(self, ids: Sequence[str]) -> Erased:
         """Take a person out of every table, in many small transactions; cut off, it is to be called again."""
         await self.flush()
