@@ -1,12 +1,11 @@
 """A soul in a process of its own, filled with real turns of many people; then one of them is erased while others talk.
 
-Network and voice are in this process and at hand; intake, lanes, turns, store, archive and erasure are the daemon's own.
+Network and voice are in this process and at hand; all between them is the daemon's own.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 import sqlite3
 import time
@@ -83,7 +82,7 @@ class Side:
         self.soul: Alive | None = None
         self._life: AbstractAsyncContextManager[Alive] | None = None
         self._said = 0
-        self.chance = random.Random(15)  # noqa: S311 - the same talk each time
+        self.chance = random.Random(15)
 
     def begin(self, root: str, turns: int, conversations: int) -> int:
         """Wake a soul and fill it; return the bytes of its database."""
@@ -141,7 +140,7 @@ class Side:
 
     async def _erase(self) -> dict[str, Any]:
         soul = self.soul
-        assert soul is not None  # noqa: S101 - it was begun
+        assert soul is not None
         rest = memory_mib()
         began = time.perf_counter()
         times, receipt = await self._beside(
@@ -166,8 +165,8 @@ class Side:
         own = all((home.backups / name).read_text() == text for name, text in OWN.items())
         return {
             **times, "took_s": took, "rest_mib": rest, "owner_versions": owner, "verified": receipt["verified"],
-            "left": receipt["left"], "kept": receipt["kept"], "own_files": own, "whole": len(turns) - broken, "broken": broken,
-            "rows": receipt["rows"],
+            "left": receipt["left"], "kept": receipt["kept"], "own_files": own,
+            "whole": len(turns) - broken, "broken": broken,
         }  # fmt: skip
 
     async def _beside(self, work: Any) -> tuple[dict[str, float], Any]:

@@ -1,4 +1,4 @@
-"""P16: one member is erased while others talk: their worst reply, and memory, each beside the same without an erasure."""
+"""P16: one member is erased while others talk: their worst reply, and memory, beside the same without an erasure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def measure(bench: Bench) -> Iterator[Figure]:
     for _ in range(1 if bench.is_quick else min(3, bench.rounds)):
         root = bench.home("erased")
         with side(HERE / "erased.py", root) as soul:
-            size = soul.ask("begin", root=str(root / "soul"), turns=turns, conversations=int(turns * CONVERSATIONS_PER_TURN))
+            size = soul.ask(
+                "begin", root=str(root / "soul"), turns=turns, conversations=int(turns * CONVERSATIONS_PER_TURN)
+            )
             quiet = soul.ask("talk", seconds=QUICK_QUIET_S if bench.is_quick else QUIET_S)
             found = soul.ask("erase")
             soul.ask("end")
@@ -39,7 +41,8 @@ def measure(bench: Bench) -> Iterator[Figure]:
         rest.append(found["rest_mib"])
         told = (
             f"{turns:,} turns, {size / 2**20:.0f} MiB; it took {found['took_s']:.1f} s and {found['replies']} replies; "
-            f"p50 {found['p50_ms']:.1f} ms beside {quiet['p50_ms']:.1f}, p99 {found['p99_ms']:.1f} beside {quiet['p99_ms']:.1f}; "
+            f"p50 {found['p50_ms']:.1f} ms beside {quiet['p50_ms']:.1f}, "
+            f"p99 {found['p99_ms']:.1f} beside {quiet['p99_ms']:.1f}; "
             f"worst ack {found['worst_ack_ms']:.0f} ms; versions by owner {found['owner_versions']}; "
             f"verified {found['verified']} {found['left']}; own files untouched {found['own_files']} {found['kept']}; "
             f"others' records whole {found['whole']}, broken {found['broken']}"
@@ -51,7 +54,10 @@ def measure(bench: Bench) -> Iterator[Figure]:
     )  # fmt: skip
     yield Figure(
         id="P16", name="memory at its peak, erasing", unit="MiB", samples=peak, is_counted=True,
-        beside=(Beside(name="at rest", bound=MEMORY, samples=rest),), note=f"the process and its children, PSS; the process alone {alone_mib:.0f} MiB, talking without an erasure {quiet_mib:.0f}",
+        beside=(Beside(name="at rest", bound=MEMORY, samples=rest),), note=(
+            f"the process and its children, PSS; the process alone {alone_mib:.0f} MiB, "
+            f"talking without an erasure {quiet_mib:.0f}"
+        ),
     )  # fmt: skip
     assert not broken, broken
 

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 from collections.abc import Callable
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from claudius.memory.sqlite.queries import Database
 from claudius.memory.sqlite.store import SqliteStore
 from claudius.memory.sqlite.writer import Writer
 from claudius.providers.scripted import Scripted
+from claudius.runtime.commands.about import About
 from claudius.testing.alive import Alive, alive
 from driven import CLAUDIUS, Machine, reply, until
 
@@ -143,6 +145,30 @@ async def test_b11_words_of_any_script_are_no_verified_leftovers(home: Home, mon
     assert (killed["verified"], killed["left"]) == (False, ["the search did not come to its end"])
 
 
+async def test_c13_a_second_forget_me_within_a_day_waits(home: Home) -> None:
+    """A person who asks in chat is told until when; a day later, or at the owner's word, it is done again."""
+    now = datetime(2026, 1, 5, 9, tzinfo=UTC)
+    async with alive(home, learning(), clock=lambda: now) as soul:
+        about = About(soul.mind, soul.server._forgetting)
+        told = []
+        for _ in range(2):
+            heard = await soul.network.hear(f"I say {SECRET}", person="ana")
+            await soul.idle()
+            told += [await about.forget(heard, "me"), await about.forget(heard, "me yes")]
+        by_owner = await soul.server._forgetting.forget(ANA, now, "owner")
+        now += timedelta(days=1)
+        heard = await soul.network.hear(f"I say {SECRET}", person="ana")
+        await soul.idle()
+        again = await about.forget(heard, "me")
+
+    assert told[0].endswith("forget me yes")
+    assert told[1].startswith("You are forgotten.")
+    assert told[2] == told[3]
+    assert told[2].endswith("I can do it again from 2026-01-06 09:00 UTC on.")
+    assert by_owner["verified"] is True
+    assert again.endswith("forget me yes")
+
+
 class _Killed(BaseException):
     """The process ends here."""
 
@@ -190,7 +216,9 @@ def test_r28_kill_9_in_the_middle_of_an_erasure(tmp_path: Path) -> None:
     first = Machine(tmp_path / "first")
     for number in range(2):
         first.scripted(
-            reply("I keep it.", user_model_check="true", user_model_update=MODEL, model_change_note=f"a secret, {number}")
+            reply(
+                "I keep it.", user_model_check="true", user_model_update=MODEL, model_change_note=f"a secret, {number}"
+            )
         )
         first.ok("chat", "--once", f"{number}: {SECRET}", "--as", "ana", "--conversation", "hall")
         first.scripted(reply("So it is."))

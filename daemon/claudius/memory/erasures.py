@@ -15,6 +15,7 @@ import secrets
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -74,7 +75,9 @@ class Erasures(Struct, frozen=True):
     def last_at(self, persons: Iterable[str], by: str) -> datetime | None:
         """Return when `by` last had one of these erased; None where never."""
         hashes = {self._hash(one) for one in persons}
-        asked = [line["at"] for line in self._lines() if line.get("by") == by and not hashes.isdisjoint(line.get("ids", ()))]
+        asked = [
+            line["at"] for line in self._lines() if line.get("by") == by and not hashes.isdisjoint(line.get("ids", ()))
+        ]
         return datetime.fromisoformat(str(max(asked))) if asked else None
 
     def unfinished(self) -> set[str]:
@@ -109,7 +112,7 @@ class Erasures(Struct, frozen=True):
             fresh.replace(path)
         return path.read_bytes()
 
-    def _lines(self) -> list[dict[str, list[str]]]:
+    def _lines(self) -> list[dict[str, Any]]:
         try:
             return [json.loads(line) for line in self.ledger.read_text("utf-8").splitlines() if line.endswith("}")]
         except FileNotFoundError:

@@ -68,7 +68,7 @@ class Personal(People, Protocol):
         ...
 
     async def rewrite(self, pages: Mapping[str, Sequence[int]]) -> None:
-        """Write the rows anew beside which a search found old bytes (`pages` of its answer): so those are overwritten."""
+        """Write the rows anew beside which a search found old bytes (`pages` of its answer), to overwrite those."""
         ...
 
     async def empty_log(self) -> bool:

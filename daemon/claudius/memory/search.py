@@ -1,4 +1,4 @@
-"""Search a home for words that must stand nowhere any more. `run` starts it as a process of its own and reads its answer.
+"""Search a home for words that must stand nowhere any more; `run` starts it in a process of its own.
 
 It is a process of its own because the database file may not be opened and closed in the daemon's (SQLite's locks on it
 would be gone), and because it costs seconds of one core. Whatever happens to it, an answer that is not whole counts as
@@ -73,7 +73,7 @@ class Needles:
 
 
 def forms(text: str) -> set[bytes]:
-    """Return how a text may stand in a file: as it is, in JSON without letters beyond ASCII, and that within JSON. Pure."""
+    """Return how a text may stand in a file: as it is, as JSON of ASCII alone, and that within JSON. Pure."""
     escaped = json.dumps(text)[1:-1]
     upper = _ESCAPE.sub(lambda found: "\\u" + found[0][2:].upper(), escaped)
     twice = (one.replace("\\", "\\\\") for one in (escaped, upper))
@@ -84,7 +84,9 @@ def run(asked: dict[str, Any], *, within_s: float) -> dict[str, Any] | None:
     """Search in a process of its own; None where it did not come to its end. Blocks."""
     command = [sys.executable, "-I", "-m", "claudius.memory.search"]
     try:
-        ran = subprocess.run(command, input=json.dumps(asked).encode(), capture_output=True, timeout=within_s, check=True)
+        ran = subprocess.run(
+            command, input=json.dumps(asked).encode(), capture_output=True, timeout=within_s, check=True
+        )
         answer: dict[str, Any] = json.loads(ran.stdout)
     except (OSError, subprocess.SubprocessError, ValueError):
         return None
@@ -92,7 +94,7 @@ def run(asked: dict[str, Any], *, within_s: float) -> dict[str, Any] | None:
 
 
 def search(asked: dict[str, Any]) -> dict[str, Any]:
-    """Return the files, the rows and the pages of the database in which any of it stands, and what could not be read."""
+    """Return the files, and the rows and pages of the database, that hold any of it; and what could not be read."""
     needles = Needles(asked["ids"], asked["folders"], asked["excerpts"])
     found, unread = set(), set()
     database = Path(asked["database"])
@@ -161,7 +163,9 @@ def _git_holds(git: dict[str, Any], needles: Needles) -> bool:
     """Search every object, reachable or not, as git unpacks it. Raises: OSError, CalledProcessError."""
     command = ["git", *GIT]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=git["env"]) as running:
-        hit = any([needles.are_in(block) for _, block in _blocks(running.stdout, needles)])
+        hit = False
+        for _, block in _blocks(running.stdout, needles):  # to the end, else git fails
+            hit = hit or needles.are_in(block)
     if running.returncode:
         raise subprocess.CalledProcessError(running.returncode, command)
     return hit
@@ -177,7 +181,11 @@ def _rows(database: Path, needles: Needles) -> Iterator[dict[str, Any]]:
             while page := cursor.fetchmany(ROWS):
                 if needles.are_in(b"\0".join(plain(value) for row in page for value in row[len(key) :])):
                     for row in page:
-                        held = [one for one, value in zip(columns, row[len(key) :], strict=True) if needles.are_in(plain(value))]
+                        held = [
+                            one
+                            for one, value in zip(columns, row[len(key) :], strict=True)
+                            if needles.are_in(plain(value))
+                        ]
                         if held:
                             yield {"table": table, "key": dict(zip(key, row, strict=False)), "columns": held}
 
@@ -253,7 +261,7 @@ def _logged(wal: Path, needles: Needles) -> bool:
 
 
 class Pages:
-    """The pages of a database file. Source: https://sqlite.org/fileformat2.html"""
+    """The pages of a database file, as https://sqlite.org/fileformat2.html describes them."""
 
     def __init__(self, file: IO[bytes], size: int = 0) -> None:
         """Read them from an open file; with `size` bytes each where it does not say so itself."""
@@ -297,7 +305,7 @@ class Pages:
         most = self._usable - 35 if kind == _LEAF else (self._usable - 12) * 64 // 255 - 23
         least = (self._usable - 12) * 32 // 255 - 23
         for place in _pointers(page, at):
-            size, begin = _varint(page, place + 4 * (kind == 2))  # noqa: PLR2004 - an inner page of an index
+            size, begin = _varint(page, place + 4 * (kind == 2))
             if kind == _LEAF:
                 _, begin = _varint(page, begin)
             if size > most:
@@ -343,7 +351,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     value = 0
     for place in range(at, min(at + 8, len(data))):
         value = value << 7 | data[place] & 0x7F
-        if data[place] < 0x80:  # noqa: PLR2004 - the file format's own
+        if data[place] < 0x80:
             return value, place + 1
     return value << 8 | data[min(at + 8, len(data) - 1)], at + 9
 

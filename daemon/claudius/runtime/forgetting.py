@@ -166,7 +166,7 @@ class Forgetting:
         return len(ours), [str(one.relative_to(self._home.root)) for one in before if one not in ours]
 
     async def _found(self, probes: Probes, kept: Sequence[str]) -> list[str]:
-        """Return the files in which something of it still stands or that could not be read, and `git` for its objects."""
+        """Return the files that still hold something of it or could not be read, and `git` for its objects."""
         home = self._home
         backups = [path for path in home.backups.iterdir() if is_ours(path.name)]
         places = (home.state, home.memory, home.logs, *backups, home.run, *home.sessions)
@@ -190,7 +190,7 @@ async def sweep(store: Personal, database: Path, probes: Probes) -> None:
         await store.rewrite(found["pages"])
 
 
-async def _search(  # noqa: PLR0913 - the database alone, or all of the home
+async def _search(
     store: Personal,
     database: Path,
     probes: Probes,

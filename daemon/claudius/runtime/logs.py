@@ -99,13 +99,18 @@ def _aside(path: Path) -> Path:
 
 
 def _fresh(path: Path) -> IO[bytes]:
-    return open(os.open(_aside(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")  # noqa: PTH123, SIM115 - the mode from the first byte on
+    return open(os.open(_aside(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")  # noqa: PTH123 - the mode from the first byte on
 
 
 def _leave_out(path: Path, is_left_out: Callable[[str], bool]) -> int:
-    with path.open("rb") as packed, gzip.open(packed) if path.suffix == ".gz" else packed as old:
-        with _fresh(path) as file, gzip.open(file, "wb") if path.suffix == ".gz" else file as new:
-            gone = _copy(old, new, is_left_out)
+    is_zipped = path.suffix == ".gz"
+    with (
+        path.open("rb") as before,
+        _fresh(path) as after,
+        gzip.open(before) if is_zipped else before as old,
+        gzip.open(after, "wb") if is_zipped else after as new,
+    ):
+        gone = _copy(old, new, is_left_out)
     if gone:
         _aside(path).replace(path)
     else:

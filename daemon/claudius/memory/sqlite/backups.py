@@ -44,7 +44,7 @@ def backups_of(database: Path) -> Path:
 
 
 def is_ours(name: str) -> bool:
-    """Tell whether something in the directory of backups bears a name that we give: a copy, or what was set aside. Pure."""
+    """Tell whether something among the backups bears a name that we give to a copy, or to what was set aside. Pure."""
     return _OURS.fullmatch(name) is not None
 
 

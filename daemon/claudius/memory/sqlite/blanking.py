@@ -100,7 +100,9 @@ def lines_of_others(content: bytes | None, ids: Sequence[str]) -> bytes | None:
     if content is None:
         return None
     entries = tuple(
-        one if one.person and one.person not in ids else replace(one, content=BLANK, person=one.person and NOBODY, name=one.name and "", metadata={})
+        one
+        if one.person and one.person not in ids
+        else replace(one, content=BLANK, person=one.person and NOBODY, name=one.name and "", metadata={})
         for one in unpack(content).entries
     )
     return pack(KeptTurn(entries=entries, snapshot=ERASED_SNAPSHOT))

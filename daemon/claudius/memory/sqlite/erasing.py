@@ -24,7 +24,7 @@ from claudius.memory.sqlite.rows import dump
 from claudius.perception import private
 
 EXCERPTS, EXCERPT_CHARS, EXCERPT_BYTES = 200, 26, NEEDLE_BYTES
-"""A probe takes 24 bytes at least: 24 letters of English, 12 of Russian, 8 of Chinese; a blank at either end is cut off."""
+"""A probe takes 24 bytes at least (24 letters of English, 12 of Russian, 8 of Chinese), and has no blank at an end."""
 CANDIDATES = 8 * EXCERPTS
 PAGE, TURNS, SEARCHED = 50, 10, 500
 """Rows that one transaction changes, turns that one erases, rows that are looked at at once."""
@@ -34,13 +34,26 @@ PERSON_COLUMNS = frozenset({"person", "canonical", "asked_by", "peer", "about", 
 """A row of any table that names the person so is that person's."""
 TREATED = frozenset(
     {
-        *("inbox", "step", "turn", "turn_record", "entry", "blob", "outbox", "user_model", "soul_state", "revision", "due"),
+        *(
+            "inbox",
+            "step",
+            "turn",
+            "turn_record",
+            "entry",
+            "blob",
+            "outbox",
+            "user_model",
+            "soul_state",
+            "revision",
+            "due",
+        ),
         *("conversation", "thread", "erasing"),
     }
 )
 """Tables with a rule of their own; every other, of whatever part, follows its columns' names."""
 _PLAIN = re.compile(
-    r"[^\x00-\x1f\"\\<>&`\x7f-\xa0\xad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]{1,%d}" % EXCERPT_CHARS
+    r"[^\x00-\x1f\"\\<>&`\x7f-\xa0\xad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
+    f"{{1,{EXCERPT_CHARS}}}"
 )
 """What no encoding of ours writes otherwise than as UTF-8, or in JSON as escapes of whole characters."""
 LETTERS = 5
@@ -115,7 +128,7 @@ class Erasure:
         return changed
 
     async def _pages(self, find: str, page: int = PAGE) -> AsyncIterator[list[dict[str, Any]]]:
-        sql = self._beside.queries[find] if find in self._beside.queries else find
+        sql = self._beside.queries.get(find, find)
         cursor = await asyncio.to_thread(self._beside.connection.execute, sql, _named_in(sql, self._person.values))
         names = [column[0] for column in cursor.description]
         while rows := await asyncio.to_thread(cursor.fetchmany, page):
@@ -131,7 +144,9 @@ class Erasure:
             counted = [0, 0]
 
             def erase(db: Database, turns: list[dict[str, Any]] = turns, counted: list[int] = counted) -> int:
-                counted[:] = [sum(column) for column in zip(*(_erase_turn(db, self._person, one) for one in turns), strict=True)]
+                counted[:] = [
+                    sum(column) for column in zip(*(_erase_turn(db, self._person, one) for one in turns), strict=True)
+                ]
                 return counted[0]
 
             self._count("turn", await self._write(erase))
@@ -142,14 +157,18 @@ class Erasure:
         """Take away subjects and intentions of this person's words: twelve of each at most."""
         turns = {one["turn"] async for page in self._pages("erasing_turns", SEARCHED) for one in page}
         for table in _SUBJECTS:
-            self._count(table, await self._write(lambda db, table=table: _erase_subjects(db, self._person, turns, table)))  # type: ignore[misc]
+            self._count(
+                table, await self._write(lambda db, table=table: _erase_subjects(db, self._person, turns, table))
+            )  # type: ignore[misc]
 
     async def _blank_shared_texts(self) -> None:
         """Blank what older records share by its hash: turns of theirs, and summaries that tell of those."""
         async for rows in self._pages("blobs_kept"):
             blank = await asyncio.to_thread(lambda rows=rows: [new for row in rows if (new := self._blank_shared(row))])
             if blank:
-                self._count("blob", await self._write(lambda db, new=blank: sum(_run(db, "blob_less", one) for one in new)))  # type: ignore[misc]
+                self._count(
+                    "blob", await self._write(lambda db, new=blank: sum(_run(db, "blob_less", one) for one in new))
+                )  # type: ignore[misc]
 
     def _blank_shared(self, row: Mapping[str, Any]) -> dict[str, Any] | None:
         try:

@@ -34,8 +34,14 @@ def steps(db: Database, name: str, rowids: Sequence[int]) -> list[Step]:
     rows = db.connection.execute(f'SELECT {names} FROM "{name}" ORDER BY {names}').fetchall()  # noqa: S608 - names of our own schema
     chunks = [(rows[at], rows[min(at + ROWS, len(rows)) - 1]) for at in range(0, len(rows), ROWS)]
     marks = ", ".join("?" * len(key))
-    where = f"({names}) BETWEEN ({marks}) AND ({marks})" if len(key) == 1 else f"({names}) >= ({marks}) AND ({names}) <= ({marks})"
-    return [lambda db, first=first, last=last: _rewrite(db, name, columns, where, (*first, *last)) for first, last in chunks]  # type: ignore[misc]
+    where = (
+        f"({names}) BETWEEN ({marks}) AND ({marks})"
+        if len(key) == 1
+        else f"({names}) >= ({marks}) AND ({names}) <= ({marks})"
+    )
+    return [
+        lambda db, first=first, last=last: _rewrite(db, name, columns, where, (*first, *last)) for first, last in chunks
+    ]  # type: ignore[misc]
 
 
 def _is_rowid(db: Database, table: str, column: str) -> bool:

@@ -92,7 +92,8 @@ class About:
             return "I forget a person who asks it of themself: forget me"
         until = await self._forgetting.waits_until(person, now)
         if until is not None:
-            return f"I erased what I kept of you less than a day ago. I can do it again from {until:%Y-%m-%d %H:%M} UTC on."
+            again = f"{until:%Y-%m-%d %H:%M} UTC"
+            return f"I erased what I kept of you less than a day ago. I can do it again from {again} on."
         asked_at = self._sure.pop(person, None)
         if words != ["me", "yes"] or asked_at is None or now - asked_at > CONFIRM_WITHIN:
             self._sure[person] = now
