@@ -90,7 +90,7 @@ async def test_r28_others_are_answered_while_one_is_erased(home: Home) -> None:
         answered = len(soul.network.visible) - said
         records = soul.records()
         turns = others(records, home)
-        prompt = rebuild((records.turn(turns[len(turns) // 2]) or {})["snapshot"], records)
+        prompts = [str(rebuild((records.turn(turn) or {})["snapshot"], records)) for turn in turns]
         records.close()
 
     assert receipt["verified"] is True
@@ -101,8 +101,8 @@ async def test_r28_others_are_answered_while_one_is_erased(home: Home) -> None:
     assert meanwhile > 3
     assert answered >= meanwhile
     assert len(turns) >= 16
-    assert BLANK in str(prompt)
-    assert OTHERS in str(prompt)
+    assert any(BLANK in prompt and OTHERS in prompt for prompt in prompts)
+    assert not any(SECRET in prompt for prompt in prompts)
     assert held(home, SECRET) == held(home, ANA) == []
 
 

@@ -96,7 +96,8 @@ def run(asked: dict[str, Any], *, within_s: float) -> dict[str, Any] | None:
 def search(asked: dict[str, Any]) -> dict[str, Any]:
     """Return the files, and the rows and pages of the database, that hold any of it; and what could not be read."""
     needles = Needles(asked["ids"], asked["folders"], asked["excerpts"])
-    found, unread = set(), set()
+    found: set[str] = set()
+    unread: set[str] = set()
     database = Path(asked["database"])
     left_out = {*asked["left_out"], *(f"{database}{end}" for end in ("", "-shm", "-wal"))}
     for path in _files(asked["places"], unread):

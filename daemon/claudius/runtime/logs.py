@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime
+from io import BufferedIOBase
 from pathlib import Path
 from typing import IO, Any
 
@@ -118,7 +119,7 @@ def _leave_out(path: Path, is_left_out: Callable[[str], bool]) -> int:
     return gone
 
 
-def _copy(old: IO[bytes], new: IO[bytes], is_left_out: Callable[[str], bool]) -> int:
+def _copy(old: IO[bytes] | BufferedIOBase, new: IO[bytes] | BufferedIOBase, is_left_out: Callable[[str], bool]) -> int:
     """Copy the lines from where `old` stands to its end, but for some; return how many those were."""
     gone = 0
     while lines := old.readlines(COPIED_BYTES):

@@ -11,6 +11,7 @@ import asyncio
 import re
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -98,7 +99,7 @@ class Erasure:
             await self._each(table, find, change)
         await self._erase_lived()
         for audience in audiences:
-            self._count("audience_member", await self._write(lambda db, one=audience: _unlist(db, one)))  # type: ignore[misc]
+            self._count("audience_member", await self._write(partial(_unlist, audience=audience)))
         for table, find, change in _OWN:
             await self._each(table, find, change)
         await self._erase_turns()
@@ -137,7 +138,7 @@ class Erasure:
     async def _each(self, table: str, find: str, change: str, page: int = PAGE) -> None:
         """Change every row that a query finds, by its key, a page a transaction."""
         async for rows in self._pages(find, page):
-            self._count(table, await self._write(lambda db, rows=rows: sum(_run(db, change, row) for row in rows)))  # type: ignore[misc]
+            self._count(table, await self._write(_changing(change, rows)))
 
     async def _erase_turns(self) -> None:
         async for turns in self._pages("erasing_turns", TURNS):
@@ -157,18 +158,15 @@ class Erasure:
         """Take away subjects and intentions of this person's words: twelve of each at most."""
         turns = {one["turn"] async for page in self._pages("erasing_turns", SEARCHED) for one in page}
         for table in _SUBJECTS:
-            self._count(
-                table, await self._write(lambda db, table=table: _erase_subjects(db, self._person, turns, table))
-            )  # type: ignore[misc]
+            erase = partial(_erase_subjects, person=self._person, turns=turns, table=table)
+            self._count(table, await self._write(erase))
 
     async def _blank_shared_texts(self) -> None:
         """Blank what older records share by its hash: turns of theirs, and summaries that tell of those."""
         async for rows in self._pages("blobs_kept"):
-            blank = await asyncio.to_thread(lambda rows=rows: [new for row in rows if (new := self._blank_shared(row))])
+            blank = await asyncio.to_thread(lambda: list(filter(None, map(self._blank_shared, rows))))  # noqa: B023 - awaited
             if blank:
-                self._count(
-                    "blob", await self._write(lambda db, new=blank: sum(_run(db, "blob_less", one) for one in new))
-                )  # type: ignore[misc]
+                self._count("blob", await self._write(_changing("blob_less", blank)))
 
     def _blank_shared(self, row: Mapping[str, Any]) -> dict[str, Any] | None:
         try:
@@ -236,6 +234,10 @@ _AT_LAST = (
 def _run(db: Database, query: str, values: Mapping[str, Any]) -> int:
     sql = db.queries.get(query, query)
     return db.connection.execute(sql, _named_in(sql, values)).rowcount
+
+
+def _changing(change: str, rows: Sequence[Mapping[str, Any]]) -> Callable[[Database], int]:
+    return lambda db: sum(_run(db, change, row) for row in rows)
 
 
 def _unlist(db: Database, audience: str) -> int:

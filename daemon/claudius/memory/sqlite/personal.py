@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 from claudius.errors import StoreError
@@ -75,13 +76,13 @@ class SqlitePersonal(SqlitePeople):
         """Blank the lines in which a search found something; return how many rows changed."""
         blanker, changed = Blanker(probes), 0
         for at in range(0, len(rows), ROWS):
-            changed += await self._write(lambda db, part=rows[at : at + ROWS]: blank_rows(db, part, blanker))  # type: ignore[misc]
+            changed += await self._write(partial(blank_rows, rows=rows[at : at + ROWS], blanker=blanker))
         return changed
 
     async def rewrite(self, pages: Mapping[str, Sequence[int]]) -> None:
         """Write the rows anew beside which a search found old bytes."""
         for name, rowids in pages.items():
-            for step in await self._write(lambda db, name=name, rowids=rowids: rewriting.steps(db, name, rowids)):  # type: ignore[misc]
+            for step in await self._write(partial(rewriting.steps, name=name, rowids=rowids)):
                 await self._alone(step)
 
     async def empty_log(self) -> bool:

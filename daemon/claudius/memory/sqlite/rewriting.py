@@ -7,6 +7,7 @@ in the free space of the first one, and that is not zeroed when the row is delet
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from claudius.memory.search import tables
@@ -29,19 +30,14 @@ def steps(db: Database, name: str, rowids: Sequence[int]) -> list[Step]:
     if key == ("rowid",):
         spans = [_span(db, name, low, high) for low, high in zip(rowids[::2], rowids[1::2], strict=True)]
         columns = ("rowid", *(column for column in columns if not _is_rowid(db, name, column)))
-        return [lambda db, span=span: _rewrite(db, name, columns, '"rowid" BETWEEN ? AND ?', span) for span in spans]  # type: ignore[misc]
+        rewrite = partial(_rewrite, table=name, columns=columns, where='"rowid" BETWEEN ? AND ?')
+        return [partial(rewrite, values=span) for span in spans]
     names = ", ".join(f'"{one}"' for one in key)
     rows = db.connection.execute(f'SELECT {names} FROM "{name}" ORDER BY {names}').fetchall()  # noqa: S608 - names of our own schema
     chunks = [(rows[at], rows[min(at + ROWS, len(rows)) - 1]) for at in range(0, len(rows), ROWS)]
     marks = ", ".join("?" * len(key))
-    where = (
-        f"({names}) BETWEEN ({marks}) AND ({marks})"
-        if len(key) == 1
-        else f"({names}) >= ({marks}) AND ({names}) <= ({marks})"
-    )
-    return [
-        lambda db, first=first, last=last: _rewrite(db, name, columns, where, (*first, *last)) for first, last in chunks
-    ]  # type: ignore[misc]
+    rewrite = partial(_rewrite, table=name, columns=columns, where=f"({names}) >= ({marks}) AND ({names}) <= ({marks})")
+    return [partial(rewrite, values=(*first, *last)) for first, last in chunks]
 
 
 def _is_rowid(db: Database, table: str, column: str) -> bool:
