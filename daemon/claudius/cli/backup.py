@@ -173,6 +173,7 @@ async def _forget_again(home: Home, database: Path, *, is_new_home: bool) -> int
     """
     from claudius.memory.erasures import Erasures
     from claudius.memory.sqlite import SqliteStore
+    from claudius.runtime.forgetting import sweep
 
     ledger = Erasures(home.state)
     store = SqliteStore(database, backups=home.backups)
@@ -185,7 +186,9 @@ async def _forget_again(home: Home, database: Path, *, is_new_home: bool) -> int
         people, last = await store.everyone()
         ids = ledger.among(people, ledger.since(last))
         if ids:
+            probes = await store.probes(ids)
             await store.erase(ids)
+            await sweep(store, database, probes)
             await store.archive_anew()
         await store.scrub()
     finally:

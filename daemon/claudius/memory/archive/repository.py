@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from claudius.memory.archive.stream import (
     REF,
@@ -202,12 +203,11 @@ class Repository:
                 shutil.rmtree(folder)
         shutil.rmtree(self.git_dir, ignore_errors=True)
 
-    def holds(self, words: Sequence[bytes]) -> bool:
-        """Tell whether any object, reachable or not, holds one of these words."""
-        if not words or not self.git_dir.exists():
-            return False
-        everything = self._git("cat-file", "--batch-all-objects", "--batch", "--unordered").encode()
-        return any(word in everything for word in words)
+    def searched(self) -> dict[str, Any] | None:
+        """Return the environment in which a search lists every object, reachable or not; None where there is none."""
+        if not self.git_dir.exists():
+            return None
+        return {"env": {"PATH": os.environ.get("PATH", os.defpath), **self._environment()}}
 
     def _git(self, *args: str, given: bytes = b"") -> str:
         os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")

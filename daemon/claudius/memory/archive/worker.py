@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
@@ -26,7 +26,8 @@ from claudius.memory.user_models import read_state_document
 
 T = TypeVar("T")
 
-BATCH = 500
+BATCH, ANEW_BATCH = 500, 50
+"""Changes of one round; and where all of them are committed anew, beside turns that go on."""
 HALF_WRITTEN_S = 2.0
 FIRST_WAIT_S, LAST_WAIT_S = 1.0, 600.0
 TIDY_AFTER = 500
@@ -73,6 +74,7 @@ class Archive:
         self._is_prepared = self._is_known = self._is_aligned = False
         self._next_look_s = 0.0
         self._untidy = 0
+        self._batch = BATCH
         self._one_at_a_time = asyncio.Lock()
         self.next_look: datetime | None = None
         """When the next round begins, at the latest."""
@@ -96,7 +98,7 @@ class Archive:
                 wait_s = min(LAST_WAIT_S, wait_s * 2)
                 continue
             self.problem, wait_s = None, FIRST_WAIT_S
-            if done.committed < BATCH:
+            if done.committed < self._batch:
                 await self._rest(HALF_WRITTEN_S if done.held_back else LOOK_EVERY_S)
 
     async def close(self) -> None:
@@ -130,12 +132,16 @@ class Archive:
         await self._in_thread(lambda: self._repository.discard(persons))
         await self._store.archive_anew()
         self._is_prepared = self._is_known = self._is_aligned = False
-        while Repository.is_possible() and (await self._guarded()).committed == BATCH:
-            pass
+        self._batch = ANEW_BATCH
+        try:
+            while Repository.is_possible() and (await self._guarded()).committed == ANEW_BATCH:
+                pass
+        finally:
+            self._batch = BATCH
 
-    async def holds(self, words: Sequence[bytes]) -> bool:
-        """Tell whether any object of the history holds one of these words. Raises: GitFailed, OSError."""
-        return Repository.is_possible() and await self._in_thread(lambda: self._repository.holds(words))
+    def searched(self) -> dict[str, Any] | None:
+        """Return what a search of every object needs; None where there is no history."""
+        return self._repository.searched()
 
     async def _guarded(self) -> Round:
         try:
@@ -155,7 +161,7 @@ class Archive:
         if not self._is_aligned:
             await self._in_thread(self._repository.align_index)
             self._is_aligned = True
-        pending = [one for one in await self._store.unarchived(BATCH) if one.document not in ground.held_back]
+        pending = [one for one in await self._store.unarchived(self._batch) if one.document not in ground.held_back]
         if pending:
             await self._commit(pending, ground)
         paths = ground.paths
@@ -183,14 +189,14 @@ class Archive:
         known = await self._in_thread(self._repository.known)
         made = {one.id: known[token(one)] for one in ground.pending if token(one) in known}
         await self._store.archived(made, ())
-        self._is_known = len(ground.pending) < BATCH or not made
+        self._is_known = len(ground.pending) < self._batch or not made
 
     async def _look(self) -> Ground:
         """Compare files with what we wrote last, and take over what a hand has changed.
 
         Now and then all of them; else those of the persons whose portraits are to be written.
         """
-        pending = await self._store.unarchived(BATCH)
+        pending = await self._store.unarchived(self._batch)
         is_due = time.monotonic() >= self._next_look_s
         persons = None if is_due else sorted({one.document.person for one in pending})
         kept = {file.document: file for file in await self._store.archive_files(persons)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import subprocess
 from collections.abc import Mapping
@@ -16,6 +17,10 @@ from claudius.errors import StoreCorrupt
 from claudius.memory.sqlite.connection import APPLICATION_ID, open_reader, private_files, siblings
 
 PATTERN = "claudius-*.db"
+_STAMP = r"\d{8}T\d{6}(\.\d{6})?Z"
+_OURS = re.compile(
+    rf"(\.partial-)?claudius-{_STAMP}\.db(\.sha256|-wal|-shm|-journal)?|(quarantine|replaced)-{_STAMP}|memory-{_STAMP}\.(git|bundle)"
+)
 COPY_S = 120.0
 """How long setting a damaged database aside may take."""
 
@@ -36,6 +41,11 @@ class Backup(Struct, frozen=True, kw_only=True):
 def backups_of(database: Path) -> Path:
     """Return where a home keeps the backups of its database. Pure."""
     return database.parent.parent / "backups"
+
+
+def is_ours(name: str) -> bool:
+    """Tell whether something among the backups bears a name that we give to a copy, or to what was set aside. Pure."""
+    return _OURS.fullmatch(name) is not None
 
 
 def newest_backup(directory: Path) -> Path | None:

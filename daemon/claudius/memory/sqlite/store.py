@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -282,6 +282,15 @@ class SqliteStore(
         """Ask one question: a statement alone is its own snapshot."""
         try:
             return self._open_now().reader.all(query, **values)
+        except sqlite3.Error as error:
+            raise translate(error, self._path) from error
+
+    @contextmanager
+    def _beside(self) -> Iterator[Database]:
+        """Give a connection of its own, which a thread may read with while turns go on."""
+        try:
+            with closing(open_reader(self._path)) as connection:
+                yield Database(connection, self._open_now().reader.queries)
         except sqlite3.Error as error:
             raise translate(error, self._path) from error
 
