@@ -130,7 +130,7 @@ class Forgetting:
             raise ClaudiusError(f"no fresh backup could be made, so the old ones stay: {error}") from error
         for old in before:
             shutil.rmtree(old) if old.is_dir() and not old.is_symlink() else old.unlink()
-        return len(before)
+        return sum(old.suffix != ".sha256" for old in before)
 
     async def _found(self, probes: Probes) -> list[str]:
         """Return the files in which something of it still stands, and `git` for its objects."""
