@@ -251,3 +251,7 @@ class Store(Plans, Amendments, Ledger, Personal, Whispers, Jobs, Retention, Prot
     async def document(self, document: Document) -> str | None:
         """Return a document's newest text; None where there is none."""
         ...
+
+    async def has_written(self, document: Document, text: str, *, ever: bool) -> bool:
+        """Tell whether a version of a document is this text: the newest, or one that git lacks; `ever`: any version."""
+        ...

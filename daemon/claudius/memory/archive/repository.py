@@ -18,6 +18,7 @@ from claudius.memory.archive.stream import (
     REF,
     TRAILER,
     Change,
+    Known,
     fast_import,
     index_info,
     read_log,
@@ -119,12 +120,13 @@ class Repository:
         except GitFailed:
             return True
 
-    def known(self) -> dict[str, str]:
-        """Return the newest revisions that the history holds already: token to commit."""
+    def known(self) -> dict[str, Known]:
+        """Return the newest revisions that the history holds already, by token."""
         if self.head() is None:
             return {}
-        form = f"--format=%H %(trailers:key={TRAILER},valueonly,separator=%x20)"
-        return read_log(self._git("log", f"--max-count={_LOG_AT_MOST}", form, "HEAD", "--"))
+        form = f"--format=%x00%H %(trailers:key={TRAILER},valueonly,separator=%x20)"
+        written = ("--name-only", "--no-renames", "--diff-filter=d")
+        return read_log(self._git("log", f"--max-count={_LOG_AT_MOST}", form, *written, "HEAD", "--"))
 
     def prepare_commits(self, changes: Sequence[Change], parent: str | None) -> dict[int, str]:
         """Make one commit a change on top of `parent`, oldest first, of our paths alone; return revision to commit.

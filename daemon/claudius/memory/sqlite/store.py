@@ -262,6 +262,11 @@ class SqliteStore(
         with self._snapshot() as db:
             return archiving.newest(db, document)
 
+    async def has_written(self, document: Document, text: str, *, ever: bool) -> bool:
+        """Tell whether a version of a document is this text: the newest, or one that git lacks; `ever`: any version."""
+        with self._snapshot() as db:
+            return archiving.has_written(db, document, text, ever=ever)
+
     # -- hands -------------------------------------------------------------------------------------------------------
 
     async def _write(self, run: Callable[[Database], T]) -> T:
