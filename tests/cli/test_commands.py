@@ -283,13 +283,58 @@ def test_linked_ids_are_one_person(tmp_path: Path) -> None:
     machine.ok("chat", "--once", "go on then", "--as", "ana", "--conversation", "a")
     machine.scripted()
     machine.ok("chat", "--once", "hello", "--as", "anna", "--conversation", "b")
-    machine.ok("users", "link", "terminal:local:as-ana", "terminal:local:as-anna")
+    linked = machine.ok("users", "link", "terminal:local:as-ana", "terminal:local:as-anna")
     machine.scripted()
     machine.ok("chat", "--once", "hello again", "--as", "anna", "--conversation", "b")
 
     asked = [json.loads(line)["tail"] for line in machine.requests.read_text().splitlines()]
 
     assert ["bridges" in tail for tail in asked] == [False, False, True]
+    assert "export or erase" in linked.stdout
+    assert "users unlink" in linked.stdout
+
+
+def test_unlinked_ids_are_apart_again(tmp_path: Path) -> None:
+    """Prompts, `users show` and `users export` of each are its own; a second time there is nothing to unlink."""
+    ana, anna = "terminal:local:as-ana", "terminal:local:as-anna"
+    machine = Machine(tmp_path, env={"LOGNAME": "ada"})
+    machine.scripted(learned("Yes.", "- Builds bridges.", "one"))
+    machine.ok("chat", "--once", "go on then", "--as", "ana", "--conversation", "a")
+    machine.scripted()
+    machine.ok("chat", "--once", "hello", "--as", "anna", "--conversation", "b")
+    machine.ok("users", "link", ana, anna)
+    machine.scripted()
+    machine.ok("chat", "--once", "hello again", "--as", "anna", "--conversation", "b")
+    unlinked = machine.ok("users", "unlink", anna, "--json").json
+    machine.scripted()
+    machine.ok("chat", "--once", "and now", "--as", "anna", "--conversation", "b")
+    again = machine.run("users", "unlink", ana)
+
+    requests = [json.loads(line) for line in machine.requests.read_text().splitlines()]
+    exported = {one: machine.ok("users", "export", one, "--json").json for one in (ana, anna)}
+
+    assert unlinked == {"person": ana, "unlinked": [anna]}
+    assert ["bridges" in json.dumps(one) for one in requests] == [False, False, True, False]
+    assert [len(one["models"]) for one in exported.values()] == [1, 0]
+    assert {line["person"] for line in exported[ana]["messages"]} == {ana, None}
+    assert "hello again" not in json.dumps(exported[ana])
+    assert (again.code, "linked with no other" in again.stderr) == (1, True)
+
+
+def test_two_at_one_terminal_cannot_link_themselves(tmp_path: Path) -> None:
+    """`!link` at the terminal asks as anywhere: a code of another name there is refused, and nothing is linked."""
+    machine = Machine(tmp_path, env={"LOGNAME": "ada"})
+    machine.scripted()
+    machine.ok("daemon", "start")
+    try:
+        code = machine.ok("chat", "--once", "!link", "--as", "ana").stdout.split()[-1]
+        refused = machine.ok("chat", "--once", f"!link {code}", "--as", "anna", "--conversation", "b").stdout
+        apart = machine.ok("chat", "--once", "!unlink", "--as", "ana").stdout
+    finally:
+        machine.ok("daemon", "stop")
+
+    assert "different networks only" in refused
+    assert "no other account" in apart
 
 
 def test_state_set_is_in_the_next_prompt(tmp_path: Path) -> None:
