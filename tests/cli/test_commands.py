@@ -13,7 +13,7 @@ import pytest
 from claudius.adapters.seats import own_person
 from claudius.config import load
 from claudius.errors import BadConfiguration
-from claudius.home import Home
+from claudius.home import Home, shipped
 from driven import Machine, reply
 
 MAIN = "terminal:local:main:main"
@@ -366,6 +366,55 @@ def test_config_set_keeps_comments_and_other_lines(tmp_path: Path) -> None:
     text = file.read_text()
     assert "# how many\nwindow = 9\nttl_hours = 3" in text
     assert text.startswith(("owners", "# mine"))
+
+
+@pytest.mark.parametrize("where", ["environment", ".env"])
+def test_config_set_says_where_the_environment_wins(tmp_path: Path, where: str) -> None:
+    """A variable that stands over config.toml is named: what was written there changes nothing while it is set."""
+    name = "CLAUDIUS_MEMORY_WINDOW"
+    machine = Machine(tmp_path, env={name: "5"} if where == "environment" else {})
+    machine.home.mkdir(mode=0o700)
+    if where == ".env":
+        (machine.home / ".env").write_text(f"{name}=5\n")
+        (machine.home / ".env").chmod(0o600)
+    won = machine.ok("config", "set", "memory.window", "9").stdout
+    other = machine.ok("config", "set", "memory.ttl_hours", "9").stdout
+
+    assert name in won
+    assert where in won
+    assert "changes nothing" in won
+    assert len(won.strip().splitlines()) == 1
+    assert "changes nothing" not in other
+    assert machine.ok("config", "get", "memory.window").stdout.strip() == "5"
+
+
+def test_config_set_names_the_variable_of_another_name(tmp_path: Path) -> None:
+    """Where the world has a name for a setting already, that name is told."""
+    machine = Machine(tmp_path, env={"ANTHROPIC_BASE_URL": "http://127.0.0.1:1"})
+    won = machine.ok("config", "set", "anthropic.base_url", "http://127.0.0.1:2").stdout
+
+    assert "ANTHROPIC_BASE_URL" in won
+
+
+def test_a_soul_file_of_the_home_is_named_where_it_shadows_a_shipped_one(tmp_path: Path) -> None:
+    """`soul check` and `doctor` name both files; it is no problem, and nothing is named where nothing is shadowed."""
+    machine = Machine(tmp_path)
+    plain = machine.ok("soul", "check")
+    soul = machine.home / "soul"
+    (soul / "dossiers").mkdir(parents=True, mode=0o700)
+    (soul / "soul.md").write_text((shipped("soul") / "soul.md").read_text())
+    (soul / "dossiers" / "ours.md").write_text("Ours.\n")
+
+    checked, told = machine.ok("soul", "check", "--json").json, machine.ok("soul", "check").stdout
+    named = [one for one in machine.run("doctor", "--json").json["checks"] if one["name"] == "soul"]
+
+    mine, theirs = str(soul / "soul.md"), str(shipped("soul") / "soul.md")
+    assert "instead of" not in plain.stdout
+    assert checked["ok"]
+    assert checked["shadows"] == [{"file": mine, "shadowed": theirs}]
+    assert [line for line in told.splitlines() if mine in line and theirs in line]
+    assert [one["ok"] for one in named if mine in one["detail"] and theirs in one["detail"]] == [True]
+    assert "ours.md" not in told
 
 
 def test_config_show_names_each_source(tmp_path: Path) -> None:
