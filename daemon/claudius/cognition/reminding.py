@@ -14,10 +14,13 @@ from msgspec.structs import replace
 
 from claudius.cognition.first_word import PROCESS
 from claudius.cognition.processes import sections
+from claudius.cognition.soul_engine.conclusion import utter
+from claudius.cognition.soul_engine.entries import spoken
 from claudius.cognition.staged import schedule_id
 from claudius.cognition.timing import zone_at
 from claudius.config import Config
 from claudius.intent import Intent, Planned, Schedule
+from claudius.memory.plans import MOST_OPEN, TOO_MANY
 from claudius.perception import Origin
 from claudius.psyche.promises import due, promises
 from claudius.psyche.scope import sentences
@@ -25,6 +28,8 @@ from claudius.recollection import Recollection
 from claudius.soul import SoulText
 
 REQUEST_CHARS = 300
+FULL = "I cannot keep another reminder here: too many wait already."
+"""Said where the soul's own text has no line for it."""
 _VERB = r"(?:remind|nudge|ping|poke|wake)"
 _ASKS = re.compile(rf"\b{_VERB}\s+(?:me|us)\b", re.IGNORECASE)
 _UNDERTAKES = re.compile(
@@ -54,6 +59,29 @@ def reminded(intent: Intent, recollection: Recollection, soul: SoulText, config:
         return intent
     promise = next(iter(promises(said, recollection.now, zone)), None)
     return _planned(intent, recollection, soul, promise.due_at, "promise", promise.what) if promise else intent
+
+
+def within_limit(intent: Intent, recollection: Recollection, soul: SoulText, waiting: int) -> Intent:
+    """Tell whoever asked for a reminder that it is not kept, where `waiting` plans leave no room for it. Pure.
+
+    What nobody asked for is refused by the store, and told in the turn's changes alone.
+    """
+    planned = intent.planned
+    if planned is None:
+        return intent
+    room = max(0, MOST_OPEN - waiting + len(planned.cancels))
+    refused = [one for one in planned.schedules[room:] if one.asked_by]
+    if not refused:
+        return intent
+    line = sections(soul.files.get(f"processes/{PROCESS}.md")).get("full", FULL)
+    said = tuple(one.body for one in intent.utterances if one.kind == "reply")
+    return replace(
+        intent,
+        planned=replace(planned, schedules=tuple(one for one in planned.schedules if one not in refused)),
+        utterances=utter(recollection, (*said, line), intent.verb),
+        entries=(*intent.entries, spoken(recollection, line, intent.verb)),
+        changes={**intent.changes, "reminder": f"refused: {TOO_MANY}"},
+    )
 
 
 def _requested(text: str) -> str:

@@ -19,7 +19,7 @@ from claudius.cognition.motion import move
 from claudius.cognition.pipeline import Thinking, think
 from claudius.cognition.processes import Process, route
 from claudius.cognition.reflection import Idle, reflect
-from claudius.cognition.reminding import reminded
+from claudius.cognition.reminding import reminded, within_limit
 from claudius.cognition.second_thought import Hold, think_twice
 from claudius.cognition.soul_engine import (
     TOO_LONG,
@@ -153,6 +153,8 @@ async def _keep(intent: Intent, recollection: Recollection, before: Summary | No
     summary = intent.summary if recollection.summary is before else recollection.summary
     intent = replace(intent, summary=summary, noted=noted(recollection, intent, mind.config()))
     intent = reminded(intent, recollection, mind.soul(), mind.config())
+    if intent.planned is not None and intent.planned.schedules:
+        intent = within_limit(intent, recollection, mind.soul(), await mind.store.open_plans(intent.conversation))
     if recollection.intuitions:
         from claudius.cognition.daimonic import felt  # noqa: PLC0415 - not loaded while no daimon whispers
 

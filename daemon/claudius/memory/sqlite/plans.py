@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
 from claudius.intent import Intent, Schedule
+from claudius.memory.plans import MOST_OPEN
 from claudius.memory.sqlite.inbox import keep
 from claudius.memory.sqlite.queries import Database, Row
 from claudius.memory.sqlite.rows import dump, instant, parse, stamp
@@ -16,6 +18,8 @@ from claudius.perception import Kind, Origin, Perception
 from claudius.prompt import valid
 from claudius.substrate import Milestone
 
+log = logging.getLogger("claudius.plans")
+
 MILESTONE = "milestone"
 NOTICED_AFTER = timedelta(minutes=30)
 """The soul notices a milestone so long after it."""
@@ -23,17 +27,16 @@ AT_ONCE = 100
 """Plans that one look makes perceptions of; the rest come with the next."""
 
 
-def keep_plans(db: Database, intent: Intent, at: str) -> None:
-    """Write what a turn plans, leaves to the next one, and keeps beside itself."""
+def keep_plans(db: Database, intent: Intent, at: str) -> int:
+    """Write what a turn plans, leaves to the next one, and keeps beside itself; return how many plans were refused."""
     for key in intent.held:
         hold(db, key)
     planned = intent.planned
     if planned is None:
-        return
+        return 0
     for schedule_id in planned.cancels:
         db.run("plan_cancel", id=schedule_id)
-    for schedule in planned.schedules:
-        plan(db, schedule)
+    refused = [schedule for schedule in planned.schedules if not plan(db, schedule)]
     for name, value in planned.kept.items():
         db.run("keep_kept", conversation=intent.conversation, name=name, value=dump(dict(value)))
     if planned.participation is not None:
@@ -43,10 +46,21 @@ def keep_plans(db: Database, intent: Intent, at: str) -> None:
         db.run("close_conversation", conversation=intent.conversation, at=at)
         db.run("plans_close", conversation=intent.conversation)
         db.run("heard_out", conversation=intent.conversation, key=answered, now=at)
+    return len(refused)
 
 
-def plan(db: Database, schedule: Schedule) -> None:
-    """Keep one plan; a waiting one of the same key stays as it is."""
+def open_plans(db: Database, conversation: str) -> int:
+    """Return how many plans of a conversation wait."""
+    row = db.one("plans_open", conversation=conversation)
+    return int(row[0]) if row else 0
+
+
+def plan(db: Database, schedule: Schedule) -> bool:
+    """Keep one plan; a waiting one of the same key stays as it is. False where too many wait there already."""
+    where = schedule.conversation
+    if open_plans(db, where) >= MOST_OPEN and not db.one("plan_waits", conversation=where, key=schedule.key):
+        log.info("a plan was refused", extra={"conversation": where})
+        return False
     db.run(
         "plan_new",
         id=schedule.id,
@@ -61,6 +75,7 @@ def plan(db: Database, schedule: Schedule) -> None:
         person=schedule.person,
         asked_by=schedule.asked_by,
     )
+    return True
 
 
 def plan_milestone(db: Database, intent: Intent, milestone: Milestone) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from claudius.errors import StaleTurn
 from claudius.intent import Intent, ModelVersion, StateChange
 from claudius.memory.audience import is_terminal, joint
+from claudius.memory.plans import TOO_MANY
 from claudius.memory.sqlite.ledger import note
 from claudius.memory.sqlite.mail import say
 from claudius.memory.sqlite.plans import keep_plans
@@ -28,10 +30,9 @@ def commit(db: Database, intent: Intent, let_go: datetime, boot: str) -> None:
     if number is None:
         return
     _answer(db, intent, at)
-    _keep_turn(db, intent, number, at)
+    refused = keep_plans(db, intent, at) if intent.planned is not None or intent.held else 0
+    _keep_turn(db, intent, number, at, {"plans": f"{refused} refused: {TOO_MANY}"} if refused else {})
     _learn(db, intent, at)
-    if intent.planned is not None or intent.held:
-        keep_plans(db, intent, at)
     if intent.noted is not None:
         note(db, intent.noted, intent.at)
     move_psyche(db, intent, at)
@@ -89,7 +90,7 @@ def _answer(db: Database, intent: Intent, at: str) -> None:
             raise StaleTurn("what this turn answers was withdrawn or answered meanwhile")
 
 
-def _keep_turn(db: Database, intent: Intent, number: int, at: str) -> None:
+def _keep_turn(db: Database, intent: Intent, number: int, at: str, more: Mapping[str, str]) -> None:
     record = db.run(
         "record_new",
         rung=intent.rung,
@@ -97,7 +98,7 @@ def _keep_turn(db: Database, intent: Intent, number: int, at: str) -> None:
         flags=dump(intent.flags),
         steps=dump(intent.steps),
         attention=dump(dict(intent.attention)),
-        changes=dump(dict(intent.changes)),
+        changes=dump({**intent.changes, **more}),
         thoughts=dump(intent.thoughts),
         prompt_sha256=intent.prompt_sha256,
         snapshot=intent.snapshot,
