@@ -299,10 +299,11 @@ async def test_unlinked_in_chat_each_has_its_own_again(networks: Networks) -> No
         alone = await networks.discord(command="whoami")
         exported = await networks.discord(command="export")
         again = await networks.slack("unlink")
+        assert networks.soul
         await networks.slack("forget me")
         await networks.slack("forget me yes")
         ids = await networks.ids(ON_DISCORD)
-        there = networks.soul.records().person(ON_DISCORD) if networks.soul else None
+        there = networks.soul.records().person(ON_DISCORD)
 
     assert "keep bees" in together
     assert ON_SLACK in apart

@@ -37,9 +37,9 @@ class SqlitePersonal(SqlitePeople):
         """Make two ids one person. Raises: StoreError where either is unknown or they are one already."""
         await self._write(lambda db: owner.link(db, person, other))
 
-    async def unlink(self, person: str, now: datetime) -> Sequence[str]:
+    async def unlink(self, person: str, now: datetime, author: Literal["owner", "person"] = "owner") -> Sequence[str]:
         """Let every id of a person stand alone again; return them. Raises: StoreError where there is only one."""
-        return await self._write(lambda db: unlinking.unlink(db, person, stamp(now)))
+        return await self._write(lambda db: unlinking.unlink(db, person, stamp(now), author))
 
     async def ids_of(self, person: str) -> Sequence[str]:
         """Return every id of a person, by any of them, the canonical one first; none where nobody is known so."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import sha256
+from typing import Literal
 
 from claudius.errors import StoreError
 from claudius.intent import ModelVersion
@@ -18,6 +19,8 @@ from claudius.memory.sqlite.rows import dump, parse
 from claudius.memory.sqlite.turns import write_model
 from claudius.perception import private
 
+Author = Literal["owner", "person"]
+"""Whose hand it is."""
 OF_TURNS = (
     *("unlink_calls", "unlink_places", "unlink_places_left", "unlink_interactions", "unlink_promises"),
     *("unlink_facts", "unlink_episodes", "unlink_traces"),
@@ -25,7 +28,7 @@ OF_TURNS = (
 """Each gives the rows that came with one id's turns back to that id."""
 
 
-def unlink(db: Database, person: str, at: str) -> list[str]:
+def unlink(db: Database, person: str, at: str, author: Author) -> list[str]:
     """Let every id of a person stand alone again; return them, the one that stood for all first. Raises: StoreError."""
     kept = canonical(db, person)
     others = [one for (one,) in db.all("linked", canonical=kept)]
@@ -40,7 +43,7 @@ def unlink(db: Database, person: str, at: str) -> list[str]:
         for query in OF_TURNS:
             db.run(query, person=one, canonical=kept)
     for (audience,) in db.all("models_own", person=kept):
-        _divide(db, ids, audience, at)
+        _divide(db, ids, audience, at, author)
     db.run("facts_in_force", ids=dump(ids))
     _show_anew(db, ids, at)
     for one in ids:
@@ -50,7 +53,7 @@ def unlink(db: Database, person: str, at: str) -> list[str]:
     return ids
 
 
-def _divide(db: Database, ids: Sequence[str], audience: str, at: str) -> None:
+def _divide(db: Database, ids: Sequence[str], audience: str, at: str, author: Author) -> None:
     """Give the portrait of one audience back to the id that it was learned from."""
     kept = ids[0]
     notes = dump([linked_note(one) for one in ids[1:]])
@@ -59,14 +62,14 @@ def _divide(db: Database, ids: Sequence[str], audience: str, at: str) -> None:
         db.run("series_cut", person=kept, audience=audience, version=merged[0])
         for one in ids:
             if one != kept and (audience,) in db.all("models_own", person=one):
-                _write_again(db, one, audience, at)
+                _write_again(db, one, audience, at, author)
     owner = _owner(db, ids, audience)
     if owner != kept and (audience,) not in db.all("models_own", person=owner):
         db.run("model_adopt", canonical=owner, other=kept, audience=audience)
         db.run("archive_file_adopt", canonical=owner, other=kept, audience=audience)
-        _write_again(db, owner, audience, at)
+        _write_again(db, owner, audience, at, author)
     elif merged and merged[0]:
-        _write_again(db, kept, audience, at)
+        _write_again(db, kept, audience, at, author)
 
 
 def _owner(db: Database, ids: Sequence[str], audience: str) -> str:
@@ -81,7 +84,7 @@ def _owner(db: Database, ids: Sequence[str], audience: str) -> str:
     return there[0] if len(there) == 1 else ids[0]
 
 
-def _write_again(db: Database, person: str, audience: str, at: str) -> None:
+def _write_again(db: Database, person: str, audience: str, at: str, author: Author) -> None:
     """Write a portrait's newest text as one more version, so that its file moves to where it belongs."""
     db.run("series_in_force", person=person, audience=audience)
     version, markdown, suspect = db.all("model_newest", person=person, audience=audience)[0]
@@ -91,7 +94,7 @@ def _write_again(db: Database, person: str, audience: str, at: str) -> None:
         version=version + 1,
         markdown=markdown,
         note="unlinked",
-        author="owner",
+        author=author,
         suspect=bool(suspect),
     )
     write_model(db, model, at, None)
@@ -102,11 +105,12 @@ def _show_anew(db: Database, ids: Sequence[str], at: str) -> None:
 
     Their nonces change too: a voice that keeps a session open has seen what the other id told, and begins a new one.
     """
-    has = {audience: one for one in ids for (audience,) in db.all("models_own", person=one)}
+    owned = [(one, audience) for one in ids for (audience,) in db.all("models_own", person=one)]
+    moved = {audience: one for one, audience in owned if (ids[0], audience) not in owned}
     labels = [private(one) for one in ids]
     for turn, shown, nonce in db.all("turns_showing", ids=dump(ids), labels=dump(labels)):
         portraits = [
-            one | {"person": has.get(one["audience"], one["person"]) if one["person"] in ids else one["person"]}
+            one | {"person": moved.get(one["audience"], one["person"])} if one["person"] in ids else one
             for one in parse(shown)
         ]
         renewed = sha256(f"{nonce} {at}".encode()).hexdigest()[: len(nonce)]

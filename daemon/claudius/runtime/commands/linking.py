@@ -116,7 +116,7 @@ class Linking:
         person = perception.person
         if len(await self._mind.store.ids_of(person)) < 2:
             return "You are linked with no other account."
-        ids = await self._mind.store.unlink(person, self._mind.clock())
+        ids = await self._mind.store.unlink(person, self._mind.clock(), "person")
         log.info("unlinked", extra={"person": person, "ids": list(ids)})
         return (
             f"{' and '.join(ids)} are apart again. Each sees, exports and erases only its own from now on. What I said "

@@ -38,7 +38,9 @@ async def _(ground: Ground) -> None:
             for one in while_linked.speaker.models
         )
         await store.commit(thought(while_linked, "Hi.", model=changed, shown=shown))
-        assert sorted(await store.unlink(other, NOW)) == sorted((ANA, other))
+        assert sorted(await store.unlink(other, NOW, "person")) == sorted((ANA, other))
+        last = (await store.unarchived(100))[-1]
+        assert (last.document.person, last.note, last.author) == (other, "unlinked", "person")
         for person, at, words in ((ANA, DM, "keeps bees"), (other, there, "keeps many owls")):
             found = await recalled(store, heard(n=3, at=at, person=person))
             assert found.speaker is not None
