@@ -30,7 +30,6 @@ ClaudiusError                      one line for a person: what is wrong, where, 
 ├── OverBudget                     a cap was reached before the call
 ├── Unreadable                     a step's value could not be read, not even when it was asked for again
 ├── ProcessError                   a mental process returned what it may not, or went round in circles
-├── ToolError                      ToolUnknown, ToolFailed, ToolTimedOut, ToolAborted: a tool that was used gave nothing
 ├── AdapterRefused                 exit 78: a network will not let us in: a bad token, a missing intent
 └── DeliveryError                  an utterance that was not (provably) delivered
     ├── DeliveryRefused            definite and permanent, with the network's code
@@ -238,26 +237,6 @@ class Unreadable(NamedError):
 
 class ProcessError(NamedError):
     """A mental process did what it may not."""
-
-
-class ToolError(NamedError):
-    """A tool gave nothing."""
-
-
-class ToolUnknown(ToolError):
-    """There is no such tool here."""
-
-
-class ToolFailed(ToolError):
-    """The tool raised."""
-
-
-class ToolTimedOut(ToolError):
-    """The tool took too long."""
-
-
-class ToolAborted(ToolError):
-    """The turn that used the tool was stopped."""
 
 
 class AdapterRefused(ClaudiusError):

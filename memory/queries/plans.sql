@@ -10,6 +10,12 @@ ON CONFLICT (conversation, key) DO UPDATE SET kind = excluded.kind, scheduled_fo
 WHERE fired_turn IS NOT NULL
 ON CONFLICT DO NOTHING;
 
+-- name: plans_open
+SELECT count(*) FROM due WHERE conversation = :conversation AND fired_turn IS NULL;
+
+-- name: plan_waits
+SELECT 1 FROM due WHERE conversation = :conversation AND key = :key AND fired_turn IS NULL;
+
 -- name: plan_cancel
 DELETE FROM due WHERE id = :id AND (fired_turn IS NULL OR lapsed_at IS NOT NULL);
 

@@ -17,7 +17,7 @@ import pytest
 from claudius.adapters.seats import own_person
 from claudius.config import load
 from claudius.errors import BadConfiguration
-from claudius.home import Home
+from claudius.home import Home, shipped
 from claudius.memory.sqlite import SqliteStore
 from driven import Machine, reply
 
@@ -288,13 +288,58 @@ def test_linked_ids_are_one_person(tmp_path: Path) -> None:
     machine.ok("chat", "--once", "go on then", "--as", "ana", "--conversation", "a")
     machine.scripted()
     machine.ok("chat", "--once", "hello", "--as", "anna", "--conversation", "b")
-    machine.ok("users", "link", "terminal:local:as-ana", "terminal:local:as-anna")
+    linked = machine.ok("users", "link", "terminal:local:as-ana", "terminal:local:as-anna")
     machine.scripted()
     machine.ok("chat", "--once", "hello again", "--as", "anna", "--conversation", "b")
 
     asked = [json.loads(line)["tail"] for line in machine.requests.read_text().splitlines()]
 
     assert ["bridges" in tail for tail in asked] == [False, False, True]
+    assert "export or erase" in linked.stdout
+    assert "users unlink" in linked.stdout
+
+
+def test_unlinked_ids_are_apart_again(tmp_path: Path) -> None:
+    """Prompts, `users show` and `users export` of each are its own; a second time there is nothing to unlink."""
+    ana, anna = "terminal:local:as-ana", "terminal:local:as-anna"
+    machine = Machine(tmp_path, env={"LOGNAME": "ada"})
+    machine.scripted(learned("Yes.", "- Builds bridges.", "one"))
+    machine.ok("chat", "--once", "go on then", "--as", "ana", "--conversation", "a")
+    machine.scripted()
+    machine.ok("chat", "--once", "hello", "--as", "anna", "--conversation", "b")
+    machine.ok("users", "link", ana, anna)
+    machine.scripted()
+    machine.ok("chat", "--once", "hello again", "--as", "anna", "--conversation", "b")
+    unlinked = machine.ok("users", "unlink", anna, "--json").json
+    machine.scripted()
+    machine.ok("chat", "--once", "and now", "--as", "anna", "--conversation", "b")
+    again = machine.run("users", "unlink", ana)
+
+    requests = [json.loads(line) for line in machine.requests.read_text().splitlines()]
+    exported = {one: machine.ok("users", "export", one, "--json").json for one in (ana, anna)}
+
+    assert unlinked == {"person": ana, "unlinked": [anna]}
+    assert ["bridges" in json.dumps(one) for one in requests] == [False, False, True, False]
+    assert [len(one["models"]) for one in exported.values()] == [1, 0]
+    assert {line["person"] for line in exported[ana]["messages"]} == {ana, None}
+    assert "hello again" not in json.dumps(exported[ana])
+    assert (again.code, "linked with no other" in again.stderr) == (1, True)
+
+
+def test_two_at_one_terminal_cannot_link_themselves(tmp_path: Path) -> None:
+    """`!link` at the terminal asks as anywhere: a code of another name there is refused, and nothing is linked."""
+    machine = Machine(tmp_path, env={"LOGNAME": "ada"})
+    machine.scripted()
+    machine.ok("daemon", "start")
+    try:
+        code = machine.ok("chat", "--once", "!link", "--as", "ana").stdout.split()[-1]
+        refused = machine.ok("chat", "--once", f"!link {code}", "--as", "anna", "--conversation", "b").stdout
+        apart = machine.ok("chat", "--once", "!unlink", "--as", "ana").stdout
+    finally:
+        machine.ok("daemon", "stop")
+
+    assert "different networks only" in refused
+    assert "no other account" in apart
 
 
 def test_state_set_is_in_the_next_prompt(tmp_path: Path) -> None:
@@ -326,6 +371,55 @@ def test_config_set_keeps_comments_and_other_lines(tmp_path: Path) -> None:
     text = file.read_text()
     assert "# how many\nwindow = 9\nttl_hours = 3" in text
     assert text.startswith(("owners", "# mine"))
+
+
+@pytest.mark.parametrize("where", ["environment", ".env"])
+def test_config_set_says_where_the_environment_wins(tmp_path: Path, where: str) -> None:
+    """A variable that stands over config.toml is named: what was written there changes nothing while it is set."""
+    name = "CLAUDIUS_MEMORY_WINDOW"
+    machine = Machine(tmp_path, env={name: "5"} if where == "environment" else {})
+    machine.home.mkdir(mode=0o700)
+    if where == ".env":
+        (machine.home / ".env").write_text(f"{name}=5\n")
+        (machine.home / ".env").chmod(0o600)
+    won = machine.ok("config", "set", "memory.window", "9").stdout
+    other = machine.ok("config", "set", "memory.ttl_hours", "9").stdout
+
+    assert name in won
+    assert where in won
+    assert "changes nothing" in won
+    assert len(won.strip().splitlines()) == 1
+    assert "changes nothing" not in other
+    assert machine.ok("config", "get", "memory.window").stdout.strip() == "5"
+
+
+def test_config_set_names_the_variable_of_another_name(tmp_path: Path) -> None:
+    """Where the world has a name for a setting already, that name is told."""
+    machine = Machine(tmp_path, env={"ANTHROPIC_BASE_URL": "http://127.0.0.1:1"})
+    won = machine.ok("config", "set", "anthropic.base_url", "http://127.0.0.1:2").stdout
+
+    assert "ANTHROPIC_BASE_URL" in won
+
+
+def test_a_soul_file_of_the_home_is_named_where_it_shadows_a_shipped_one(tmp_path: Path) -> None:
+    """`soul check` and `doctor` name both files; it is no problem, and nothing is named where nothing is shadowed."""
+    machine = Machine(tmp_path)
+    plain = machine.ok("soul", "check")
+    soul = machine.home / "soul"
+    (soul / "dossiers").mkdir(parents=True, mode=0o700)
+    (soul / "soul.md").write_text((shipped("soul") / "soul.md").read_text())
+    (soul / "dossiers" / "ours.md").write_text("Ours.\n")
+
+    checked, told = machine.ok("soul", "check", "--json").json, machine.ok("soul", "check").stdout
+    named = [one for one in machine.run("doctor", "--json").json["checks"] if one["name"] == "soul"]
+
+    mine, theirs = str(soul / "soul.md"), str(shipped("soul") / "soul.md")
+    assert "instead of" not in plain.stdout
+    assert checked["ok"]
+    assert checked["shadows"] == [{"file": mine, "shadowed": theirs}]
+    assert [line for line in told.splitlines() if mine in line and theirs in line]
+    assert [one["ok"] for one in named if mine in one["detail"] and theirs in one["detail"]] == [True]
+    assert "ours.md" not in told
 
 
 def test_config_show_names_each_source(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ import pytest
 
 from claudius.errors import BadRequest, DeliveryLater
 from claudius.home import Home
+from claudius.intent import Schedule
+from claudius.memory.plans import MOST_OPEN
 from claudius.providers.scripted import Line, Scripted
 from claudius.testing.alive import Alive, alive
 from minds import START, Clock, by_tag, until
@@ -259,3 +261,47 @@ async def test_what_it_promises_in_a_turn_that_nobody_asked_for_is_its_own_plan(
             await soul.idle()
 
     assert len(soul.network.visible) == 2
+
+
+async def fill(soul: Alive, count: int) -> None:
+    """Let so many plans wait in Ana's conversation."""
+    for n in range(1, count + 1):
+        made = Schedule(id=n, conversation=f"{ANA.rpartition(':')[0]}:dm-ana:", at=START + timedelta(days=n), text="x")
+        await soul.mind.store.plan(made)
+
+
+@pytest.mark.parametrize("waiting", [MOST_OPEN - 1, MOST_OPEN])
+async def test_a_reminder_past_the_hundredth_plan_is_refused_in_one_line(home: Home, waiting: int) -> None:
+    """Whoever asked is told that it is not kept; `why` and the conversation hold the line; one fewer, and it is kept."""
+    voice = Scripted(default=by_tag(external_dialogue="I will remind you."))
+    async with alive(home, voice, clock=Clock(), settings=UTC_CLOCK) as soul:
+        await fill(soul, waiting)
+        await soul.network.hear(ASKED)
+        await soul.network.until_visible(1)
+        await soul.idle()
+        said = [one.text for one in soul.network.visible]
+        entries = (soul.records().conversation("rehearsal:t:dm-ana:") or {})["entries"]
+        why = soul.records().turn(entries[-1]["turn"]) or {}
+        plans = len(soul.records().plans())
+
+    is_full = waiting == MOST_OPEN
+    assert plans == MOST_OPEN
+    assert [one for one in said if "cannot keep this one" in one] == said[1:]
+    assert len(said) == (2 if is_full else 1)
+    assert why["changes"]["reminder"].startswith("refused" if is_full else "2026")
+    assert ("cannot keep this one" in entries[-1]["content"]) == is_full
+
+
+async def test_a_promise_past_the_hundredth_plan_is_told_too(home: Home) -> None:
+    """What the soul promises in its reply is refused like a reminder: aloud, and no promise stays open for it."""
+    voice = Scripted(default=by_tag(external_dialogue="I will look at it in ten minutes."))
+    async with alive(home, voice, clock=Clock(), settings=UTC_CLOCK) as soul:
+        await fill(soul, MOST_OPEN)
+        await soul.network.hear("It rains.")
+        await soul.network.until_visible(1)
+        await soul.idle()
+        said = [one.text for one in soul.network.visible]
+
+        assert said[0] == "I will look at it in ten minutes."
+        assert "cannot keep this one" in said[1]
+        assert promised(soul) == []

@@ -290,9 +290,9 @@ async def test_a_directive_that_comes_too_late_lapses(home: Home) -> None:
     assert len(said) == 2
 
 
-def test_fr_cx_01_there_are_twelve_points() -> None:
-    """Section 2: twelve extension points, and six events that the ledger and the cortex tell of, beside the daimons'."""
-    assert len(POINTS) == len(set(POINTS)) == 12
+def test_fr_cx_01_there_are_ten_points() -> None:
+    """Section 2: ten extension points, and six events that the ledger and the cortex tell of, beside the daimons'."""
+    assert len(POINTS) == len(set(POINTS)) == 10
     assert len([told for told in TOLD if told.partition(".")[0] in ("ledger", "cortex")]) == 6
     with pytest.raises(ValueError, match="no hook"):
         Hooks().register("loop.nowhere", print)
@@ -318,9 +318,8 @@ def test_rule_03_what_an_observer_is_shown_cannot_be_changed() -> None:
 
 
 async def test_every_point_of_a_turn_is_shown(home: Home) -> None:
-    """Section 2: from hearing to the receipt each point is shown once a turn, with its fields; no tools, no points."""
+    """Section 2: from hearing to the receipt each point is shown once a turn, with its fields."""
     seen: list[tuple[str, Mapping[str, Any]]] = []
-    hooks_of = [point for point in POINTS if "tool" not in point]
     async with alive(home, Scripted([TALK.format(n=1), Overloaded("down")], default=TALK.format(n=2))) as soul:
         for point in (*POINTS, "ledger.after_record"):
             soul.mind.hooks.register(point, lambda shown, point=point: seen.append((point, shown)))
@@ -343,13 +342,13 @@ async def test_every_point_of_a_turn_is_shown(home: Home) -> None:
         "loop.after_send",
     ]
     shown = dict(seen[:10])
-    for point in hooks_of[1:]:
+    for point in POINTS[1:]:
         if point in shown:
             assert {"turn", "conversation", "audience", "timestamp"} <= set(shown[point])
             assert shown[point]["audience"] == f"private:{ANA}"
     assert {"peer_id", "direction", "channel_type", "event_id", "scope", "preview"} <= set(shown["loop.on_message"])
     assert {"peer_id", "direction", "recipient", "channel_type", "receipt"} <= set(shown["loop.after_send"])
-    assert {"model", "tokens_in", "tokens_out", "has_tool_calls", "stop_reason"} <= set(shown["loop.after_llm"])
+    assert {"model", "tokens_in", "tokens_out", "stop_reason"} <= set(shown["loop.after_llm"])
     assert set(shown["ledger.after_record"]) == {"peer_id", "direction", "turn", "at"}
     assert "loop.on_error" in [point for point, _ in seen]
 

@@ -153,7 +153,7 @@ def _clock(home: Home) -> Iterator[Check]:
 
 
 def _soul(home: Home) -> Iterator[Check]:
-    from claudius.soul import SoulSource, check
+    from claudius.soul import SoulSource, check, shadowed
 
     tokens = load(home, os.environ).config.soul.dossier_tokens
     problems = check(home.soul, shipped("soul"), tokens, tuple(STEPS))
@@ -162,6 +162,8 @@ def _soul(home: Home) -> Iterator[Check]:
     if not problems:
         files = SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS)).current().files
         yield Check("soul", ok=True, detail=f"{len(files)} files")
+    for own, other in shadowed(home.soul, shipped("soul")):
+        yield Check("soul", ok=True, detail=f"{own} is read instead of {other}: edits of that one change nothing")
 
 
 def _store(home: Home) -> Iterator[Check]:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from claudius.cognition.encounter import noted, show_committed, show_concluded
 from claudius.cognition.first_word import allowed
 from claudius.cognition.mind import Mind
-from claudius.cognition.reminding import reminded
+from claudius.cognition.reminding import reminded, within_limit
 from claudius.intent import Intent
 from claudius.recollection import Recollection
 
@@ -23,6 +23,9 @@ async def commit(intent: Intent, recollection: Recollection, mind: Mind, *, is_t
     if is_turn:
         intent = replace(intent, noted=noted(recollection, intent, config))
         intent = reminded(intent, recollection, mind.soul(), config)
+        if intent.planned is not None and intent.planned.schedules:
+            waiting = await mind.store.open_plans(intent.conversation)
+            intent = within_limit(intent, recollection, mind.soul(), waiting)
         show_concluded(mind.hooks, recollection, intent)
     await mind.store.commit(intent)
     show_committed(mind.hooks, intent)

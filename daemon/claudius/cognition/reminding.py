@@ -7,6 +7,7 @@ Source: the process design, section 8; the daimon design, section 8; the cortex 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from datetime import datetime, tzinfo
 from string import Template
 
@@ -14,11 +15,14 @@ from msgspec.structs import replace
 
 from claudius.cognition.first_word import PROCESS
 from claudius.cognition.processes import sections
+from claudius.cognition.soul_engine.conclusion import utter
+from claudius.cognition.soul_engine.entries import spoken
 from claudius.cognition.staged import schedule_id
 from claudius.cognition.timing import zone_at
 from claudius.config import Config
 from claudius.intent import PROMISE_DUE, Intent, Planned, Schedule
-from claudius.peers import Promise
+from claudius.memory.plans import MOST_OPEN, TOO_MANY
+from claudius.peers import Noted, Promise
 from claudius.perception import Origin
 from claudius.psyche.promises import WHAT_CHARS, due, grace_s, names_instant, stems
 from claudius.psyche.scope import sentences
@@ -26,6 +30,8 @@ from claudius.recollection import Recollection
 from claudius.soul import SoulText
 
 REQUEST_CHARS = 300
+FULL = "I cannot keep another reminder here: too many wait already."
+"""Said where the soul's own text has no line for it."""
 _VERB = r"(?:remind|nudge|ping|poke|wake)"
 _ASKS = re.compile(rf"\b{_VERB}\s+(?:me|us)\b", re.IGNORECASE)
 _UNDERTAKES = re.compile(
@@ -75,6 +81,36 @@ def reminded(intent: Intent, recollection: Recollection, soul: SoulText, config:
         noted=replace(noted, promises=(*theirs, *(promise for _, promise in made))),
         changes={**intent.changes, **_told(mine)},
     )
+
+
+def within_limit(intent: Intent, recollection: Recollection, soul: SoulText, waiting: int) -> Intent:
+    """Tell whoever asked for a reminder that it is not kept, where `waiting` plans leave no room for it. Pure.
+
+    What nobody asked for is refused by the store, and told in the turn's changes alone.
+    """
+    planned = intent.planned
+    if planned is None:
+        return intent
+    room = max(0, MOST_OPEN - waiting + len(planned.cancels))
+    refused = [one for one in planned.schedules[room:] if one.asked_by]
+    if not refused:
+        return intent
+    line = sections(soul.files.get(f"processes/{PROCESS}.md")).get("full", FULL)
+    said = tuple(one.body for one in intent.utterances if one.kind == "reply")
+    gone = {one.id for one in refused}
+    return replace(
+        intent,
+        planned=replace(planned, schedules=tuple(one for one in planned.schedules if one.id not in gone)),
+        noted=intent.noted and _unplanned(intent.noted, gone),
+        utterances=utter(recollection, (*said, line), intent.verb),
+        entries=(*intent.entries, spoken(recollection, line, intent.verb)),
+        changes={**intent.changes, "reminder": f"refused: {TOO_MANY}"},
+    )
+
+
+def _unplanned(noted: Noted, gone: Collection[int]) -> Noted:
+    """Return the ledger's part of a turn without promises that no plan will bring up: the person is told so. Pure."""
+    return replace(noted, promises=tuple(one for one in noted.promises if one.plan not in gone))
 
 
 def _requested(text: str) -> str:

@@ -230,6 +230,13 @@ class Store(Plans, Amendments, Ledger, Personal, Whispers, Jobs, Retention, Prot
         """Make two ids one person. Raises: StoreError where either is unknown or they are one already."""
         ...
 
+    async def unlink(self, person: str, now: datetime, author: Literal["owner", "person"] = "owner") -> Sequence[str]:
+        """Let every id of a person stand alone again; return them. Raises: StoreError where there is only one.
+
+        Each gets back the portraits of its own places and what its own messages brought; `author` says who asked.
+        """
+        ...
+
     async def unarchived(self, limit: int) -> Sequence[Unarchived]:
         """Return changes of user models and of the soul's state that git does not hold yet, oldest first."""
         ...

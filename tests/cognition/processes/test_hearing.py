@@ -6,8 +6,6 @@ import asyncio
 from datetime import timedelta
 from typing import Any
 
-import pytest
-
 from claudius.cognition.craft import (
     Interruption,
     Outcome,
@@ -17,7 +15,7 @@ from claudius.cognition.craft import (
     internal_monologue,
     mental_process,
 )
-from claudius.errors import Cut, ToolAborted, ToolFailed, ToolTimedOut, ToolUnknown
+from claudius.errors import Cut
 from claudius.home import Home
 from claudius.provider import Request
 from claudius.providers.scripted import Line, Scripted
@@ -312,30 +310,3 @@ async def test_c47_a_closed_conversation_hears_nothing_of_its_own(home: Home) ->
 
     assert [one["text"] for one in lapsed] == ["after the end"]
     assert before == ["plan", "ok", "bye", "ok"]
-
-
-@pytest.mark.parametrize(
-    ("name", "error"),
-    [("breaks", ToolFailed), ("hangs", ToolTimedOut), ("gives_up", ToolAborted), ("nothing", ToolUnknown)],
-)
-async def test_c48_a_tool_that_gives_nothing_is_one_of_four_errors(home: Home, name: str, error: type) -> None:
-    """48 ✗: it fails, times out, is aborted, or is unknown: four typed errors, the unknown at once."""
-    from claudius.cognition.tools import use  # noqa: PLC0415 - beside its only use
-
-    async def breaks() -> str:
-        """Fail."""
-        raise ValueError("broken")
-
-    async def hangs() -> str:
-        """Never end."""
-        await asyncio.Event().wait()
-        return ""
-
-    async def gives_up() -> str:
-        """Be cancelled from within."""
-        raise asyncio.CancelledError
-
-    tools = {"breaks": breaks, "hangs": hangs, "gives_up": gives_up}
-
-    with pytest.raises(error, match=name):
-        await use(tools, name, {}, seconds=0.01)

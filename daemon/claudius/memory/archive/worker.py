@@ -77,12 +77,17 @@ class Archive:
         self._is_prepared = self._is_known = self._is_aligned = False
         self._next_look_s = 0.0
         self._untidy = 0
-        self._batch = BATCH
+        self._is_anew = False
         self._one_at_a_time = asyncio.Lock()
         self.next_look: datetime | None = None
         """When the next round begins, at the latest."""
         self.problem: str | None = None
         """Why the last round failed, in one line; None where it did not."""
+
+    @property
+    def _batch(self) -> int:
+        """How many changes one round commits."""
+        return ANEW_BATCH if self._is_anew else BATCH
 
     def wake(self) -> None:
         """Have it look soon: something may have been written."""
@@ -135,12 +140,12 @@ class Archive:
         await self._in_thread(lambda: self._repository.discard(persons))
         await self._store.archive_anew()
         self._is_prepared = self._is_known = self._is_aligned = False
-        self._batch = ANEW_BATCH
+        self._is_anew = True
         try:
             while self._repository.is_possible() and (await self._guarded()).is_more:
                 pass
         finally:
-            self._batch = BATCH
+            self._is_anew = False
 
     def searched(self) -> dict[str, Any] | None:
         """Return what a search of every object needs; None where there is no history."""

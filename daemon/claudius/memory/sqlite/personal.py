@@ -12,10 +12,11 @@ from typing import Any, Literal, TypeVar
 
 from claudius.errors import StoreError
 from claudius.memory.personal import Erased, Probes
-from claudius.memory.sqlite import erasing, owner, rewriting
+from claudius.memory.sqlite import erasing, owner, rewriting, unlinking
 from claudius.memory.sqlite.blanking import Blanker, blank_rows
 from claudius.memory.sqlite.people import SqlitePeople
 from claudius.memory.sqlite.queries import Database
+from claudius.memory.sqlite.rows import stamp
 
 T = TypeVar("T")
 
@@ -45,6 +46,10 @@ class SqlitePersonal(SqlitePeople):
     async def link(self, person: str, other: str) -> None:
         """Make two ids one person. Raises: StoreError where either is unknown or they are one already."""
         await self._write(lambda db: owner.link(db, person, other))
+
+    async def unlink(self, person: str, now: datetime, author: Literal["owner", "person"] = "owner") -> Sequence[str]:
+        """Let every id of a person stand alone again; return them. Raises: StoreError where there is only one."""
+        return await self._write(lambda db: unlinking.unlink(db, person, stamp(now), author))
 
     async def ids_of(self, person: str) -> Sequence[str]:
         """Return every id of a person, by any of them, the canonical one first; none where nobody is known so."""

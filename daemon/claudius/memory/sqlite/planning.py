@@ -56,9 +56,14 @@ class SqlitePlans(ABC):
             row = db.one("plan_next")
         return instant(row[0]) if row else None
 
-    async def plan(self, schedule: Schedule) -> None:
-        """Keep a plan apart from any turn."""
-        await self._write(lambda db: plans.plan(db, schedule))
+    async def open_plans(self, conversation: str) -> int:
+        """Return how many plans of a conversation wait."""
+        with self._snapshot() as db:
+            return plans.open_plans(db, conversation)
+
+    async def plan(self, schedule: Schedule) -> bool:
+        """Keep a plan apart from any turn; False where too many wait there already."""
+        return await self._write(lambda db: plans.plan(db, schedule))
 
     async def cancel(self, schedule_id: int) -> bool:
         """Take a plan back that was not heard yet; False where there is none."""

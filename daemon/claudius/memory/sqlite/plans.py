@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -9,6 +10,7 @@ from hashlib import sha256
 from typing import Any
 
 from claudius.intent import PROMISE_DUE, Intent, Schedule
+from claudius.memory.plans import MOST_OPEN
 from claudius.memory.sqlite.inbox import keep
 from claudius.memory.sqlite.queries import Database, Row
 from claudius.memory.sqlite.rows import dump, instant, parse, stamp
@@ -16,6 +18,8 @@ from claudius.memory.store import turn_of
 from claudius.perception import Kind, Origin, Perception
 from claudius.prompt import valid
 from claudius.substrate import Milestone
+
+log = logging.getLogger("claudius.plans")
 
 MILESTONE = "milestone"
 AT_ONE_TIME = timedelta(minutes=2)
@@ -26,22 +30,16 @@ AT_ONCE = 100
 """Plans that one look makes perceptions of; the rest come with the next."""
 
 
-def keep_plans(db: Database, intent: Intent, at: str) -> None:
-    """Write what a turn plans, leaves to the next one, and keeps beside itself."""
+def keep_plans(db: Database, intent: Intent, at: str) -> int:
+    """Write what a turn plans, leaves to the next one, and keeps beside itself; return how many plans were refused."""
     for key in intent.held:
         hold(db, key)
     planned = intent.planned
     if planned is None:
-        return
+        return 0
     for schedule_id in planned.cancels:
         cancel(db, schedule_id)
-    promised = {one.plan: one.stems for one in intent.noted.promises if one.plan} if intent.noted else {}
-    for schedule in planned.schedules:
-        same = _same(db, schedule, promised[schedule.id]) if schedule.id in promised else 0
-        if same:
-            db.run("promise_replanned", plan=same, before=schedule.id)
-        else:
-            plan(db, schedule)
+    refused = _keep_schedules(db, intent, planned.schedules)
     for name, value in planned.kept.items():
         db.run("keep_kept", conversation=intent.conversation, name=name, value=dump(dict(value)))
     if planned.participation is not None:
@@ -53,6 +51,21 @@ def keep_plans(db: Database, intent: Intent, at: str) -> None:
             db.run("promise_dropped", plan=schedule_id)
         db.run("plans_close", conversation=intent.conversation)
         db.run("heard_out", conversation=intent.conversation, key=answered, now=at)
+    return refused
+
+
+def _keep_schedules(db: Database, intent: Intent, schedules: Iterable[Schedule]) -> int:
+    """Keep plans; a promise of what is planned already joins that plan. Return how many were refused."""
+    promised = {one.plan: one.stems for one in intent.noted.promises if one.plan} if intent.noted else {}
+    refused = 0
+    for schedule in schedules:
+        same = _same(db, schedule, promised[schedule.id]) if schedule.id in promised else 0
+        if same:
+            db.run("promise_replanned", plan=same, before=schedule.id)
+        elif not plan(db, schedule):
+            db.run("promise_dropped", plan=schedule.id)
+            refused += 1
+    return refused
 
 
 def cancel(db: Database, schedule_id: int) -> int:
@@ -75,8 +88,18 @@ def _same(db: Database, schedule: Schedule, stems: Iterable[str]) -> int:
     return 0
 
 
-def plan(db: Database, schedule: Schedule) -> None:
-    """Keep one plan; a waiting one of the same key stays as it is."""
+def open_plans(db: Database, conversation: str) -> int:
+    """Return how many plans of a conversation wait."""
+    row = db.one("plans_open", conversation=conversation)
+    return int(row[0]) if row else 0
+
+
+def plan(db: Database, schedule: Schedule) -> bool:
+    """Keep one plan; a waiting one of the same key stays as it is. False where too many wait there already."""
+    where = schedule.conversation
+    if open_plans(db, where) >= MOST_OPEN and not db.one("plan_waits", conversation=where, key=schedule.key):
+        log.info("a plan was refused", extra={"conversation": where})
+        return False
     if schedule.instead_of:
         db.run("promise_replanned", plan=schedule.id, before=schedule.instead_of)
     db.run(
@@ -93,6 +116,7 @@ def plan(db: Database, schedule: Schedule) -> None:
         person=schedule.person,
         asked_by=schedule.asked_by,
     )
+    return True
 
 
 def plan_milestone(db: Database, intent: Intent, milestone: Milestone) -> None:

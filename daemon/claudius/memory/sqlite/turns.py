@@ -12,6 +12,7 @@ from claudius.errors import StaleTurn
 from claudius.intent import Intent, ModelVersion, StateChange
 from claudius.memory.audience import is_terminal, joint
 from claudius.memory.kept_turns import NO_SNAPSHOT, KeptTurn, pack
+from claudius.memory.plans import TOO_MANY
 from claudius.memory.sqlite.ledger import note
 from claudius.memory.sqlite.mail import say
 from claudius.memory.sqlite.past import entry_of
@@ -33,12 +34,11 @@ def commit(db: Database, intent: Intent, let_go: datetime, boot: str) -> None:
     if number is None:
         return
     _answer(db, intent, at)
-    _keep_turn(db, intent, number, at)
-    _learn(db, intent, at)
     if intent.noted is not None:
         note(db, intent.noted, intent.at)
-    if intent.planned is not None or intent.held:
-        keep_plans(db, intent, at)
+    refused = keep_plans(db, intent, at) if intent.planned is not None or intent.held else 0
+    _keep_turn(db, intent, number, at, {"plans": f"{refused} refused: {TOO_MANY}"} if refused else {})
+    _learn(db, intent, at)
     move_psyche(db, intent, at)
     for whisper in intent.whispers:
         db.run("whisper_used", id=whisper, turn=intent.turn)
@@ -94,13 +94,13 @@ def _answer(db: Database, intent: Intent, at: str) -> None:
             raise StaleTurn("what this turn answers was withdrawn or answered meanwhile")
 
 
-def _keep_turn(db: Database, intent: Intent, number: int, at: str) -> None:
+def _keep_turn(db: Database, intent: Intent, number: int, at: str, more: Mapping[str, str]) -> None:
     rows = [_entry_row(n, entry) for n, entry in enumerate(intent.entries)]
     kept = KeptTurn(
         entries=tuple(_as_read(row) for row in rows),
         snapshot=Raw(intent.snapshot) if intent.snapshot else NO_SNAPSHOT,
         attention=intent.attention,
-        changes=intent.changes,
+        changes={**intent.changes, **more},
         thoughts=intent.thoughts,
         steps=intent.steps,
         prompt_sha256=intent.prompt_sha256,

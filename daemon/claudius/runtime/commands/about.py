@@ -1,4 +1,4 @@
-"""What a person may ask of their own memory: see it, correct it, have it, link it, and have it forgotten."""
+"""What a person may ask of their own memory: see it, correct it, have it, and have it forgotten."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from claudius.cognition.soul_engine.snapshot import Snapshot
 from claudius.memory.personal import ERASED
 from claudius.perception import SELF, Perception, Place, private, shared
 from claudius.recollection import UserModel
-from claudius.runtime.codes import Codes
 from claudius.runtime.commands.places import is_direct
 from claudius.runtime.forgetting import THEMSELF, Forgetting
 from claudius.runtime.stopping import is_owner
@@ -31,7 +30,6 @@ class About:
     def __init__(self, mind: Mind, forgetting: Forgetting) -> None:
         """Look into the mind's store."""
         self._mind, self._forgetting = mind, forgetting
-        self._links = Codes(most=100)
         self._sure: dict[str, datetime] = {}
 
     async def whoami(self, perception: Perception, _: str) -> str:
@@ -111,21 +109,6 @@ class About:
         models = [{"audience": one.audience, "version": one.version, "markdown": one.markdown} for one in known.models]
         document = {"person": perception.person, "name": known.name, "models": models, **said}
         return "```\n" + json.dumps(document, ensure_ascii=False, indent=1).replace("```", "'''") + "\n```"
-
-    async def link(self, perception: Perception, code: str) -> str:
-        """Make whoever shows a code, and whoever was given it, one person."""
-        now, person = self._mind.clock(), perception.person
-        if not code:
-            self._links.drop(person)
-            asked = self._links.ask(person, perception.name, Place.of(perception.conversation).network, now)
-            if asked is None:
-                return "Too many are linking just now: try again in an hour."
-            return f"On the other network, say this to me within an hour: link {asked.code}"
-        found = self._links.redeem(code, now)
-        if found is None or found.person == person:
-            return "That code is not good: ask for a new one with: link"
-        await self._mind.store.link(found.person, person)
-        return f"{found.person} and {person} are one person to me now."
 
     async def proactive(self, perception: Perception, wish: str) -> str:
         """Keep whether a person wants to be written to first."""
