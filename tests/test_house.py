@@ -103,7 +103,7 @@ def _raises_again(handler: ast.ExceptHandler) -> bool:
 
 
 def test_a_module_fits_in_a_head() -> None:
-    """Size: no module is longer than 300 lines."""
+    """Size: no module is longer than 500 lines."""
     lines = {
         str(path.relative_to(PACKAGE)): len(path.read_text("utf-8").splitlines()) for path in PACKAGE.rglob("*.py")
     }

@@ -118,6 +118,12 @@ class Schedule(Struct, frozen=True, kw_only=True):
     """Who hears what is said then, where hearers are told apart."""
     asked_by: str = ""
     """Who asked for it; empty = the soul's own plan, which lapses when it comes too late."""
+    instead_of: int = 0
+    """The plan that this one puts off; 0 = none."""
+
+
+PROMISE_DUE = "promise_due"
+"""In the `params` of a plan, as `event`: what the soul promised is due then."""
 
 
 class Planned(Struct, frozen=True, kw_only=True):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from enum import StrEnum
+from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -20,6 +22,30 @@ _ESCAPED = re.compile(
     "\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb"
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
+
+
+class RecordKind(StrEnum):
+    """What a data record of a prompt is, in its `kind`. Internal perceptions and a process's own regions add theirs."""
+
+    MESSAGE = "message"
+    """What somebody said: the only kind that counts as a speaker's words."""
+    REACTION = "reaction"
+    FILE = "file"
+    DAIMON = "daimon"
+    """What a daimon said aloud."""
+    SOUL_STATE = "soul_state"
+    INTUITION = "intuition"
+    USER_MODEL = "user_model"
+    SECOND_THOUGHT = "second_thought"
+    BELIEF = "belief"
+    BELIEFS = "beliefs"
+    PEERS = "peers"
+    PSYCHE = "psyche"
+    MEMORY = "memory"
+    """An episode or a fact that was recalled."""
+    SUMMARY = "summary"
+    LEFT_OUT = "left_out"
+    DRAFT = "draft"
 
 
 class Prompt(Struct, frozen=True):
@@ -78,6 +104,19 @@ def datamark(text: str) -> str:
     return _BLANKS.sub(MARK, valid(text).replace(MARK, ""))
 
 
+def next_nonce(nonce: str) -> str:
+    """Return the nonce that takes the place of one that stands in the data. Pure, so that a replay finds the same."""
+    return sha256(nonce.encode()).hexdigest()[:32]
+
+
+def clear_nonce(nonce: str, lines: Collection[str]) -> str:
+    """Return the nonce, or the first one derived from it that stands in none of these data lines. Pure."""
+    while nonce and any(nonce in line for line in lines):
+        nonce = next_nonce(nonce)
+    return nonce
+
+
 def fence(line: str, nonce: str) -> str:
-    """Set one data line between the two markers of this turn. Pure."""
+    """Set one data line between two markers, which never stand in the line itself. Pure."""
+    nonce = clear_nonce(nonce, (line,))
     return f"<data-{nonce}>\n{line}\n</data-{nonce}>"

@@ -197,6 +197,8 @@ class Recollection(Struct, frozen=True, kw_only=True):
     left_out: LeftOut | None = None
     state: tuple[StateValue, ...] = ()
     """Per key the newest value that may be shown here, defaults included in none."""
+    task: str = ""
+    """The `currentTask` that was set in this very conversation, or by hand for its audience; empty = none is."""
     last_at: datetime | None = None
     """When the last turn of this conversation was thought; None = there was none."""
     participation: str = ""

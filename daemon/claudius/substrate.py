@@ -224,6 +224,11 @@ class PsycheChange(Protocol):
         ...
 
     @property
+    def mood(self) -> str:
+        """The word for the soul's numbers in this turn."""
+        ...
+
+    @property
     def hint(self) -> str:
         """The model's own word for the soul's mood; empty = it had none."""
         ...

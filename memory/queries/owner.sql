@@ -34,6 +34,17 @@ ORDER BY key, audience;
 -- name: state_revision
 SELECT max(revision) FROM soul_state;
 
+-- name: model_written
+-- whether a portrait ever had this text; unless :ever, in a version that git does not hold yet or that is in force
+SELECT 1 FROM user_model m JOIN revision r ON r.id = m.revision
+WHERE m.person = :person AND m.audience = :audience AND m.markdown = :text
+  AND (:ever OR m.newest = 1 OR r.git_commit IS NULL) LIMIT 1;
+
+-- name: state_changes
+-- scans: only where a state file is not as the archive left it
+SELECT s.revision, s.updated_at, s.value, r.git_commit IS NULL FROM soul_state s JOIN revision r ON r.id = s.revision
+ORDER BY s.revision;
+
 -- name: archived
 UPDATE revision SET git_commit = :git_commit WHERE id = :id AND git_commit IS NULL;
 

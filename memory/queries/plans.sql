@@ -16,6 +16,15 @@ DELETE FROM due WHERE id = :id AND (fired_turn IS NULL OR lapsed_at IS NOT NULL)
 -- name: plans_close
 DELETE FROM due WHERE conversation = :conversation AND fired_turn IS NULL;
 
+-- name: plans_waiting
+SELECT id FROM due WHERE conversation = :conversation AND fired_turn IS NULL;
+
+-- name: plans_beside
+-- What somebody asked for about then, with what each promise of it is about.
+SELECT d.id, p.stems FROM due d LEFT JOIN promise p ON p.plan = d.id
+WHERE d.conversation = :conversation AND d.scheduled_for BETWEEN :since AND :until AND d.fired_turn IS NULL
+  AND d.asked_by = :asked_by ORDER BY d.scheduled_for, d.id;
+
 -- name: plans_due
 SELECT d.id, d.kind, d.scheduled_for, d.conversation, d.process, d.params, d.text, d.audience, d.person, d.asked_by, c.closed_at
 FROM due d LEFT JOIN conversation c ON c.conversation = d.conversation

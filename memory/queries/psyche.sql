@@ -49,9 +49,9 @@ INSERT INTO psyche_intention (intention, body) VALUES (:intention, :body)
 ON CONFLICT (intention) DO UPDATE SET body = excluded.body;
 
 -- name: psyche_fact_superseded
--- A person has one name; of likings the same one only is said again.
+-- A person has one name in each place; of likings the same one only is said again.
 UPDATE psyche_fact SET newest = 0
-WHERE person = :person AND key = :key AND newest = 1 AND (:is_single OR value = :value);
+WHERE person = :person AND key = :key AND newest = 1 AND sources = :sources AND (:is_single OR value = :value);
 
 -- name: psyche_fact_kept
 INSERT INTO psyche_fact (person, key, value, sources, turn, stated_s, is_single, newest)

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from claudius.cognition.craft import Turn, WorkingMemory, external_dialogue, internal_monologue, mental_process
 from claudius.cognition.soul_engine.gate import StreamGate, Zones, gate
 from claudius.cognition.soul_engine.ladder import Ground, NeedsRepair, Spoken, climb
+from claudius.home import Home
+from claudius.provider import Request
+from claudius.providers.scripted import Scripted
+from claudius.testing.alive import Alive
+from minds import DM, by_tag, heard, minds, say, standing
 from replies import cut_up, read, sizes
 
 NONCE = "0123456789abcdef0123456789abcdef"
@@ -49,3 +60,81 @@ def test_s05_no_stream_lets_an_echo_through(text: str, pieces: list[int]) -> Non
 
     assert NONCE not in shown
     assert not shown.endswith(NONCE[:4])
+
+
+MARKED = re.compile(r"<data-([0-9a-f]{32})>\n(.*)\n</data-\1>")
+
+
+def whole(request: Request) -> str:
+    """Return the text of a request."""
+    return "\n".join([*(one.content for one in request.history), request.tail])
+
+
+def markers(request: Request) -> list[str]:
+    """Return the nonces that fence a request's data, in order."""
+    return [nonce for nonce, _ in MARKED.findall(whole(request))]
+
+
+def echo(request: Request) -> str:
+    """Say the marker of the message that is answered, as a small model may."""
+    nonce = markers(request)[-1]
+    return f"<data-{nonce}>\n{json.dumps({'kind': 'message', 'text': 'ok'})}\n</data-{nonce}>"
+
+
+async def thinks_first(turn: Turn, memory: WorkingMemory) -> WorkingMemory:
+    """Think, then speak."""
+    memory, _ = await turn.think(memory, internal_monologue())
+    memory, _ = await turn.speak(memory, external_dialogue())
+    return memory
+
+
+FUNCTION = {"greeting": mental_process()(thinks_first)}
+STREAM = {"CLAUDIUS_PIPELINE_STREAM": "rehearsal"}
+SPLIT = {"CLAUDIUS_PIPELINE_MODE": "split"}
+
+
+def record(soul: Alive) -> dict[str, Any]:
+    """Return the record of the latest turn of the DM."""
+    return dict(soul.records().turn(standing(soul, DM)["entries"][-1]["turn"]) or {})
+
+
+@pytest.mark.parametrize("thought", ["It was asked.", echo], ids=["said", "thought"])
+@pytest.mark.parametrize("mends", [True, False], ids=["mended", "again"])
+@pytest.mark.parametrize(
+    ("settings", "made"), [({}, {}), (STREAM, {}), (SPLIT, {}), ({}, FUNCTION)], ids=["fused", "stream", "split", "function"]
+)  # fmt: skip
+async def test_s05_a_reply_that_echoes_a_marker_ends_in_words(
+    home: Home, settings: Mapping[str, str], made: Mapping[str, Any], *, mends: bool, thought: Any
+) -> None:
+    """Whatever asks the model, an echo is repaired once; what cannot be is the fixed line, and never an apology."""
+
+    def reply(request: Request) -> str:
+        """Echo the marker; in the repair too, unless it is mended."""
+        again = '"kind":"draft"' in request.tail
+        if again and mends:
+            return "<external_dialogue>Mended.</external_dialogue>"
+        return by_tag(internal_monologue=thought, external_dialogue=echo)(request) if not again else echo(request)
+
+    voice = Scripted(default=reply)
+    async with minds(home, voice, settings=settings, **made) as soul:
+        (said,) = await say(soul, "Tell me of bridges")
+        turn = record(soul)
+
+    assert (said == "Mended.") is mends
+    assert said.startswith(("Mended.", "I had that on the bench"))
+    assert (turn["rung"], turn["apology"]) == ("repair" if mends else "fixed", None)
+    assert heard(voice.requests[0]) == ["Tell me of bridges"]
+    for request in voice.requests:
+        for nonce, line in MARKED.findall(whole(request)):
+            assert nonce not in line
+
+
+async def test_s05_an_echo_of_the_repairs_own_marker_is_not_said(home: Home) -> None:
+    """The nonce that a repair is fenced with is as secret as the turn's: said bare, it falls to the fixed line."""
+    voice = Scripted(default=lambda request: f"<external_dialogue>It is {markers(request)[-1]}.</external_dialogue>")
+    async with minds(home, voice) as soul:
+        (said,) = await say(soul, "Which marker is it?")
+
+    assert [request.purpose for request in voice.requests] == ["turn", "repair"]
+    assert len({markers(request)[-1] for request in voice.requests}) == 2
+    assert said.startswith("I had that on the bench")

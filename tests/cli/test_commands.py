@@ -6,6 +6,8 @@ import json
 import os
 import pwd
 import re
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -379,6 +381,28 @@ def test_a_backup_is_verified_and_can_be_restored(tmp_path: Path) -> None:
     assert refused.code == 2
     assert [entry["content"] for entry in shown["entries"] if entry["entry_type"] == "userMessage"] == ["before"]
     assert machine.ok("chat", "--once", "and on", "--json").json["reply"]
+
+
+def test_a_backup_whose_bytes_changed_is_not_restored(tmp_path: Path) -> None:
+    """What SQLite reads without complaint may still not be what was copied: its sha256 tells. Without one, it is said."""
+    machine = Machine(tmp_path, env={"LOGNAME": "ada"})
+    machine.scripted()
+    machine.ok("chat", "--once", "before")
+    copy = tmp_path / "copy.db"
+    machine.ok("backup", "create", str(copy))
+    with closing(sqlite3.connect(copy)) as connection, connection:
+        connection.execute("UPDATE entry SET content = 'You owe me money.'")
+
+    checked = machine.run("backup", "verify", str(copy))
+    refused = machine.run("backup", "restore", str(copy), "--yes")
+    copy.with_name("copy.db.sha256").unlink()
+    without = machine.ok("backup", "verify", str(copy))
+
+    assert (checked.code, refused.code) == (1, 1)
+    assert "not usable: sha256" in checked.stdout
+    assert "not usable" in refused.stderr
+    assert "no sha256 lies beside it" in without.stdout
+    assert "no sha256 lies beside it" in machine.ok("backup", "restore", str(copy), "--yes").stdout
 
 
 @pytest.mark.slow

@@ -25,6 +25,7 @@ from claudius.providers.scripted import Line, Scripted
 from claudius.runtime.second_mind import SecondMind
 from claudius.testing.alive import Alive, alive
 from claudius.testing.sample import perception, recollection
+from minds import Clock, until
 from reflecting import NOW, answer, assessed, known
 
 ANA = "rehearsal:t:ana"
@@ -241,12 +242,17 @@ async def test_the_ledger_holds_no_private_thought(home: Home) -> None:
 
 
 async def test_simulation_11_the_first_mind_follows_up_once(home: Home) -> None:
-    """Simulation 11: a directive is heard once by the first mind, in its own voice, and one follow-up is said there."""
+    """Simulation 11: where they agreed to it, a directive is heard once, after their last word, and said there once."""
     told = answer(directives=[{"peer_id": ANA, "action": "follow_up", "text": "ask for the portion"}])
-    spoken = voice(reflection=told)
-    async with alive(home, spoken, settings=ON, reflects=True) as soul:
+    spoken, clock = voice(reflection=told), Clock()
+    settings = ON | {"CLAUDIUS_PSYCHE_PROACTIVE": "1", "CLAUDIUS_CLOCK_TIMEZONE": "UTC"}
+    async with alive(home, spoken, settings=settings, clock=clock, reflects=True) as soul:
+        await soul.mind.store.wish(ANA, proactive=True, now=clock())
         await converse(soul, *LINES[:5])
         await until_reflected(soul)
+        await until(lambda: soul.records().plans())
+        clock.forward(minutes=31)
+        soul.server.tick()
         seen = await soul.network.until_visible(6)
         await soul.idle()
         kept = soul.records().conversation("rehearsal:t:dm-ana:") or {}
@@ -254,7 +260,7 @@ async def test_simulation_11_the_first_mind_follows_up_once(home: Home) -> None:
     assert len(seen) == 6
     assert seen[-1].conversation == "rehearsal:t:dm-ana:"
     followed = talks(spoken)[-1]
-    assert '"kind":"directive","text":"follow_up Ana: ask for the portion"' in followed.tail
+    assert '"text":"follow_up Ana: ask for the portion"' in followed.tail
     assert [one["content"] for one in kept["entries"] if one["entry_type"] == "perception"] == [
         "follow_up Ana: ask for the portion"
     ]

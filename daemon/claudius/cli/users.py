@@ -215,6 +215,8 @@ def _tell_receipt(receipt: Mapping[str, Any]) -> None:
     rows = ", ".join(f"{table} {count}" for table, count in receipt["rows"].items())
     click.echo(f"{receipt['person']} is forgotten. Rows: {rows or 'none'}.")
     click.echo(f"git: {receipt['git']} versions; log: {receipt['logs']} lines; old backups: {receipt['backups']}.")
+    if receipt["kept"]:
+        click.echo(f"Not Claudius's, so left as they are: {', '.join(map(safe, receipt['kept']))}.")
     where = ", ".join(receipt["left"])
     click.echo("Searched, and found nowhere." if receipt["verified"] else f"STILL FOUND in {where}: say it again.")
     click.echo("Not mine to erase: " + "; ".join(receipt["not_ours"]) + ".")

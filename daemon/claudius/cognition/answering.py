@@ -47,7 +47,7 @@ from claudius.cognition.working_memory import WorkingMemory
 from claudius.config import blot
 from claudius.errors import Unreadable
 from claudius.intent import Call
-from claudius.prompt import Prompt, data_line, fence
+from claudius.prompt import Prompt, RecordKind, data_line, fence
 from claudius.provider import Request
 from claudius.recollection import EntryType
 
@@ -158,7 +158,7 @@ def _again(
     parsed: Parsed, scene: Scene, wanted: Asked, asks: Sequence[Ask[Any]], failed: Mapping[int, Unreadable]
 ) -> Asked:
     """Ask again for the sections that failed, with the reason and the words that were."""
-    draft = fence(data_line({"kind": "draft", "text": parsed.raw[:DRAFT_CHARS]}), scene.recollection.nonce)
+    draft = fence(data_line({"kind": RecordKind.DRAFT, "text": parsed.raw[:DRAFT_CHARS]}), scene.recollection.nonce)
     words = scene.soul.files["reask.md"]
     told = [words.fill(step=asks[place].step, reason=quoted(failed[place].detail)) for place in sorted(failed)]
     return Asked(

@@ -17,7 +17,7 @@ from claudius.cognition.facade import Turn, Yielded
 from claudius.cognition.hearing import Superseded
 from claudius.cognition.processes import Process, find
 from claudius.cognition.processes.process import Interruption, Transition
-from claudius.cognition.soul_engine import Kept, NonceClash, build_prompt, conclude, plan
+from claudius.cognition.soul_engine import Kept, conclude, plan
 from claudius.cognition.soul_engine.asks import external_dialogue
 from claudius.cognition.soul_engine.in_mind import Scene, fresh
 from claudius.cognition.soul_engine.moving import allowed, is_borrowed, judge, moved, stayed, told
@@ -42,14 +42,7 @@ async def move(opening: Opening, process: Process) -> Intent:
 
 def _begun(opening: Opening, process: Process) -> Chain:
     recollection = opening.recollection
-    while True:
-        planned = plan(process, recollection, opening.settings, opening.attention)
-        try:
-            build_prompt(planned, recollection, opening.soul, opening.settings)
-        except NonceClash:
-            recollection = replace(recollection, nonce=opening.mind.nonce())
-            continue
-        break
+    planned = plan(process, recollection, opening.settings, opening.attention)
     state = recollection.process
     if is_borrowed(recollection):
         state = ProcessState(process=process.name, params=dict(recollection.perception.extra.get("params") or {}))
@@ -157,7 +150,7 @@ async def _declared(chain: Chain) -> Transition | None:
     attention = opening.attention
     kept = Kept(psyche=attention, attention=attention.told if attention else {})
     part = conclude(planned, chain.recollection, quiet, opening.soul, opening.settings, asking.zones, kept)
-    transition = judge(chain.process, part)
+    transition = judge(chain.process, part, chain.recollection)
     chain.parts.append(part)
     chain.thoughts.append(thoughts)
     chain.entries += lines_of(part, chain)

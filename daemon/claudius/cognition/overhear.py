@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
 from claudius.cognition.attending import attend_to
-from claudius.cognition.encounter import noted, show_committed, show_heard
-from claudius.cognition.first_word import PROCESS, is_told_to_stop, is_unasked, withheld
+from claudius.cognition.commit import commit
+from claudius.cognition.encounter import show_heard
+from claudius.cognition.first_word import PROCESS, is_to_speak, is_told_to_stop, withheld
 from claudius.cognition.lapsing import has_lapsed
 from claudius.cognition.mind import Mind
 from claudius.cognition.processes import route, sections
-from claudius.cognition.soul_engine import EngineSettings, conclude_heard, conclude_unthought
+from claudius.cognition.soul_engine import EngineSettings, conclude_heard, conclude_unthought, lines_for
 from claudius.cognition.told import ANSWER, SAYS, keep_told
 from claudius.memory.store import Pending, RecallLimits
 from claudius.perception import Origin
@@ -33,13 +32,11 @@ async def overhear(pending: Pending, mind: Mind) -> bool:
     show_heard(mind.hooks, recollection)
     process = route(recollection, soul)
     if attention.outcome == "react":
-        lines = soul.steps["external_dialogue"].acknowledge
+        lines = lines_for(attention, recollection, soul)
         intent = conclude_unthought(recollection, process, settings, attention, lines)
     else:
         intent = conclude_heard(recollection, process, settings, attention)
-    intent = replace(intent, noted=noted(recollection, intent, config))
-    await mind.store.commit(intent)
-    show_committed(mind.hooks, intent)
+    await commit(intent, recollection, mind)
     return True
 
 
@@ -59,8 +56,7 @@ async def _say(pending: Pending, mind: Mind, line: str, *, verb: str = "acknowle
     told = Attention(outcome="react", speaks=True)
     process, settings = route(recollection, soul), EngineSettings.of(config)
     intent = conclude_unthought(recollection, process, settings, told, (line,), verb=verb)
-    await mind.store.commit(replace(intent, noted=noted(recollection, intent, config)))
-    show_committed(mind.hooks, intent)
+    await commit(intent, recollection, mind)
     return True
 
 
@@ -78,4 +74,4 @@ async def passes(pending: Pending, mind: Mind) -> bool:
         return await is_told_to_stop(pending, mind) and await _stop(pending, mind)
     if await has_lapsed(pending, mind):
         return True
-    return is_unasked(perception) and await withheld(pending, mind)
+    return is_to_speak(perception) and await withheld(pending, mind)

@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from claudius.cognition.answering import Speaking
+from claudius.cognition.commit import commit
 from claudius.cognition.facade import Thinker
 from claudius.cognition.importing import module_of
 from claudius.cognition.mind import Mind
@@ -171,10 +172,10 @@ async def _think(one: Subprocess, idle: Idle, mind: Mind) -> None:
     outcome = await one.think(reflection, scene.base)
     intent = _ended(one, scene, reflection, staged, outcome)
     if intent is not None:
-        await _whole(mind.store.commit(intent))
+        await _whole(commit(intent, recollection, mind, is_turn=False))
 
 
-async def _whole(committing: Coroutine[Any, Any, None]) -> None:
+async def _whole(committing: Coroutine[Any, Any, Intent]) -> None:
     """Let a commit end that has begun, whoever speaks: the next turn is not to find it half under way."""
     doing = asyncio.ensure_future(committing)
     try:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from claudius.cognition.encounter import noted, show_committed, show_heard
+from claudius.cognition.commit import commit
+from claudius.cognition.encounter import show_heard
 from claudius.cognition.mind import Mind
 from claudius.cognition.processes import route
 from claudius.cognition.soul_engine import EngineSettings, conclude_heard
@@ -32,5 +33,4 @@ async def keep_told(pending: Pending, mind: Mind) -> None:
         metadata={"elsewhere": True},
     )
     intent = replace(intent, entries=(*intent.entries, said))
-    await mind.store.commit(replace(intent, noted=noted(recollection, intent, mind.config())))
-    show_committed(mind.hooks, intent)
+    await commit(intent, recollection, mind)

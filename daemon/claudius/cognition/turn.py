@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from claudius.cognition.attending import attend_to
 from claudius.cognition.budget import Stage
 from claudius.cognition.chain import Opening
-from claudius.cognition.encounter import noted, show_calls, show_committed, show_concluded, show_heard, show_prompt
+from claudius.cognition.commit import commit
+from claudius.cognition.encounter import show_calls, show_heard, show_prompt
 from claudius.cognition.fold import fold_expired
 from claudius.cognition.hearing import Hearing
 from claudius.cognition.mind import Mind, Show
@@ -19,24 +20,24 @@ from claudius.cognition.motion import move
 from claudius.cognition.pipeline import Thinking, think
 from claudius.cognition.processes import Process, route
 from claudius.cognition.reflection import Idle, reflect
-from claudius.cognition.reminding import reminded
 from claudius.cognition.second_thought import Hold, think_twice
 from claudius.cognition.soul_engine import (
     TOO_LONG,
     EngineSettings,
     Kept,
-    NonceClash,
     build_prompt,
     conclude,
     conclude_apology,
     conclude_unthought,
     freeze,
     ground,
+    lines_for,
     plan,
     private_texts,
     prompt_sha256,
     zones,
 )
+from claudius.cognition.soul_engine.feeling import mood_before
 from claudius.cognition.soul_engine.moving import transit
 from claudius.config import daimon_modes
 from claudius.errors import OverBudget, TooLong
@@ -92,7 +93,7 @@ async def take_turn(
     process = route(recollection, soul, autonomous=settings.autonomous)
     attention = await attend_to(recollection, soul, config, mind.store, has_process=not process.is_simple)
     if attention.outcome != "think":
-        lines = soul.steps["external_dialogue"].acknowledge
+        lines = lines_for(attention, recollection, soul)
         intent = conclude_unthought(recollection, process, settings, attention, lines)
         return Turned(await _keep(intent, recollection, recollection.summary, mind), recollection, pending)
     frugal = await _budget(mind)
@@ -100,7 +101,8 @@ async def take_turn(
     before = recollection.summary
     recollection, folding = await fold_expired(recollection, mind, soul, settings, paid)
     recollection = await think_twice(recollection, mind, soul, hold)
-    process = route(recollection, soul, autonomous=settings.autonomous)
+    mood = mood_before(recollection, attention.change.mood if attention.change else "")
+    process = route(recollection, soul, autonomous=settings.autonomous, mood=mood)
     if frugal:
         process = replace(process, steps=tuple(name for name in process.steps if name not in UPDATES))
     if not process.is_simple or config.pipeline.mode == "split" or mind.voices:
@@ -151,17 +153,13 @@ async def take_turn(
 async def _keep(intent: Intent, recollection: Recollection, before: Summary | None, mind: Mind) -> Intent:
     """Commit a turn with what it adds to the ledger, and tell whoever looks on."""
     summary = intent.summary if recollection.summary is before else recollection.summary
-    intent = replace(intent, summary=summary, noted=noted(recollection, intent, mind.config()))
-    intent = reminded(intent, recollection, mind.soul(), mind.config())
+    intent = replace(intent, summary=summary)
     if recollection.intuitions:
         from claudius.cognition.daimonic import felt  # noqa: PLC0415 - not loaded while no daimon whispers
 
         intent = felt(intent, recollection)
     show_calls(mind.hooks, recollection, intent.calls)
-    show_concluded(mind.hooks, recollection, intent)
-    await mind.store.commit(intent)
-    show_committed(mind.hooks, intent)
-    return intent
+    return await commit(intent, recollection, mind)
 
 
 async def _move(opening: Opening, process: Process) -> Intent:
@@ -186,26 +184,21 @@ def _prepare(
     mind: Mind,
     attention: Attention | None = None,
 ) -> Thinking:
-    """Plan and assemble, with another nonce where the data holds this one."""
-    while True:
-        planned = plan(process, recollection, settings, attention)
-        try:
-            prompt = build_prompt(planned, recollection, soul, settings)
-        except NonceClash:
-            recollection = replace(recollection, nonce=mind.nonce())
-            continue
-        stands = ground(planned, recollection, soul, settings, private_texts(recollection))
-        return Thinking(
-            mind=mind,
-            plan=planned,
-            prompt=prompt,
-            prompt_sha256=prompt_sha256(prompt),
-            recollection=recollection,
-            soul=soul,
-            settings=settings,
-            ground=stands,
-            zones=zones(stands, recollection, soul, mind.secrets),
-        )
+    """Plan and assemble."""
+    planned = plan(process, recollection, settings, attention)
+    prompt = build_prompt(planned, recollection, soul, settings)
+    stands = ground(planned, recollection, soul, settings, private_texts(recollection))
+    return Thinking(
+        mind=mind,
+        plan=planned,
+        prompt=prompt,
+        prompt_sha256=prompt_sha256(prompt),
+        recollection=recollection,
+        soul=soul,
+        settings=settings,
+        ground=stands,
+        zones=zones(stands, recollection, soul, mind.secrets),
+    )
 
 
 async def apologise(pending: Pending, mind: Mind, kind: ApologyKind) -> Intent:
@@ -221,10 +214,7 @@ async def apologise(pending: Pending, mind: Mind, kind: ApologyKind) -> Intent:
         attention={"outcome": "apologise", "reason": kind},
     )
     intent = conclude_apology(prepared.recollection, prepared.plan, kind, soul, kept, pending.calls)
-    intent = replace(intent, noted=noted(recollection, intent, mind.config()))
-    await mind.store.commit(intent)
-    show_committed(mind.hooks, intent)
-    return intent
+    return await commit(intent, recollection, mind)
 
 
 async def afterthought(turned: Turned, mind: Mind) -> None:

@@ -68,6 +68,8 @@ class RecallLimits(Struct, frozen=True, kw_only=True):
     """Daimons that are on, with their modes; with none, nothing of theirs is read."""
     psyche: bool = False
     """Whether the numbers below language are read."""
+    own_only: bool = False
+    """Read only what was learned from the speaker alone, or from no one: no place that anybody else sees."""
 
 
 class Store(Plans, Amendments, Ledger, Personal, Whispers, Jobs, Retention, Protocol):
@@ -248,4 +250,8 @@ class Store(Plans, Amendments, Ledger, Personal, Whispers, Jobs, Retention, Prot
 
     async def document(self, document: Document) -> str | None:
         """Return a document's newest text; None where there is none."""
+        ...
+
+    async def has_written(self, document: Document, text: str, *, ever: bool) -> bool:
+        """Tell whether a version of a document is this text: the newest, or one that git lacks; `ever`: any version."""
         ...

@@ -118,9 +118,10 @@ def _born(
 
 
 def with_birth(arcs: Sequence[Arc], born: Arc | None, most: int = MOST) -> tuple[Arc, ...]:
-    """Add a new arc; where there are too many, the weakest goes. Pure."""
-    known = {arc.arc for arc in arcs} | {arc.label for arc in arcs}
-    if born is None or born.arc in known or born.label in known:
+    """Add a new arc, unless one of the same sources has its name; where there are too many, the weakest goes. Pure."""
+    if born is None or any(
+        arc.arc == born.arc or (arc.label, arc.sources) == (born.label, born.sources) for arc in arcs
+    ):
         return tuple(arcs)
     strongest = sorted((*arcs, born), key=lambda arc: -arc.intensity)[:most]
     return tuple(arc for arc in (*arcs, born) if arc in strongest)

@@ -40,6 +40,8 @@ class Attention(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome = "think"
     speaks: bool = True
     """An utterance is asked for: it is owed, or the soul chooses to speak."""
+    called: bool = False
+    """The message is for the soul: a reply is owed, or its name was called in a group."""
     reaction: str = ""
     """The emoji of a `react`; empty = a line, or nothing."""
     felt: Felt = Felt()

@@ -97,8 +97,10 @@ def _means_to(intentions: Sequence[Intention], names: Mapping[str, str]) -> str:
     for one in sorted(intentions, key=lambda one: -one.priority):
         if one.priority < SHOWN_FROM or len(said) == MOST_SHOWN:
             break
-        whom = _name(names.get(one.target, one.target)) if one.target else ""
-        line = f"{words.phrases()['means_to'][one.type]} {whom}".strip()
+        if one.target:
+            line = f"{words.phrases()['means_to'][one.type]} {_name(names.get(one.target, one.target))}"
+        else:
+            line = str(words.phrases()["means_to_alone"][one.type])
         if one.description and not any(char.isdigit() for char in one.description):
             line += f" ({one.description[:OWN_WORDS_CHARS]})"
         said.append(line)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from datetime import timedelta
 
-from claudius.perception import Kind, Origin, Perception
+from claudius.perception import Cause, Kind, Origin, Perception, cause_of
 from claudius.psyche.arcs import Said
 from claudius.psyche.events import MESSAGES, OWN, is_addressed
 from claudius.psyche.models import Around, Happening
@@ -49,6 +49,8 @@ def _owed(perception: Perception, soul_name: str) -> str:
 
 
 def _overheard(perception: Perception, recollection: Recollection, soul_name: str) -> str:
+    if calls_the_soul(perception.text, soul_name):
+        return "mention"
     now_s = recollection.now.timestamp()
     spoke = (entry for _, entry in _backwards(recollection) if entry.entry_type is EntryType.EXTERNAL_DIALOG)
     last = next((entry for entry in spoke if entry.verb != ANNOUNCED), None)
@@ -107,8 +109,11 @@ def around(perception: Perception, recollection: Recollection, happening: Happen
     thought = None if happening.kind in OWN and not perception.owes else _last_thought(recollection)
     owed = any(one.owes for one in recollection.perceptions)
     can_react = bool(perception.extra.get("can_react"))
-    nods = can_react and not is_addressed(happening.kind, happening.address)
-    may = owed or perception.origin is Origin.INTERNAL or _is_welcome(perception, recollection)
+    is_called = is_addressed(happening.kind, happening.address)
+    nods = can_react and not is_called
+    joins = cause_of(perception, recollection.participation, recollection.now) is Cause.JOINS
+    is_welcome = joins and (is_called or _may_speak_uncalled(recollection))
+    may = owed or perception.origin is Origin.INTERNAL or is_welcome
     return Around(
         since_thought_s=None if thought is None else max(0.0, now_s - thought.at.timestamp()),
         has_open_question=_was_asked(recollection, perception),
@@ -121,10 +126,8 @@ def around(perception: Perception, recollection: Recollection, happening: Happen
     )
 
 
-def _is_welcome(perception: Perception, recollection: Recollection) -> bool:
-    """Tell whether the soul may speak uncalled: in a group, and not twice in ten messages of the others."""
-    if (perception.extra.get("participation") or recollection.participation) != "group":
-        return False
+def _may_speak_uncalled(recollection: Recollection) -> bool:
+    """Tell whether the soul may speak uncalled: not twice in ten messages of the others."""
     heard = 1
     for _, entry in _backwards(recollection):
         if entry.metadata.get("uncalled") and entry.verb not in NODS:

@@ -13,6 +13,7 @@ from datetime import timedelta
 
 from msgspec.structs import replace
 
+from claudius.cognition.commit import commit
 from claudius.cognition.daimonic import PURPOSE, character
 from claudius.cognition.mind import Mind
 from claudius.cognition.soul_engine import EngineSettings
@@ -77,9 +78,11 @@ async def _speak(name: str, daimon: Daimon, intent: Intent, pending: Pending, mi
         log.info("a daimon's line is not said", extra={"daimon": name})
         return
     try:
-        await asyncio.shield(mind.store.commit(concluded))
+        concluded = await asyncio.shield(commit(concluded, recollection, mind, is_turn=False))
     except StaleTurn:
         log.info("a daimon came too late", extra={"daimon": name, "turn": intent.turn})
+        return
+    if not concluded.utterances:
         return
     seen = {"daimon": name, "conversation": concluded.conversation, "turn": concluded.turn, "timestamp": concluded.at}
     mind.hooks.emit("daimon.after_speech", {**seen, "text": concluded.utterances[0].body})

@@ -30,6 +30,7 @@ PLACEHOLDERS: Mapping[str, tuple[str, ...]] = {
 Stamp = tuple[int, int, int]
 """Modified at (ns), size (bytes), inode: while these stand, a file is unchanged."""
 Apology = Literal["provider_down", "over_budget", "unreadable", "too_large", "stopped"]
+Mood = Literal["neutral", "engaged", "focused", "frustrated", "sardonic"]
 _T = TypeVar("_T")
 
 
@@ -58,6 +59,7 @@ class _SpeechHead(_Head, forbid_unknown_fields=True, kw_only=True):
     fallback: str
     apologies: Mapping[Apology, str]
     acknowledge: tuple[str, ...] = ()
+    acknowledge_in: Mapping[Mood, tuple[str, ...]] = {}
     hold: str = ""
 
 
@@ -174,5 +176,6 @@ def step_text(file: SoulFile) -> StepText:
         fallback=head.fallback,
         apologies={str(kind): line for kind, line in head.apologies.items()},
         acknowledge=head.acknowledge,
+        acknowledge_in={str(mood): lines for mood, lines in head.acknowledge_in.items()},
         hold=head.hold,
     )

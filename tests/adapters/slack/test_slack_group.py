@@ -113,3 +113,31 @@ async def test_where_it_was_not_brought_in_nothing_is_thought_uncalled(slack: Sl
 
     assert voice.requests == []
     assert posts == []
+
+
+async def test_where_it_takes_part_it_answers_to_its_name_each_time(slack: SlackWorld, wake: Wake) -> None:
+    """Psyche, section 2: called by name is called, so that no window, no one-in-ten and no silence stand before it."""
+    asked: list[bool] = []
+
+    def think(request: Request) -> str:
+        """Answer, and choose silence where nobody may ask for it."""
+        asked.append("chosen_action" in request.tail)
+        chosen = "none" if asked[-1] else "stay_silent"
+        return f"<external_dialogue>I do.</external_dialogue><chosen_action>{chosen}</chosen_action>"
+
+    await slack.add_user("U9", "Oz")
+    async with wake(voice=Scripted(default=think), **OWNED) as soul:
+        await slack.slash("C1", "U9", "/ensoul", "on")
+        await slack.until_called("response_url", 1)
+        await slack.until_visible(2)
+        before = await said(slack)
+        await heard(slack, soul, CRY, 1)
+        for count in (2, 3):
+            await heard(slack, soul, "Claudius, do you hear me?", count)
+        await heard(slack, soul, "Claudius, thanks", 4)
+        told, after = attention(soul), [one[2] for one in await said(slack) if one not in before]
+
+    assert told == [("think", "ambient", False), *[("think", "mention", False)] * 2, ("react", "mention", False)]
+    assert after[:3] == ["I do."] * 3
+    assert after[3] in {"Noted.", "Good.", "Understood.", "I hear you.", "So be it."}
+    assert asked == [True, False, False]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from claudius.cognition.soul_engine.assembly import (
-    NonceClash,
     build_prompt,
     prompt_sha256,
     repair_tail,
@@ -26,7 +25,7 @@ from claudius.cognition.soul_engine.parser import Parser
 from claudius.cognition.soul_engine.planning import EngineSettings, Plan, compact, plan
 from claudius.cognition.soul_engine.render import merged, render_summary, render_turn
 from claudius.cognition.soul_engine.snapshot import Erased, freeze, rebuild, thaw, with_soul
-from claudius.cognition.soul_engine.unthought import conclude_unthought
+from claudius.cognition.soul_engine.unthought import conclude_unthought, lines_for
 
 __all__ = [
     "TOO_LONG",
@@ -35,7 +34,6 @@ __all__ = [
     "Ground",
     "Kept",
     "NeedsRepair",
-    "NonceClash",
     "Parsed",
     "Parser",
     "Plan",
@@ -53,6 +51,7 @@ __all__ = [
     "freeze",
     "ground",
     "interpret",
+    "lines_for",
     "merged",
     "plain_reply",
     "plan",

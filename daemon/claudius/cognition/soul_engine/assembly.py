@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from string import Template
+from typing import NamedTuple
 
 import msgspec
 
@@ -26,15 +27,11 @@ from claudius.cognition.soul_engine.render import (
 from claudius.cognition.steps import PSYCHE_STEPS
 from claudius.cognition.temper import kernel_of
 from claudius.memory.ledger import format_beliefs, format_peers
-from claudius.prompt import Prompt, Scalar, data_line, fence
+from claudius.prompt import Prompt, RecordKind, Scalar, clear_nonce, data_line, fence
 from claudius.provider import Message
 from claudius.psyche.personality import personality
 from claudius.recollection import LeftOut, Recollection
 from claudius.soul import SoulText, dossiers
-
-
-class NonceClash(ValueError):
-    """The turn's nonce occurs in its data: draw another one."""
 
 
 def system_text(soul: SoulText, settings: EngineSettings) -> str:
@@ -81,10 +78,7 @@ def history(recollection: Recollection, plan: Plan) -> tuple[tuple[Message, ...]
 
 
 def build_prompt(plan: Plan, recollection: Recollection, soul: SoulText, settings: EngineSettings) -> Prompt:
-    """Assemble the whole prompt of a turn. Pure.
-
-    Raises: NonceClash where the turn's nonce stands in the data.
-    """
+    """Assemble the whole prompt of a turn. Pure."""
     messages, cached = history(recollection, plan)
     return Prompt(system_text(soul, settings), messages, tail(plan, recollection, soul), cached)
 
@@ -102,50 +96,47 @@ def this_turn(plan: Plan, soul: SoulText) -> str:
 
 
 def surroundings(plan: Plan, recollection: Recollection, soul: SoulText) -> list[str]:
-    """Assemble what is known now, block by block, the message last. Pure. Raises: NonceClash."""
-    blocks: list[str] = []
+    """Assemble what is known now, block by block, the message last. Pure."""
+    blocks: list[Block] = []
     state = {value.key: value.value for value in recollection.state if value.value}
     if plan.felt.emotional_state:
         state = with_mood(state, plan.felt.emotional_state)
     if state:
-        record: Mapping[str, Scalar] = {"kind": "soul_state", **state}
-        blocks.append(_block("Soul State", [record], recollection.nonce))
+        record: Mapping[str, Scalar] = {"kind": RecordKind.SOUL_STATE, **state}
+        blocks.append(_block("Soul State", [record]))
     if recollection.intuitions and (feels(plan.asked) or not plan.asked):  # a function asks later, and may yet think
         records = [intuition_record(one) for one in recollection.intuitions]
-        lead = str(soul.files["tail.md"].head["intuition"])
-        blocks.append(_block("Daimonic Intuition", records, recollection.nonce, lead))
+        blocks.append(_block("Daimonic Intuition", records, str(soul.files["tail.md"].head["intuition"])))
     if plan.shown:
-        blocks.append(_block("User Model", [shown_record(shown) for shown in plan.shown], recollection.nonce))
+        blocks.append(_block("User Model", [shown_record(shown) for shown in plan.shown]))
     told = {
-        "Second Thought": ("second_thought", recollection.second_thought),
-        "Cortex Beliefs": ("beliefs", format_beliefs(recollection.beliefs)),
-        "Peers": ("peers", format_peers(recollection.peers)),
+        "Second Thought": (RecordKind.SECOND_THOUGHT, recollection.second_thought),
+        "Cortex Beliefs": (RecordKind.BELIEFS, format_beliefs(recollection.beliefs)),
+        "Peers": (RecordKind.PEERS, format_peers(recollection.peers)),
     }
     for heading, (kind, text) in told.items():
         if text:
-            blocks.append(_block(heading, [{"kind": kind, "text": text}], recollection.nonce))
+            blocks.append(_block(heading, [{"kind": kind, "text": text}]))
     if plan.felt.record:
-        blocks.append(_block("Psyche", [{"kind": "psyche", **plan.felt.record}], recollection.nonce))
+        blocks.append(_block("Psyche", [{"kind": RecordKind.PSYCHE, **plan.felt.record}]))
     if plan.felt.remembered:
-        lines = [{"kind": "memory", **line} for line in plan.felt.remembered]
-        blocks.append(_block("Remembered", lines, recollection.nonce))
+        blocks.append(_block("Remembered", [{"kind": RecordKind.MEMORY, **line} for line in plan.felt.remembered]))
     heard = [
         record
         for perception in recollection.perceptions
         for record in (perception_record(perception), *perception.extra.get("read", ()))
     ]
     if heard:
-        blocks.append(_block("Current Message", heard, recollection.nonce))
-    return blocks
+        blocks.append(_block("Current Message", heard))
+    return _fenced(blocks, recollection.nonce)
 
 
 def repair_tail(recollection: Recollection, soul: SoulText, broken: str) -> str:
     """Assemble the tail of the one repair call: the message again, the broken reply as data, one instruction. Pure."""
     heard = [perception_record(perception) for perception in recollection.perceptions]
-    draft: Mapping[str, Scalar] = {"kind": "draft", "text": broken[:4000]}
-    return "\n".join(
-        [_block("Current Message", [*heard, draft], recollection.nonce), soul.text("repair.md").strip()],
-    )
+    draft: Mapping[str, Scalar] = {"kind": RecordKind.DRAFT, "text": broken[:4000]}
+    message = _fenced([_block("Current Message", [*heard, draft])], recollection.nonce)
+    return "\n".join([*message, soul.text("repair.md").strip()])
 
 
 def prompt_sha256(prompt: Prompt) -> str:
@@ -185,8 +176,18 @@ def _left_out(recollection: Recollection, plan: Plan) -> LeftOut | None:
     )
 
 
-def _block(heading: str, records: Sequence[Mapping[str, Scalar]], nonce: str, lead: str = "") -> str:
-    lines = [data_line(record) for record in records]
-    if any(nonce in line for line in lines):
-        raise NonceClash
-    return "\n".join([f"## {heading}", *([lead] if lead else []), *(fence(line, nonce) for line in lines)])
+class Block(NamedTuple):
+    """One part of the tail: data lines under a heading."""
+
+    heading: str
+    lines: tuple[str, ...]
+
+
+def _block(heading: str, records: Sequence[Mapping[str, Scalar]], lead: str = "") -> Block:
+    return Block("\n".join([f"## {heading}", *([lead] if lead else [])]), tuple(map(data_line, records)))
+
+
+def _fenced(blocks: Sequence[Block], nonce: str) -> list[str]:
+    """Fence the lines of all blocks with one nonce, which stands in none of them: a model may echo a marker."""
+    nonce = clear_nonce(nonce, [line for block in blocks for line in block.lines])
+    return ["\n".join([block.heading, *(fence(line, nonce) for line in block.lines)]) for block in blocks]

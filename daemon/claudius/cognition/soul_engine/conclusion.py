@@ -20,7 +20,7 @@ from claudius.cognition.steps import step
 from claudius.cognition.steps.step import Effect, Limits, Reading
 from claudius.intent import ApologyKind, Call, Intent, Rung, Thought, Thoughts, Utterance, UtteranceKind
 from claudius.peers import Noted
-from claudius.perception import Origin, Perception
+from claudius.perception import Perception
 from claudius.psyche import Attention
 from claudius.psyche.scrubber import spoken_without_numbers
 from claudius.recollection import Entry, Recollection
@@ -86,6 +86,7 @@ def conclude(
         limits=Limits(model_bytes=settings.model_bytes, shrink_floor=settings.shrink_floor),
     )
     effects = {name: step(name).effect(reading) for name in soul.steps}
+    called = kept.psyche is not None and kept.psyche.called
     acts = not plan.owes and any(effect.action for effect in effects.values())
     nod = _nod(recollection, effects.values()) if acts else ""
     speech = "" if acts else _unnumbered(thoughts, zones, owed=plan.owes)
@@ -102,10 +103,10 @@ def conclude(
         judged += by_step.get(name, ())
         if name == "external_dialogue" and said:
             is_cut = thoughts.truncated or said != gated.text
-            entries.append(spoken(recollection, said, thoughts.verb, truncated=is_cut))
+            entries.append(spoken(recollection, said, thoughts.verb, called=called, truncated=is_cut))
             judged.append(Thought(step=name, content=said, verb=thoughts.verb))
     if nod:
-        entries.append(spoken(recollection, nod, NODDED))
+        entries.append(spoken(recollection, nod, NODDED, called=called))
     flags = (
         *thoughts.flags,
         *((TOO_LONG,) if said != gated.text else ()),
@@ -208,7 +209,7 @@ def conclude_heard(
         entries=heard(recollection),
         attention={"outcome": "hear", "reason": "owed nothing", **(attention.told if attention else {})},
         psyche=attention.change if attention else None,
-        state=mood_change(attention, recollection) if attention else (),
+        state=mood_change(attention) if attention else (),
     )
 
 
@@ -257,11 +258,6 @@ def _intent(recollection: Recollection, plan: Plan, rung: Rung, flags: tuple[str
     )
 
 
-def is_own(perception: Perception) -> bool:
-    """Tell whether a perception is the soul's own, and nobody asked for it: to speak then is to speak first. Pure."""
-    return perception.origin is Origin.INTERNAL and not perception.extra.get("asked_by")
-
-
 def utter(
     recollection: Recollection,
     posts: Sequence[str],
@@ -271,8 +267,6 @@ def utter(
     apology: ApologyKind | None = None,
 ) -> tuple[Utterance, ...]:
     """Return what is said, post by post. Pure."""
-    if kind == "reply" and all(is_own(one) for one in recollection.perceptions):
-        kind = "proactive"
     bodies = [post for post in posts if post]
     return tuple(
         Utterance(

@@ -44,11 +44,18 @@ def second_thought(recollection: Recollection) -> tuple[Entry, ...]:
 
 
 def spoken(
-    recollection: Recollection, text: str, verb: str, *, truncated: bool = False, apology: ApologyKind | None = None
+    recollection: Recollection,
+    text: str,
+    verb: str,
+    *,
+    called: bool = False,
+    truncated: bool = False,
+    apology: ApologyKind | None = None,
 ) -> Entry:
-    """Return the entry that keeps what was said aloud. Pure."""
+    """Return the entry that keeps what was said aloud; `called`: the soul's name was. Pure."""
     metadata: dict[str, Any] = {"truncated": True} if truncated else {}
-    if not any(one.owes for one in recollection.perceptions) and recollection.perception.origin is Origin.EXTERNAL:
+    owed = any(one.owes for one in recollection.perceptions)
+    if not owed and not called and recollection.perception.origin is Origin.EXTERNAL:
         metadata["uncalled"] = True
     if apology:
         metadata["apology"] = apology

@@ -11,6 +11,7 @@ from claudius.cognition.soul_engine.ladder import Ground
 from claudius.cognition.soul_engine.planning import EngineSettings, Plan
 from claudius.cognition.soul_engine.rewrites import Company
 from claudius.perception import Origin
+from claudius.prompt import next_nonce
 from claudius.recollection import EntryType, PastTurn, Recollection, once
 from claudius.soul import SoulText
 
@@ -64,7 +65,7 @@ def ground(plan: Plan, recollection: Recollection, soul: SoulText, settings: Eng
         default_verb=default,
         owed=plan.owes,
         repairs=settings.repairs,
-        nonces=(recollection.nonce, *(turn.nonce for turn in recollection.past)),
+        nonces=(recollection.nonce, next_nonce(recollection.nonce), *(turn.nonce for turn in recollection.past)),
         private=private,
         feels=settings.psyche,
     )

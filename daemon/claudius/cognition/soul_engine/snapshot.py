@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from claudius.cognition.soul_engine.assembly import build_prompt
 from claudius.cognition.soul_engine.in_mind import Drawn, Scene, redraw
 from claudius.cognition.soul_engine.planning import EngineSettings, Plan
-from claudius.memory.personal import ERASED
+from claudius.memory.personal import BLANK, ERASED
 from claudius.memory.records import KeptTexts
 from claudius.prompt import Prompt
-from claudius.recollection import PastTurn, Person, Recollection, Shown, Summary
+from claudius.recollection import Entry, EntryType, PastTurn, Person, Recollection, Shown, Summary
 from claudius.soul import SoulFile, SoulText, StepText
 from claudius.substrate import Felt
 
@@ -86,6 +86,7 @@ def freeze(
             past=(),
             expired=(),
             psyche=None,
+            task="",
             members={},
             summary=summary,
             speaker=recollection.speaker and _without_text(recollection.speaker),
@@ -173,9 +174,17 @@ def _past(kept: Snapshot, texts: KeptTexts) -> Iterator[PastTurn]:
         if isinstance(one, str):
             yield msgspec.json.decode(_text(one, texts), type=PastTurn)
             continue
-        found = texts.past_turn(kept.recollection.conversation, one) if isinstance(one, int) else one
-        if found is not None:
-            yield replace(found, shown=tuple(_whole_shown(shown, texts) for shown in found.shown))
+        if isinstance(one, int):
+            found = texts.past_turn(kept.recollection.conversation, one) or _blank(kept.recollection, one)
+        else:
+            found = one
+        yield replace(found, shown=tuple(_whole_shown(shown, texts) for shown in found.shown))
+
+
+def _blank(recollection: Recollection, number: int) -> PastTurn:
+    """Stand for a turn that was erased."""
+    line = Entry(entry_type=EntryType.USER_MESSAGE, content=BLANK, at=recollection.now, person="erased", name="")
+    return PastTurn(turn="", nonce=recollection.nonce, number=number, entries=(line,))
 
 
 def _whole_summary(summary: Summary, key: str, texts: KeptTexts) -> Summary:

@@ -62,7 +62,7 @@ class SqlitePlans(ABC):
 
     async def cancel(self, schedule_id: int) -> bool:
         """Take a plan back that was not heard yet; False where there is none."""
-        return bool(await self._write(lambda db: db.change("plan_cancel", id=schedule_id)))
+        return bool(await self._write(lambda db: plans.cancel(db, schedule_id)))
 
     async def unfinished(self, conversation: str, most: int = 32) -> Sequence[Pending]:
         """Return what no turn has committed yet, oldest first, without its calls."""

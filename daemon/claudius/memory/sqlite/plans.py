@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
-from claudius.intent import Intent, Schedule
+from claudius.intent import PROMISE_DUE, Intent, Schedule
 from claudius.memory.sqlite.inbox import keep
 from claudius.memory.sqlite.queries import Database, Row
 from claudius.memory.sqlite.rows import dump, instant, parse, stamp
@@ -17,6 +18,8 @@ from claudius.prompt import valid
 from claudius.substrate import Milestone
 
 MILESTONE = "milestone"
+AT_ONE_TIME = timedelta(minutes=2)
+"""Two plans that lie no further apart are of the same time."""
 NOTICED_AFTER = timedelta(minutes=30)
 """The soul notices a milestone so long after it."""
 AT_ONCE = 100
@@ -31,9 +34,14 @@ def keep_plans(db: Database, intent: Intent, at: str) -> None:
     if planned is None:
         return
     for schedule_id in planned.cancels:
-        db.run("plan_cancel", id=schedule_id)
+        cancel(db, schedule_id)
+    promised = {one.plan: one.stems for one in intent.noted.promises if one.plan} if intent.noted else {}
     for schedule in planned.schedules:
-        plan(db, schedule)
+        same = _same(db, schedule, promised[schedule.id]) if schedule.id in promised else 0
+        if same:
+            db.run("promise_replanned", plan=same, before=schedule.id)
+        else:
+            plan(db, schedule)
     for name, value in planned.kept.items():
         db.run("keep_kept", conversation=intent.conversation, name=name, value=dump(dict(value)))
     if planned.participation is not None:
@@ -41,12 +49,36 @@ def keep_plans(db: Database, intent: Intent, at: str) -> None:
     if planned.closes:
         answered = intent.answers[-1] if intent.answers else ""
         db.run("close_conversation", conversation=intent.conversation, at=at)
+        for (schedule_id,) in db.all("plans_waiting", conversation=intent.conversation):
+            db.run("promise_dropped", plan=schedule_id)
         db.run("plans_close", conversation=intent.conversation)
         db.run("heard_out", conversation=intent.conversation, key=answered, now=at)
 
 
+def cancel(db: Database, schedule_id: int) -> int:
+    """Take a plan back that was not heard yet, and the promise with it; return how many plans that were."""
+    gone = db.change("plan_cancel", id=schedule_id)
+    if gone:
+        db.run("promise_dropped", plan=schedule_id)
+    return gone
+
+
+def _same(db: Database, schedule: Schedule, stems: Iterable[str]) -> int:
+    """Return a plan that waits, for the same person, here, then, about the same; 0 where there is none."""
+    wanted = frozenset(stems)
+    since, until = stamp(schedule.at - AT_ONE_TIME), stamp(schedule.at + AT_ONE_TIME)
+    place = {"conversation": schedule.conversation, "asked_by": schedule.asked_by}
+    for schedule_id, told in db.all("plans_beside", **place, since=since, until=until) if schedule.asked_by else ():
+        known = frozenset(parse(told)) if told else frozenset()
+        if not known or not wanted or known & wanted:
+            return int(schedule_id)
+    return 0
+
+
 def plan(db: Database, schedule: Schedule) -> None:
     """Keep one plan; a waiting one of the same key stays as it is."""
+    if schedule.instead_of:
+        db.run("promise_replanned", plan=schedule.id, before=schedule.instead_of)
     db.run(
         "plan_new",
         id=schedule.id,
@@ -95,6 +127,7 @@ def fire_due(db: Database, now: datetime, grace: timedelta) -> tuple[str, ...]:
         schedule_id, at, conversation, asked_by, closed_at = row[0], instant(row[2]), row[3], row[9], row[10]
         if closed_at or (not asked_by and now - at > grace):
             db.run("plan_fired", id=schedule_id, turn="", lapsed_at=stamp(now))
+            db.run("promise_dropped", plan=schedule_id)
             continue
         perception = _perception(db, row, at, now)
         db.run("plan_fired", id=schedule_id, turn=turn_of(perception.key), lapsed_at=None)
@@ -106,11 +139,11 @@ def fire_due(db: Database, now: datetime, grace: timedelta) -> tuple[str, ...]:
 def _perception(db: Database, row: Row, at: datetime, now: datetime) -> Perception:
     schedule_id, kind, _, conversation, process, params, text, audience, person, asked_by, _ = row
     extra: dict[str, Any] = {"schedule": schedule_id, "due_at": stamp(at)}
+    given = parse(params)
     if process:
-        given = parse(params)
         extra |= {"process": process, "params": given}
-        if given.get("event") == MILESTONE:
-            extra |= {"event": MILESTONE, "level": given.get("level", 0.0)}
+    if given.get("event") in (MILESTONE, PROMISE_DUE):
+        extra |= {"event": given["event"], "level": given.get("level", 0.0)}
     if asked_by:
         extra["asked_by"] = asked_by
     is_late = now - at > LATE

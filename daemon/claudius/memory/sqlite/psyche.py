@@ -72,10 +72,20 @@ def recall_psyche(db: Database, persons: Sequence[str], may: May | None = None) 
         intentions=tuple(one for one in _INTENTIONS.decode(intentions) if may is None or may(one.sources))
         if intentions
         else (),
-        facts=() if facts == "[]" else tuple(one for one in _FACTS.decode(facts) if may is None or may(one.sources)),
+        facts=()
+        if facts == "[]"
+        else _in_force(one for one in _FACTS.decode(facts) if may is None or may(one.sources)),
         drift=_DRIFT.decode(drift),
         has_episodes=bool(has_episodes),
     )
+
+
+def _in_force(facts: Iterable[Fact]) -> tuple[Fact, ...]:
+    """Return the facts in force among those that may be shown: a later one takes the earlier's place."""
+    newest: dict[tuple[str, ...], Fact] = {}
+    for fact in sorted(facts, key=lambda one: one.stated_s):
+        newest[(fact.person, fact.key) if fact.is_single else (fact.person, fact.key, fact.value)] = fact
+    return tuple(sorted(newest.values(), key=lambda one: (one.person, one.key, one.stated_s)))
 
 
 def psyche_if_whole(db: Database, persons: Sequence[str], may: May) -> Psyche | None:
@@ -208,7 +218,7 @@ def _keep_past(db: Database, folded: Folded) -> None:
     for fact in folded.facts:
         row = {name: getattr(fact, name) for name in ("person", "key", "turn", "stated_s", "is_single")}
         row |= {"value": valid(fact.value), "sources": dump(fact.sources)}
-        known = {name: row[name] for name in ("person", "key", "value", "is_single")}
+        known = {name: row[name] for name in ("person", "key", "value", "sources", "is_single")}
         db.run("psyche_fact_superseded", **known)
         db.run("psyche_fact_kept", **row)
     for turn in folded.recalled:

@@ -20,14 +20,13 @@ from claudius.recollection import (
     Person,
     ProcessState,
     Recollection,
+    StateKey,
     StateValue,
     Summary,
     UserModel,
 )
 
 _OTHERS = 2
-COUNTED = 16
-"""Where in a conversation's row the ledger's row of its speaker begins."""
 
 
 def recall(
@@ -35,18 +34,16 @@ def recall(
 ) -> Recollection:
     """Read everything that a turn may know. The caller holds the snapshot."""
     perception = pending.perceptions[-1]
-    seeing = Seeing(db, perception)
+    seeing = Seeing(db, perception, own_only=limits.own_only)
     conversation = perception.conversation
-    row = db.one("conversation_recalled", conversation=conversation, peer_id=seeing.speaker)
+    row = db.one("conversation_recalled", conversation=conversation)
     before = stamp(let_go(limits, now))
     kept = Past(db, shelf, seeing, row, before, limits.max_past) if row else None
     is_spoken_to = bool(perception.person) and perception.origin is Origin.EXTERNAL
     speaker = _person(db, seeing, perception.person, perception.name, conversation, is_bot=perception.is_bot)
     others = _others(db, seeing, conversation, kept.whole if kept else ())
-    known = row[COUNTED:] if row else db.one("peer_counted", peer_id=seeing.speaker)
-    counted = known if known and known[2] else None
     past = kept.past if kept else ()
-    peers, beliefs = company(db, seeing, counted, others, past, perception.text, beliefs=limits.beliefs, now=now)
+    peers, beliefs = company(db, seeing, others, past, perception.text, beliefs=limits.beliefs, now=now)
     return Recollection(
         turn=pending.turn,
         nonce=nonce,
@@ -64,6 +61,7 @@ def recall(
         summary=_summary(seeing, row),
         left_out=kept.left_out if kept else None,
         state=state_of(db, seeing),
+        task=_task(db, seeing, conversation),
         last_at=instant(row[14]) if row else None,
         participation=(row[15] or "") if row else "",
         peers=peers,
@@ -134,9 +132,14 @@ def _others(db: Database, seeing: Seeing, conversation: str, past: Sequence[Past
         known = db.one("person_recalled", person=entry.person)
         if canonical in found or canonical == seeing.speaker or (known and known[1]):
             continue
-        name = known[0] if known else entry.name or ""
+        name = entry.name or (known[0] if known else "")  # as they are called here
         found[canonical] = _person(db, seeing, canonical, name, conversation, is_bot=False)
     return tuple(found.values())
+
+
+def _task(db: Database, seeing: Seeing, conversation: str) -> str:
+    row = db.one("task_here", key=StateKey.CURRENT_TASK, audience=seeing.audience, conversation=conversation)
+    return row[0] if row else ""
 
 
 def state_of(db: Database, seeing: Seeing) -> tuple[StateValue, ...]:

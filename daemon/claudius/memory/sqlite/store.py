@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -262,6 +262,11 @@ class SqliteStore(
         with self._snapshot() as db:
             return archiving.newest(db, document)
 
+    async def has_written(self, document: Document, text: str, *, ever: bool) -> bool:
+        """Tell whether a version of a document is this text: the newest, or one that git lacks; `ever`: any version."""
+        with self._snapshot() as db:
+            return archiving.has_written(db, document, text, ever=ever)
+
     # -- hands -------------------------------------------------------------------------------------------------------
 
     async def _write(self, run: Callable[[Database], T]) -> T:
@@ -282,6 +287,15 @@ class SqliteStore(
         """Ask one question: a statement alone is its own snapshot."""
         try:
             return self._open_now().reader.all(query, **values)
+        except sqlite3.Error as error:
+            raise translate(error, self._path) from error
+
+    @contextmanager
+    def _beside(self) -> Iterator[Database]:
+        """Give a connection of its own, which a thread may read with while turns go on."""
+        try:
+            with closing(open_reader(self._path)) as connection:
+                yield Database(connection, self._open_now().reader.queries)
         except sqlite3.Error as error:
             raise translate(error, self._path) from error
 

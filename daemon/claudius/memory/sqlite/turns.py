@@ -35,10 +35,10 @@ def commit(db: Database, intent: Intent, let_go: datetime, boot: str) -> None:
     _answer(db, intent, at)
     _keep_turn(db, intent, number, at)
     _learn(db, intent, at)
-    if intent.planned is not None or intent.held:
-        keep_plans(db, intent, at)
     if intent.noted is not None:
         note(db, intent.noted, intent.at)
+    if intent.planned is not None or intent.held:
+        keep_plans(db, intent, at)
     move_psyche(db, intent, at)
     for whisper in intent.whispers:
         db.run("whisper_used", id=whisper, turn=intent.turn)

@@ -160,10 +160,13 @@ class SqliteWhispers(ABC):
         with self._snapshot() as db:
             return _modes(db, conversation, {daimon: otherwise})[daimon]
 
-    async def surfacing(self, perception: Perception, now: datetime, modes: Mapping[str, str]) -> str:
+    async def surfacing(
+        self, perception: Perception, now: datetime, modes: Mapping[str, str], *, own_only: bool = False
+    ) -> str:
         """Return the newest whisper that may be felt here, without using it."""
         with self._snapshot() as db:
-            seeing, heard = Seeing(db, perception), _modes(db, perception.conversation, modes)
+            seeing = Seeing(db, perception, own_only=own_only)
+            heard = _modes(db, perception.conversation, modes)
             for _, daimon, text, sources, expires_at in sorted(db.all("whispers_active"), reverse=True):
                 if instant(expires_at) > now and heard.get(daimon, "off") in HEARS and seeing.may(parse(sources)):
                     return str(text)

@@ -16,7 +16,7 @@ from claudius.perception import SELF, Perception, Place, private, shared
 from claudius.recollection import UserModel
 from claudius.runtime.codes import Codes
 from claudius.runtime.commands.places import is_direct
-from claudius.runtime.forgetting import Forgetting
+from claudius.runtime.forgetting import THEMSELF, Forgetting
 from claudius.runtime.stopping import is_owner
 
 CONFIRM_WITHIN = timedelta(minutes=10)
@@ -90,6 +90,10 @@ class About:
         words = rest.lower().split()
         if words[:1] != ["me"]:
             return "I forget a person who asks it of themself: forget me"
+        until = await self._forgetting.waits_until(person, now)
+        if until is not None:
+            again = f"{until:%Y-%m-%d %H:%M} UTC"
+            return f"I erased what I kept of you less than a day ago. I can do it again from {again} on."
         asked_at = self._sure.pop(person, None)
         if words != ["me", "yes"] or asked_at is None or now - asked_at > CONFIRM_WITHIN:
             self._sure[person] = now
@@ -98,7 +102,7 @@ class About:
                 "This erases all that I keep of you, everywhere, my backups too, and cannot be undone. "
                 f"If you mean it, say within ten minutes: forget me yes{field}"
             )
-        return told(await self._forgetting.forget(person, now, "themself"))
+        return told(await self._forgetting.forget(person, now, THEMSELF))
 
     async def export(self, perception: Perception, _: str) -> str:
         """Give all that is kept of whoever asks, as far as they may see it."""
@@ -143,11 +147,13 @@ def told(receipt: dict[str, object]) -> str:
     search = (
         "I searched every byte, and nothing is left." if receipt["verified"] else "Something is left: tell the owner."
     )
+    files = receipt["kept"]
+    kept = f"The owner's own files beside my backups stay: {len(files)}. " if isinstance(files, list) and files else ""
     not_ours = receipt["not_ours"]
     left = "; ".join(map(str, not_ours)) if isinstance(not_ours, Sequence) else ""
     return (
         f"You are forgotten. Rows: {counts or 'none'}. Versions in git: {receipt['git']}. "
-        f"Lines of the log: {receipt['logs']}. Old backups deleted: {receipt['backups']}. {search} "
+        f"Lines of the log: {receipt['logs']}. Old backups deleted: {receipt['backups']}. {search} {kept}"
         f"Not mine to erase: {left}."
     )
 

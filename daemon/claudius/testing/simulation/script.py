@@ -52,6 +52,19 @@ class Joined:
 
 
 @dataclass(frozen=True, slots=True)
+class Edited:
+    """A hand writes into one of the portraits; `at` in [0, 1) says which."""
+
+    at_s: float
+    number: int
+    at: float
+
+    def happen(self, town: Town, now_s: float) -> None:
+        """Have it written."""
+        town.edit(self.number, self.at, now_s)
+
+
+@dataclass(frozen=True, slots=True)
 class Script:
     """What a seed decides before anything happens. `kills` are steps of the loop, a process each.
 
@@ -59,7 +72,7 @@ class Script:
     """
 
     seed: int
-    events: tuple[Said | Changed | Joined, ...]
+    events: tuple[Said | Changed | Joined | Edited, ...]
     kills: tuple[int, ...]
     whispers: tuple[float, ...] = ()
     moods: Moods = field(default_factory=Moods)
@@ -68,7 +81,7 @@ class Script:
 def script_of(seed: int, messages: int = 20) -> Script:
     """Draw who says what, when and where, and how often the process is killed. Pure."""
     chance = Random(seed)  # noqa: S311 - a life's course, no secret
-    events: list[Said | Changed | Joined] = []
+    events: list[Said | Changed | Joined | Edited] = []
     whispers, at_s = [], 5.0
     for number in range(messages):
         at_s += chance.choice((0.0, 0.05, 0.5, 3.0, 30.0, 400.0)) * chance.uniform(0.5, 1.5)
@@ -82,6 +95,10 @@ def script_of(seed: int, messages: int = 20) -> Script:
             events.append(Joined(at_s, chance.choice(PEOPLE)))
         if not chance.randrange(6):
             whispers.append(at_s + chance.uniform(0.0, 20.0))
+    at_s = 5.0
+    for number in range(chance.choice((0, 0, 1, 2, 4))):
+        at_s += chance.uniform(0.0, 600.0)
+        events.append(Edited(at_s, number, chance.random()))
     kills = tuple(int(chance.choice((20, 60, 200, 600)) * chance.uniform(0.2, 2.0)) for _ in range(chance.randrange(6)))
     events.sort(key=lambda one: one.at_s)
     return Script(seed=seed, events=tuple(events), kills=kills, whispers=tuple(whispers))
