@@ -163,7 +163,9 @@ class Forgetting:
         ours = [one for one in before if is_ours(one.name)]
         for old in ours:
             shutil.rmtree(old) if old.is_dir() and not old.is_symlink() else old.unlink(missing_ok=True)
-        return sum(one.suffix != ".sha256" for one in ours), [str(one.relative_to(self._home.root)) for one in before if one not in ours]
+        return sum(one.suffix != ".sha256" for one in ours), [
+            str(one.relative_to(self._home.root)) for one in before if one not in ours
+        ]
 
     async def _found(self, probes: Probes, kept: Sequence[str]) -> list[str]:
         """Return the files that still hold something of it or could not be read, and `git` for its objects."""
