@@ -57,6 +57,8 @@ class Entry(Struct, frozen=True, kw_only=True):
     metadata: Mapping[str, Any] = field(default_factory=dict)
     position: str = ""
     """Of a message: the network's own order."""
+    stems: str = ""
+    """Of a message: its content stems, between spaces; empty = they are to be read off its words."""
 
 
 class Shown(Struct, frozen=True, kw_only=True):

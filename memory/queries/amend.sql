@@ -20,7 +20,7 @@ WHERE key = :key AND (state = 'pending' OR state = 'taken' OR state = 'thought')
 SELECT conversation, number FROM turn WHERE turn = :turn;
 
 -- name: entry_amended
-UPDATE entry SET content = :content, metadata = json_set(coalesce(metadata, '{}'), :mark, json('true'))
+UPDATE entry SET content = :content, stems = '', metadata = json_set(coalesce(metadata, '{}'), :mark, json('true'))
 WHERE conversation = :conversation AND number = :number AND position = :position AND entry_type = 'userMessage';
 
 -- name: doubt_learned

@@ -90,7 +90,7 @@ SELECT value FROM kept WHERE conversation = :conversation AND name = :name;
 SELECT conversation, number, audience FROM turn ORDER BY at DESC LIMIT :most;
 
 -- name: lines_of_turn
-SELECT number, entry_type, content, at, verb, person, name, metadata, position FROM entry
+SELECT number, entry_type, content, at, verb, person, name, metadata, position, stems FROM entry
 WHERE conversation = :conversation AND number = :number AND unsaid = 0
     AND entry_type IN ('userMessage', 'externalDialog') ORDER BY n;
 

@@ -33,7 +33,7 @@ WHERE conversation = :conversation AND number > :upto AND number < :first ORDER 
 SELECT at FROM turn WHERE conversation = :conversation AND number = :number;
 
 -- name: entries_recalled
-SELECT number, entry_type, content, at, verb, person, name, metadata, position FROM entry
+SELECT number, entry_type, content, at, verb, person, name, metadata, position, stems FROM entry
 WHERE conversation = :conversation AND number BETWEEN :first AND :last AND unsaid = 0 ORDER BY number, n;
 
 -- name: canonical

@@ -8,9 +8,12 @@ SELECT t.turn, t.record, t.at, t.conversation, t.number, r.kept, r.snapshot
 FROM turn t JOIN turn_record r ON r.id = t.record AND r.expired_at IS NULL
 WHERE t.at >= :since AND t.at < :before ORDER BY t.at LIMIT :most;
 
--- name: record_after
+-- name: records_after
 SELECT r.kept, r.snapshot FROM turn t JOIN turn_record r ON r.id = t.record
-WHERE t.conversation = :conversation AND t.number = :number + 1;
+WHERE t.conversation = :conversation AND t.number > :number ORDER BY t.number;
+
+-- name: blob_expired
+DELETE FROM blob WHERE sha256 = :sha256;
 
 -- name: record_expired
 UPDATE turn_record SET expired_at = :now, kept = NULL, snapshot = x'', attention = '', changes = '', thoughts = '',

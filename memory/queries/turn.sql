@@ -41,8 +41,10 @@ INSERT INTO turn (conversation, number, turn, at, audience, person, nonce, proce
 VALUES (:conversation, :number, :turn, :at, :audience, :person, :nonce, :process, :shown, :record);
 
 -- name: entry_new
-INSERT INTO entry (conversation, number, n, entry_type, content, at, verb, person, name, metadata, position, audience)
-VALUES (:conversation, :number, :n, :entry_type, :content, :at, :verb, :person, :name, :metadata, :position, :audience);
+INSERT INTO entry (conversation, number, n, entry_type, content, at, verb, person, name, metadata, position, audience,
+    stems)
+VALUES (:conversation, :number, :n, :entry_type, :content, :at, :verb, :person, :name, :metadata, :position, :audience,
+    :stems);
 
 -- name: blobs_missing
 SELECT value FROM json_each(:keys) WHERE NOT EXISTS (SELECT 1 FROM blob WHERE sha256 = value);

@@ -32,6 +32,14 @@ class Said(Struct, frozen=True):
     text: str
     at_s: float
     person: str
+    kept: frozenset[str] = frozenset()
+    """Its content stems, where they were kept with it."""
+
+    def stems(self, soul_name: str) -> frozenset[str]:
+        """Return its content stems without the soul's name. Pure."""
+        if self.kept and not (soul_name and soul_name in self.text.lower()):
+            return self.kept
+        return stems(self.text, soul_name)
 
 
 def advance_arcs(arcs: Sequence[Arc], at_s: float) -> tuple[Arc, ...]:
@@ -74,7 +82,7 @@ def birth(turn: str, now: Said, earlier: Sequence[Said], audience: str, soul_nam
         (one, found)
         for one in earlier[-LOOKED_BACK:]
         if now.at_s - one.at_s <= ALIKE_WITHIN_S
-        and len(found := stems(one.text, soul_name)) >= LEAST_STEMS
+        and len(found := one.stems(soul_name)) >= LEAST_STEMS
         and not mine.isdisjoint(found)
         and overlap(mine, found) >= ALIKE
     ]

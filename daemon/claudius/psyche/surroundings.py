@@ -85,7 +85,7 @@ def earlier_messages(recollection: Recollection) -> tuple[Said, ...]:
 
 def _said(past: PastTurn) -> tuple[Said, ...]:
     return tuple(
-        Said(entry.content, entry.at.timestamp(), entry.person or "")
+        Said(entry.content, entry.at.timestamp(), entry.person or "", frozenset(entry.stems.split()))
         for entry in past.entries
         if entry.entry_type is EntryType.USER_MESSAGE
     )
@@ -97,7 +97,7 @@ def novelty_of(text: str, earlier: tuple[Said, ...], soul_name: str) -> float:
     if not whole or not earlier:
         return 0.3
     for one in reversed(earlier):
-        left = left - stems(one.text, soul_name)
+        left = left - one.stems(soul_name)
         if not left:
             return 0.0
     return min(0.8, len(left) / len(whole))

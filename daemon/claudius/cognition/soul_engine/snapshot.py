@@ -111,7 +111,11 @@ def _without_text(person: Person) -> Person:
 
 
 def _past_without_text(past: PastTurn) -> PastTurn:
-    return replace(past, shown=tuple(replace(one, text="") for one in past.shown))
+    return replace(
+        past,
+        entries=tuple(replace(one, stems="") for one in past.entries),
+        shown=tuple(replace(one, text="") for one in past.shown),
+    )
 
 
 def _lean(felt: Felt) -> Iterator[dict[str, str]]:

@@ -77,7 +77,9 @@ def blank_rows(db: Database, rows: Iterable[Mapping[str, Any]], blanker: Blanker
         if found is None:
             continue
         values = {one: blanker.blank(value) for one, value in zip(columns, found, strict=True)}
-        changes = ", ".join(f'"{one}" = :{one}' for one in columns)
+        if table == "entry" and "content" in values:
+            values["stems"] = ""  # they followed from the words that go
+        changes = ", ".join(f'"{one}" = :{one}' for one in values)
         change = f'UPDATE "{table}" SET {changes} WHERE {where}'  # noqa: S608 - names of our own schema
         try:
             changed += db.connection.execute(change, values | keys).rowcount

@@ -149,7 +149,7 @@ def _only(past: PastTurn, seen: Collection[str]) -> PastTurn:
 
 def entry_of(row: Row) -> Entry:
     """Read a row of working memory. Pure."""
-    _, kind, content, at, verb, person, name, metadata, position = row
+    _, kind, content, at, verb, person, name, metadata, position, stems = row
     return Entry(
         entry_type=_ENTRY_TYPES[kind],
         content=content,
@@ -159,4 +159,5 @@ def entry_of(row: Row) -> Entry:
         name=name,
         metadata=parse(metadata) if metadata else {},
         position=position,
+        stems=stems,
     )

@@ -14,6 +14,7 @@ from claudius.errors import StoreError
 from claudius.memory.personal import Erased, Probes
 from claudius.memory.sqlite import erasing, owner, rewriting, unlinking
 from claudius.memory.sqlite.blanking import Blanker, blank_rows
+from claudius.memory.sqlite.connection import vacuum
 from claudius.memory.sqlite.people import SqlitePeople
 from claudius.memory.sqlite.queries import Database
 from claudius.memory.sqlite.rows import stamp
@@ -104,7 +105,7 @@ class SqlitePersonal(SqlitePeople):
 
     async def scrub(self) -> None:
         """Write a file that nobody uses anew, and empty its write-ahead log. Raises: StoreError."""
-        await self._alone(lambda db: db.connection.execute("VACUUM"))
+        await self._alone(lambda db: vacuum(db.connection))
         if await self._alone(_empty_log):
             raise StoreError("somebody reads the database all the time: its write-ahead log could not be emptied")
 

@@ -78,16 +78,21 @@ def _expire(db: Database, before: str, now: str, most: int) -> int:
     since, *_ = db.one("checkpoint") or ("",)
     rows = db.all("records_old", since=since, before=before, most=most)
     for turn, record, _, conversation, number, kept, snapshot in rows:
-        following = db.one("record_after", conversation=conversation, number=number)
-        still_used = _referred_to(*following) if following else set()
-        if still_used is not None:
-            for sha256 in (_referred_to(kept, snapshot) or set()) - still_used:
-                db.run("erase_blob", sha256=sha256)
+        named = _referred_to(kept, snapshot)
+        if named:
+            for sha256 in named - _still_named(db, conversation, number):
+                db.run("blob_expired", sha256=sha256)
         db.run("record_expired", id=record, now=now)
         db.run("responses_expired", turn=turn)
     if rows:
         db.run("records_expired_to", at=rows[-1][2])
     return len(rows)
+
+
+def _still_named(db: Database, conversation: str, number: int) -> set[str]:
+    """Return what the next turn of a conversation names that was asked of a model; what others heard names nothing."""
+    rows = db.connection.execute(db.queries["records_after"], {"conversation": conversation, "number": number})
+    return next((named for kept, snapshot in rows if (named := _referred_to(kept, snapshot)) is not None), set())
 
 
 def _referred_to(kept: bytes | None, snapshot: bytes) -> set[str] | None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from claudius.errors import StoreTooNew
 from claudius.memory.sqlite.backups import back_up, backups_of, newest_backup
-from claudius.memory.sqlite.connection import APPLICATION_ID, open_reader, open_writer, private_files, siblings
+from claudius.memory.sqlite.connection import APPLICATION_ID, open_reader, open_writer, private_files, siblings, vacuum
 from claudius.memory.sqlite.trouble import damaged, forbidden, no_room, translate, unwritable
 from claudius.memory.sqlite.wal import Log, look
 
@@ -177,7 +177,7 @@ def _make_room(connection: sqlite3.Connection, path: Path) -> None:
     is_old = not connection.execute("PRAGMA auto_vacuum").fetchone()[0]
     if is_old and shutil.disk_usage(path.parent).free > VACUUM_TAKES * path.stat().st_size:
         with suppress(sqlite3.OperationalError):  # somebody reads it just now, or there was less room than it seemed
-            connection.execute("VACUUM")
+            vacuum(connection)
 
 
 def _migrate(connection: sqlite3.Connection, migrations: Mapping[int, str], found: int) -> None:

@@ -151,13 +151,14 @@ def _entry_row(n: int, entry: Entry) -> dict[str, Any]:
         "name": entry.name and valid(entry.name),
         "metadata": dump(dict(entry.metadata)) if entry.metadata else None,
         "position": entry.position,
+        "stems": entry.stems,
     }
 
 
 def _as_read(row: Mapping[str, Any]) -> Entry:
-    """Return an entry as it will be read from its row. Pure."""
+    """Return an entry as it will be read from its row, but for what follows from its words. Pure."""
     columns = ("entry_type", "content", "at", "verb", "person", "name", "metadata", "position")
-    return entry_of((row["n"], *(row[name] for name in columns)))
+    return entry_of((row["n"], *(row[name] for name in columns), ""))
 
 
 def _learn(db: Database, intent: Intent, at: str) -> None:
