@@ -167,3 +167,8 @@ WHERE m.person = :person AND m.audience = :audience AND m.newest = 1;
 -- name: revisions_let_go
 -- scans: the owner takes ids apart, seldom
 DELETE FROM revision WHERE id NOT IN (SELECT revision FROM user_model) AND id NOT IN (SELECT revision FROM soul_state);
+
+-- name: every_turn_anew
+-- A turn that is thought just now was begun with what has changed: it is thought anew.
+-- scans: one row a conversation
+UPDATE conversation SET version = version + 1;

@@ -258,6 +258,7 @@ async def test_what_it_promises_in_a_turn_that_nobody_asked_for_is_its_own_plan(
             clock.forward(hours=2)
             soul.server.tick()
             await until(lambda: all(datetime.fromisoformat(one["due_at"]) > clock() for one in soul.records().plans()))
+            await soul.network.until_visible(2)
             await soul.idle()
 
     assert len(soul.network.visible) == 2

@@ -103,6 +103,7 @@ def test_bytes_beside_the_rows_are_found_and_rewriting_overwrites_them(tmp_path:
     path = tmp_path / "kept.db"
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("PRAGMA secure_delete = ON")
+        db.execute("PRAGMA synchronous = OFF")
         db.execute("CREATE TABLE line (id INTEGER PRIMARY KEY, words TEXT NOT NULL) STRICT")
         db.execute("CREATE TABLE place (name TEXT PRIMARY KEY, words TEXT NOT NULL) STRICT, WITHOUT ROWID")
         for number in range(6000):

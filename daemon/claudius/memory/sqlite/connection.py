@@ -38,7 +38,6 @@ def open_writer(path: Path) -> sqlite3.Connection:
         connection = _connect(path, "rw")
         try:
             connection.execute("PRAGMA synchronous = FULL")
-            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of an older file: from its next VACUUM on
             connection.execute("PRAGMA foreign_keys = ON")
             connection.execute("PRAGMA secure_delete = ON")
             connection.execute("PRAGMA temp_store = MEMORY")  # else a statement's undo log is a file, made each time
@@ -61,6 +60,7 @@ def vacuum(connection: sqlite3.Connection) -> None:
     """
     connection.execute("PRAGMA temp_store = FILE")
     try:
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # from now on, where the file is of older days
         connection.execute("VACUUM")
     finally:
         connection.execute("PRAGMA temp_store = MEMORY")

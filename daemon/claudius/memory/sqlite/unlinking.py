@@ -49,7 +49,7 @@ def unlink(db: Database, person: str, at: str, author: Author) -> list[str]:
     for one in ids:
         db.run("audiences_relinked", person=one)
     db.run("revisions_let_go")
-    db.run("moved_on")  # a turn that was begun while they were linked is thought anew
+    db.run("every_turn_anew")  # a turn that was begun while they were linked is thought anew
     return ids
 
 
