@@ -177,7 +177,8 @@ class Archive:
             kept = await self._in_thread(lambda: self._repository.set_aside(self._backups, stamp))
             log.warning("the archive could not be read (%s): it is kept as %s and built anew", error, kept)
             await self._in_thread(lambda: self._repository.prepare(self._began_s))
-        if await self._in_thread(self._repository.head) is None and await self._store.archive_files():
+        written = any(file.sha256 for file in await self._store.archive_files())
+        if written and await self._in_thread(self._repository.head) is None:
             self._next_look_s = 0.0
             await self._look()  # what was edited by hand is taken over before all is written anew
             await self._store.archive_anew()
