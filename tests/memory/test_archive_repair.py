@@ -504,3 +504,24 @@ async def test_an_edit_while_the_file_is_about_to_move_is_taken_over(
     assert kept.file().parent.name.startswith("zoe-")
     assert await kept.versions() == 3
     await kept.is_whole()
+
+
+async def test_a_file_that_a_crash_left_unrecorded_is_still_found_after_a_new_name(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a file will be is recorded before it is written: what a hand then writes into it is taken over."""
+    await exchange(kept.store, heard(n=1, name="Ana"))
+    await kept.learn("Ana, one\n")
+    with monkeypatch.context() as patched:
+        patched.setattr(Repository, "publish", lambda *_: _end())
+        with pytest.raises(OSError, match="power"):
+            await kept.round()
+    await exchange(kept.store, heard(n=2, name="Zoe"))
+    kept.by_hand(kept.file(), "Ana, by hand\n")
+    await kept.again()
+
+    await kept.settle()
+
+    assert await kept.text() == "Ana, by hand\n"
+    assert kept.file().parent.name.startswith("zoe-")
+    await kept.is_whole()

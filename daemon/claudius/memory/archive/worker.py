@@ -188,7 +188,8 @@ class Archive:
             kept = await self._in_thread(lambda: self._repository.set_aside(self._backups, stamp))
             log.warning("the archive could not be read (%s): it is kept as %s and built anew", error, kept)
             await self._in_thread(lambda: self._repository.prepare(self._began_s))
-        if await self._in_thread(self._repository.head) is None and await self._store.archive_files():
+        written = any(file.sha256 for file in await self._store.archive_files())
+        if written and await self._in_thread(self._repository.head) is None:
             self._next_look_s = 0.0
             await self._look()  # what was edited by hand is taken over before all is written anew
             await self._store.archive_anew()
@@ -206,13 +207,19 @@ class Archive:
         persons = None if is_due else sorted({one.document.person for one in pending})
         kept = {file.document: file for file in await self._store.archive_files(persons)}
         ground = Ground(kept=kept, pending=pending)
+        new: dict[Document, KeptFile] = {}
         for document, path, found in await self._in_thread(partial(self._read, ground.places)):
             before = kept.get(document)
             is_recorded = before is not None and before.path == path
-            if found is None:
+            if found is None and before is None:  # a place has a record before it has a file, or a crash hides the file
+                new[document] = KeptFile(document=document, path=path, sha256="")
+            elif found is None:
                 await self._restore(before if is_recorded else None)
             elif before is None or not is_recorded or found.sha256 != before.sha256:
                 await self._compare(document, path, found, ground)
+        if new:
+            ground.kept |= new
+            await self._store.archived({}, tuple(new.values()))
         if is_due:
             self._next_look_s = time.monotonic() + (HALF_WRITTEN_S if ground.held_back else LOOK_EVERY_S)
         return ground
