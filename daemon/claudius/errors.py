@@ -13,6 +13,7 @@ ClaudiusError                      one line for a person: what is wrong, where, 
 │   ├── StoreFull                  exit 75: no space at a write; nothing was accepted
 │   ├── StoreReadOnly              the database, its log or its directory may not be written
 │   └── StaleTurn                  exit 1: the conversation moved since it was recalled; run the turn anew
+├── RowInvalid                     one of our own rows does not decode; the rest of the database is sound
 ├── ProviderError                  a model call that gave no reply
 │   ├── RateLimited                429 with Retry-After                       retryable
 │   ├── Overloaded                 529, 500-504, an error event in a stream   retryable
@@ -138,6 +139,15 @@ class StaleTurn(StoreError):
     """The conversation moved on while this turn was thought."""
 
     exit_code = EXIT_FAILED
+
+
+class RowInvalid(ClaudiusError):
+    """A row of the database cannot be read."""
+
+    def __init__(self, table: str, row: str, detail: str) -> None:
+        """Name the table, the row by its primary key, and what is wrong with it, without quoting the row."""
+        super().__init__(f"{table} {row} cannot be read: {detail}")
+        self.table, self.row = table, row
 
 
 class ProviderError(ClaudiusError):

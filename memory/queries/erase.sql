@@ -124,7 +124,8 @@ WHERE person IN (SELECT value FROM json_each(:ids)) OR conversation IN (SELECT v
 
 -- name: settle_unanswered
 UPDATE inbox SET state = 'settled', reason = 'erased', settled_at = heard_at,
-    payload = json_set(payload, '$.text', '', '$.extra', json('{}'))
+    payload = CASE WHEN json_valid(payload)
+        THEN json_set(payload, '$.text', '', '$.extra', json('{}')) ELSE '{"text":""}' END
 WHERE turn IN (SELECT value FROM json_each(:turns)) AND state = 'committed';
 
 -- name: erase_calls

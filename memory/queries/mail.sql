@@ -106,12 +106,17 @@ UPDATE inbox SET state = CASE state WHEN 'thought' THEN 'thought' ELSE 'taken' E
 WHERE seq = :seq AND (state = 'pending' OR state = 'taken' OR state = 'thought');
 
 -- name: postpone
-UPDATE inbox SET state = 'pending', not_before = :not_before, reason = :reason
+UPDATE inbox SET state = 'pending', not_before = :not_before, reason = :reason, attempts = max(attempts, :attempts)
 WHERE seq = :seq AND (state = 'pending' OR state = 'taken' OR state = 'thought');
 
 -- name: withdraw
 UPDATE inbox SET state = 'settled', reason = :reason, settled_at = heard_at,
-    payload = json_set(payload, '$.text', '', '$.extra', json('{}'))
+    payload = CASE WHEN json_valid(payload)
+        THEN json_set(payload, '$.text', '', '$.extra', json('{}')) ELSE '{"text":""}' END
+WHERE seq = :seq AND (state = 'pending' OR state = 'taken' OR state = 'thought');
+
+-- name: give_up
+UPDATE inbox SET state = 'dead', reason = :reason, not_before = NULL
 WHERE seq = :seq AND (state = 'pending' OR state = 'taken' OR state = 'thought');
 
 -- name: call_keep
@@ -176,7 +181,8 @@ WHERE turn = :turn AND part = :part + 1 AND state = 'pending' AND not_before IS 
 SELECT count(*) FROM outbox WHERE turn = :turn AND state <> 'sent';
 
 -- name: settle_turn
-UPDATE inbox SET state = 'settled', settled_at = :now, payload = json_set(payload, '$.text', '', '$.extra', json('{}'))
+UPDATE inbox SET state = 'settled', settled_at = :now, payload = CASE WHEN json_valid(payload)
+        THEN json_set(payload, '$.text', '', '$.extra', json('{}')) ELSE '{"text":""}' END
 WHERE turn = :turn AND state = 'committed';
 
 -- name: delay

@@ -54,7 +54,8 @@ SELECT held FROM inbox WHERE key = :key;
 -- name: heard_out
 -- What waits in a conversation that the soul ends, and is owed nothing.
 UPDATE inbox SET state = 'settled', reason = 'heard', settled_at = :now,
-    payload = json_set(payload, '$.text', '', '$.extra', json('{}'))
+    payload = CASE WHEN json_valid(payload)
+        THEN json_set(payload, '$.text', '', '$.extra', json('{}')) ELSE '{"text":""}' END
 WHERE conversation = :conversation AND owes = 0 AND (state = 'pending' OR state = 'taken' OR state = 'thought') AND key <> :key;
 
 -- name: participate

@@ -93,6 +93,10 @@ class Records(LedgerRecords, Protocol):
         """Return what was given up: `{"what": "heard" or "said", "key", "turn", "reason", "at"}`, latest first."""
         ...
 
+    def invalid(self) -> Sequence[tuple[str, str]]:
+        """Return rows that hold a value which does not decode, as table and primary key; a few where there are many."""
+        ...
+
     def archive_lag(self) -> int:
         """Return how many versions git does not hold yet."""
         ...

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from claudius.memory.ledger import Tally, check_proposal, clamp_trust
 from claudius.memory.sqlite.queries import Database, Row
-from claudius.memory.sqlite.rows import dump, instant, maybe_instant, parse, stamp
+from claudius.memory.sqlite.rows import Decoding, dump, instant, maybe_instant, parse_strings, stamp
 from claudius.memory.sqlite.seeing import Seeing
 from claudius.peers import TRAJECTORY, Assessment, Interaction, Noted, Peer, Promise, Proposal
 from claudius.prompt import valid
@@ -57,7 +57,8 @@ def _count(db: Database, dealt: Sequence[Interaction]) -> None:
     """Count what passed with one peer in one turn: one read, one write."""
     newest = dealt[-1]
     row = db.one("peer_counted", peer_id=newest.peer_id)
-    tally = _tally(row) if row else Tally()
+    with Decoding("peer", newest.peer_id):
+        tally = _tally(row) if row else Tally()
     for one in dealt:
         if one.direction == "in":
             tally = tally.heard(one.at)
@@ -138,16 +139,17 @@ def peer(db: Database, peer_id: str, seeing: Seeing | None) -> Peer | None:
 
 def counted_peer(peer_id: str, row: Row, assessments: tuple[Assessment, ...]) -> Peer:
     """Read what was counted of a peer, who was assessed so."""
-    return Peer(
-        peer_id=peer_id,
-        name=row[0],
-        is_bot=bool(row[1]),
-        messages=row[6],
-        info_score=_tally(row).info_score(row[10]),
-        first_at=instant(row[4] or row[2]),
-        last_at=instant(row[3]),
-        assessments=assessments,
-    )
+    with Decoding("peer", peer_id):
+        return Peer(
+            peer_id=peer_id,
+            name=row[0],
+            is_bot=bool(row[1]),
+            messages=row[6],
+            info_score=_tally(row).info_score(row[10]),
+            first_at=instant(row[4] or row[2]),
+            last_at=instant(row[3]),
+            assessments=assessments,
+        )
 
 
 def assessments(db: Database, peer_id: str, seeing: Seeing | None, most: int = TRAJECTORY) -> list[Assessment]:
@@ -165,16 +167,17 @@ def assessments(db: Database, peer_id: str, seeing: Seeing | None, most: int = T
 def assessment_of(row: Row, peer_id: str) -> Assessment:
     """Read one assessment."""
     number, info, trust, rationale, at, author, sources = row
-    return Assessment(
-        peer_id=peer_id,
-        info_score=info,
-        trust=trust,
-        rationale=rationale,
-        created_at=instant(at),
-        author=author,
-        sources=tuple(parse(sources)),
-        id=number,
-    )
+    with Decoding("assessment", number):
+        return Assessment(
+            peer_id=peer_id,
+            info_score=info,
+            trust=trust,
+            rationale=rationale,
+            created_at=instant(at),
+            author=author,
+            sources=parse_strings(sources),
+            id=number,
+        )
 
 
 def timeline(db: Database, peer_id: str, most: int, seeing: Seeing | None) -> tuple[Interaction, ...]:
@@ -191,38 +194,40 @@ def timeline(db: Database, peer_id: str, most: int, seeing: Seeing | None) -> tu
 def interaction_of(row: Row) -> Interaction:
     """Read one row of the ledger."""
     number, peer_id, at, direction, channel_type, conversation, audience, turn, scope, preview, reaction = row
-    return Interaction(
-        id=number,
-        peer_id=peer_id,
-        at=instant(at),
-        direction=direction,
-        channel_type=channel_type,
-        conversation=conversation,
-        audience=audience,
-        turn=turn,
-        scope=scope,
-        preview=preview,
-        reaction=reaction,
-    )
+    with Decoding("interaction", number):
+        return Interaction(
+            id=number,
+            peer_id=peer_id,
+            at=instant(at),
+            direction=direction,
+            channel_type=channel_type,
+            conversation=conversation,
+            audience=audience,
+            turn=turn,
+            scope=scope,
+            preview=preview,
+            reaction=reaction,
+        )
 
 
 def promise_of(row: Row) -> Promise:
     """Read one promise."""
     number, peer_id, side, what, stems, made_at, due_at, grace_s, state, turn, conversation, audience = row
-    return Promise(
-        id=number,
-        peer_id=peer_id,
-        side=side,
-        what=what,
-        stems=tuple(parse(stems)),
-        made_at=instant(made_at),
-        due_at=instant(due_at),
-        grace_s=grace_s,
-        state=state,
-        turn=turn,
-        conversation=conversation,
-        audience=audience,
-    )
+    with Decoding("promise", number):
+        return Promise(
+            id=number,
+            peer_id=peer_id,
+            side=side,
+            what=what,
+            stems=parse_strings(stems),
+            made_at=instant(made_at),
+            due_at=instant(due_at),
+            grace_s=grace_s,
+            state=state,
+            turn=turn,
+            conversation=conversation,
+            audience=audience,
+        )
 
 
 def _promise_row(promise: Promise) -> dict[str, object]:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
+from claudius.errors import RowInvalid
 from claudius.intent import Intent, Schedule
 from claudius.memory.sqlite.inbox import keep
 from claudius.memory.sqlite.queries import Database, Row
-from claudius.memory.sqlite.rows import dump, instant, parse, stamp
+from claudius.memory.sqlite.rows import Decoding, dump, instant, parse_object, stamp
 from claudius.memory.store import turn_of
 from claudius.perception import Kind, Origin, Perception
 from claudius.prompt import valid
 from claudius.substrate import Milestone
+
+log = logging.getLogger("claudius.due")
 
 MILESTONE = "milestone"
 NOTICED_AFTER = timedelta(minutes=30)
@@ -92,7 +96,9 @@ def fire_due(db: Database, now: datetime, grace: timedelta) -> tuple[str, ...]:
     """Make a perception of each plan whose time has come; return the conversations that hear one."""
     fired: dict[str, None] = {}
     for row in db.all("plans_due", now=stamp(now), most=AT_ONCE):
-        schedule_id, at, conversation, asked_by, closed_at = row[0], instant(row[2]), row[3], row[9], row[10]
+        schedule_id, conversation, asked_by, closed_at = row[0], row[3], row[9], row[10]
+        with Decoding("due", schedule_id):
+            at = instant(row[2])
         if closed_at or (not asked_by and now - at > grace):
             db.run("plan_fired", id=schedule_id, turn="", lapsed_at=stamp(now))
             continue
@@ -106,8 +112,7 @@ def fire_due(db: Database, now: datetime, grace: timedelta) -> tuple[str, ...]:
 def _perception(db: Database, row: Row, at: datetime, now: datetime) -> Perception:
     schedule_id, kind, _, conversation, process, params, text, audience, person, asked_by, _ = row
     extra: dict[str, Any] = {"schedule": schedule_id, "due_at": stamp(at)}
-    if process:
-        given = parse(params)
+    if process and (given := _params(schedule_id, params)) is not None:
         extra |= {"process": process, "params": given}
         if given.get("event") == MILESTONE:
             extra |= {"event": MILESTONE, "level": given.get("level", 0.0)}
@@ -128,6 +133,16 @@ def _perception(db: Database, row: Row, at: datetime, now: datetime) -> Percepti
         owes=bool(asked_by),
         extra=extra,
     )
+
+
+def _params(schedule_id: int, params: str) -> dict[str, Any] | None:
+    """Read the parameters of a plan's process; None where they are damaged: its words are heard all the same."""
+    try:
+        with Decoding("due", schedule_id):
+            return parse_object(params)
+    except RowInvalid as error:
+        log.error("a plan is heard without its process", extra={"error": error.message})  # noqa: TRY400 - no trace
+        return None
 
 
 LATE = timedelta(minutes=5)

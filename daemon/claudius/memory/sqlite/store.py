@@ -150,13 +150,18 @@ class SqliteStore(SqlitePersonal, SqliteAmendments, LedgerStore, Remembering, Sq
         boot = self._boot
         self._open_now().writer.later(lambda db: mail.take(db, seq, inputs, now, boot), seq)
 
-    async def postpone(self, seq: int, not_before: datetime, reason: str) -> None:
-        """Put a taken perception back to pending until `not_before`."""
-        await self._write(lambda db: db.change("postpone", seq=seq, not_before=stamp(not_before), reason=reason))
+    async def postpone(self, seq: int, not_before: datetime, reason: str, attempts: int = 0) -> None:
+        """Put a perception back to pending until `not_before`; it was tried at least `attempts` times."""
+        values = {"seq": seq, "not_before": stamp(not_before), "reason": reason, "attempts": attempts}
+        await self._write(lambda db: db.change("postpone", **values))
 
     async def withdraw(self, seq: int, reason: str) -> None:
         """Settle a perception that nobody needs an answer to any more."""
         await self._write(lambda db: db.change("withdraw", seq=seq, reason=reason))
+
+    async def give_up(self, seq: int, reason: str) -> None:
+        """Let a perception be dead: neither a reply nor an apology can be made."""
+        await self._write(lambda db: db.change("give_up", seq=seq, reason=reason))
 
     def keep_call(self, turn: str, call: Call) -> None:
         """Keep one finished model call of an unfinished turn. Not awaited."""

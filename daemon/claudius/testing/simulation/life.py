@@ -40,7 +40,7 @@ from claudius.soul import SoulSource
 from claudius.testing.alive import UNHURRIED
 from claudius.testing.oracle import Visible, judge
 from claudius.testing.simulation.loop import Killed, VirtualLoop
-from claudius.testing.simulation.script import Script
+from claudius.testing.simulation.script import Damage, Script
 from claudius.testing.simulation.town import BEFORE_ALL, NETWORK, WORKSPACE, Town, TownAdapter, instant
 
 AFTERWARDS_S = 9000.0
@@ -93,6 +93,17 @@ def remembered(town: Town, home: Home) -> Iterator[str]:
                 yield f"O5: {key} was withdrawn, and answered"
         for whisper, turn in db.execute(_BURNT):
             yield f"O9: whisper {whisper} was used by turn {turn}, which is not there"
+
+
+def damage(db: sqlite3.Connection, one: Damage) -> None:
+    """Cut a value short where it stands, as a bad disk or a careless hand does; nothing where the table is empty."""
+    (rows,) = db.execute(f"SELECT count(*) FROM {one.table}").fetchone()  # noqa: S608 - a table of the script
+    if rows:
+        (key,) = db.execute(
+            f"SELECT conversation FROM {one.table} ORDER BY 1 LIMIT 1 OFFSET ?",  # noqa: S608 - as above
+            (one.nth % rows,),
+        ).fetchone()
+        db.execute(f"UPDATE {one.table} SET {one.column} = '{{\"cut' WHERE conversation = ?", (key,))  # noqa: S608 - as above
 
 
 def _digest(posts: Sequence[Visible]) -> str:
@@ -191,9 +202,9 @@ class _Process:
         server = Server(home, lock, mind, adapters, {}, chance=town.chance.random, body=body)
         await server.start()
         await self._store.swept(NETWORK, WORKSPACE, BEFORE_ALL, clock.now())  # it was here before anybody spoke
-        whispering = asyncio.ensure_future(self._whisper_on())
+        beside = asyncio.gather(self._whisper_on(), self._damage_on())
         await self._hear_on()
-        await whispering
+        await beside
         await asyncio.sleep(AFTERWARDS_S)
         while server.busy:  # noqa: ASYNC110 - a life is looked at from outside
             await asyncio.sleep(1.0)
@@ -227,6 +238,14 @@ class _Process:
                     expires_at=now + timedelta(hours=1),
                 )
             )
+
+    async def _damage_on(self) -> None:
+        for one in sorted(self._script.damages, key=lambda one: one.at_s):
+            if one.at_s < self._loop.now_s:
+                continue
+            await asyncio.sleep(one.at_s - self._loop.now_s)
+            with closing(sqlite3.connect(self._home.database, isolation_level=None)) as db:
+                damage(db, one)
 
     def _thought(self, request: Request) -> Line:
         """Answer as a model does that is mostly well."""
