@@ -95,7 +95,8 @@ SET name = excluded.name, is_bot = excluded.is_bot, last_at = excluded.last_at,
 WHERE name IS NOT excluded.name OR is_bot IS NOT excluded.is_bot OR excluded.zone NOT IN ('', zone);
 
 -- name: oldest
-SELECT seq, payload, state, attempts, boots, not_before, heard_at, inputs, owes, held, turn, stopped FROM inbox
+SELECT seq, payload, state, attempts, boots, not_before, heard_at, inputs, owes, held, turn, stopped,
+    boot IS :boot AS here FROM inbox
 WHERE conversation = :conversation AND (state = 'pending' OR state = 'taken' OR state = 'thought')
 ORDER BY position, seq LIMIT 1;
 
@@ -103,6 +104,10 @@ ORDER BY position, seq LIMIT 1;
 UPDATE inbox SET state = CASE state WHEN 'thought' THEN 'thought' ELSE 'taken' END,
     boots = boots + (boot IS NOT :boot), boot = :boot, attempts = attempts + 1, taken_at = :now, not_before = NULL,
     inputs = :inputs
+WHERE seq = :seq AND (state = 'pending' OR state = 'taken' OR state = 'thought');
+
+-- name: met
+UPDATE inbox SET boots = boots + (boot IS NOT :boot), boot = :boot
 WHERE seq = :seq AND (state = 'pending' OR state = 'taken' OR state = 'thought');
 
 -- name: postpone

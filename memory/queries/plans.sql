@@ -37,7 +37,8 @@ SELECT position FROM inbox WHERE conversation = :conversation AND (state = 'pend
 ORDER BY position DESC, seq DESC LIMIT 1;
 
 -- name: unfinished
-SELECT seq, payload, state, attempts, boots, not_before, heard_at, inputs, owes, held, turn, stopped FROM inbox
+SELECT seq, payload, state, attempts, boots, not_before, heard_at, inputs, owes, held, turn, stopped,
+    boot IS :boot AS here FROM inbox
 WHERE conversation = :conversation AND (state = 'pending' OR state = 'taken' OR state = 'thought')
 ORDER BY position, seq LIMIT :most;
 

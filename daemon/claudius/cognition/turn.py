@@ -83,8 +83,6 @@ async def take_turn(
     settings = EngineSettings.of(config, post_chars=shortest, assesses=not mind.reflects())
     now, nonce = _inputs(pending, mind)
     mind.store.take(pending.seq, {"now": now.isoformat(), "nonce": nonce}, mind.clock())
-    if mind.is_careful():
-        await mind.store.flush()
     recollection = await _recall(pending, mind, now, nonce)
     if pending.perception.extra.get("over_budget"):
         raise OverBudget

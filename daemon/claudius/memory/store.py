@@ -126,6 +126,10 @@ class Store(Plans, Amendments, Ledger, Personal, Whispers, Jobs, Protocol):
         """
         ...
 
+    async def meet(self, pending: Pending) -> None:
+        """Count this process among those that took a perception, durable before anything is done with it."""
+        ...
+
     def take(self, seq: int, inputs: Mapping[str, str], now: datetime) -> None:
         """Count one attempt of this boot at a perception and keep the run's inputs. Not awaited."""
         ...

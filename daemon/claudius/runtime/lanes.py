@@ -28,7 +28,7 @@ from claudius.runtime.commands.words import is_apart
 from claudius.runtime.delivery import Delivered, Post, deliver
 from claudius.runtime.failures import Apologise, decide
 from claudius.runtime.hydrating import Hydration
-from claudius.runtime.lane import BrokenOff, Held, Lane, given_up
+from claudius.runtime.lane import ALONE_AFTER, BrokenOff, Held, Lane, given_up
 from claudius.runtime.membership import Membership
 from claudius.runtime.patience import patient, waiting
 from claudius.runtime.streaming import Stream, hold
@@ -205,8 +205,10 @@ class Lanes:
             pending = await together(pending, self._mind)
         if self._body.disk.shut:
             return STUMBLE_S
-        async with self._body.careful.turn():
+        async with self._body.careful.turn(alone=pending.ended == ALONE_AFTER):
             if not self._closing:
+                if self._body.careful.is_on:
+                    await self._mind.store.meet(pending)
                 await self._think(pending, now)
         return 0.0
 

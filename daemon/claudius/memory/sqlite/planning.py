@@ -44,6 +44,8 @@ def _readable(rows: Iterable[Row]) -> Iterator[Pending]:
 class SqlitePlans(ABC):
     """What mental processes keep and recall, beside their turns."""
 
+    _boot: str
+
     @abstractmethod
     async def _write(self, run: Callable[[Database], T]) -> T: ...
 
@@ -77,7 +79,7 @@ class SqlitePlans(ABC):
         """Return what no turn has committed yet, oldest first, without its calls and without rows that are damaged."""
         await self.flush()
         with self._snapshot() as db:
-            return list(_readable(db.all("unfinished", conversation=conversation, most=most)))
+            return list(_readable(db.all("unfinished", conversation=conversation, boot=self._boot, most=most)))
 
     async def join(self, pendings: Sequence[Pending]) -> Pending:
         """Bring perceptions of one conversation into one turn, the last one's, and return them so."""

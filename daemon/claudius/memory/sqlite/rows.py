@@ -147,7 +147,7 @@ def call_of(row: Row) -> Call:
 
 def pending_of(row: Row) -> Pending:
     """Read a row of the query `oldest`, without its calls. Pure. Raises: RowInvalid."""
-    seq, payload, state, attempts, boots, not_before, heard_at, inputs, owes, held, turn, stopped = row
+    seq, payload, state, attempts, boots, not_before, heard_at, inputs, owes, held, turn, stopped, here = row
     with Decoding("inbox", seq):
         perception = perception_of(payload)
         if perception.owes != bool(owes):
@@ -164,6 +164,7 @@ def pending_of(row: Row) -> Pending:
             inputs=parse_object(inputs),
             held=held,
             is_stopped=bool(stopped),
+            is_taken_here=bool(here),
         )
 
 

@@ -136,7 +136,7 @@ class SqliteStore(SqlitePersonal, SqliteAmendments, LedgerStore, Remembering, Sq
 
     async def oldest(self, conversation: str) -> Pending | None:
         """Return the unfinished perception with the lowest position, finished calls of it included."""
-        found = self._look("oldest", conversation=conversation)
+        found = self._look("oldest", conversation=conversation, boot=self._boot)
         if not found:
             return None
         pending = pending_of(found[0])
@@ -144,6 +144,11 @@ class SqliteStore(SqlitePersonal, SqliteAmendments, LedgerStore, Remembering, Sq
             return await self.oldest(conversation)
         calls = tuple(map(call_of, self._look("calls", turn=pending.turn))) if pending.attempts else ()
         return replace(pending, calls=calls) if calls else pending
+
+    async def meet(self, pending: Pending) -> None:
+        """Count this process among those that took a perception, durable before anything is done with it."""
+        boot, met = self._boot, (pending, *pending.further)
+        await self._write(lambda db: [db.run("met", seq=one.seq, boot=boot) for one in met])
 
     def take(self, seq: int, inputs: Mapping[str, str], now: datetime) -> None:
         """Count one attempt of this boot at a perception and keep the run's inputs. Not awaited."""

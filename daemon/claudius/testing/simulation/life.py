@@ -196,7 +196,6 @@ class _Process:
             clock=clock.now,
             nonce=lambda: f"{town.chance.getrandbits(128):032x}",
             aged_at=clock.expiry,
-            is_careful=lambda: body.careful.is_on,
         )
         adapters = {self._adapter.name: self._adapter}
         server = Server(home, lock, mind, adapters, {}, chance=town.chance.random, body=body)
