@@ -282,6 +282,24 @@ async def test_a_send_that_did_not_arrive_is_sent_again(home: Home) -> None:
     assert [one.text for one in seen] == ["re m"]
 
 
+@pytest.mark.parametrize("asked_s", [1e12, float("inf"), float("nan"), -5.0])
+async def test_a_wait_beyond_any_date_is_a_definite_refusal(home: Home, asked_s: float) -> None:
+    """The part is pending, not in doubt, and its next instant is one that a clock can show."""
+    async with alive(home, Scripted(default=echo), clean=False) as soul:
+        soul.network.faults += [(DeliveryLater(asked_s), False)]
+        await soul.network.hear("m")
+        async with asyncio.timeout(20):
+            while not soul.network.visible and not (waiting := await soul.mind.store.deliveries("rehearsal:t:dm-ana:")):
+                await asyncio.sleep(0)
+            while not soul.network.visible and waiting and waiting[0].not_before is None:
+                await asyncio.sleep(0)
+                waiting = await soul.mind.store.deliveries("rehearsal:t:dm-ana:")
+        states = [one.state for one in waiting]
+
+    assert soul.network.looks == 0
+    assert states == ["pending"] or [one.text for one in soul.network.visible] == ["re m"]
+
+
 async def test_a_refused_send_is_given_up_and_the_next_message_goes_on(home: Home) -> None:
     """A permanent refusal is dead with its reason; the conversation's lane does not stop."""
     async with alive(home, Scripted(default=echo)) as soul:
