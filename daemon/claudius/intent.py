@@ -14,7 +14,7 @@ from claudius.recollection import Entry, ProcessState, Shown, Summary
 from claudius.substrate import PsycheChange
 
 UtteranceKind = Literal["reply", "apology", "reaction", "proactive", "daimon"]
-ApologyKind = Literal["provider_down", "over_budget", "unreadable", "too_large", "stopped"]
+ApologyKind = Literal["provider_down", "over_budget", "unreadable", "interrupted", "too_large", "stopped"]
 Rung = Literal["complete", "plain", "repair", "cut", "fixed", "silent", "apology"]
 
 
@@ -150,8 +150,9 @@ class Intent(Struct, frozen=True, kw_only=True):
     nonce: str
     answers: tuple[str, ...]
     """The inbox keys that this turn answers or consumes."""
-    version: int
-    """The conversation's version that was recalled; the commit is refused if it moved."""
+    version: int | None
+    """The conversation's version that was recalled; the commit is refused if it moved. None = nothing was recalled:
+    the turn is added whatever the version is, and the conversation's process stays as it is."""
     process: str
     """The mental process that ran."""
     next_process: ProcessState

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from msgspec import Struct, field
 
 from claudius.peers import Belief, Peer
-from claudius.perception import Members, Perception
+from claudius.perception import Members, Origin, Perception
 from claudius.substrate import Psyche
 
 T = TypeVar("T")
@@ -218,3 +218,23 @@ class Recollection(Struct, frozen=True, kw_only=True):
     def perception(self) -> Perception:
         """The perception whose author is answered: the last one taken."""
         return self.perceptions[-1]
+
+
+def unrecalled(turn: str, perceptions: tuple[Perception, ...], nonce: str, now: datetime) -> Recollection:
+    """Return what a turn knows before anything was recalled: what was heard, by whom, and when. Pure."""
+    heard = perceptions[-1]
+    model = UserModel(person=heard.person, audience=heard.audience, version=0)
+    speaker = Person(person=heard.person, name=heard.name, models=(model,), is_bot=heard.is_bot)
+    return Recollection(
+        turn=turn,
+        nonce=nonce,
+        now=now,
+        conversation=heard.conversation,
+        audience=heard.audience,
+        members={},
+        perceptions=perceptions,
+        speaker=speaker if heard.person and heard.origin is Origin.EXTERNAL else None,
+        process=ProcessState(process=""),
+        turns=0,
+        version=0,
+    )

@@ -169,7 +169,8 @@ WHERE seq = :seq;
 
 -- name: settle_unanswered
 UPDATE inbox SET state = 'settled', reason = 'erased', settled_at = heard_at,
-    payload = json_set(payload, '$.text', '', '$.extra', json('{}'))
+    payload = CASE WHEN json_valid(payload)
+        THEN json_set(payload, '$.text', '', '$.extra', json('{}')) ELSE '{"text":""}' END
 WHERE turn = :turn AND state = 'committed';
 
 -- name: erase_turn_calls

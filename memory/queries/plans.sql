@@ -52,7 +52,8 @@ SELECT position FROM inbox WHERE conversation = :conversation AND (state = 'pend
 ORDER BY position DESC, seq DESC LIMIT 1;
 
 -- name: unfinished
-SELECT seq, payload, state, attempts, boots, not_before, heard_at, inputs, owes, held, turn, stopped FROM inbox
+SELECT seq, payload, state, attempts, boots, not_before, heard_at, inputs, owes, held, turn, stopped,
+    boot IS :boot AS here FROM inbox
 WHERE conversation = :conversation AND (state = 'pending' OR state = 'taken' OR state = 'thought')
 ORDER BY position, seq LIMIT :most;
 
@@ -69,7 +70,8 @@ SELECT held FROM inbox WHERE key = :key;
 -- name: heard_out
 -- What waits in a conversation that the soul ends, and is owed nothing.
 UPDATE inbox SET state = 'settled', reason = 'heard', settled_at = :now,
-    payload = json_set(payload, '$.text', '', '$.extra', json('{}'))
+    payload = CASE WHEN json_valid(payload)
+        THEN json_set(payload, '$.text', '', '$.extra', json('{}')) ELSE '{"text":""}' END
 WHERE conversation = :conversation AND owes = 0 AND (state = 'pending' OR state = 'taken' OR state = 'thought') AND key <> :key;
 
 -- name: participate

@@ -6,8 +6,8 @@ SELECT s.version, s.numbers, s.drift,
     (SELECT '[' || group_concat(e.edge) || ']' FROM json_each(:persons) p CROSS JOIN psyche_edge e ON e.person = p.value),
     (SELECT '[' || group_concat(body) || ']' FROM psyche_arc),
     (SELECT '[' || group_concat(body) || ']' FROM psyche_intention),
-    (SELECT json_group_array(json_object('id', f.id, 'person', f.person, 'key', f.key, 'value', f.value, 'sources', json(f.sources),
-        'turn', f.turn, 'stated_s', f.stated_s, 'is_single', json(CASE f.is_single WHEN 1 THEN 'true' ELSE 'false' END)))
+    (SELECT json_group_array(json_object('id', f.id, 'person', f.person, 'key', f.key, 'value', f.value,
+        'sources', CASE WHEN json_valid(f.sources) THEN json(f.sources) END, 'turn', f.turn, 'stated_s', f.stated_s, 'is_single', json(CASE f.is_single WHEN 1 THEN 'true' ELSE 'false' END)))
         FROM json_each(:persons) p CROSS JOIN psyche_fact f ON f.person = p.value AND f.newest = 1),
     EXISTS (SELECT 1 FROM psyche_episode), s.kernel
 FROM (SELECT 1) LEFT JOIN psyche_state s ON s.id = 1;
@@ -21,7 +21,8 @@ UPDATE psyche_state SET drift = :drift WHERE id = 1;
 
 -- name: psyche_stances
 SELECT json_extract(t.inputs, '$.at_s'), json_extract(s.value, '$[1]')
-FROM psyche_trace t CROSS JOIN json_each(t.inputs, '$.shifts') s WHERE t.at > :since ORDER BY t.at;
+FROM psyche_trace t CROSS JOIN json_each(CASE WHEN json_valid(t.inputs) THEN t.inputs ELSE '{}' END, '$.shifts') s
+WHERE t.at > :since ORDER BY t.at;
 
 -- name: psyche_kernel_known
 INSERT OR IGNORE INTO psyche_kernel (kernel, traits, first_at) VALUES (:kernel, :traits, :at);

@@ -84,6 +84,10 @@ async def test_what_a_network_shows_wrong_is_named(home: Home, broken: Callable[
         ("UPDATE entry SET content = 'else' WHERE entry_type = 'externalDialog'", "O6"),
         ("UPDATE inbox SET state = 'pending' WHERE seq = 1", "O10"),
         ("UPDATE inbox SET position = '9' || position WHERE seq = 1", "O3"),
+        (
+            "UPDATE inbox SET owes = 1, turn = 'nobody', key = 'k' WHERE seq = 1",
+            "O1: k was owed an answer, and was settled",
+        ),
         ("UPDATE outbox SET answers = (SELECT answers FROM outbox WHERE seq = 2) WHERE seq = 1", "O1"),
     ],
 )

@@ -175,6 +175,9 @@ def _store(home: Home) -> Iterator[Check]:
             detail="; ".join(problems) or "sound",
             fix="restore the newest backup: claudius backup restore PATH --yes",
         )
+        for table, key in kept.invalid():
+            fix = "restore a backup, or mend the row while nothing runs; what needs it gets an apology till then"
+            yield Check("row", ok=False, detail=f"{table} {key} cannot be read", fix=fix)
         for row in kept.dead():
             detail = f"{row['what']} {row['key']}: {row['reason']}"
             yield Check("given up", ok=False, detail=detail, fix="see `claudius why`")

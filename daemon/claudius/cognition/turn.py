@@ -40,11 +40,11 @@ from claudius.cognition.soul_engine import (
 from claudius.cognition.soul_engine.feeling import mood_before
 from claudius.cognition.soul_engine.moving import transit
 from claudius.config import daimon_modes
-from claudius.errors import OverBudget, TooLong
+from claudius.errors import OverBudget, ProcessError, TooLong
 from claudius.intent import ApologyKind, Intent
 from claudius.memory.store import Pending, RecallLimits
 from claudius.psyche import Attention
-from claudius.recollection import Recollection, Summary
+from claudius.recollection import Recollection, Summary, unrecalled
 from claudius.soul import SoulText
 
 log = logging.getLogger("claudius.turn")
@@ -84,8 +84,6 @@ async def take_turn(
     settings = EngineSettings.of(config, post_chars=shortest, assesses=not mind.reflects())
     now, nonce = _inputs(pending, mind)
     mind.store.take(pending.seq, {"now": now.isoformat(), "nonce": nonce}, mind.clock())
-    if mind.is_careful():
-        await mind.store.flush()
     recollection = await _recall(pending, mind, now, nonce)
     if pending.perception.extra.get("over_budget"):
         raise OverBudget
@@ -151,7 +149,12 @@ async def take_turn(
 
 
 async def _keep(intent: Intent, recollection: Recollection, before: Summary | None, mind: Mind) -> Intent:
-    """Commit a turn with what it adds to the ledger, and tell whoever looks on."""
+    """Commit a turn with what it adds to the ledger, and tell whoever looks on.
+
+    Raises: ProcessError where it says nothing and a reply is owed: what is committed without a word is never answered.
+    """
+    if not intent.utterances and any(one.owes and one.key in intent.answers for one in recollection.perceptions):
+        raise ProcessError(f"process {intent.process}", "ended without a word where a reply is owed")
     summary = intent.summary if recollection.summary is before else recollection.summary
     intent = replace(intent, summary=summary)
     if recollection.intuitions:
@@ -202,19 +205,14 @@ def _prepare(
 
 
 async def apologise(pending: Pending, mind: Mind, kind: ApologyKind) -> Intent:
-    """End a perception that cannot be thought by one typed apology, and commit that."""
-    soul, settings = mind.soul(), EngineSettings.of(mind.config())
-    recollection = await _recall(pending, mind, *_inputs(pending, mind))
-    prepared = _prepare(recollection, route(recollection, soul), soul, settings, mind)
-    snapshot, blobs = freeze(prepared.recollection, prepared.plan, settings, soul)
-    kept = Kept(
-        prompt_sha256=prepared.prompt_sha256,
-        snapshot=snapshot,
-        blobs=blobs,
-        attention={"outcome": "apologise", "reason": kind},
-    )
-    intent = conclude_apology(prepared.recollection, prepared.plan, kind, soul, kept, pending.calls)
-    return await commit(intent, recollection, mind)
+    """End a perception that cannot be thought by one typed apology, and commit that.
+
+    It takes what was heard and a fixed line, and nothing else: whatever the turn failed on, in recall, route, plan,
+    psyche or ledger, the apology would fail on too.
+    """
+    heard = unrecalled(pending.turn, pending.perceptions, mind.nonce(), mind.clock())
+    intent = conclude_apology(heard, kind, mind.soul(), pending.calls)
+    return await commit(intent, heard, mind, is_turn=False)
 
 
 async def afterthought(turned: Turned, mind: Mind) -> None:

@@ -130,6 +130,10 @@ class Records(LedgerRecords, KeptTexts, Protocol):
         """Return `{"bytes", "turns", "days", "gives_back"}`: the database without free pages, how many turns."""
         ...
 
+    def invalid(self) -> Sequence[tuple[str, str]]:
+        """Return rows that hold a value which does not decode, as table and primary key; a few where there are many."""
+        ...
+
     def archive_lag(self) -> int:
         """Return how many versions git does not hold yet."""
         ...

@@ -123,19 +123,30 @@ class Store(Plans, Amendments, Ledger, Personal, Whispers, Jobs, Retention, Prot
         ...
 
     async def oldest(self, conversation: str) -> Pending | None:
-        """Return the unfinished perception with the lowest position, finished calls of it included."""
+        """Return the unfinished perception with the lowest position, finished calls of it included.
+
+        Raises: RowInvalid where its row does not decode; it stands in the way of the others until it is given up.
+        """
+        ...
+
+    async def meet(self, pending: Pending) -> None:
+        """Count this process among those that took a perception, durable before anything is done with it."""
         ...
 
     def take(self, seq: int, inputs: Mapping[str, str], now: datetime) -> None:
         """Count one attempt of this boot at a perception and keep the run's inputs. Not awaited."""
         ...
 
-    async def postpone(self, seq: int, not_before: datetime, reason: str) -> None:
-        """Put a taken perception back to pending until `not_before`."""
+    async def postpone(self, seq: int, not_before: datetime, reason: str, attempts: int = 0) -> None:
+        """Put a perception back to pending until `not_before`; it was tried at least `attempts` times."""
         ...
 
     async def withdraw(self, seq: int, reason: str) -> None:
         """Settle a perception that nobody needs an answer to any more (state settled, with the reason)."""
+        ...
+
+    async def give_up(self, seq: int, reason: str) -> None:
+        """Let a perception be dead: neither a reply nor an apology can be made. Its row stays, with the reason."""
         ...
 
     def keep_call(self, turn: str, call: Call) -> None:

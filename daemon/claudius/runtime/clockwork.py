@@ -100,7 +100,7 @@ class Clockwork:
     async def _work(self, pending: Pending) -> None:
         name = str(pending.perception.extra.get("job", ""))
         job, store, began = self.jobs().get(name), self._mind.store, self._mind.clock()
-        if job is None or pending.boots >= ENDED_PROCESSES:
+        if job is None or pending.ended >= ENDED_PROCESSES:
             await store.withdraw(pending.seq, "there is no such job" if job is None else "it ended two processes")
             return
         store.take(pending.seq, {}, began)

@@ -103,7 +103,6 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
         clock=body.clock.now,
         nonce=lambda: secrets.token_hex(16),
         aged_at=body.clock.expiry,
-        is_careful=lambda: body.careful.is_on,
     )
     second = SecondMind(mind, lambda _: provider) if reflects else None
     mind = second.mind if second else mind

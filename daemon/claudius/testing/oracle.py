@@ -75,6 +75,7 @@ def judge(world: World, home: Home) -> list[str]:
     try:
         rules: list[Callable[[World, _Kept, Home], Iterator[str]]] = [
             _answered_once,
+            _settled_by_words,
             _in_order,
             _parts_whole,
             _nothing_unasked,
@@ -122,6 +123,21 @@ def _answered_once(world: World, kept: _Kept, home: Home) -> Iterator[str]:
             places = {seen.conversation for seen, _ in said[turn]}
             if places != {posted.conversation}:
                 yield f"O2: {posted.key} was said in {posted.conversation}, and answered in {', '.join(sorted(places))}"
+
+
+def _settled_by_words(world: World, kept: _Kept, home: Home) -> Iterator[str]:
+    """Tell of what was owed and settled in silence: by no turn's words, its own or another's, and not withdrawn."""
+    del world, home
+    spoke = {row["turn"] for row in kept.rows("SELECT turn FROM outbox")}
+    answered = {
+        row["value"]
+        for row in kept.rows("SELECT j.value FROM outbox o, json_each(o.answers) j WHERE json_valid(o.answers)")
+    }
+    for row in kept.rows("SELECT key, turn, reason, payload FROM inbox WHERE state = 'settled' AND owes = 1"):
+        is_said = row["turn"] in spoke or row["key"] in answered
+        # an erasure takes the words back; an error is never told to a bot
+        if not is_said and row["reason"] not in ("withdrawn", "erased") and '"is_bot":true' not in row["payload"]:
+            yield f"O1: {row['key']} was owed an answer, and was settled without a word ({row['reason']})"
 
 
 def _in_order(world: World, kept: _Kept, home: Home) -> Iterator[str]:

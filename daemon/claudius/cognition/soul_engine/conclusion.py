@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from claudius.cognition.processes.process import Process
 from claudius.cognition.soul_engine.entries import heard, second_thought, spoken
@@ -161,32 +162,28 @@ def _unnumbered(thoughts: Thoughts, zones: Zones, *, owed: bool) -> str:
 
 
 def conclude_apology(
-    recollection: Recollection,
-    plan: Plan,
-    kind: ApologyKind,
-    soul: SoulText,
-    kept: Kept,
-    calls: tuple[Call, ...] = (),
+    recollection: Recollection, kind: ApologyKind, soul: SoulText, calls: tuple[Call, ...] = ()
 ) -> Intent:
-    """Conclude a turn that could not be thought: what was heard is kept, and one typed apology is said. Pure."""
+    """Conclude a turn that could not be thought: what was heard is kept, and one typed apology is said. Pure.
+
+    Nothing was recalled for it: of the recollection it needs only what was heard, and when.
+    """
     owed = any(one.owes and not one.is_bot for one in recollection.perceptions)
+    nothing = Plan(process="", asked=(), conditional={}, shown=(), owes=owed)
     line = soul.steps["external_dialogue"].apology(kind, recollection.turn)
     said = utter(recollection, (line if owed else "",), SAID, kind="apology", apology=kind)
     kept_line = (spoken(recollection, line, SAID, apology=kind),) if owed else ()
-    return _intent(
+    intent = _intent(
         recollection,
-        plan,
+        nothing,
         "apology",
         (f"apology:{kind}",),
         entries=(*heard(recollection), *kept_line),
         utterances=said,
         calls=calls,
-        attention=kept.attention,
-        prompt_sha256=kept.prompt_sha256,
-        snapshot=kept.snapshot,
-        blobs=kept.blobs,
-        psyche=kept.psyche.change if kept.psyche else None,
+        attention={"outcome": "apologise", "reason": kind},
     )
+    return replace(intent, version=None)
 
 
 def conclude_heard(

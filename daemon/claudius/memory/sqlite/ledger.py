@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from claudius.memory.ledger import Tally, check_proposal, clamp_trust, together
 from claudius.memory.sqlite.queries import Database, Row
-from claudius.memory.sqlite.rows import dump, instant, maybe_instant, parse, stamp
+from claudius.memory.sqlite.rows import Decoding, dump, instant, maybe_instant, parse_strings, stamp
 from claudius.memory.sqlite.seeing import Seeing
 from claudius.peers import TRAJECTORY, Assessment, Interaction, Noted, Peer, Promise, Proposal
 from claudius.prompt import valid
@@ -63,7 +63,8 @@ def _count(db: Database, dealt: Sequence[Interaction]) -> None:
 
 def _counted(row: Row | None, dealt: Sequence[Interaction]) -> dict[str, Any]:
     """Return a row's counters after what passed. Pure."""
-    tally = _tally(row) if row else Tally()
+    with Decoding("peer", dealt[0].peer_id):
+        tally = _tally(row) if row else Tally()
     for one in dealt:
         if one.direction == "in":
             tally = tally.heard(one.at)
@@ -162,16 +163,17 @@ def counted(db: Database, peer_id: str, seeing: Seeing | None, *, only_here: boo
 
 def counted_peer(peer_id: str, rows: Sequence[Row], assessments: Sequence[Assessment]) -> Peer:
     """Read what was counted of a peer, who was assessed so (newest first)."""
-    return Peer(
-        peer_id=peer_id,
-        name=next((row[0] for row in rows if row[0]), peer_id),
-        is_bot=any(row[1] for row in rows),
-        messages=sum(row[6] for row in rows),
-        info_score=together(map(_tally, rows)).info_score(len(assessments)),
-        first_at=instant(min((row[4] for row in rows if row[4]), default=min(row[2] for row in rows))),
-        last_at=instant(max(row[3] for row in rows)),
-        assessments=tuple(assessments[:TRAJECTORY]),
-    )
+    with Decoding("peer", peer_id):
+        return Peer(
+            peer_id=peer_id,
+            name=next((row[0] for row in rows if row[0]), peer_id),
+            is_bot=any(row[1] for row in rows),
+            messages=sum(row[6] for row in rows),
+            info_score=together(map(_tally, rows)).info_score(len(assessments)),
+            first_at=instant(min((row[4] for row in rows if row[4]), default=min(row[2] for row in rows))),
+            last_at=instant(max(row[3] for row in rows)),
+            assessments=tuple(assessments[:TRAJECTORY]),
+        )
 
 
 def assessments(db: Database, peer_id: str, seeing: Seeing | None, most: int = TRAJECTORY) -> list[Assessment]:
@@ -184,16 +186,17 @@ def assessments(db: Database, peer_id: str, seeing: Seeing | None, most: int = T
 def assessment_of(row: Row, peer_id: str) -> Assessment:
     """Read one assessment."""
     number, info, trust, rationale, at, author, sources = row
-    return Assessment(
-        peer_id=peer_id,
-        info_score=info,
-        trust=trust,
-        rationale=rationale,
-        created_at=instant(at),
-        author=author,
-        sources=tuple(parse(sources)),
-        id=number,
-    )
+    with Decoding("assessment", number):
+        return Assessment(
+            peer_id=peer_id,
+            info_score=info,
+            trust=trust,
+            rationale=rationale,
+            created_at=instant(at),
+            author=author,
+            sources=parse_strings(sources),
+            id=number,
+        )
 
 
 def timeline(db: Database, peer_id: str, most: int, seeing: Seeing | None) -> tuple[Interaction, ...]:
@@ -210,38 +213,40 @@ def timeline(db: Database, peer_id: str, most: int, seeing: Seeing | None) -> tu
 def interaction_of(row: Row) -> Interaction:
     """Read one row of the ledger."""
     number, peer_id, at, direction, channel_type, conversation, audience, turn, scope, preview, reaction = row
-    return Interaction(
-        id=number,
-        peer_id=peer_id,
-        at=instant(at),
-        direction=direction,
-        channel_type=channel_type,
-        conversation=conversation,
-        audience=audience,
-        turn=turn,
-        scope=scope,
-        preview=preview,
-        reaction=reaction,
-    )
+    with Decoding("interaction", number):
+        return Interaction(
+            id=number,
+            peer_id=peer_id,
+            at=instant(at),
+            direction=direction,
+            channel_type=channel_type,
+            conversation=conversation,
+            audience=audience,
+            turn=turn,
+            scope=scope,
+            preview=preview,
+            reaction=reaction,
+        )
 
 
 def promise_of(row: Row) -> Promise:
     """Read one promise."""
     number, peer_id, side, what, stems, made_at, due_at, grace_s, state, turn, conversation, audience = row
-    return Promise(
-        id=number,
-        peer_id=peer_id,
-        side=side,
-        what=what,
-        stems=tuple(parse(stems)),
-        made_at=instant(made_at),
-        due_at=instant(due_at),
-        grace_s=grace_s,
-        state=state,
-        turn=turn,
-        conversation=conversation,
-        audience=audience,
-    )
+    with Decoding("promise", number):
+        return Promise(
+            id=number,
+            peer_id=peer_id,
+            side=side,
+            what=what,
+            stems=parse_strings(stems),
+            made_at=instant(made_at),
+            due_at=instant(due_at),
+            grace_s=grace_s,
+            state=state,
+            turn=turn,
+            conversation=conversation,
+            audience=audience,
+        )
 
 
 def _promise_row(promise: Promise) -> dict[str, object]:

@@ -9,11 +9,12 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
+from claudius.errors import RowInvalid
 from claudius.intent import PROMISE_DUE, Intent, Schedule
 from claudius.memory.plans import MOST_OPEN
 from claudius.memory.sqlite.inbox import keep
 from claudius.memory.sqlite.queries import Database, Row
-from claudius.memory.sqlite.rows import dump, instant, parse, stamp
+from claudius.memory.sqlite.rows import Decoding, dump, instant, parse_object, parse_strings, stamp
 from claudius.memory.store import turn_of
 from claudius.perception import Kind, Origin, Perception
 from claudius.prompt import valid
@@ -82,7 +83,8 @@ def _same(db: Database, schedule: Schedule, stems: Iterable[str]) -> int:
     since, until = stamp(schedule.at - AT_ONE_TIME), stamp(schedule.at + AT_ONE_TIME)
     place = {"conversation": schedule.conversation, "asked_by": schedule.asked_by}
     for schedule_id, told in db.all("plans_beside", **place, since=since, until=until) if schedule.asked_by else ():
-        known = frozenset(parse(told)) if told else frozenset()
+        with Decoding("promise", schedule_id):
+            known = frozenset(parse_strings(told)) if told else frozenset()
         if not known or not wanted or known & wanted:
             return int(schedule_id)
     return 0
@@ -148,7 +150,9 @@ def fire_due(db: Database, now: datetime, grace: timedelta) -> tuple[str, ...]:
     """Make a perception of each plan whose time has come; return the conversations that hear one."""
     fired: dict[str, None] = {}
     for row in db.all("plans_due", now=stamp(now), most=AT_ONCE):
-        schedule_id, at, conversation, asked_by, closed_at = row[0], instant(row[2]), row[3], row[9], row[10]
+        schedule_id, conversation, asked_by, closed_at = row[0], row[3], row[9], row[10]
+        with Decoding("due", schedule_id):
+            at = instant(row[2])
         if closed_at or (not asked_by and now - at > grace):
             db.run("plan_fired", id=schedule_id, turn="", lapsed_at=stamp(now))
             db.run("promise_dropped", plan=schedule_id)
@@ -163,10 +167,10 @@ def fire_due(db: Database, now: datetime, grace: timedelta) -> tuple[str, ...]:
 def _perception(db: Database, row: Row, at: datetime, now: datetime) -> Perception:
     schedule_id, kind, _, conversation, process, params, text, audience, person, asked_by, _ = row
     extra: dict[str, Any] = {"schedule": schedule_id, "due_at": stamp(at)}
-    given = parse(params)
-    if process:
+    given = _params(schedule_id, params)
+    if process and given is not None:
         extra |= {"process": process, "params": given}
-    if given.get("event") in (MILESTONE, PROMISE_DUE):
+    if given is not None and given.get("event") in (MILESTONE, PROMISE_DUE):
         extra |= {"event": given["event"], "level": given.get("level", 0.0)}
     if asked_by:
         extra["asked_by"] = asked_by
@@ -185,6 +189,16 @@ def _perception(db: Database, row: Row, at: datetime, now: datetime) -> Percepti
         owes=bool(asked_by),
         extra=extra,
     )
+
+
+def _params(schedule_id: int, params: str) -> dict[str, Any] | None:
+    """Read the parameters of a plan's process; None where they are damaged: its words are heard all the same."""
+    try:
+        with Decoding("due", schedule_id):
+            return parse_object(params)
+    except RowInvalid as error:
+        log.error("a plan is heard without its process", extra={"error": error.message})  # noqa: TRY400 - no trace
+        return None
 
 
 LATE = timedelta(minutes=5)

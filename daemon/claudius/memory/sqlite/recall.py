@@ -9,7 +9,15 @@ from claudius.memory.sqlite.company import company
 from claudius.memory.sqlite.past import Past, Shelf
 from claudius.memory.sqlite.psyche import psyche_if_whole
 from claudius.memory.sqlite.queries import Database, Row
-from claudius.memory.sqlite.rows import dump, instant, maybe_instant, parse, stamp
+from claudius.memory.sqlite.rows import (
+    Decoding,
+    dump,
+    instant,
+    maybe_instant,
+    parse_object,
+    parse_strings,
+    stamp,
+)
 from claudius.memory.sqlite.seeing import Seeing
 from claudius.memory.store import Pending, RecallLimits
 from claudius.perception import Origin
@@ -32,7 +40,7 @@ _OTHERS = 2
 def recall(
     db: Database, shelf: Shelf, pending: Pending, *, nonce: str, now: datetime, limits: RecallLimits
 ) -> Recollection:
-    """Read everything that a turn may know. The caller holds the snapshot."""
+    """Read everything that a turn may know. The caller holds the snapshot. Raises: RowInvalid."""
     perception = pending.perceptions[-1]
     seeing = Seeing(db, perception, own_only=limits.own_only)
     conversation = perception.conversation
@@ -62,7 +70,7 @@ def recall(
         left_out=kept.left_out if kept else None,
         state=state_of(db, seeing),
         task=_task(db, seeing, conversation),
-        last_at=instant(row[14]) if row else None,
+        last_at=_last_at(row),
         participation=(row[15] or "") if row else "",
         peers=peers,
         beliefs=beliefs,
@@ -79,20 +87,29 @@ def let_go(limits: RecallLimits, now: datetime) -> datetime:
 def _process(row: Row | None) -> ProcessState:
     if row is None:
         return ProcessState(process="")
-    return ProcessState(
-        process=row[2],
-        previous_process=row[3],
-        params=parse(row[4]),
-        process_memory=parse(row[5]),
-        invocation_count=row[6],
-        entered_at=maybe_instant(row[7]),
-    )
+    with Decoding("conversation", row[13]):
+        return ProcessState(
+            process=row[2],
+            previous_process=row[3],
+            params=parse_object(row[4]),
+            process_memory=parse_object(row[5]),
+            invocation_count=row[6],
+            entered_at=maybe_instant(row[7]),
+        )
+
+
+def _last_at(row: Row | None) -> datetime | None:
+    if row is None:
+        return None
+    with Decoding("conversation", row[13]):
+        return instant(row[14])
 
 
 def _summary(seeing: Seeing, row: Row | None) -> Summary | None:
     if row is None or not row[9]:  # none yet, or erased
         return None
-    sources = tuple(parse(row[10]))
+    with Decoding("summary", row[13]):
+        sources = parse_strings(row[10])
     return Summary(text=row[9], sources=sources, upto=row[11], nonce=row[12]) if seeing.may(sources) else None
 
 
@@ -153,7 +170,13 @@ def state_of(db: Database, seeing: Seeing) -> tuple[StateValue, ...]:
         if row[1] not in newest or row[0] > newest[row[1]][0]:
             newest[row[1]] = row
     return tuple(
-        StateValue(key=key, value=newest[key][2], audience=newest[key][3], updated_at=instant(newest[key][4]))
+        _state_value(newest[key])
         for key in STATE_DEFAULTS
         if key in newest and newest[key][2] not in ("", STATE_DEFAULTS[key])
     )
+
+
+def _state_value(row: Row) -> StateValue:
+    number, key, value, audience, updated_at = row
+    with Decoding("soul_state", number):
+        return StateValue(key=key, value=value, audience=audience, updated_at=instant(updated_at))

@@ -139,7 +139,7 @@ class SqliteStore(
 
     async def oldest(self, conversation: str) -> Pending | None:
         """Return the unfinished perception with the lowest position, finished calls of it included."""
-        found = self._look("oldest", conversation=conversation)
+        found = self._look("oldest", conversation=conversation, boot=self._boot)
         if not found:
             return None
         pending = pending_of(found[0])
@@ -148,18 +148,28 @@ class SqliteStore(
         calls = tuple(map(call_of, self._look("calls", turn=pending.turn))) if pending.attempts else ()
         return replace(pending, calls=calls) if calls else pending
 
+    async def meet(self, pending: Pending) -> None:
+        """Count this process among those that took a perception, durable before anything is done with it."""
+        boot, met = self._boot, (pending, *pending.further)
+        await self._write(lambda db: [db.run("met", seq=one.seq, boot=boot) for one in met])
+
     def take(self, seq: int, inputs: Mapping[str, str], now: datetime) -> None:
         """Count one attempt of this boot at a perception and keep the run's inputs. Not awaited."""
         boot = self._boot
         self._open_now().writer.later(lambda db: mail.take(db, seq, inputs, now, boot), seq)
 
-    async def postpone(self, seq: int, not_before: datetime, reason: str) -> None:
-        """Put a taken perception back to pending until `not_before`."""
-        await self._write(lambda db: db.change("postpone", seq=seq, not_before=stamp(not_before), reason=reason))
+    async def postpone(self, seq: int, not_before: datetime, reason: str, attempts: int = 0) -> None:
+        """Put a perception back to pending until `not_before`; it was tried at least `attempts` times."""
+        values = {"seq": seq, "not_before": stamp(not_before), "reason": reason, "attempts": attempts}
+        await self._write(lambda db: db.change("postpone", **values))
 
     async def withdraw(self, seq: int, reason: str) -> None:
         """Settle a perception that nobody needs an answer to any more."""
         await self._write(lambda db: db.change("withdraw", seq=seq, reason=reason))
+
+    async def give_up(self, seq: int, reason: str) -> None:
+        """Let a perception be dead: neither a reply nor an apology can be made."""
+        await self._write(lambda db: db.change("give_up", seq=seq, reason=reason))
 
     def keep_call(self, turn: str, call: Call) -> None:
         """Keep one finished model call of an unfinished turn. Not awaited."""

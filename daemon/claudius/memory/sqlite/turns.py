@@ -51,8 +51,9 @@ def commit(db: Database, intent: Intent, let_go: datetime, boot: str) -> None:
 def _move_conversation(db: Database, intent: Intent, at: str) -> int | None:
     """Return the turn's number; None where it is known already. Raises: StaleTurn."""
     process = intent.next_process
+    known = "conversation_moved" if intent.version else "conversation_new"
     moved = db.run(
-        "conversation_moved" if intent.version else "conversation_new",
+        "conversation_apologised" if intent.version is None else known,
         conversation=intent.conversation,
         turn=intent.turn,
         version=intent.version,

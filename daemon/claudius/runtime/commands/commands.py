@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 
 from claudius.cognition.mind import Mind
-from claudius.errors import ClaudiusError, StoreError
+from claudius.errors import ClaudiusError, RowInvalid, StoreError
 from claudius.perception import Perception, Place
 from claudius.runtime.adapter import Adapter, TellsLacks
 from claudius.runtime.commands.about import About
@@ -103,7 +103,12 @@ class Commands:
         try:
             while True:
                 self._again.discard(conversation)
-                pending = await self._mind.store.oldest(conversation)
+                try:
+                    pending = await self._mind.store.oldest(conversation)
+                except RowInvalid as error:
+                    log.error("a command is given up: its row is damaged", extra={"error": error.message})  # noqa: TRY400 - no trace
+                    await self._mind.store.give_up(int(error.row), error.message)
+                    continue
                 if pending is None:
                     if conversation not in self._again:
                         break

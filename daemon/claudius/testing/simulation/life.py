@@ -42,7 +42,7 @@ from claudius.testing.alive import UNHURRIED
 from claudius.testing.oracle import Visible, judge
 from claudius.testing.simulation.history import History, SlowArchive, archiving
 from claudius.testing.simulation.loop import Killed, VirtualLoop
-from claudius.testing.simulation.script import Script
+from claudius.testing.simulation.script import Damage, Script
 from claudius.testing.simulation.town import BEFORE_ALL, NETWORK, WORKSPACE, Town, TownAdapter, instant
 
 AFTERWARDS_S = 9000.0
@@ -110,6 +110,17 @@ def failed(script: Script, home: Home) -> Iterator[str]:
     with closing(sqlite3.connect(f"file:{quote(str(home.database))}?mode=ro", uri=True)) as db:
         for (turn,) in db.execute(_FAILED) if not script.kills else ():
             yield f"O1: turn {turn} was given up, and nothing was killed"
+
+
+def damage(db: sqlite3.Connection, one: Damage) -> None:
+    """Cut a value short where it stands, as a bad disk or a careless hand does; nothing where the table is empty."""
+    (rows,) = db.execute(f"SELECT count(*) FROM {one.table}").fetchone()  # noqa: S608 - a table of the script
+    if rows:
+        (key,) = db.execute(
+            f"SELECT conversation FROM {one.table} ORDER BY 1 LIMIT 1 OFFSET ?",  # noqa: S608 - as above
+            (one.nth % rows,),
+        ).fetchone()
+        db.execute(f"UPDATE {one.table} SET {one.column} = '{{\"cut' WHERE conversation = ?", (key,))  # noqa: S608 - as above
 
 
 def _digest(posts: Sequence[Visible]) -> str:
@@ -203,16 +214,15 @@ class _Process:
             clock=clock.now,
             nonce=lambda: f"{town.chance.getrandbits(128):032x}",
             aged_at=clock.expiry,
-            is_careful=lambda: body.careful.is_on,
         )
         adapters = {self._adapter.name: self._adapter}
         archive = SlowArchive(self._store, home.memory, loop, self._history)
         server = Server(home, lock, mind, adapters, {}, chance=town.chance.random, body=body, archive=archive)
         await server.start()
         await self._store.swept(NETWORK, WORKSPACE, BEFORE_ALL, clock.now())  # it was here before anybody spoke
-        whispering = asyncio.ensure_future(self._whisper_on())
+        beside = asyncio.gather(self._whisper_on(), self._damage_on())
         await self._hear_on()
-        await whispering
+        await beside
         await asyncio.sleep(AFTERWARDS_S)
         while server.busy:  # noqa: ASYNC110 - a life is looked at from outside
             await asyncio.sleep(1.0)
@@ -246,6 +256,14 @@ class _Process:
                     expires_at=now + timedelta(hours=1),
                 )
             )
+
+    async def _damage_on(self) -> None:
+        for one in sorted(self._script.damages, key=lambda one: one.at_s):
+            if one.at_s < self._loop.now_s:
+                continue
+            await asyncio.sleep(one.at_s - self._loop.now_s)
+            with closing(sqlite3.connect(self._home.database, isolation_level=None)) as db:
+                damage(db, one)
 
     def _thought(self, request: Request) -> Line:
         """Answer as a model does that is mostly well."""

@@ -12,6 +12,8 @@ from unittest.mock import patch
 
 from msgspec.structs import replace
 
+from claudius.cognition import turn
+from claudius.cognition.mind import Mind
 from claudius.cognition.soul_engine import assembly
 from claudius.errors import DeliveryError
 from claudius.intent import Intent, Utterance
@@ -20,7 +22,7 @@ from claudius.memory.archive.changes import Ground
 from claudius.memory.documents import Document, Unarchived
 from claudius.memory.sqlite import SqliteStore, amending
 from claudius.memory.sqlite.queries import Database
-from claudius.memory.store import Pending
+from claudius.memory.store import Pending, RecallLimits
 from claudius.perception import Perception
 from claudius.recollection import Recollection
 from claudius.runtime import delivery
@@ -30,7 +32,7 @@ from claudius.testing.simulation.town import TownAdapter
 
 _kept = Intake._keep  # noqa: SLF001 - the very line that each mutant breaks
 _accepted = Intake.accept
-_committed = SqliteStore.commit
+_committed, _apologised = SqliteStore.commit, turn.apologise
 _listened, _spoken = TownAdapter.listen, TownAdapter.speak
 _archived = Archive._commit  # noqa: SLF001 - as above
 _BEHIND: set[asyncio.Task[Any]] = set()
@@ -186,6 +188,22 @@ def own_files_known_by_the_next_few() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def apologies_recalled_for() -> Iterator[None]:
+    """An apology recalls the conversation first; where that fails, the message is settled, and nobody is told."""
+
+    async def apologise(pending: Pending, mind: Mind, kind: Any) -> Intent:
+        limits = RecallLimits(ttl_hours=mind.config().memory.ttl_hours)
+        await mind.store.recall(pending, nonce=mind.nonce(), now=mind.clock(), limits=limits)
+        return await _apologised(pending, mind, kind)
+
+    with (
+        patch("claudius.runtime.lanes.apologise", apologise),
+        patch.object(SqliteStore, "give_up", SqliteStore.withdraw),
+    ):
+        yield
+
+
 MUTANTS: Mapping[str, Callable[[], AbstractContextManager[object]]] = {
     one.__name__: one
     for one in (
@@ -199,5 +217,6 @@ MUTANTS: Mapping[str, Callable[[], AbstractContextManager[object]]] = {
         markers_that_clash,
         archived_without_a_look,
         own_files_known_by_the_next_few,
+        apologies_recalled_for,
     )
 }
