@@ -33,6 +33,8 @@ METRICS: dict[str, str] = {
     "P11": "p11_start",
     "P12": "p12_parser",
     "P13": "p13_archive",
+    "P14": "p14_size",
+    "P16": "p16_erasure",
     "CX": "cx_cortex",
 }
 """A metric is one module with `measure(bench)`; it yields figures."""

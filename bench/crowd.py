@@ -137,7 +137,6 @@ class Crowd:
             clock=clock.now,
             nonce=lambda: secrets.token_hex(16),
             aged_at=clock.expiry,
-            is_careful=lambda: self._body.careful.is_on,
         )
         self.server: Server
         self._number = 0

@@ -6,6 +6,8 @@ The whole daemon with the real client libraries of Slack and Anthropic, both ser
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
@@ -17,6 +19,7 @@ from typing import Any
 from anchors import claude
 from command import Bench, alone
 from figures import Beside, Bound, Figure, percentile
+from ours import Soul
 from process import daemon
 from script import message
 from sides import alternate, peer_python, side
@@ -26,6 +29,9 @@ LIVE, QUICK_LIVE = 1000, 40
 TURNS, QUICK_TURNS = 100, 15
 SLOW_TURNS, QUICK_SLOW_TURNS = 20, 3
 HUNG, QUICK_HUNG = 200, 30
+PAST = 12
+"""Turns that each conversation has behind it, where a cold one is compared with a warm one."""
+COLD = Bound("<=", 1.25, 1.1)
 FIRST_TOKEN_S = 0.6
 ROWS = 1000
 
@@ -83,6 +89,36 @@ def measure(bench: Bench) -> Iterator[Figure]:
         singles=acks,
         note=f"{len(acks)} events at once; p50 {percentile(acks, 0.5):.1f} ms; Slack waits 3,000 ms",
     )
+    yield _cold(bench, live)
+
+
+def _cold(bench: Bench, live: int) -> Figure:
+    """Take a turn in each of many conversations, in turn, and another in the same one at once: the CPU of both."""
+    cold, warm = asyncio.run(_in_turn(bench.home("cold") / "soul", live, QUICK_TURNS if bench.is_quick else TURNS))
+    return Figure(
+        id="P4",
+        name=f"CPU of a turn whose conversation is out of mind, {live:,} in turn",
+        unit="ms",
+        samples=cold,
+        beside=(Beside(name="the same one at once", bound=COLD, samples=warm),),
+        note=f"{PAST} turns behind each; engine and store alone, the loop's thread",
+    )
+
+
+async def _in_turn(root: Path, live: int, turns: int) -> tuple[list[float], list[float]]:
+    soul = Soul(root)
+    await soul.open()
+
+    async def cpu_ms(number: int) -> float:
+        began = time.thread_time()
+        await soul.turn(f"terminal:local:p{number}:", f"terminal:local:p{number}")
+        return 1000 * (time.thread_time() - began)
+
+    for number in (number for _ in range(PAST) for number in range(live)):
+        await cpu_ms(number)
+    pairs = [(await cpu_ms(number), await cpu_ms(number)) for number in range(min(turns, live))]
+    await soul.close()
+    return [cold for cold, _ in pairs], [warm for _, warm in pairs]
 
 
 def _begin(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sqlite3
 import subprocess
 import time
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -100,6 +102,11 @@ class Kept:
         assert await self.store.unarchived(1) == []
         self.git("fsck", "--strict")
         assert self.git("status", "--porcelain", "--untracked-files=no") == ""
+
+    async def versions(self) -> int:
+        """Return how many changes of portraits and of the state are kept, whoever made them."""
+        with closing(sqlite3.connect(self.home.database)) as db:
+            return int(db.execute("SELECT count(*) FROM revision").fetchone()[0])
 
     async def text(self, person: str = ANA) -> str | None:
         """Return a person's newest private portrait."""

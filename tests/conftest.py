@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +25,12 @@ PROFILE = os.environ.get("CLAUDIUS_TEST_PROFILE", "push")
 settings.load_profile(PROFILE)
 LEFT_OUT = {"push": ("slow", "nightly"), "full": ("nightly",), "nightly": ()}[PROFILE]
 """What a profile does not run, unless it is asked for by `-m`."""
+
+
+def pytest_configure() -> None:
+    """Let every child of a test be interrupted: a suite that runs in the background was told to ignore SIGINT."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

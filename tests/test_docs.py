@@ -278,6 +278,21 @@ def test_the_picture_is_true(tmp_path: Path) -> None:
                 assert words in heard, f"{words!r} is not in: {heard}"
 
 
+def test_what_was_learned_in_the_picture_is_never_quoted_as_what_was_said(tmp_path: Path) -> None:
+    """The picture's conversation goes on: facts recalled in another one are no words of the speaker's there."""
+    machine = Machine(tmp_path)
+    for words in ("Hello. My name is Ada.", "I work on a footbridge in Porto."):
+        machine.ok("chat", "--once", words)
+
+    asked = machine.ok("chat", "--once", "How do rivers freeze?", "--conversation", "sunday").stdout
+    told = machine.ok("chat", "--once", "What did I say?", "--conversation", "sunday").stdout
+
+    assert "“How do rivers freeze?”" in asked
+    assert "“How do rivers freeze?”" in told
+    assert "Ada" not in asked + told
+    assert "Porto" not in asked + told
+
+
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_examples_run(name: str, tmp_path: Path) -> None:
     """Each `console` block is typed, in order, in one empty home with no model; what it shows is what is printed.

@@ -198,7 +198,6 @@ async def compose(
         clock=clock.now,
         nonce=lambda: chance_source.token_hex(16),
         aged_at=clock.expiry,
-        is_careful=lambda: body.careful.is_on,
         voices=step_voices(settings.loaded, home, voice),
         secrets=secrets,
     )

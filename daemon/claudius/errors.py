@@ -13,6 +13,7 @@ ClaudiusError                      one line for a person: what is wrong, where, 
 │   ├── StoreFull                  exit 75: no space at a write; nothing was accepted
 │   ├── StoreReadOnly              the database, its log or its directory may not be written
 │   └── StaleTurn                  exit 1: the conversation moved since it was recalled; run the turn anew
+├── RowInvalid                     one of our own rows does not decode; the rest of the database is sound
 ├── ProviderError                  a model call that gave no reply
 │   ├── RateLimited                429 with Retry-After                       retryable
 │   ├── Overloaded                 529, 500-504, an error event in a stream   retryable
@@ -30,7 +31,6 @@ ClaudiusError                      one line for a person: what is wrong, where, 
 ├── OverBudget                     a cap was reached before the call
 ├── Unreadable                     a step's value could not be read, not even when it was asked for again
 ├── ProcessError                   a mental process returned what it may not, or went round in circles
-├── ToolError                      ToolUnknown, ToolFailed, ToolTimedOut, ToolAborted: a tool that was used gave nothing
 ├── AdapterRefused                 exit 78: a network will not let us in: a bad token, a missing intent
 └── DeliveryError                  an utterance that was not (provably) delivered
     ├── DeliveryRefused            definite and permanent, with the network's code
@@ -40,10 +40,18 @@ ClaudiusError                      one line for a person: what is wrong, where, 
 
 from __future__ import annotations
 
+LONGEST_REST_S, LONGEST_DELAY_S = 86_400.0, 3_600.0
+"""A model, and a network, may ask for a wait of so many seconds at most: past that it is asked again all the same."""
+
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_TRY_AGAIN = 75
 EXIT_CONFIG = 78
+
+
+def wait_s(asked_s: float, most_s: float) -> float:
+    """Return the wait that a server asked for, in [0, `most_s`] seconds; what is no number is no wait. Pure."""
+    return min(max(asked_s, 0.0), most_s) if asked_s == asked_s else 0.0  # noqa: PLR0124 - NaN alone is not itself
 
 
 class ClaudiusError(Exception):
@@ -140,15 +148,24 @@ class StaleTurn(StoreError):
     exit_code = EXIT_FAILED
 
 
+class RowInvalid(ClaudiusError):
+    """A row of the database cannot be read."""
+
+    def __init__(self, table: str, row: str, detail: str) -> None:
+        """Name the table, the row by its primary key, and what is wrong with it, without quoting the row."""
+        super().__init__(f"{table} {row} cannot be read: {detail}")
+        self.table, self.row = table, row
+
+
 class ProviderError(ClaudiusError):
     """The model gave no reply."""
 
     retryable = False
 
     def __init__(self, message: str | None = None, *, provider: str = "", after_s: float | None = None) -> None:
-        """Name the provider; `after_s` is the Retry-After that it asked for, in seconds."""
+        """Name the provider; `after_s` is the Retry-After that it asked for, in seconds; kept within a day."""
         super().__init__(message)
-        self.provider, self.after_s = provider, after_s
+        self.provider, self.after_s = provider, None if after_s is None else wait_s(after_s, LONGEST_REST_S)
 
 
 class RateLimited(ProviderError):
@@ -240,26 +257,6 @@ class ProcessError(NamedError):
     """A mental process did what it may not."""
 
 
-class ToolError(NamedError):
-    """A tool gave nothing."""
-
-
-class ToolUnknown(ToolError):
-    """There is no such tool here."""
-
-
-class ToolFailed(ToolError):
-    """The tool raised."""
-
-
-class ToolTimedOut(ToolError):
-    """The tool took too long."""
-
-
-class ToolAborted(ToolError):
-    """The turn that used the tool was stopped."""
-
-
 class AdapterRefused(ClaudiusError):
     """A network will not let us in."""
 
@@ -288,7 +285,8 @@ class DeliveryLater(DeliveryError):
     """The utterance can be delivered later."""
 
     def __init__(self, after_s: float | None = None) -> None:
-        """`after_s` None means: when the adapter says that someone can hear again."""
+        """`after_s` is kept within an hour; None means: when the adapter says that someone can hear again."""
+        after_s = None if after_s is None else wait_s(after_s, LONGEST_DELAY_S)
         super().__init__(f"to be delivered {'when heard again' if after_s is None else f'in {after_s:g} s'}")
         self.after_s = after_s
 

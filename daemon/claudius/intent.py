@@ -14,7 +14,7 @@ from claudius.recollection import Entry, ProcessState, Shown, Summary
 from claudius.substrate import PsycheChange
 
 UtteranceKind = Literal["reply", "apology", "reaction", "proactive", "daimon"]
-ApologyKind = Literal["provider_down", "over_budget", "unreadable", "too_large", "stopped"]
+ApologyKind = Literal["provider_down", "over_budget", "unreadable", "interrupted", "too_large", "stopped"]
 Rung = Literal["complete", "plain", "repair", "cut", "fixed", "silent", "apology"]
 
 
@@ -118,6 +118,12 @@ class Schedule(Struct, frozen=True, kw_only=True):
     """Who hears what is said then, where hearers are told apart."""
     asked_by: str = ""
     """Who asked for it; empty = the soul's own plan, which lapses when it comes too late."""
+    instead_of: int = 0
+    """The plan that this one puts off; 0 = none."""
+
+
+PROMISE_DUE = "promise_due"
+"""In the `params` of a plan, as `event`: what the soul promised is due then."""
 
 
 class Planned(Struct, frozen=True, kw_only=True):
@@ -144,8 +150,9 @@ class Intent(Struct, frozen=True, kw_only=True):
     nonce: str
     answers: tuple[str, ...]
     """The inbox keys that this turn answers or consumes."""
-    version: int
-    """The conversation's version that was recalled; the commit is refused if it moved."""
+    version: int | None
+    """The conversation's version that was recalled; the commit is refused if it moved. None = nothing was recalled:
+    the turn is added whatever the version is, and the conversation's process stays as it is."""
     process: str
     """The mental process that ran."""
     next_process: ProcessState

@@ -61,6 +61,8 @@ class Promise(Struct, frozen=True, kw_only=True):
     stems: tuple[str, ...] = ()
     """What it is about; a later message that shares one of them keeps it."""
     state: PromiseState = "open"
+    plan: int = 0
+    """The plan that brings it up at its time; 0 = there is none."""
     id: int = 0
 
     @property
@@ -79,7 +81,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
     sources: tuple[str, ...] | None = None
     """The audiences it was learned in; None = every one that this peer was heard in."""
     limit: int | None = None
-    """Where it is set, trust is held to this many points around the last one; None = it was clamped already."""
+    """Where it is set, trust is held to so many points around the last one of these sources; None = clamped already."""
 
 
 class Noted(Struct, frozen=True, kw_only=True):

@@ -88,6 +88,40 @@ class Perception(Struct, frozen=True, kw_only=True):
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
+class Cause(StrEnum):
+    """Why the soul would speak in a turn, judged from the perception that the turn is about."""
+
+    ANSWERS = "answers"
+    """It answers a message that is owed a reply, however late."""
+    ASKED = "asked"
+    """Somebody asked for it: a reminder, a plan, a promise made to them."""
+    JOINS = "joins"
+    """It joins talk that goes on now, in a channel where the soul takes part."""
+    UNASKED = "unasked"
+    """None of these: to speak is to write first."""
+
+
+TALK = frozenset({Kind.MESSAGE, Kind.MENTION, Kind.COMMAND})
+GROUP = "group"
+"""The participation in which the soul may speak uncalled."""
+GOES_ON = timedelta(minutes=30)
+"""Talk goes on for so long after a message."""
+
+
+def cause_of(perception: Perception, participation: str, now: datetime) -> Cause:
+    """Return why the soul would speak about a perception, at `now`. Pure.
+
+    `participation`: how the conversation is heard; what the perception itself says of it comes first.
+    """
+    if perception.origin is Origin.INTERNAL:
+        return Cause.ASKED if perception.extra.get("asked_by") else Cause.UNASKED
+    if perception.owes:
+        return Cause.ANSWERS
+    is_group = (perception.extra.get("participation") or participation) == GROUP
+    is_talk = perception.kind in TALK and now - perception.at <= GOES_ON
+    return Cause.JOINS if is_group and is_talk else Cause.UNASKED
+
+
 class Place(Struct, frozen=True):
     """A conversation key taken apart: `network:workspace:channel:thread`."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from enum import StrEnum
 from hashlib import sha256
 from typing import Any
 
@@ -21,6 +22,30 @@ _ESCAPED = re.compile(
     "\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb"
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
+
+
+class RecordKind(StrEnum):
+    """What a data record of a prompt is, in its `kind`. Internal perceptions and a process's own regions add theirs."""
+
+    MESSAGE = "message"
+    """What somebody said: the only kind that counts as a speaker's words."""
+    REACTION = "reaction"
+    FILE = "file"
+    DAIMON = "daimon"
+    """What a daimon said aloud."""
+    SOUL_STATE = "soul_state"
+    INTUITION = "intuition"
+    USER_MODEL = "user_model"
+    SECOND_THOUGHT = "second_thought"
+    BELIEF = "belief"
+    BELIEFS = "beliefs"
+    PEERS = "peers"
+    PSYCHE = "psyche"
+    MEMORY = "memory"
+    """An episode or a fact that was recalled."""
+    SUMMARY = "summary"
+    LEFT_OUT = "left_out"
+    DRAFT = "draft"
 
 
 class Prompt(Struct, frozen=True):

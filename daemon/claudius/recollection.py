@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from msgspec import Struct, field
 
 from claudius.peers import Belief, Peer
-from claudius.perception import Members, Perception
+from claudius.perception import Members, Origin, Perception
 from claudius.substrate import Psyche
 
 T = TypeVar("T")
@@ -57,6 +57,8 @@ class Entry(Struct, frozen=True, kw_only=True):
     metadata: Mapping[str, Any] = field(default_factory=dict)
     position: str = ""
     """Of a message: the network's own order."""
+    stems: str = ""
+    """Of a message: its content stems, between spaces; empty = they are to be read off its words."""
 
 
 class Shown(Struct, frozen=True, kw_only=True):
@@ -83,6 +85,8 @@ class PastTurn(Struct, frozen=True, kw_only=True, dict=True):
     """The turn's place in its conversation, from 1."""
     entries: tuple[Entry, ...]
     shown: tuple[Shown, ...] = ()
+    is_as_kept: bool = False
+    """Nothing was changed since its turn was committed, and nothing is left out here: its own record holds it."""
 
 
 def once(past: PastTurn, work: Callable[[PastTurn], T]) -> T:
@@ -193,6 +197,8 @@ class Recollection(Struct, frozen=True, kw_only=True):
     left_out: LeftOut | None = None
     state: tuple[StateValue, ...] = ()
     """Per key the newest value that may be shown here, defaults included in none."""
+    task: str = ""
+    """The `currentTask` that was set in this very conversation, or by hand for its audience; empty = none is."""
     last_at: datetime | None = None
     """When the last turn of this conversation was thought; None = there was none."""
     participation: str = ""
@@ -212,3 +218,23 @@ class Recollection(Struct, frozen=True, kw_only=True):
     def perception(self) -> Perception:
         """The perception whose author is answered: the last one taken."""
         return self.perceptions[-1]
+
+
+def unrecalled(turn: str, perceptions: tuple[Perception, ...], nonce: str, now: datetime) -> Recollection:
+    """Return what a turn knows before anything was recalled: what was heard, by whom, and when. Pure."""
+    heard = perceptions[-1]
+    model = UserModel(person=heard.person, audience=heard.audience, version=0)
+    speaker = Person(person=heard.person, name=heard.name, models=(model,), is_bot=heard.is_bot)
+    return Recollection(
+        turn=turn,
+        nonce=nonce,
+        now=now,
+        conversation=heard.conversation,
+        audience=heard.audience,
+        members={},
+        perceptions=perceptions,
+        speaker=speaker if heard.person and heard.origin is Origin.EXTERNAL else None,
+        process=ProcessState(process=""),
+        turns=0,
+        version=0,
+    )

@@ -122,6 +122,8 @@ class Episode(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
     is_own: bool = False
     """The soul's own words; `person` is then whom they answered."""
+    id: int = 0
+    """Of its row; 0 = it is not kept yet."""
 
 
 class Fact(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,6 +137,8 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True):
     stated_s: float
     is_single: bool = True
     """A newer value takes its place."""
+    id: int = 0
+    """Of its row; 0 = it is not kept yet."""
 
 
 class Drift(msgspec.Struct, frozen=True, kw_only=True):
@@ -220,6 +224,11 @@ class PsycheChange(Protocol):
         ...
 
     @property
+    def mood(self) -> str:
+        """The word for the soul's numbers in this turn."""
+        ...
+
+    @property
     def hint(self) -> str:
         """The model's own word for the soul's mood; empty = it had none."""
         ...
@@ -239,6 +248,8 @@ class Felt(msgspec.Struct, frozen=True, kw_only=True):
     record: dict[str, str] = {}
     """The parts of the `## Psyche` line, in order; empty = nothing is shown."""
     remembered: tuple[dict[str, str], ...] = ()
+    recalled: tuple[str, ...] = ()
+    """For each remembered line the row that holds its text: `episode:7`, `fact:3`."""
     emotional_state: str = ""
     """The word for the soul's state, where the bands have moved to another; empty = the one that stands."""
     asks: tuple[str, ...] = ()

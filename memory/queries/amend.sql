@@ -13,14 +13,16 @@ UPDATE inbox SET edited = :position WHERE seq = :seq;
 
 -- name: amend_settled
 UPDATE inbox SET state = 'settled', settled_at = :now, reason = :reason,
-    payload = json_set(payload, '$.text', '', '$.extra', json('{}'))
+    payload = CASE WHEN json_valid(payload)
+        THEN json_set(payload, '$.text', '', '$.extra', json('{}')) ELSE '{"text":""}' END
 WHERE key = :key AND (state = 'pending' OR state = 'taken' OR state = 'thought');
 
 -- name: place_of_turn
 SELECT conversation, number FROM turn WHERE turn = :turn;
 
 -- name: entry_amended
-UPDATE entry SET content = :content, metadata = json_set(coalesce(metadata, '{}'), :mark, json('true'))
+UPDATE entry SET content = :content, stems = '',
+    metadata = json_set(CASE WHEN json_valid(metadata) THEN metadata ELSE '{}' END, :mark, json('true'))
 WHERE conversation = :conversation AND number = :number AND position = :position AND entry_type = 'userMessage';
 
 -- name: doubt_learned

@@ -1,59 +1,108 @@
 -- One person's rows, found and taken away. `:ids` is a JSON list of every id of that person, `:labels` of the labels
--- of what was learned from that person alone; `:turns` of turns, `:places` of conversations.
+-- of what was learned from that person alone, `:places` of the conversations that are theirs alone. What finds rows
+-- reads beside the writer; what changes them does it by their key, a few in a transaction.
 
 -- name: private_places
--- scans: an erasure reads everything once
+-- scans: an erasure reads everything once, beside whoever writes
 SELECT conversation FROM conversation WHERE audience IN (SELECT value FROM json_each(:labels));
 
 -- name: turns_of
--- scans: an erasure reads everything once
+-- scans: an erasure reads everything once, beside whoever writes
 SELECT turn, conversation, number, record FROM turn
-WHERE person IN (SELECT value FROM json_each(:ids)) OR audience IN (SELECT value FROM json_each(:labels))
-  OR conversation IN (SELECT value FROM json_each(:places))
+WHERE person IN (SELECT value FROM json_each(:ids)) OR audience IN (SELECT value FROM json_each(:labels)) OR conversation IN (SELECT value FROM json_each(:places))
   OR turn IN (SELECT turn FROM inbox WHERE person IN (SELECT value FROM json_each(:ids)))
   OR (conversation, number) IN (SELECT conversation, number FROM entry WHERE person IN (SELECT value FROM json_each(:ids)));
+
+-- name: erasing_put
+INSERT OR IGNORE INTO erasing (turn, conversation, number, record) VALUES (:turn, :conversation, :number, :record);
+
+-- name: erasing_turns
+-- scans: an erasure reads everything once, beside whoever writes
+SELECT turn, conversation, number, record FROM erasing;
+
+-- name: erasing_has
+SELECT 1 FROM erasing WHERE turn = :turn;
+
+-- name: erasing_in
+-- scans: an erasure reads everything once, beside whoever writes
+SELECT 1 FROM erasing WHERE conversation = :conversation LIMIT 1;
+
+-- name: erasing_done
+DELETE FROM erasing WHERE turn = :turn;
+
+-- name: touched
+-- scans: an erasure reads everything once, beside whoever writes
+SELECT DISTINCT conversation FROM erasing WHERE conversation NOT IN (SELECT value FROM json_each(:places));
+
+-- name: erase_waiting
+-- What waits of that person is settled first: no turn of theirs is committed any more.
+UPDATE inbox SET person = '', conversation = '', position = '', kind = 'erased', owes = 0, state = 'settled', inputs = '{}',
+    payload = '{"text":""}', turn = '', reason = 'erased', not_before = NULL, settled_at = coalesce(settled_at, heard_at)
+WHERE state <> 'settled' AND (person IN (SELECT value FROM json_each(:ids)) OR conversation IN (SELECT value FROM json_each(:places)));
+
+-- name: begin_anew
+-- A turn that is thought just now may have been begun with what is gone: it is thought anew.
+UPDATE conversation SET version = version + 1
+WHERE conversation IN (SELECT conversation FROM inbox WHERE state <> 'settled');
 
 -- name: others_in_turn
 SELECT DISTINCT person FROM entry WHERE conversation = :conversation AND number = :number AND person IS NOT NULL
   AND person NOT IN (SELECT value FROM json_each(:ids));
 
 -- name: texts_of
--- scans: an erasure reads everything once
+-- scans: an erasure reads everything once, beside whoever writes
 SELECT content FROM entry WHERE person IN (SELECT value FROM json_each(:ids))
 UNION ALL SELECT markdown FROM user_model WHERE person IN (SELECT value FROM json_each(:ids))
+UNION ALL SELECT text FROM psyche_episode WHERE person IN (SELECT value FROM json_each(:ids)) AND is_own = 0
 UNION ALL SELECT json_extract(payload, '$.text') FROM inbox WHERE person IN (SELECT value FROM json_each(:ids))
 UNION ALL SELECT value FROM soul_state WHERE audience IN (SELECT value FROM json_each(:labels));
 
 -- name: texts_of_others
--- scans: an erasure reads everything once
+-- scans: an erasure reads everything once, beside whoever writes
+-- What others said, what was said to them, and what is kept of that.
 SELECT content FROM entry WHERE person IS NOT NULL AND person NOT IN (SELECT value FROM json_each(:ids))
 UNION ALL SELECT content FROM entry WHERE person IS NULL AND (conversation, number) NOT IN (
-    SELECT conversation, number FROM turn WHERE turn IN (SELECT value FROM json_each(:turns)))
+    SELECT conversation, number FROM turn WHERE person IN (SELECT value FROM json_each(:ids)))
 UNION ALL SELECT markdown FROM user_model WHERE person NOT IN (SELECT value FROM json_each(:ids))
-UNION ALL SELECT body FROM outbox WHERE turn NOT IN (SELECT value FROM json_each(:turns));
+UNION ALL SELECT text FROM psyche_episode WHERE person NOT IN (SELECT value FROM json_each(:ids))
+UNION ALL SELECT value FROM psyche_fact WHERE person NOT IN (SELECT value FROM json_each(:ids))
+UNION ALL SELECT preview FROM interaction WHERE peer_id NOT IN (SELECT value FROM json_each(:ids))
+UNION ALL SELECT what FROM promise WHERE peer_id NOT IN (SELECT value FROM json_each(:ids))
+UNION ALL SELECT text FROM due WHERE person NOT IN (SELECT value FROM json_each(:ids)) AND asked_by NOT IN (SELECT value FROM json_each(:ids))
+UNION ALL SELECT json_extract(payload, '$.text') FROM inbox WHERE person NOT IN (SELECT value FROM json_each(:ids))
+UNION ALL SELECT body FROM outbox WHERE turn NOT IN (SELECT turn FROM turn WHERE person IN (SELECT value FROM json_each(:ids)));
 
--- name: interactions_of
--- scans: an erasure reads everything once
-SELECT id FROM interaction WHERE peer_id IN (SELECT value FROM json_each(:ids)) OR turn IN (SELECT value FROM json_each(:turns));
+-- name: words_of_others
+-- scans: an erasure reads everything once, beside whoever writes
+SELECT content FROM entry WHERE person IS NOT NULL AND person NOT IN (SELECT value FROM json_each(:ids))
+UNION ALL SELECT markdown FROM user_model WHERE person NOT IN (SELECT value FROM json_each(:ids));
 
--- name: erase_lessons
--- scans: an erasure reads everything once
-DELETE FROM lesson WHERE (key, audience) IN (SELECT key, audience FROM belief WHERE EXISTS (
-    SELECT 1 FROM json_each(belief.evidence) e WHERE e.value IN (SELECT value FROM json_each(:evidence))));
+-- name: lessons_of
+-- scans: an erasure reads everything once, beside whoever writes
+SELECT key, audience FROM lesson WHERE (key, audience) IN (SELECT key, audience FROM belief WHERE EXISTS (SELECT 1 FROM json_each(evidence) e JOIN interaction i ON i.id = e.value
+    WHERE i.peer_id IN (SELECT value FROM json_each(:ids)) OR i.turn IN (SELECT turn FROM erasing)));
 
--- name: erase_beliefs
--- scans: an erasure reads everything once
-DELETE FROM belief WHERE EXISTS (
-    SELECT 1 FROM json_each(evidence) e WHERE e.value IN (SELECT value FROM json_each(:evidence)));
+-- name: erase_lesson
+DELETE FROM lesson WHERE key = :key AND audience = :audience;
 
--- name: erase_reflections
--- scans: an erasure reads everything once
-DELETE FROM reflection WHERE EXISTS (
-    SELECT 1 FROM json_each(evidence) e WHERE e.value IN (SELECT value FROM json_each(:evidence)));
+-- name: beliefs_of
+-- scans: an erasure reads everything once, beside whoever writes
+SELECT key, audience FROM belief WHERE EXISTS (SELECT 1 FROM json_each(evidence) e JOIN interaction i ON i.id = e.value
+    WHERE i.peer_id IN (SELECT value FROM json_each(:ids)) OR i.turn IN (SELECT turn FROM erasing));
+
+-- name: erase_belief
+DELETE FROM belief WHERE key = :key AND audience = :audience;
+
+-- name: reflections_of
+-- scans: an erasure reads everything once, beside whoever writes
+SELECT cycle FROM reflection WHERE EXISTS (SELECT 1 FROM json_each(evidence) e JOIN interaction i ON i.id = e.value
+    WHERE i.peer_id IN (SELECT value FROM json_each(:ids)) OR i.turn IN (SELECT turn FROM erasing));
+
+-- name: erase_reflection
+DELETE FROM reflection WHERE cycle = :cycle;
 
 -- name: erase_interactions
--- scans: an erasure reads everything once
-DELETE FROM interaction WHERE turn IN (SELECT value FROM json_each(:turns));
+DELETE FROM interaction WHERE turn = :turn;
 
 -- name: subjects
 -- scans: twelve rows at most
@@ -79,117 +128,163 @@ DELETE FROM entry WHERE conversation = :conversation AND number = :number
 UPDATE turn SET person = :person, shown = '[]', edits = edits + 1 WHERE turn = :turn;
 
 -- name: blank_record
-UPDATE turn_record SET flags = '[]', attention = '{}', changes = '{}', thoughts = '[]', snapshot = :erased WHERE id = :record;
+UPDATE turn_record SET flags = '[]', attention = '{}', changes = '{}', thoughts = '[]', snapshot = :erased, kept = :kept
+WHERE id = :record;
 
--- name: blank_snapshot
-UPDATE turn_record SET snapshot = :erased WHERE id = :id;
-
--- name: blank_thoughts
-UPDATE turn_record SET attention = '{}', changes = '{}', thoughts = '[]' WHERE id = :id;
-
--- name: records_kept
--- scans: an erasure reads everything once
-SELECT r.id, r.snapshot, r.changes || r.thoughts || r.attention, t.conversation, t.number FROM turn_record r
-JOIN turn t ON t.record = r.id;
+-- name: record_kept
+SELECT kept FROM turn_record WHERE id = :record;
 
 -- name: soul_texts
--- scans: an erasure reads everything once; what stands in the soul's own files is nobody's
+-- scans: an erasure reads everything once, beside whoever writes
+-- What stands in the soul's own files is nobody's.
 SELECT content FROM blob WHERE substr(content, 1, 9) = CAST('{"files":' AS BLOB);
 
 -- name: blobs_kept
--- scans: an erasure reads everything once
-SELECT sha256, content FROM blob;
+-- scans: an erasure reads everything once, beside whoever writes
+SELECT sha256, content FROM blob
+WHERE substr(content, 1, 8) = CAST('{"turn":' AS BLOB) OR substr(content, 1, 16) = CAST('{"conversation":' AS BLOB);
 
--- name: erase_blob
-DELETE FROM blob WHERE sha256 = :sha256;
+-- name: blob_less
+UPDATE blob SET content = :content WHERE sha256 = :sha256;
 
--- name: shown_kept
--- scans: an erasure reads everything once
-SELECT turn, shown FROM turn WHERE shown <> '[]';
+-- name: erase_turn_said
+DELETE FROM outbox WHERE turn = :turn;
 
--- name: show_less
-UPDATE turn SET shown = :shown, edits = edits + 1 WHERE turn = :turn;
+-- name: said_in_places
+-- scans: an erasure reads everything once, beside whoever writes
+SELECT seq FROM outbox WHERE conversation IN (SELECT value FROM json_each(:places));
 
 -- name: erase_said
--- scans: an erasure reads everything once
-DELETE FROM outbox WHERE turn IN (SELECT value FROM json_each(:turns))
-  OR conversation IN (SELECT value FROM json_each(:places));
+DELETE FROM outbox WHERE seq = :seq;
+
+-- name: heard_of
+-- scans: an erasure reads everything once, beside whoever writes
+SELECT seq FROM inbox WHERE kind <> 'erased' AND (person IN (SELECT value FROM json_each(:ids)) OR conversation IN (SELECT value FROM json_each(:places)));
 
 -- name: erase_heard
 -- The key stays, so that what the network brings again is still known; nothing of what it stood for does.
--- scans: an erasure reads everything once
 UPDATE inbox SET person = '', conversation = '', position = '', kind = 'erased', owes = 0, state = 'settled', inputs = '{}',
     payload = '{"text":""}', turn = '', reason = 'erased', not_before = NULL, settled_at = coalesce(settled_at, heard_at)
-WHERE person IN (SELECT value FROM json_each(:ids)) OR conversation IN (SELECT value FROM json_each(:places));
+WHERE seq = :seq;
 
 -- name: settle_unanswered
 UPDATE inbox SET state = 'settled', reason = 'erased', settled_at = heard_at,
-    payload = json_set(payload, '$.text', '', '$.extra', json('{}'))
-WHERE turn IN (SELECT value FROM json_each(:turns)) AND state = 'committed';
+    payload = CASE WHEN json_valid(payload)
+        THEN json_set(payload, '$.text', '', '$.extra', json('{}')) ELSE '{"text":""}' END
+WHERE turn = :turn AND state = 'committed';
 
--- name: erase_calls
+-- name: erase_turn_calls
 -- What they cost stays, so that nobody's budget grows by it.
--- scans: an erasure reads everything once
-UPDATE step SET person = '', conversation = '', response = '', request_sha256 = ''
-WHERE person IN (SELECT value FROM json_each(:ids)) OR turn IN (SELECT value FROM json_each(:turns))
-  OR conversation IN (SELECT value FROM json_each(:places));
+UPDATE step SET person = '', conversation = '', response = '', request_sha256 = '' WHERE turn = :turn;
+
+-- name: calls_of
+-- scans: an erasure reads everything once, beside whoever writes
+SELECT turn, n FROM step WHERE person IN (SELECT value FROM json_each(:ids)) OR conversation IN (SELECT value FROM json_each(:places));
+
+-- name: erase_call
+-- What they cost stays, so that nobody's budget grows by it.
+UPDATE step SET person = '', conversation = '', response = '', request_sha256 = '' WHERE turn = :turn AND n = :n;
+
+-- name: summarising
+-- scans: an erasure reads everything once, beside whoever writes
+SELECT turn, n FROM step WHERE purpose = 'summary' AND response <> '' AND conversation IN (SELECT conversation FROM erasing);
 
 -- name: erase_summarising
--- scans: an erasure reads everything once
-UPDATE step SET response = '' WHERE purpose = 'summary' AND conversation IN (SELECT value FROM json_each(:places));
+UPDATE step SET response = '' WHERE turn = :turn AND n = :n;
+
+-- name: summaries_of
+-- scans: an erasure reads everything once, beside whoever writes
+SELECT conversation FROM summary WHERE text <> '' AND conversation IN (SELECT conversation FROM erasing);
 
 -- name: erase_summary
-UPDATE summary SET text = '', sources = '[]' WHERE conversation IN (SELECT value FROM json_each(:places));
+UPDATE summary SET text = '', sources = '[]' WHERE conversation = :conversation;
 
--- name: erase_whispers
--- scans: an erasure reads everything once
-DELETE FROM whisper WHERE conversation IN (SELECT value FROM json_each(:places));
+-- name: whispers_of
+-- scans: an erasure reads everything once, beside whoever writes
+SELECT id FROM whisper WHERE conversation IN (SELECT conversation FROM erasing);
+
+-- name: erase_whisper
+DELETE FROM whisper WHERE id = :id;
+
+-- name: kept_of
+-- scans: an erasure reads everything once, beside whoever writes
+SELECT conversation, name FROM kept WHERE conversation IN (SELECT conversation FROM erasing);
 
 -- name: erase_kept
-DELETE FROM kept WHERE conversation IN (SELECT value FROM json_each(:places));
+DELETE FROM kept WHERE conversation = :conversation AND name = :name;
 
--- name: erase_plans
--- scans: an erasure reads everything once
-DELETE FROM due WHERE person IN (SELECT value FROM json_each(:ids)) OR asked_by IN (SELECT value FROM json_each(:ids))
-  OR audience IN (SELECT value FROM json_each(:labels)) OR conversation IN (SELECT value FROM json_each(:places));
+-- name: plans_of
+-- scans: an erasure reads everything once, beside whoever writes
+SELECT id FROM due WHERE person IN (SELECT value FROM json_each(:ids)) OR asked_by IN (SELECT value FROM json_each(:ids)) OR audience IN (SELECT value FROM json_each(:labels)) OR conversation IN (SELECT value FROM json_each(:places));
 
--- name: erase_places
-DELETE FROM conversation WHERE conversation IN (SELECT value FROM json_each(:places));
+-- name: erase_plan
+DELETE FROM due WHERE id = :id;
 
--- name: erase_threads
-DELETE FROM thread WHERE conversation IN (SELECT value FROM json_each(:places));
+-- name: private_conversations
+-- scans: an erasure reads everything once, beside whoever writes
+SELECT conversation FROM conversation WHERE conversation IN (SELECT value FROM json_each(:places));
+
+-- name: erase_place
+DELETE FROM conversation WHERE conversation = :conversation;
+
+-- name: private_threads
+-- scans: an erasure reads everything once, beside whoever writes
+SELECT conversation FROM thread WHERE conversation IN (SELECT value FROM json_each(:places));
+
+-- name: erase_thread
+DELETE FROM thread WHERE conversation = :conversation;
+
+-- name: moved
+-- scans: an erasure reads everything once, beside whoever writes
+SELECT conversation FROM conversation WHERE conversation IN (SELECT conversation FROM erasing);
 
 -- name: moved_on
--- A turn that is thought just now was begun with what is gone: it is thought anew.
--- scans: one row a conversation
 UPDATE conversation SET version = version + 1,
-    entries = (SELECT count(*) FROM entry WHERE entry.conversation = conversation.conversation);
+    entries = (SELECT count(*) FROM entry WHERE entry.conversation = conversation.conversation)
+WHERE conversation = :conversation;
 
 -- name: audiences_with
 -- scans: an erasure reads everything once
 SELECT DISTINCT audience FROM audience_member WHERE person IN (SELECT value FROM json_each(:ids));
 
--- name: erase_models
--- scans: an erasure reads everything once
-DELETE FROM user_model WHERE person IN (SELECT value FROM json_each(:ids)) OR audience IN (SELECT value FROM json_each(:labels));
+-- name: models_of_person
+-- scans: an erasure reads everything once, beside whoever writes
+SELECT person, audience, version FROM user_model WHERE person IN (SELECT value FROM json_each(:ids)) OR audience IN (SELECT value FROM json_each(:labels));
+
+-- name: erase_model
+DELETE FROM user_model WHERE person = :person AND audience = :audience AND version = :version;
 
 -- name: versions_in_git
 -- scans: an erasure reads everything once
 SELECT count(*) FROM user_model m JOIN revision r ON r.id = m.revision
 WHERE m.person IN (SELECT value FROM json_each(:ids)) AND r.git_commit IS NOT NULL;
 
+-- name: state_of_person
+-- scans: an erasure reads everything once, beside whoever writes
+SELECT id FROM soul_state WHERE audience IN (SELECT value FROM json_each(:labels));
+
 -- name: erase_state
--- scans: an erasure reads everything once
-DELETE FROM soul_state WHERE audience IN (SELECT value FROM json_each(:labels))
-  OR revision IN (SELECT id FROM revision WHERE turn IN (SELECT value FROM json_each(:turns)));
+DELETE FROM soul_state WHERE id = :id;
+
+-- name: erase_turn_state
+DELETE FROM soul_state WHERE revision IN (SELECT id FROM revision WHERE turn = :turn);
+
+-- name: state_not_in_force
+-- scans: an erasure reads everything once, beside whoever writes
+SELECT max(id) AS id FROM soul_state GROUP BY key, audience HAVING max(newest) = 0;
 
 -- name: state_in_force
--- scans: an erasure reads everything once
-UPDATE soul_state SET newest = 1 WHERE id IN (SELECT max(id) FROM soul_state GROUP BY key, audience) AND newest = 0;
+UPDATE soul_state SET newest = 1 WHERE id = :id AND NOT EXISTS (
+    SELECT 1 FROM soul_state o WHERE o.audience = soul_state.audience AND o.key = soul_state.key AND o.newest = 1);
 
--- name: erase_revisions
--- scans: an erasure reads everything once
-DELETE FROM revision WHERE id NOT IN (SELECT revision FROM user_model) AND id NOT IN (SELECT revision FROM soul_state);
+-- name: revisions_of_nothing
+-- scans: an erasure reads everything once, beside whoever writes
+SELECT id FROM revision r WHERE NOT EXISTS (SELECT 1 FROM user_model WHERE revision = r.id)
+  AND NOT EXISTS (SELECT 1 FROM soul_state WHERE revision = r.id);
+
+-- name: erase_revision
+DELETE FROM revision WHERE id = :id AND NOT EXISTS (SELECT 1 FROM user_model WHERE revision = :id)
+  AND NOT EXISTS (SELECT 1 FROM soul_state WHERE revision = :id);
 
 -- name: everyone
 -- scans: an erasure reads everything once
@@ -218,24 +313,22 @@ DELETE FROM psyche_arc WHERE NOT EXISTS (
     SELECT 1 FROM json_each(body, '$.persons') p WHERE p.value NOT IN (SELECT value FROM json_each(:ids)))
   OR EXISTS (SELECT 1 FROM json_each(body, '$.sources') s WHERE s.value IN (SELECT value FROM json_each(:labels)));
 
--- name: arcs_shared
--- scans: twelve rows at most
-SELECT arc, body FROM psyche_arc;
-
--- name: unname_arc
-UPDATE psyche_arc SET body = :body WHERE arc = :arc;
-
 -- name: erase_intentions
 -- scans: twelve rows at most
 DELETE FROM psyche_intention WHERE json_extract(body, '$.person') IN (SELECT value FROM json_each(:ids))
   OR json_extract(body, '$.target') IN (SELECT value FROM json_each(:ids))
   OR EXISTS (SELECT 1 FROM json_each(body, '$.sources') s WHERE s.value IN (SELECT value FROM json_each(:labels)));
 
--- name: erase_previous
--- scans: an erasure reads everything once
-UPDATE psyche_episode SET previous = '', previous_stems = ''
-WHERE previous <> '' AND conversation IN (SELECT value FROM json_each(:places));
+-- name: previous_of
+-- scans: an erasure reads everything once, beside whoever writes
+SELECT id FROM psyche_episode WHERE previous <> '' AND conversation IN (SELECT conversation FROM erasing);
 
--- name: psyche_index_anew
--- What was deleted from it stands in its pages until it is built anew.
-INSERT INTO psyche_episode_index (psyche_episode_index) VALUES ('rebuild');
+-- name: erase_previous
+UPDATE psyche_episode SET previous = '', previous_stems = '' WHERE id = :id;
+
+-- name: psyche_index_merge
+-- What was deleted from it stands in its pages until they are merged.
+INSERT INTO psyche_episode_index (psyche_episode_index, rank) VALUES ('merge', :pages);
+
+-- name: turn_blanked
+UPDATE turn SET edits = edits + 1 WHERE conversation = :conversation AND number = :number;

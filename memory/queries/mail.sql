@@ -95,7 +95,8 @@ SET name = excluded.name, is_bot = excluded.is_bot, last_at = excluded.last_at,
 WHERE name IS NOT excluded.name OR is_bot IS NOT excluded.is_bot OR excluded.zone NOT IN ('', zone);
 
 -- name: oldest
-SELECT seq, payload, state, attempts, boots, not_before, heard_at, inputs, owes, held, turn, stopped FROM inbox
+SELECT seq, payload, state, attempts, boots, not_before, heard_at, inputs, owes, held, turn, stopped,
+    boot IS :boot AS here FROM inbox
 WHERE conversation = :conversation AND (state = 'pending' OR state = 'taken' OR state = 'thought')
 ORDER BY position, seq LIMIT 1;
 
@@ -105,13 +106,22 @@ UPDATE inbox SET state = CASE state WHEN 'thought' THEN 'thought' ELSE 'taken' E
     inputs = :inputs
 WHERE seq = :seq AND (state = 'pending' OR state = 'taken' OR state = 'thought');
 
+-- name: met
+UPDATE inbox SET boots = boots + (boot IS NOT :boot), boot = :boot
+WHERE seq = :seq AND (state = 'pending' OR state = 'taken' OR state = 'thought');
+
 -- name: postpone
-UPDATE inbox SET state = 'pending', not_before = :not_before, reason = :reason
+UPDATE inbox SET state = 'pending', not_before = :not_before, reason = :reason, attempts = max(attempts, :attempts)
 WHERE seq = :seq AND (state = 'pending' OR state = 'taken' OR state = 'thought');
 
 -- name: withdraw
 UPDATE inbox SET state = 'settled', reason = :reason, settled_at = heard_at,
-    payload = json_set(payload, '$.text', '', '$.extra', json('{}'))
+    payload = CASE WHEN json_valid(payload)
+        THEN json_set(payload, '$.text', '', '$.extra', json('{}')) ELSE '{"text":""}' END
+WHERE seq = :seq AND (state = 'pending' OR state = 'taken' OR state = 'thought');
+
+-- name: give_up
+UPDATE inbox SET state = 'dead', reason = :reason, not_before = NULL
 WHERE seq = :seq AND (state = 'pending' OR state = 'taken' OR state = 'thought');
 
 -- name: call_keep
@@ -176,7 +186,8 @@ WHERE turn = :turn AND part = :part + 1 AND state = 'pending' AND not_before IS 
 SELECT count(*) FROM outbox WHERE turn = :turn AND state <> 'sent';
 
 -- name: settle_turn
-UPDATE inbox SET state = 'settled', settled_at = :now, payload = json_set(payload, '$.text', '', '$.extra', json('{}'))
+UPDATE inbox SET state = 'settled', settled_at = :now, payload = CASE WHEN json_valid(payload)
+        THEN json_set(payload, '$.text', '', '$.extra', json('{}')) ELSE '{"text":""}' END
 WHERE turn = :turn AND state = 'committed';
 
 -- name: delay

@@ -9,6 +9,92 @@ INSERT INTO person_link (person, canonical) VALUES (:person, :canonical);
 -- name: link_moved
 UPDATE person_link SET canonical = :canonical WHERE canonical = :other;
 
+-- name: link_gone
+DELETE FROM person_link WHERE canonical = :canonical;
+
+-- name: series_speaker
+-- whose message brought a portrait's first version that a turn wrote
+SELECT t.person FROM user_model m JOIN revision r ON r.id = m.revision JOIN turn t ON t.turn = r.turn
+WHERE m.person = :person AND m.audience = :audience ORDER BY m.version LIMIT 1;
+
+-- name: series_merged
+-- the first version that holds another id's portrait too: `link` wrote it, no turn did
+SELECT min(m.version) FROM user_model m JOIN revision r ON r.id = m.revision
+WHERE m.person = :person AND m.audience = :audience AND r.turn IS NULL AND r.author = 'owner'
+  AND r.note IN (SELECT value FROM json_each(:notes));
+
+-- name: series_cut
+DELETE FROM user_model WHERE person = :person AND audience = :audience AND version >= :version;
+
+-- name: series_in_force
+UPDATE user_model SET newest = 1 WHERE person = :person AND audience = :audience AND version = (
+    SELECT max(version) FROM user_model WHERE person = :person AND audience = :audience);
+
+-- name: turns_showing
+-- scans: an unlinking reads everything once
+SELECT turn, shown, nonce FROM turn WHERE audience IN (SELECT value FROM json_each(:labels)) OR EXISTS (
+    SELECT 1 FROM json_each(shown) s WHERE json_extract(s.value, '$.person') IN (SELECT value FROM json_each(:ids)));
+
+-- name: turn_shows
+UPDATE turn SET shown = :shown, nonce = :nonce, edits = edits + 1 WHERE turn = :turn;
+
+-- name: unlink_turns
+-- `:network` is empty where the id is not the only one of its network
+-- scans: an unlinking reads everything once
+UPDATE turn SET person = :person WHERE person = :canonical AND (
+    audience = :label OR turn IN (SELECT turn FROM inbox WHERE person = :person)
+    OR (conversation, number) IN (SELECT conversation, number FROM entry WHERE person = :person)
+    OR (:network <> '' AND conversation >= :network AND conversation < :network || char(0x10FFFF)));
+
+-- name: unlink_calls
+-- scans: an unlinking reads everything once
+UPDATE step SET person = :person
+WHERE person = :canonical AND turn IN (SELECT turn FROM turn WHERE person = :person);
+
+-- name: unlink_places
+-- scans: an unlinking reads everything once
+INSERT INTO conversation_person (conversation, person, turns)
+SELECT conversation, person, count(*) FROM turn WHERE person = :person GROUP BY conversation
+ON CONFLICT (conversation, person) DO UPDATE SET turns = max(turns, excluded.turns);
+
+-- name: unlink_places_left
+-- scans: an unlinking reads everything once
+DELETE FROM conversation_person
+WHERE person = :canonical AND conversation IN (SELECT conversation FROM turn WHERE person = :person)
+  AND conversation NOT IN (SELECT conversation FROM turn WHERE person = :canonical);
+
+-- name: unlink_interactions
+-- scans: an unlinking reads everything once
+UPDATE interaction SET peer_id = :person
+WHERE peer_id = :canonical AND turn IN (SELECT turn FROM turn WHERE person = :person);
+
+-- name: unlink_promises
+-- scans: an unlinking reads everything once
+UPDATE promise SET peer_id = :person
+WHERE peer_id = :canonical AND turn IN (SELECT turn FROM turn WHERE person = :person);
+
+-- name: unlink_facts
+-- scans: an unlinking reads everything once
+UPDATE psyche_fact SET person = :person
+WHERE person = :canonical AND turn IN (SELECT turn FROM turn WHERE person = :person);
+
+-- name: unlink_episodes
+-- scans: an unlinking reads everything once
+UPDATE psyche_episode SET person = :person
+WHERE person = :canonical AND turn IN (SELECT turn FROM turn WHERE person = :person);
+
+-- name: unlink_traces
+-- scans: an unlinking reads everything once
+UPDATE psyche_trace SET person = :person
+WHERE person = :canonical AND turn IN (SELECT turn FROM turn WHERE person = :person);
+
+-- name: facts_in_force
+-- scans: an unlinking reads everything once
+UPDATE psyche_fact SET newest = id = (
+    SELECT max(f.id) FROM psyche_fact f
+    WHERE f.person = psyche_fact.person AND f.key = psyche_fact.key AND (f.is_single OR f.value = psyche_fact.value))
+WHERE person IN (SELECT value FROM json_each(:ids));
+
 -- name: audiences_relinked
 UPDATE audience SET revision = revision + 1
 WHERE audience IN (SELECT audience FROM audience_member WHERE person = :person);
@@ -33,6 +119,17 @@ ORDER BY key, audience;
 
 -- name: state_revision
 SELECT max(revision) FROM soul_state;
+
+-- name: model_written
+-- whether a portrait ever had this text; unless :ever, in a version that git does not hold yet or that is in force
+SELECT 1 FROM user_model m JOIN revision r ON r.id = m.revision
+WHERE m.person = :person AND m.audience = :audience AND m.markdown = :text
+  AND (:ever OR m.newest = 1 OR r.git_commit IS NULL) LIMIT 1;
+
+-- name: state_changes
+-- scans: only where a state file is not as the archive left it
+SELECT s.revision, s.updated_at, s.value, r.git_commit IS NULL FROM soul_state s JOIN revision r ON r.id = s.revision
+ORDER BY s.revision;
 
 -- name: archived
 UPDATE revision SET git_commit = :git_commit WHERE id = :id AND git_commit IS NULL;
@@ -66,3 +163,12 @@ DELETE FROM archive_file;
 -- name: model_instant
 SELECT r.at FROM user_model m JOIN revision r ON r.id = m.revision
 WHERE m.person = :person AND m.audience = :audience AND m.newest = 1;
+
+-- name: revisions_let_go
+-- scans: the owner takes ids apart, seldom
+DELETE FROM revision WHERE id NOT IN (SELECT revision FROM user_model) AND id NOT IN (SELECT revision FROM soul_state);
+
+-- name: every_turn_anew
+-- A turn that is thought just now was begun with what has changed: it is thought anew.
+-- scans: one row a conversation
+UPDATE conversation SET version = version + 1;

@@ -60,7 +60,7 @@ WHERE conversation >= :place AND conversation < :place || char(0x10FFFF)
   AND person IN (SELECT value FROM json_each(:ids)) ORDER BY at DESC LIMIT 1;
 
 -- name: turn_sources
-SELECT t.at, t.shown, r.snapshot FROM turn t JOIN turn_record r ON r.id = t.record WHERE t.turn = :turn;
+SELECT t.at, t.shown, r.snapshot, r.kept FROM turn t JOIN turn_record r ON r.id = t.record WHERE t.turn = :turn;
 
 -- name: heard_lately
 SELECT position FROM entry WHERE conversation = :conversation AND number <= :number AND entry_type = 'userMessage'

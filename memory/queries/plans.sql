@@ -10,11 +10,26 @@ ON CONFLICT (conversation, key) DO UPDATE SET kind = excluded.kind, scheduled_fo
 WHERE fired_turn IS NOT NULL
 ON CONFLICT DO NOTHING;
 
+-- name: plans_open
+SELECT count(*) FROM due WHERE conversation = :conversation AND fired_turn IS NULL;
+
+-- name: plan_waits
+SELECT 1 FROM due WHERE conversation = :conversation AND key = :key AND fired_turn IS NULL;
+
 -- name: plan_cancel
 DELETE FROM due WHERE id = :id AND (fired_turn IS NULL OR lapsed_at IS NOT NULL);
 
 -- name: plans_close
 DELETE FROM due WHERE conversation = :conversation AND fired_turn IS NULL;
+
+-- name: plans_waiting
+SELECT id FROM due WHERE conversation = :conversation AND fired_turn IS NULL;
+
+-- name: plans_beside
+-- What somebody asked for about then, with what each promise of it is about.
+SELECT d.id, p.stems FROM due d LEFT JOIN promise p ON p.plan = d.id
+WHERE d.conversation = :conversation AND d.scheduled_for BETWEEN :since AND :until AND d.fired_turn IS NULL
+  AND d.asked_by = :asked_by ORDER BY d.scheduled_for, d.id;
 
 -- name: plans_due
 SELECT d.id, d.kind, d.scheduled_for, d.conversation, d.process, d.params, d.text, d.audience, d.person, d.asked_by, c.closed_at
@@ -37,7 +52,8 @@ SELECT position FROM inbox WHERE conversation = :conversation AND (state = 'pend
 ORDER BY position DESC, seq DESC LIMIT 1;
 
 -- name: unfinished
-SELECT seq, payload, state, attempts, boots, not_before, heard_at, inputs, owes, held, turn, stopped FROM inbox
+SELECT seq, payload, state, attempts, boots, not_before, heard_at, inputs, owes, held, turn, stopped,
+    boot IS :boot AS here FROM inbox
 WHERE conversation = :conversation AND (state = 'pending' OR state = 'taken' OR state = 'thought')
 ORDER BY position, seq LIMIT :most;
 
@@ -54,7 +70,8 @@ SELECT held FROM inbox WHERE key = :key;
 -- name: heard_out
 -- What waits in a conversation that the soul ends, and is owed nothing.
 UPDATE inbox SET state = 'settled', reason = 'heard', settled_at = :now,
-    payload = json_set(payload, '$.text', '', '$.extra', json('{}'))
+    payload = CASE WHEN json_valid(payload)
+        THEN json_set(payload, '$.text', '', '$.extra', json('{}')) ELSE '{"text":""}' END
 WHERE conversation = :conversation AND owes = 0 AND (state = 'pending' OR state = 'taken' OR state = 'thought') AND key <> :key;
 
 -- name: participate
@@ -75,7 +92,7 @@ SELECT value FROM kept WHERE conversation = :conversation AND name = :name;
 SELECT conversation, number, audience FROM turn ORDER BY at DESC LIMIT :most;
 
 -- name: lines_of_turn
-SELECT number, entry_type, content, at, verb, person, name, metadata, position FROM entry
+SELECT number, entry_type, content, at, verb, person, name, metadata, position, stems FROM entry
 WHERE conversation = :conversation AND number = :number AND unsaid = 0
     AND entry_type IN ('userMessage', 'externalDialog') ORDER BY n;
 

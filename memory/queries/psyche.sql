@@ -6,8 +6,8 @@ SELECT s.version, s.numbers, s.drift,
     (SELECT '[' || group_concat(e.edge) || ']' FROM json_each(:persons) p CROSS JOIN psyche_edge e ON e.person = p.value),
     (SELECT '[' || group_concat(body) || ']' FROM psyche_arc),
     (SELECT '[' || group_concat(body) || ']' FROM psyche_intention),
-    (SELECT json_group_array(json_object('person', f.person, 'key', f.key, 'value', f.value, 'sources', json(f.sources),
-        'turn', f.turn, 'stated_s', f.stated_s, 'is_single', json(CASE f.is_single WHEN 1 THEN 'true' ELSE 'false' END)))
+    (SELECT json_group_array(json_object('id', f.id, 'person', f.person, 'key', f.key, 'value', f.value,
+        'sources', CASE WHEN json_valid(f.sources) THEN json(f.sources) END, 'turn', f.turn, 'stated_s', f.stated_s, 'is_single', json(CASE f.is_single WHEN 1 THEN 'true' ELSE 'false' END)))
         FROM json_each(:persons) p CROSS JOIN psyche_fact f ON f.person = p.value AND f.newest = 1),
     EXISTS (SELECT 1 FROM psyche_episode), s.kernel
 FROM (SELECT 1) LEFT JOIN psyche_state s ON s.id = 1;
@@ -21,7 +21,8 @@ UPDATE psyche_state SET drift = :drift WHERE id = 1;
 
 -- name: psyche_stances
 SELECT json_extract(t.inputs, '$.at_s'), json_extract(s.value, '$[1]')
-FROM psyche_trace t CROSS JOIN json_each(t.inputs, '$.shifts') s WHERE t.at > :since ORDER BY t.at;
+FROM psyche_trace t CROSS JOIN json_each(CASE WHEN json_valid(t.inputs) THEN t.inputs ELSE '{}' END, '$.shifts') s
+WHERE t.at > :since ORDER BY t.at;
 
 -- name: psyche_kernel_known
 INSERT OR IGNORE INTO psyche_kernel (kernel, traits, first_at) VALUES (:kernel, :traits, :at);
@@ -31,8 +32,9 @@ INSERT INTO psyche_edge (person, edge, last_at) VALUES (:person, :edge, :at)
 ON CONFLICT (person) DO UPDATE SET edge = excluded.edge, last_at = excluded.last_at;
 
 -- name: psyche_traced
-INSERT INTO psyche_trace (turn, at, person, kernel, inputs, after, edges, arcs)
-VALUES (:turn, :at, :person, :kernel, :inputs, :after, :edges, :arcs);
+-- `inputs` holds the stances alone, for `psyche_stances`; `arcs` is empty where the trace holds some.
+INSERT INTO psyche_trace (turn, at, person, kernel, inputs, after, edges, arcs, moved)
+VALUES (:turn, :at, :person, :kernel, :stances, '', '', :arcs, :moved);
 
 -- name: psyche_arcs_gone
 DELETE FROM psyche_arc WHERE arc NOT IN (SELECT value FROM json_each(:arcs)); -- scans: twelve rows at most
@@ -48,9 +50,9 @@ INSERT INTO psyche_intention (intention, body) VALUES (:intention, :body)
 ON CONFLICT (intention) DO UPDATE SET body = excluded.body;
 
 -- name: psyche_fact_superseded
--- A person has one name; of likings the same one only is said again.
+-- A person has one name in each place; of likings the same one only is said again.
 UPDATE psyche_fact SET newest = 0
-WHERE person = :person AND key = :key AND newest = 1 AND (:is_single OR value = :value);
+WHERE person = :person AND key = :key AND newest = 1 AND sources = :sources AND (:is_single OR value = :value);
 
 -- name: psyche_fact_kept
 INSERT INTO psyche_fact (person, key, value, sources, turn, stated_s, is_single, newest)
@@ -81,7 +83,7 @@ SELECT s.term, s.doc FROM json_each(:stems) q CROSS JOIN psyche_episode_stem s O
 -- name: psyche_episodes_found
 -- scans: the places of the words asked for, a bounded number
 -- Those that share the weightiest stems, however old. `:weights` is a JSON object: what each stem weighs.
-SELECT e.turn, e.at_s, e.person, e.name, e.conversation, e.text, e.previous, e.stems, e.previous_stems, e.importance,
+SELECT e.id, e.turn, e.at_s, e.person, e.name, e.conversation, e.text, e.previous, e.stems, e.previous_stems, e.importance,
     e.sources, e.is_own
 FROM (
     SELECT p.doc AS id, sum(q.value) AS weight
@@ -91,7 +93,7 @@ FROM (
 
 -- name: psyche_episodes_with
 -- Where one stem is asked for all that hold it weigh the same: the newest.
-SELECT e.turn, e.at_s, e.person, e.name, e.conversation, e.text, e.previous, e.stems, e.previous_stems, e.importance,
+SELECT e.id, e.turn, e.at_s, e.person, e.name, e.conversation, e.text, e.previous, e.stems, e.previous_stems, e.importance,
     e.sources, e.is_own
 FROM psyche_episode_index i CROSS JOIN psyche_episode e ON e.id = i.rowid
 WHERE psyche_episode_index MATCH :stem ORDER BY i.rowid DESC LIMIT :most OFFSET :seen;
@@ -103,7 +105,7 @@ SELECT edge, last_at FROM psyche_edge ORDER BY person;
 -- name: psyche_traces_shown
 -- scans: the owner asked to see how the numbers moved
 -- What moved since then; and before it, what everything stood at.
-SELECT t.turn, t.at, t.person, t.inputs, t.after, t.edges, coalesce(t.arcs, 'null'), k.traits FROM psyche_trace t
+SELECT t.turn, t.at, t.person, t.inputs, t.after, t.edges, coalesce(t.arcs, 'null'), t.moved, k.traits FROM psyche_trace t
 JOIN psyche_kernel k ON k.kernel = t.kernel WHERE t.at >= :since OR t.id IN (
     SELECT max(id) FROM psyche_trace WHERE at < :since GROUP BY person
     UNION ALL SELECT max(id) FROM psyche_trace WHERE at < :since AND arcs IS NOT NULL

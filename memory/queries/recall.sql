@@ -2,16 +2,20 @@
 
 -- name: conversation_recalled
 SELECT c.version, c.turns, c.process, c.previous_process, c.params, c.process_memory, c.invocation_count, c.entered_at,
-    c.history_from, s.text, s.sources, coalesce(s.upto, 0) AS upto, s.nonce, c.conversation, c.last_at, c.participation,
-    p.name, p.is_bot, p.first_at, p.last_at, p.first_in_at, p.last_in_at, p.messages, p.bursts, p.active_days, p.last_day,
-    p.assessments, p.directed_at
-FROM conversation c LEFT JOIN summary s ON s.conversation = c.conversation LEFT JOIN peer p ON p.peer_id = :peer_id
+    c.history_from, s.text, s.sources, coalesce(s.upto, 0) AS upto, s.nonce, c.conversation, c.last_at, c.participation
+FROM conversation c LEFT JOIN summary s ON s.conversation = c.conversation
 WHERE c.conversation = :conversation;
 
 -- name: counsel_recalled
--- scans: twenty beliefs, where the second mind is at work
-SELECT 0 AS what, id, info_score, trust, rationale, created_at, author, sources, NULL, NULL, NULL, NULL FROM (
-    SELECT * FROM assessment WHERE peer_id = :peer_id ORDER BY id DESC LIMIT :most)
+-- scans: twenty beliefs, where the second mind is at work; of assessments as `assessments_shown`
+WITH RECURSIVE judged (sources) AS (
+    SELECT min(sources) FROM assessment WHERE peer_id = :peer_id
+    UNION ALL
+    SELECT (SELECT min(a.sources) FROM assessment a WHERE a.peer_id = :peer_id AND a.sources > judged.sources)
+    FROM judged WHERE judged.sources IS NOT NULL)
+SELECT 0 AS what, a.id, a.info_score, a.trust, a.rationale, a.created_at, a.author, a.sources, NULL, NULL, NULL, NULL
+FROM judged CROSS JOIN assessment a ON a.id IN (
+    SELECT n.id FROM assessment n WHERE n.peer_id = :peer_id AND n.sources = judged.sources ORDER BY n.id DESC LIMIT :most)
 UNION ALL
 SELECT 1, key, value, '', source_cycle, created_at, ttl_minutes, peer_id, sources, audience, state, '[]'
 FROM belief WHERE :beliefs AND state <> 'disputed';
@@ -29,7 +33,7 @@ WHERE conversation = :conversation AND number > :upto AND number < :first ORDER 
 SELECT at FROM turn WHERE conversation = :conversation AND number = :number;
 
 -- name: entries_recalled
-SELECT number, entry_type, content, at, verb, person, name, metadata, position FROM entry
+SELECT number, entry_type, content, at, verb, person, name, metadata, position, stems FROM entry
 WHERE conversation = :conversation AND number BETWEEN :first AND :last AND unsaid = 0 ORDER BY number, n;
 
 -- name: canonical
@@ -67,3 +71,9 @@ CROSS JOIN soul_state AS s ON s.audience = a.value AND s.newest = 1;
 
 -- name: state_of_key
 SELECT id, key, value, audience, updated_at FROM soul_state WHERE key = :key AND newest = 1 ORDER BY id DESC LIMIT 1;
+
+-- name: task_here
+-- the audience's task, where it was set in this conversation or by hand
+SELECT s.value FROM soul_state s JOIN revision r ON r.id = s.revision
+WHERE s.key = :key AND s.audience = :audience AND s.newest = 1
+    AND (r.turn IS NULL OR EXISTS (SELECT 1 FROM turn t WHERE t.turn = r.turn AND t.conversation = :conversation));

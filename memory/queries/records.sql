@@ -32,8 +32,24 @@ WHERE e.conversation = :conversation ORDER BY e.number, e.n;
 
 -- name: turn_shown
 SELECT t.turn, t.at, t.conversation, t.number, t.audience, t.person, t.nonce, t.process, t.shown,
-    r.rung, r.verb, r.flags, r.steps, r.attention, r.changes, r.thoughts, r.prompt_sha256, r.snapshot
+    r.rung, r.verb, r.flags, r.steps, r.attention, r.changes, r.thoughts, r.prompt_sha256, r.snapshot,
+    r.kept, r.expired_at
 FROM turn t JOIN turn_record r ON r.id = t.record WHERE t.turn = :turn;
+
+-- name: turns_span
+-- scans: one row a conversation
+SELECT (SELECT coalesce(sum(turns), 0) FROM conversation),
+    julianday((SELECT max(at) FROM turn)) - julianday((SELECT min(at) FROM turn));
+
+-- name: past_kept
+SELECT t.turn, t.nonce, t.shown, r.kept, r.expired_at FROM turn t JOIN turn_record r ON r.id = t.record
+WHERE t.conversation = :conversation AND t.number = :number;
+
+-- name: episode_text
+SELECT text FROM psyche_episode WHERE id = :id;
+
+-- name: fact_text
+SELECT key || ': ' || value FROM psyche_fact WHERE id = :id;
 
 -- name: turn_entries
 SELECT entry_type, content, at, verb, person, name, metadata, position, unsaid FROM entry
@@ -131,3 +147,83 @@ UNION ALL SELECT 'said', key, turn, reason, at FROM outbox WHERE state = 'dead' 
 
 -- name: archive_lag
 SELECT count(*) FROM revision WHERE git_commit IS NULL;
+
+-- name: rows_invalid
+-- Rows with a value that turns or commands could not decode: JSON of another kind than its column's, or no instant.
+-- scans: doctor reads everything once
+SELECT 'inbox' AS "table", CAST(seq AS TEXT) AS "row" FROM inbox WHERE NOT (
+    json_valid(payload) AND payload GLOB '{*' AND json_valid(inputs) AND inputs GLOB '{*'
+    AND heard_at GLOB '[0-9]*-*-*T*' AND not_before GLOB '[0-9]*-*-*T*')
+UNION ALL SELECT 'outbox' AS "table", key AS "row" FROM outbox WHERE NOT (
+    json_valid(answers) AND answers GLOB '[[]*' AND at GLOB '[0-9]*-*-*T*'
+    AND not_before GLOB '[0-9]*-*-*T*')
+UNION ALL SELECT 'due' AS "table", CAST(id AS TEXT) AS "row" FROM due WHERE NOT (
+    json_valid(params) AND params GLOB '{*' AND scheduled_for GLOB '[0-9]*-*-*T*')
+UNION ALL SELECT 'conversation' AS "table", conversation AS "row" FROM conversation WHERE NOT (
+    json_valid(params) AND params GLOB '{*' AND json_valid(process_memory) AND process_memory GLOB '{*'
+    AND entered_at GLOB '[0-9]*-*-*T*' AND last_at GLOB '[0-9]*-*-*T*')
+UNION ALL SELECT 'summary' AS "table", conversation AS "row" FROM summary WHERE NOT (
+    json_valid(sources) AND sources GLOB '[[]*')
+UNION ALL SELECT 'turn' AS "table", conversation || '/' || number AS "row" FROM turn WHERE NOT (
+    json_valid(shown) AND shown GLOB '[[]*' AND at GLOB '[0-9]*-*-*T*')
+UNION ALL SELECT 'turn_record' AS "table", CAST(id AS TEXT) AS "row" FROM turn_record WHERE NOT (
+    json_valid(flags) AND flags GLOB '[[]*' AND json_valid(steps) AND steps GLOB '[[]*'
+    AND json_valid(attention) AND attention GLOB '{*' AND json_valid(changes) AND changes GLOB '{*'
+    AND json_valid(thoughts) AND thoughts GLOB '[[]*')
+UNION ALL SELECT 'entry' AS "table", conversation || '/' || number || '/' || n AS "row" FROM entry WHERE NOT (
+    json_valid(coalesce(metadata, '{}')) AND coalesce(metadata, '{}') GLOB '{*'
+    AND entry_type IN ('userMessage', 'internalMonologue', 'externalDialog', 'mentalQuery',
+    'perception', 'event', 'daimonicIntuition', 'daimonSpeech')
+    AND at GLOB '[0-9]*-*-*T*')
+UNION ALL SELECT 'kept' AS "table", conversation || '/' || name AS "row" FROM kept WHERE NOT (
+    json_valid(value) AND value GLOB '{*')
+UNION ALL SELECT 'assessment' AS "table", CAST(id AS TEXT) AS "row" FROM assessment WHERE NOT (
+    json_valid(sources) AND sources GLOB '[[]*' AND created_at GLOB '[0-9]*-*-*T*')
+UNION ALL SELECT 'promise' AS "table", CAST(id AS TEXT) AS "row" FROM promise WHERE NOT (
+    json_valid(stems) AND stems GLOB '[[]*' AND made_at GLOB '[0-9]*-*-*T*'
+    AND due_at GLOB '[0-9]*-*-*T*')
+UNION ALL SELECT 'belief' AS "table", key || '/' || audience AS "row" FROM belief WHERE NOT (
+    json_valid(sources) AND sources GLOB '[[]*' AND json_valid(evidence) AND evidence GLOB '[[]*'
+    AND created_at GLOB '[0-9]*-*-*T*')
+UNION ALL SELECT 'lesson' AS "table", key || '/' || audience AS "row" FROM lesson WHERE NOT (
+    json_valid(sources) AND sources GLOB '[[]*' AND first_at GLOB '[0-9]*-*-*T*'
+    AND last_at GLOB '[0-9]*-*-*T*')
+UNION ALL SELECT 'reflection' AS "table", CAST(cycle AS TEXT) AS "row" FROM reflection WHERE NOT (
+    json_valid(sources) AND sources GLOB '[[]*' AND json_valid(assessed) AND assessed GLOB '[[]*'
+    AND json_valid(added) AND added GLOB '[[]*' AND json_valid(reaffirmed) AND reaffirmed GLOB '[[]*'
+    AND json_valid(expired) AND expired GLOB '[[]*'
+    AND json_valid(directives) AND directives GLOB '[[]*'
+    AND json_valid(evidence) AND evidence GLOB '[[]*' AND at GLOB '[0-9]*-*-*T*')
+UNION ALL SELECT 'tuning' AS "table", trigger AS "row" FROM tuning WHERE NOT (
+    json_valid(useful) AND useful GLOB '[[]*')
+UNION ALL SELECT 'psyche_state' AS "table", CAST(id AS TEXT) AS "row" FROM psyche_state WHERE NOT (
+    json_valid(numbers) AND numbers GLOB '{*' AND json_valid(drift) AND drift GLOB '{*')
+UNION ALL SELECT 'psyche_edge' AS "table", person AS "row" FROM psyche_edge WHERE NOT (
+    json_valid(edge) AND edge GLOB '{*')
+UNION ALL SELECT 'psyche_arc' AS "table", arc AS "row" FROM psyche_arc WHERE NOT (
+    json_valid(body) AND body GLOB '{*')
+UNION ALL SELECT 'psyche_intention' AS "table", intention AS "row" FROM psyche_intention WHERE NOT (
+    json_valid(body) AND body GLOB '{*')
+UNION ALL SELECT 'psyche_fact' AS "table", CAST(id AS TEXT) AS "row" FROM psyche_fact WHERE NOT (
+    json_valid(sources) AND sources GLOB '[[]*')
+UNION ALL SELECT 'psyche_episode' AS "table", CAST(id AS TEXT) AS "row" FROM psyche_episode WHERE NOT (
+    json_valid(sources) AND sources GLOB '[[]*')
+UNION ALL SELECT 'psyche_trace' AS "table", CAST(id AS TEXT) AS "row" FROM psyche_trace WHERE NOT (
+    json_valid(inputs) AND inputs GLOB '{*' AND json_valid(after) AND after GLOB '{*'
+    AND json_valid(edges) AND edges GLOB '[[]*'
+    AND json_valid(coalesce(arcs, '[]')) AND coalesce(arcs, '[]') GLOB '[[]*')
+UNION ALL SELECT 'psyche_kernel' AS "table", kernel AS "row" FROM psyche_kernel WHERE NOT (
+    json_valid(traits) AND traits GLOB '[[]*')
+UNION ALL SELECT 'whisper' AS "table", CAST(id AS TEXT) AS "row" FROM whisper WHERE NOT (
+    json_valid(sources) AND sources GLOB '[[]*' AND at GLOB '[0-9]*-*-*T*'
+    AND expires_at GLOB '[0-9]*-*-*T*')
+UNION ALL SELECT 'soul_state' AS "table", CAST(id AS TEXT) AS "row" FROM soul_state WHERE NOT (
+    updated_at GLOB '[0-9]*-*-*T*')
+UNION ALL SELECT 'peer' AS "table", peer_id AS "row" FROM peer WHERE NOT (
+    first_at GLOB '[0-9]*-*-*T*' AND last_at GLOB '[0-9]*-*-*T*' AND first_in_at GLOB '[0-9]*-*-*T*'
+    AND last_in_at GLOB '[0-9]*-*-*T*')
+UNION ALL SELECT 'interaction' AS "table", CAST(id AS TEXT) AS "row" FROM interaction WHERE NOT (
+    at GLOB '[0-9]*-*-*T*')
+UNION ALL SELECT 'job' AS "table", job AS "row" FROM job WHERE NOT (
+    next_due GLOB '[0-9]*-*-*T*')
+LIMIT :most;

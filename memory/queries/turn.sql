@@ -19,26 +19,42 @@ UPDATE conversation SET audience = :audience, version = version + 1, turns = tur
 WHERE conversation = :conversation AND version = :version AND NOT EXISTS (SELECT 1 FROM turn WHERE turn = :turn)
 RETURNING turns;
 
+-- name: conversation_apologised
+-- Nothing was recalled: whatever version the conversation has, its process stays as it is.
+INSERT INTO conversation (conversation, audience, version, turns, entries, process, params, process_memory,
+    invocation_count, history_from, first_at, last_at)
+SELECT :conversation, :audience, 1, 1, :entries, '', '{}', '{}', 0, 1, :at, :at
+WHERE NOT EXISTS (SELECT 1 FROM turn WHERE turn = :turn)
+ON CONFLICT (conversation) DO UPDATE SET version = version + 1, turns = turns + 1, entries = entries + excluded.entries,
+    closed_at = CASE WHEN :answers THEN NULL ELSE closed_at END, last_at = excluded.last_at
+RETURNING turns;
+
 -- name: conversation_spoken
 INSERT INTO conversation_person (conversation, person, turns) VALUES (:conversation, :person, 1)
 ON CONFLICT (conversation, person) DO UPDATE SET turns = turns + 1;
 
 -- name: answer
-UPDATE inbox SET state = :state, turn = :turn, settled_at = :settled_at, not_before = NULL, payload = CASE :state
-    WHEN 'settled' THEN json_set(payload, '$.text', '', '$.extra', json('{}')) ELSE payload END
+UPDATE inbox SET state = :state, turn = :turn, settled_at = :settled_at, not_before = NULL, payload = CASE WHEN :state <> 'settled' THEN payload
+    WHEN json_valid(payload) THEN json_set(payload, '$.text', '', '$.extra', json('{}')) ELSE '{"text":""}' END
 WHERE key = :key AND turn = :turn AND (state = 'pending' OR state = 'taken' OR state = 'thought');
 
 -- name: record_new
-INSERT INTO turn_record (rung, verb, flags, steps, attention, changes, thoughts, prompt_sha256, snapshot)
-VALUES (:rung, :verb, :flags, :steps, :attention, :changes, :thoughts, :prompt_sha256, :snapshot);
+INSERT INTO turn_record (rung, verb, flags, steps, attention, changes, thoughts, prompt_sha256, snapshot, kept)
+VALUES (:rung, :verb, :flags, '', '', '', '', '', x'', :kept);
+
+-- name: responses_kept
+-- The turn's record holds what its calls asked and replied.
+UPDATE step SET response = '', request_sha256 = '' WHERE turn = :turn AND n IN (SELECT value FROM json_each(:calls));
 
 -- name: turn_new
 INSERT INTO turn (conversation, number, turn, at, audience, person, nonce, process, shown, record)
 VALUES (:conversation, :number, :turn, :at, :audience, :person, :nonce, :process, :shown, :record);
 
 -- name: entry_new
-INSERT INTO entry (conversation, number, n, entry_type, content, at, verb, person, name, metadata, position, audience)
-VALUES (:conversation, :number, :n, :entry_type, :content, :at, :verb, :person, :name, :metadata, :position, :audience);
+INSERT INTO entry (conversation, number, n, entry_type, content, at, verb, person, name, metadata, position, audience,
+    stems)
+VALUES (:conversation, :number, :n, :entry_type, :content, :at, :verb, :person, :name, :metadata, :position, :audience,
+    :stems);
 
 -- name: blobs_missing
 SELECT value FROM json_each(:keys) WHERE NOT EXISTS (SELECT 1 FROM blob WHERE sha256 = value);

@@ -92,3 +92,65 @@ def test_a_copy_may_be_a_file_of_ones_own(tmp_path: Path) -> None:
     assert made["path"] == str(copy)
     assert machine.ok("backup", "verify", str(copy), "--json").json["ok"]
     assert again.code == 1
+
+
+CODE = (
+    "config.toml: providers = mypkg.voice",
+    "config.toml: cortex.provider = mypkg.slow",
+    "soul/processes/tutor.md: python = mypkg.tutor:tutor",
+)
+
+
+@pytest.fixture
+def with_code(carried: tuple[Machine, Path, dict[str, Any]], tmp_path: Path) -> Path:
+    """Give the export of a home whose settings and texts name code."""
+    machine, out = carried[0], tmp_path / "with-code"
+    (machine.home / "config.toml").write_text(
+        'providers = ["mypkg.voice", "rehearsal"]\n[cortex]\nprovider = "mypkg.slow"\n'
+    )
+    (machine.home / "soul" / "processes").mkdir()
+    (machine.home / "soul" / "processes" / "tutor.md").write_text('+++\npython = "mypkg.tutor:tutor"\n+++\nA tutor.\n')
+    machine.ok("backup", "export", str(out), "--json")
+    return out
+
+
+def test_an_import_names_the_code_that_it_takes_over(with_code: Path, tmp_path: Path) -> None:
+    """Import strings run as the owner: they are named before anything is replaced, and with --yes, too."""
+    there = Machine(tmp_path / "there")
+
+    refused = there.run("backup", "import", str(with_code))
+    nothing_yet = there.run("config", "get", "cortex.provider").stdout.strip()
+    agreed = there.ok("backup", "import", str(with_code), "--yes")
+
+    assert refused.code == 2
+    assert len(refused.stderr.strip().splitlines()) == 1
+    assert "--yes" in refused.stderr
+    for line in CODE:
+        assert line in refused.stderr
+        assert line in agreed.stderr
+    assert "rehearsal" not in refused.stderr
+    assert nothing_yet == ""
+    assert there.ok("config", "get", "cortex.provider").stdout.strip() == "mypkg.slow"
+
+
+@pytest.mark.parametrize("answer", ["y", "n"])
+def test_a_person_is_asked_before_an_import(with_code: Path, tmp_path: Path, answer: str) -> None:
+    """Before a terminal it asks; a no leaves the home as it is."""
+    there = Machine(tmp_path / "there")
+
+    with there.terminal("backup", "import", str(with_code)) as terminal:
+        terminal.until("mypkg.tutor:tutor")
+        terminal.until("Import it?")
+        terminal.type(answer)
+        terminal.rest()
+
+    assert terminal.process.returncode == (0 if answer == "y" else 1)
+    assert (there.home / "config.toml").exists() == (answer == "y")
+
+
+def test_what_ships_is_no_code_of_an_export(carried: tuple[Machine, Path, dict[str, Any]], tmp_path: Path) -> None:
+    """Names that are Claudius's own need no warning."""
+    ran = Machine(tmp_path / "there").run("backup", "import", str(carried[1]))
+
+    assert ran.code == 2
+    assert "code" not in ran.stderr

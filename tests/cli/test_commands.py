@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 import os
 import pwd
+import re
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +17,8 @@ import pytest
 from claudius.adapters.seats import own_person
 from claudius.config import load
 from claudius.errors import BadConfiguration
-from claudius.home import Home
+from claudius.home import Home, shipped
+from claudius.memory.sqlite import SqliteStore
 from driven import Machine, reply
 
 MAIN = "terminal:local:main:main"
@@ -283,13 +288,58 @@ def test_linked_ids_are_one_person(tmp_path: Path) -> None:
     machine.ok("chat", "--once", "go on then", "--as", "ana", "--conversation", "a")
     machine.scripted()
     machine.ok("chat", "--once", "hello", "--as", "anna", "--conversation", "b")
-    machine.ok("users", "link", "terminal:local:as-ana", "terminal:local:as-anna")
+    linked = machine.ok("users", "link", "terminal:local:as-ana", "terminal:local:as-anna")
     machine.scripted()
     machine.ok("chat", "--once", "hello again", "--as", "anna", "--conversation", "b")
 
     asked = [json.loads(line)["tail"] for line in machine.requests.read_text().splitlines()]
 
     assert ["bridges" in tail for tail in asked] == [False, False, True]
+    assert "export or erase" in linked.stdout
+    assert "users unlink" in linked.stdout
+
+
+def test_unlinked_ids_are_apart_again(tmp_path: Path) -> None:
+    """Prompts, `users show` and `users export` of each are its own; a second time there is nothing to unlink."""
+    ana, anna = "terminal:local:as-ana", "terminal:local:as-anna"
+    machine = Machine(tmp_path, env={"LOGNAME": "ada"})
+    machine.scripted(learned("Yes.", "- Builds bridges.", "one"))
+    machine.ok("chat", "--once", "go on then", "--as", "ana", "--conversation", "a")
+    machine.scripted()
+    machine.ok("chat", "--once", "hello", "--as", "anna", "--conversation", "b")
+    machine.ok("users", "link", ana, anna)
+    machine.scripted()
+    machine.ok("chat", "--once", "hello again", "--as", "anna", "--conversation", "b")
+    unlinked = machine.ok("users", "unlink", anna, "--json").json
+    machine.scripted()
+    machine.ok("chat", "--once", "and now", "--as", "anna", "--conversation", "b")
+    again = machine.run("users", "unlink", ana)
+
+    requests = [json.loads(line) for line in machine.requests.read_text().splitlines()]
+    exported = {one: machine.ok("users", "export", one, "--json").json for one in (ana, anna)}
+
+    assert unlinked == {"person": ana, "unlinked": [anna]}
+    assert ["bridges" in json.dumps(one) for one in requests] == [False, False, True, False]
+    assert [len(one["models"]) for one in exported.values()] == [1, 0]
+    assert {line["person"] for line in exported[ana]["messages"]} == {ana, None}
+    assert "hello again" not in json.dumps(exported[ana])
+    assert (again.code, "linked with no other" in again.stderr) == (1, True)
+
+
+def test_two_at_one_terminal_cannot_link_themselves(tmp_path: Path) -> None:
+    """`!link` at the terminal asks as anywhere: a code of another name there is refused, and nothing is linked."""
+    machine = Machine(tmp_path, env={"LOGNAME": "ada"})
+    machine.scripted()
+    machine.ok("daemon", "start")
+    try:
+        code = machine.ok("chat", "--once", "!link", "--as", "ana").stdout.split()[-1]
+        refused = machine.ok("chat", "--once", f"!link {code}", "--as", "anna", "--conversation", "b").stdout
+        apart = machine.ok("chat", "--once", "!unlink", "--as", "ana").stdout
+    finally:
+        machine.ok("daemon", "stop")
+
+    assert "different networks only" in refused
+    assert "no other account" in apart
 
 
 def test_state_set_is_in_the_next_prompt(tmp_path: Path) -> None:
@@ -321,6 +371,55 @@ def test_config_set_keeps_comments_and_other_lines(tmp_path: Path) -> None:
     text = file.read_text()
     assert "# how many\nwindow = 9\nttl_hours = 3" in text
     assert text.startswith(("owners", "# mine"))
+
+
+@pytest.mark.parametrize("where", ["environment", ".env"])
+def test_config_set_says_where_the_environment_wins(tmp_path: Path, where: str) -> None:
+    """A variable that stands over config.toml is named: what was written there changes nothing while it is set."""
+    name = "CLAUDIUS_MEMORY_WINDOW"
+    machine = Machine(tmp_path, env={name: "5"} if where == "environment" else {})
+    machine.home.mkdir(mode=0o700)
+    if where == ".env":
+        (machine.home / ".env").write_text(f"{name}=5\n")
+        (machine.home / ".env").chmod(0o600)
+    won = machine.ok("config", "set", "memory.window", "9").stdout
+    other = machine.ok("config", "set", "memory.ttl_hours", "9").stdout
+
+    assert name in won
+    assert where in won
+    assert "changes nothing" in won
+    assert len(won.strip().splitlines()) == 1
+    assert "changes nothing" not in other
+    assert machine.ok("config", "get", "memory.window").stdout.strip() == "5"
+
+
+def test_config_set_names_the_variable_of_another_name(tmp_path: Path) -> None:
+    """Where the world has a name for a setting already, that name is told."""
+    machine = Machine(tmp_path, env={"ANTHROPIC_BASE_URL": "http://127.0.0.1:1"})
+    won = machine.ok("config", "set", "anthropic.base_url", "http://127.0.0.1:2").stdout
+
+    assert "ANTHROPIC_BASE_URL" in won
+
+
+def test_a_soul_file_of_the_home_is_named_where_it_shadows_a_shipped_one(tmp_path: Path) -> None:
+    """`soul check` and `doctor` name both files; it is no problem, and nothing is named where nothing is shadowed."""
+    machine = Machine(tmp_path)
+    plain = machine.ok("soul", "check")
+    soul = machine.home / "soul"
+    (soul / "dossiers").mkdir(parents=True, mode=0o700)
+    (soul / "soul.md").write_text((shipped("soul") / "soul.md").read_text())
+    (soul / "dossiers" / "ours.md").write_text("Ours.\n")
+
+    checked, told = machine.ok("soul", "check", "--json").json, machine.ok("soul", "check").stdout
+    named = [one for one in machine.run("doctor", "--json").json["checks"] if one["name"] == "soul"]
+
+    mine, theirs = str(soul / "soul.md"), str(shipped("soul") / "soul.md")
+    assert "instead of" not in plain.stdout
+    assert checked["ok"]
+    assert checked["shadows"] == [{"file": mine, "shadowed": theirs}]
+    assert [line for line in told.splitlines() if mine in line and theirs in line]
+    assert [one["ok"] for one in named if mine in one["detail"] and theirs in one["detail"]] == [True]
+    assert "ours.md" not in told
 
 
 def test_config_show_names_each_source(tmp_path: Path) -> None:
@@ -376,6 +475,28 @@ def test_a_backup_is_verified_and_can_be_restored(tmp_path: Path) -> None:
     assert refused.code == 2
     assert [entry["content"] for entry in shown["entries"] if entry["entry_type"] == "userMessage"] == ["before"]
     assert machine.ok("chat", "--once", "and on", "--json").json["reply"]
+
+
+def test_a_backup_whose_bytes_changed_is_not_restored(tmp_path: Path) -> None:
+    """What SQLite reads without complaint may still not be what was copied: its sha256 tells. Without one, it is said."""
+    machine = Machine(tmp_path, env={"LOGNAME": "ada"})
+    machine.scripted()
+    machine.ok("chat", "--once", "before")
+    copy = tmp_path / "copy.db"
+    machine.ok("backup", "create", str(copy))
+    with closing(sqlite3.connect(copy)) as connection, connection:
+        connection.execute("UPDATE entry SET content = 'You owe me money.'")
+
+    checked = machine.run("backup", "verify", str(copy))
+    refused = machine.run("backup", "restore", str(copy), "--yes")
+    copy.with_name("copy.db.sha256").unlink()
+    without = machine.ok("backup", "verify", str(copy))
+
+    assert (checked.code, refused.code) == (1, 1)
+    assert "not usable: sha256" in checked.stdout
+    assert "not usable" in refused.stderr
+    assert "no sha256 lies beside it" in without.stdout
+    assert "no sha256 lies beside it" in machine.ok("backup", "restore", str(copy), "--yes").stdout
 
 
 @pytest.mark.slow
@@ -556,3 +677,40 @@ def test_only_a_file_that_the_soul_reads_is_edited(tmp_path: Path, file: str) ->
     assert refused.code == 2
     assert "is no soul file" in refused.stderr
     assert not [path for path in (machine.home / "soul").rglob("*") if path.is_file()]
+
+
+async def test_why_and_replay_say_that_a_record_went(tmp_path: Path) -> None:
+    """Past `memory.records_days` the prompt is null and dated; who spoke and what was said stay; `replay` says it in one line."""
+    machine = Machine(tmp_path, env={"LOGNAME": "ada"})
+    machine.scripted(reply("Bridges, then."))
+    turn = machine.ok("chat", "--once", "I build bridges.", "--json").json["turn"]
+    store = SqliteStore(Home(machine.home).database)
+    await store.open()
+    now = datetime.now(UTC) + timedelta(days=400)
+    assert await store.expire_records(now - timedelta(days=365), now, 10) == 1
+    await store.close(clean=True)
+
+    told = machine.ok("why", turn, "--json").json
+    in_words = machine.ok("why", turn).stdout
+    replayed = machine.run("replay", turn)
+
+    assert told["prompt"] is None
+    assert told["expired_at"].startswith(f"{now:%Y-%m-%d}")
+    assert (told["thoughts"], told["attention"], told["response"]) == ([], {}, "")
+    assert (told["utterance"], told["perception"]["text"]) == ("Bridges, then.", "I build bridges.")
+    assert f"its record was let go on {now:%Y-%m-%d} (memory.records_days)" in in_words
+    assert replayed.code == 1
+    assert replayed.stderr.splitlines() == [
+        f"claudius: turn {turn}: what its prompt was built from was let go on {now:%Y-%m-%d} (memory.records_days)"
+    ]
+
+
+def test_doctor_tells_what_a_turn_weighs(talked: Talked) -> None:
+    """Bytes a turn; and, once there is a day to count by, the days until the disk is full."""
+    machine, _ = talked
+
+    checks = machine.run("doctor", "--json").json["checks"]
+
+    (size,) = [one for one in checks if one["name"] == "size"]
+    assert size["ok"]
+    assert re.fullmatch(r"\d+\.\d kB a turn \(\d+\.\d MB, \d+ turns\)", size["detail"])

@@ -96,8 +96,10 @@ def test_the_daemons_schedule_shows_its_jobs(tmp_path: Path) -> None:
 
     assert before == []
     ids = {one["id"] for one in listed}
-    assert ids >= {"backup", "memory_expiry", "soul_state_check"}
-    assert ids <= {"backup", "memory_expiry", "soul_state_check", "archive"}, "no cortex, no network, no daimon is on"
+    assert ids >= {"backup", "memory_expiry", "records", "soul_state_check"}
+    assert ids <= {"backup", "memory_expiry", "records", "soul_state_check", "archive"}, (
+        "no cortex, no network, no daimon is on"
+    )
     assert all(one["kind"] == "job" and one["due_at"].endswith("Z") for one in listed)
     assert "backup" in text
     assert [(one.code, len(one.stderr.splitlines())) for one in refused] == [(1, 1)] * 3

@@ -24,6 +24,7 @@ from claudius.psyche.change import Change, change_of
 from claudius.psyche.showing import explained, numbered
 from claudius.substrate import Edge, Numbers, Psyche
 from claudius.testing.alive import Alive, alive
+from minds import START, Clock
 
 REPLY = """<internal_monologue>Well.</internal_monologue>
 <external_dialogue>As you say.</external_dialogue>
@@ -356,15 +357,18 @@ async def test_m15_a_thought_of_somebody_says_what_they_are_to_it(home: Home) ->
         person="rehearsal:t:ana",
         name="Ana",
         text="ask Ana: how is the bridge?",
-        at=datetime.now(UTC),
-        position=f"{int(datetime.now(UTC).timestamp()):020d}",
+        at=START,
+        position="9" * 20,
         kind=Kind.DIRECTIVE,
         origin=Origin.INTERNAL,
         owes=False,
     )
-    voice = Scripted(default=REPLY)
-    async with alive(home, voice) as soul:
+    voice, clock = Scripted(default=REPLY), Clock()
+    settings = {"CLAUDIUS_PSYCHE_PROACTIVE": "1", "CLAUDIUS_CLOCK_TIMEZONE": "UTC"}
+    async with alive(home, voice, clock=clock, settings=settings) as soul:
+        await soul.mind.store.wish("rehearsal:t:ana", proactive=True, now=clock())
         await say(soul, "Where were we with the old bridge?")
+        clock.forward(hours=1)
         assert soul.network._accept
         await soul.network._accept(told)
         await soul.network.until_visible(2)

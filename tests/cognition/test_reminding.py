@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from claudius.errors import BadRequest, DeliveryLater
 from claudius.home import Home
-from claudius.providers.scripted import Scripted
-from claudius.testing.alive import alive
-from minds import START, Clock, by_tag
+from claudius.intent import Schedule
+from claudius.memory.plans import MOST_OPEN
+from claudius.providers.scripted import Line, Scripted
+from claudius.testing.alive import Alive, alive
+from minds import START, Clock, by_tag, until
 
 ANA = "rehearsal:t:ana"
 UTC_CLOCK = {"CLAUDIUS_CLOCK_TIMEZONE": "UTC"}
@@ -37,7 +40,6 @@ async def plans_after(home: Home, asked: str, said: str, settings: dict[str, str
         ("Can you remind us in 30 seconds?", "Of course.", START + timedelta(seconds=30)),
         (ASKED, "I cannot keep time here.", None),
         ("Remind me why we chose oak.", "Because it holds.", None),
-        ("It rains.", "I will look at it in ten minutes.", None),
     ],
 )
 async def test_a_reminder_is_planned_where_it_was_asked_for(
@@ -119,10 +121,188 @@ async def test_a_reminder_that_the_model_meets_with_silence_is_said_all_the_same
     assert seen[1].text
 
 
-async def test_a_promise_of_its_own_is_a_reason_to_write_first_and_no_more(home: Home) -> None:
-    """Where the soul may write first, what it said it would do by a time is planned, for the gates to let through."""
-    asked, said = "It rains.", "I will look at it again in two hours."
+def promised(soul: Alive) -> list[tuple[str, int | None]]:
+    """Return how each promise of the soul's own stands, and whether a plan brings it up, in the order they were made."""
+    rows = soul.records()._db.connection.execute("SELECT state, plan FROM promise WHERE side = 'mine' ORDER BY id")
+    return [(state, plan) for state, plan in rows]
 
-    planned = await plans_after(home, asked, said, UTC_CLOCK | {"CLAUDIUS_PSYCHE_PROACTIVE": "1"})
 
-    assert [(one["process"], said in one["text"]) for one in planned] == [("proactive", True)]
+@pytest.mark.parametrize(
+    ("said", "due"),
+    [
+        ("I will look at it again in two hours.", ["2026-01-05T14:00"]),
+        ("I'll remind you tomorrow at nine.", ["2026-01-06T09:00"]),
+        ("I'll send it by 17:00.", ["2026-01-05T17:00"]),
+        (
+            "I'll send the draft by 17:00. I will call the smith tomorrow at ten.",
+            ["2026-01-05T17:00", "2026-01-06T10:00"],
+        ),
+        ("I'll mix the paint tomorrow at nine. I'll call the smith tomorrow at nine.", ["2026-01-06T09:00"] * 2),
+        ("I can send it by Friday?", []),
+        ("If it dries, I'll send it by Friday.", []),
+        ("You will send it by Friday.", []),
+        ("I'll send it.", []),
+    ],
+)
+async def test_what_the_soul_promises_by_a_time_is_planned(home: Home, said: str, due: list[str]) -> None:
+    """A dated promise is a plan, on default settings; an offer, a condition, and what has no date are none."""
+    plans = await plans_after(home, "It rains.", said, UTC_CLOCK)
+
+    assert [one["due_at"][:16] for one in plans] == due
+
+
+async def test_a_promise_comes_at_its_time_whatever_the_hour_and_delivery_closes_it(home: Home) -> None:
+    """Promised to somebody, it is asked for: at 23:30, uncalled, with `psyche.proactive` off; once, and then it is kept."""
+    clock, evening = Clock(), START.replace(hour=23, minute=30)
+    said = by_tag(external_dialogue=lambda _: "Here it is." if clock() >= evening else "I'll send it at 23:30.")
+    voice = Scripted(default=said)
+    async with alive(home, voice, clock=clock, settings=UTC_CLOCK) as soul:
+        await soul.network.hear("Do you have the drawing?")
+        await soul.network.until_visible(1)
+        await soul.idle()
+        before = promised(soul)
+        (plan,) = soul.records().plans()
+        clock.now = evening
+        soul.network.faults.append((DeliveryLater(60.0), False))
+        soul.server.tick()
+        await until(lambda: not soul.network.faults)
+        undelivered = promised(soul)
+    async with alive(home, Scripted(), clock=clock, settings=UTC_CLOCK) as soul:
+        seen = await soul.network.until_visible(1)
+        await soul.idle()
+        after = promised(soul)
+        left = list(soul.records().plans())
+
+    assert before == [("open", plan["id"])]
+    assert undelivered == before
+    assert after == [("kept", plan["id"])]
+    assert "I'll send it at 23:30." in plan["text"]
+    assert [one.text for one in seen] == ["Here it is."]
+    assert left == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "said", "again", "plans"),
+    [
+        ("Remind me tomorrow at nine to stretch.", "I'll remind you tomorrow at nine.", "So it is.", 1),
+        ("Remind me tomorrow at nine to stretch.", "I'll remind you tomorrow.", "So it is.", 1),
+        ("Remind me tomorrow at nine to stretch.", "Yes.", "I'll remind you tomorrow at nine.", 1),
+        ("Remind me tomorrow at nine to stretch.", "Yes.", "I will help you stretch tomorrow at nine.", 1),
+        ("Remind me tomorrow at nine to stretch.", "Yes.", "I will call the smith tomorrow at nine.", 2),
+        ("Remind me tomorrow at nine to stretch.", "I'll remind you. I'll send the bill by 17:00.", "So it is.", 2),
+        ("It rains.", "I'll send the bill by 17:00.", "I'll send the bill by 17:00.", 1),
+    ],
+)
+async def test_one_thing_at_one_time_is_one_plan(home: Home, asked: str, said: str, again: str, plans: int) -> None:
+    """What was asked for and promised, at once or later, is brought up once; delivery closes all that was said of it."""
+    lines = iter((said, again))
+    voice = Scripted(default=by_tag(external_dialogue=lambda _: next(lines, "It is time.")))
+    clock = Clock()
+    async with alive(home, voice, clock=clock, settings=UTC_CLOCK) as soul:
+        for count, line in enumerate((asked, "You will not forget?"), 1):
+            await soul.network.hear(line)
+            await soul.network.until_visible(count)
+            await soul.idle()
+        planned = list(soul.records().plans())
+        clock.now = START + timedelta(days=2)
+        soul.server.tick()
+        await soul.network.until_visible(2 + plans)
+        await soul.idle()
+        states = {state for state, _ in promised(soul)}
+
+    assert [datetime.fromisoformat(one["due_at"]).hour for one in planned if "stretch" in one["text"]] in ([9], [])
+    assert len(planned) == plans
+    assert len(soul.network.visible) == 2 + plans
+    assert states == {"kept"}
+
+
+async def test_a_plan_that_is_taken_back_takes_its_promise_back(home: Home) -> None:
+    """A cancelled plan drops the promise: nothing stays open that nothing will ever bring up."""
+    async with alive(
+        home, Scripted(default=by_tag(external_dialogue="I'll send it by 17:00.")), clock=Clock(), settings=UTC_CLOCK
+    ) as soul:
+        await soul.network.hear("The bill?")
+        await soul.network.until_visible(1)
+        await soul.idle()
+        (plan,) = soul.records().plans()
+        assert await soul.mind.store.cancel(plan["id"])
+
+        assert promised(soul) == [("dropped", plan["id"])]
+
+
+async def test_an_apology_keeps_no_promise(home: Home) -> None:
+    """Where no voice answers at its time, whoever was promised gets one apology, and the promise stays open."""
+    clock = Clock()
+    said = by_tag(external_dialogue="I'll send it by 17:00.")
+    voice = Scripted(default=lambda request: said(request) if clock() == START else Line(fault=BadRequest("no")))
+    async with alive(home, voice, clock=clock, settings=UTC_CLOCK) as soul:
+        await soul.network.hear("The bill?")
+        await soul.network.until_visible(1)
+        await soul.idle()
+        clock.now = START.replace(hour=17)
+        soul.server.tick()
+        await soul.network.until_visible(2)
+        await soul.idle()
+
+        assert [state for state, _ in promised(soul)] == ["open"]
+
+
+async def test_what_it_promises_in_a_turn_that_nobody_asked_for_is_its_own_plan(home: Home) -> None:
+    """A reminder that promises another makes no chain of posts: that one is a reason to write first, and no more."""
+    clock, voice = Clock(), Scripted(default=by_tag(external_dialogue="I will ask again in two hours."))
+    async with alive(home, voice, clock=clock, settings=UTC_CLOCK) as soul:
+        await soul.network.hear("It rains.")
+        await soul.network.until_visible(1)
+        await soul.idle()
+        for _ in range(3):
+            clock.forward(hours=2)
+            soul.server.tick()
+            await until(lambda: all(datetime.fromisoformat(one["due_at"]) > clock() for one in soul.records().plans()))
+            await soul.network.until_visible(2)
+            await soul.idle()
+
+    assert len(soul.network.visible) == 2
+
+
+async def fill(soul: Alive, count: int) -> None:
+    """Let so many plans wait in Ana's conversation."""
+    for n in range(1, count + 1):
+        made = Schedule(id=n, conversation=f"{ANA.rpartition(':')[0]}:dm-ana:", at=START + timedelta(days=n), text="x")
+        await soul.mind.store.plan(made)
+
+
+@pytest.mark.parametrize("waiting", [MOST_OPEN - 1, MOST_OPEN])
+async def test_a_reminder_past_the_hundredth_plan_is_refused_in_one_line(home: Home, waiting: int) -> None:
+    """Whoever asked is told that it is not kept; `why` and the conversation hold the line; one fewer, and it is kept."""
+    voice = Scripted(default=by_tag(external_dialogue="I will remind you."))
+    async with alive(home, voice, clock=Clock(), settings=UTC_CLOCK) as soul:
+        await fill(soul, waiting)
+        await soul.network.hear(ASKED)
+        await soul.network.until_visible(1)
+        await soul.idle()
+        said = [one.text for one in soul.network.visible]
+        entries = (soul.records().conversation("rehearsal:t:dm-ana:") or {})["entries"]
+        why = soul.records().turn(entries[-1]["turn"]) or {}
+        plans = len(soul.records().plans())
+
+    is_full = waiting == MOST_OPEN
+    assert plans == MOST_OPEN
+    assert [one for one in said if "cannot keep this one" in one] == said[1:]
+    assert len(said) == (2 if is_full else 1)
+    assert why["changes"]["reminder"].startswith("refused" if is_full else "2026")
+    assert ("cannot keep this one" in entries[-1]["content"]) == is_full
+
+
+async def test_a_promise_past_the_hundredth_plan_is_told_too(home: Home) -> None:
+    """What the soul promises in its reply is refused like a reminder: aloud, and no promise stays open for it."""
+    voice = Scripted(default=by_tag(external_dialogue="I will look at it in ten minutes."))
+    async with alive(home, voice, clock=Clock(), settings=UTC_CLOCK) as soul:
+        await fill(soul, MOST_OPEN)
+        await soul.network.hear("It rains.")
+        await soul.network.until_visible(1)
+        await soul.idle()
+        said = [one.text for one in soul.network.visible]
+
+        assert said[0] == "I will look at it in ten minutes."
+        assert "cannot keep this one" in said[1]
+        assert promised(soul) == []

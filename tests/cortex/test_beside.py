@@ -25,6 +25,7 @@ from claudius.providers.scripted import Line, Scripted
 from claudius.runtime.second_mind import SecondMind
 from claudius.testing.alive import Alive, alive
 from claudius.testing.sample import perception, recollection
+from minds import Clock, until
 from reflecting import NOW, answer, assessed, known
 
 ANA = "rehearsal:t:ana"
@@ -241,12 +242,17 @@ async def test_the_ledger_holds_no_private_thought(home: Home) -> None:
 
 
 async def test_simulation_11_the_first_mind_follows_up_once(home: Home) -> None:
-    """Simulation 11: a directive is heard once by the first mind, in its own voice, and one follow-up is said there."""
+    """Simulation 11: where they agreed to it, a directive is heard once, after their last word, and said there once."""
     told = answer(directives=[{"peer_id": ANA, "action": "follow_up", "text": "ask for the portion"}])
-    spoken = voice(reflection=told)
-    async with alive(home, spoken, settings=ON, reflects=True) as soul:
+    spoken, clock = voice(reflection=told), Clock()
+    settings = ON | {"CLAUDIUS_PSYCHE_PROACTIVE": "1", "CLAUDIUS_CLOCK_TIMEZONE": "UTC"}
+    async with alive(home, spoken, settings=settings, clock=clock, reflects=True) as soul:
+        await soul.mind.store.wish(ANA, proactive=True, now=clock())
         await converse(soul, *LINES[:5])
         await until_reflected(soul)
+        await until(lambda: soul.records().plans())
+        clock.forward(minutes=31)
+        soul.server.tick()
         seen = await soul.network.until_visible(6)
         await soul.idle()
         kept = soul.records().conversation("rehearsal:t:dm-ana:") or {}
@@ -254,7 +260,7 @@ async def test_simulation_11_the_first_mind_follows_up_once(home: Home) -> None:
     assert len(seen) == 6
     assert seen[-1].conversation == "rehearsal:t:dm-ana:"
     followed = talks(spoken)[-1]
-    assert '"kind":"directive","text":"follow_up Ana: ask for the portion"' in followed.tail
+    assert '"text":"follow_up Ana: ask for the portion"' in followed.tail
     assert [one["content"] for one in kept["entries"] if one["entry_type"] == "perception"] == [
         "follow_up Ana: ask for the portion"
     ]
@@ -284,9 +290,9 @@ async def test_a_directive_that_comes_too_late_lapses(home: Home) -> None:
     assert len(said) == 2
 
 
-def test_fr_cx_01_there_are_twelve_points() -> None:
-    """Section 2: twelve extension points, and six events that the ledger and the cortex tell of, beside the daimons'."""
-    assert len(POINTS) == len(set(POINTS)) == 12
+def test_fr_cx_01_there_are_ten_points() -> None:
+    """Section 2: ten extension points, and six events that the ledger and the cortex tell of, beside the daimons'."""
+    assert len(POINTS) == len(set(POINTS)) == 10
     assert len([told for told in TOLD if told.partition(".")[0] in ("ledger", "cortex")]) == 6
     with pytest.raises(ValueError, match="no hook"):
         Hooks().register("loop.nowhere", print)
@@ -312,9 +318,8 @@ def test_rule_03_what_an_observer_is_shown_cannot_be_changed() -> None:
 
 
 async def test_every_point_of_a_turn_is_shown(home: Home) -> None:
-    """Section 2: from hearing to the receipt each point is shown once a turn, with its fields; no tools, no points."""
+    """Section 2: from hearing to the receipt each point is shown once a turn, with its fields."""
     seen: list[tuple[str, Mapping[str, Any]]] = []
-    hooks_of = [point for point in POINTS if "tool" not in point]
     async with alive(home, Scripted([TALK.format(n=1), Overloaded("down")], default=TALK.format(n=2))) as soul:
         for point in (*POINTS, "ledger.after_record"):
             soul.mind.hooks.register(point, lambda shown, point=point: seen.append((point, shown)))
@@ -337,13 +342,13 @@ async def test_every_point_of_a_turn_is_shown(home: Home) -> None:
         "loop.after_send",
     ]
     shown = dict(seen[:10])
-    for point in hooks_of[1:]:
+    for point in POINTS[1:]:
         if point in shown:
             assert {"turn", "conversation", "audience", "timestamp"} <= set(shown[point])
             assert shown[point]["audience"] == f"private:{ANA}"
     assert {"peer_id", "direction", "channel_type", "event_id", "scope", "preview"} <= set(shown["loop.on_message"])
     assert {"peer_id", "direction", "recipient", "channel_type", "receipt"} <= set(shown["loop.after_send"])
-    assert {"model", "tokens_in", "tokens_out", "has_tool_calls", "stop_reason"} <= set(shown["loop.after_llm"])
+    assert {"model", "tokens_in", "tokens_out", "stop_reason"} <= set(shown["loop.after_llm"])
     assert set(shown["ledger.after_record"]) == {"peer_id", "direction", "turn", "at"}
     assert "loop.on_error" in [point for point, _ in seen]
 

@@ -134,7 +134,6 @@ def test_triage_asks_only_where_it_is_worth_it() -> None:
     assert triage.score(("interaction_count", "timer"), quiet, (), NOW) >= triage.WORTH_IT
     assert triage.score(("timer",), [message(scope=80)], (), NOW) >= triage.WORTH_IT
     assert triage.score(("timer",), quiet, (belief(age=100),), NOW) == 1
-    assert triage.score(("timer",), [{"type": "loop.after_tool", "ok": False}], (belief(age=100),), NOW) == 2
 
 
 def test_triggers_that_prove_useful_come_oftener_and_the_others_rarer() -> None:

@@ -28,8 +28,8 @@ SEEN: dict[str, Any] = {
 }
 
 
-def test_fr_cx_01_four_handlers_append_what_they_see() -> None:
-    """FR-CX-01: four hooks; peer, direction, time and channel type are kept until a cycle consumes them."""
+def test_fr_cx_01_three_handlers_append_what_they_see() -> None:
+    """FR-CX-01: three hooks; peer, direction, time and channel type are kept until a cycle consumes them."""
     rung: list[bool] = []
     buffer = Buffer(lambda: rung.append(True))
     handlers = buffer.handlers()
@@ -37,8 +37,8 @@ def test_fr_cx_01_four_handlers_append_what_they_see() -> None:
     for handle in handlers.values():
         assert handle(MappingProxyType(SEEN)) is None  # type: ignore[func-returns-value] - that it returns nothing is the rule
 
-    assert set(handlers) == {"loop.on_message", "loop.after_send", "loop.after_llm", "loop.after_tool"}
-    assert len(buffer.events) == len(rung) == 4
+    assert set(handlers) == {"loop.on_message", "loop.after_send", "loop.after_llm"}
+    assert len(buffer.events) == len(rung) == 3
     kept = buffer.events[0]
     assert {name: kept[name] for name in ("peer_id", "direction", "timestamp", "channel_type")} == {
         "peer_id": ANN,
@@ -194,16 +194,14 @@ def test_simulation_04_fifty_peers_cost_what_five_cost() -> None:
 
 
 def test_what_the_first_mind_did_is_counted() -> None:
-    """Activity: messages, calls, tokens, tools, errors."""
+    """Activity: messages, calls, tokens."""
     events = [
         message(),
         {"type": "loop.after_llm", "tokens_in": 10, "tokens_out": 5},
         {"type": "loop.after_llm", "tokens_in": None, "tokens_out": 1},
-        {"type": "loop.after_tool", "ok": False},
-        {"type": "loop.after_tool", "ok": True},
     ]
 
-    assert activity(events) == {"events": 1, "llm_calls": 2, "tokens": 16, "tools": 2, "errors": 1}
+    assert activity(events) == {"events": 1, "llm_calls": 2, "tokens": 16}
 
 
 def test_the_souls_name_is_read_off_its_first_heading() -> None:

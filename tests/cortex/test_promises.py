@@ -29,6 +29,16 @@ MONDAY = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
         ("I'll be back by end of day", "2026-01-05T18:00"),
         ("We will ship next week", "2026-01-16T18:00"),
         ("I'll push it by noon tomorrow", "2026-01-06T12:00"),
+        ("I'll remind you tomorrow at nine", "2026-01-06T09:00"),
+        ("I'll remind you tomorrow at 9.", "2026-01-06T09:00"),
+        ("I'll call tomorrow at five", "2026-01-06T17:00"),
+        ("I'll call tomorrow at five in the morning", "2026-01-06T05:00"),
+        ("I'll call tonight at nine", "2026-01-05T21:00"),
+        ("I'll call at one", "2026-01-05T13:00"),
+        ("I'll call at eleven o'clock", "2026-01-06T11:00"),
+        ("I'll call at 15", "2026-01-05T15:00"),
+        ("I'll cut it by 5 percent tomorrow", "2026-01-06T18:00"),
+        ("I'll look at two doors tomorrow", "2026-01-06T18:00"),
     ],
 )
 def test_promises_with_a_time(text: str, due: str) -> None:

@@ -58,7 +58,7 @@ def check_oracle(machine: Machine, kills: int) -> None:
     calls = [json.loads(line) for line in machine.requests.read_text().splitlines()]
     assert len(calls) <= len(heard) + kills
     turn = kept.turn(after["turn"]) or {}
-    assert prompt_sha256(rebuild(turn["snapshot"], kept.blob)) == turn["prompt_sha256"]
+    assert prompt_sha256(rebuild(turn["snapshot"], kept)) == turn["prompt_sha256"]
     kept.close()
 
 

@@ -6,15 +6,21 @@ import asyncio
 import os
 import shutil
 import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from archiving import Kept
 from claudius.home import Home
-from claudius.memory.archive import GitFailed, repository, worker
+from claudius.memory.archive import GitFailed, files, repository, worker
 from claudius.memory.archive.repository import GitBusy, Repository
-from claudius.testing.store_contract.ground import ANA, BEN
+from claudius.memory.documents import KeptFile
+from claudius.memory.sqlite import SqliteStore
+from claudius.perception import SELF, shared
+from claudius.testing.store_contract.ground import ANA, BEN, NOW, OPS, exchange, heard
 
 OTHERS = ("-c", "user.name=me", "-c", "user.email=me@x")
 
@@ -327,3 +333,195 @@ async def test_a_failing_archive_says_why_and_goes_on(kept: Kept, monkeypatch: p
 
     await kept.is_whole()
     assert kept.file(ANA).read_text() == "one\n"
+
+
+async def test_a_version_committed_while_a_round_looks_is_not_undone(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A round commits only what it has looked at: a version of another person that comes meanwhile waits for the next."""
+    await kept.learn("of Ben, once\n", person=BEN)
+    await kept.settle()
+    await kept.learn("of Ana\n")
+    looked = type(kept.store).archive_files
+
+    async def slow(self: SqliteStore, persons: Sequence[str] | None = None) -> Sequence[KeptFile]:
+        """Learn of Ben while the round looks at Ana's file."""
+        found = await looked(self, persons)
+        monkeypatch.undo()
+        await kept.learn("of Ben, more\n", person=BEN)
+        return found
+
+    monkeypatch.setattr(type(kept.store), "archive_files", slow)
+    await kept.archive.round()
+    for path in kept.home.memory.glob("users/*/*.md"):
+        os.utime(path, (time.time() - 60,) * 2)
+    await kept.settle()
+
+    assert await kept.text(BEN) == "of Ben, more\n"
+    assert await kept.versions() == 3
+    await kept.is_whole()
+
+
+async def test_an_older_file_of_ours_is_known_though_its_record_is_lost(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A path without a known hash: the file is compared with every version of the document, not with the next few."""
+    monkeypatch.setattr(worker, "BATCH", 2)
+    for n in range(7):
+        await kept.learn(f"text {n}\n", f"{n}")
+        await kept.store.set_state("currentTopic", f"topic {n}", SELF, NOW + timedelta(seconds=n))
+    for _ in range(4):
+        await kept.round()
+    assert kept.file().read_text() == "text 3\n"
+    for path in (kept.file(), kept.home.memory / "soul_state.md"):
+        os.utime(path, (time.time() - 60,) * 2)
+    await kept.store.archive_anew()
+    await kept.again()
+
+    await kept.settle()
+
+    assert await kept.versions() == 14
+    await kept.is_whole()
+
+
+async def test_an_edit_that_was_taken_over_before_a_crash_is_not_taken_over_again(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process ended between the owner's version and the file's record; more was learned than a batch holds."""
+    await kept.learn("one\n")
+    await kept.settle()
+    monkeypatch.setattr(worker, "BATCH", 2)
+    for n in range(3):
+        await kept.learn(f"of Ben {n}\n", person=BEN)
+    kept.by_hand(kept.file(), "by hand\n")
+    with monkeypatch.context() as patched:
+        patched.setattr(type(kept.store), "archived", _cut)
+        with pytest.raises(OSError, match="power"):
+            await kept.round()
+    await kept.learn("by hand, and learned\n")
+    await kept.again()
+
+    await kept.settle()
+
+    assert await kept.text() == "by hand, and learned\n"
+    assert await kept.versions() == 6
+    await kept.is_whole()
+
+
+@pytest.mark.parametrize("after", range(9))
+async def test_a_crash_between_two_files_undoes_nothing(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    """A person has another name, so files move; the process ends after so many of them; more is learned; it goes on."""
+    await exchange(kept.store, heard(n=1, name="Ana"))
+    await kept.learn("Ana, one\n")
+    await kept.store.set_model(ANA, shared(OPS), "Ana in the channel\n", "note", "owner", NOW)
+    await kept.learn("Ben, one\n", person=BEN)
+    await kept.settle()
+    await exchange(kept.store, heard(n=2, name="Ana Lovelace"))
+    await kept.learn("Ana, two\n")
+    await kept.learn("Ben, two\n", person=BEN)
+    steps = iter(range(after + 1))
+
+    def step(work: Callable[..., object]) -> Callable[..., object]:
+        """Do it, unless the process has ended by now."""
+        return lambda *args: work(*args) if next(steps, after) < after else _end()
+
+    with monkeypatch.context() as patched:
+        for room, name in ((files, "write"), (files, "remove"), (Repository, "publish"), (SqliteStore, "archived")):
+            patched.setattr(room, name, step(getattr(room, name)))
+        with suppress(OSError):
+            await kept.round()
+    await kept.learn("Ana, three\n")
+    for path in kept.home.memory.glob("users/*/*.md"):
+        os.utime(path, (time.time() - 60,) * 2)
+    await kept.again()
+    await kept.settle()
+
+    assert await kept.text() == "Ana, three\n"
+    assert await kept.versions() == 6
+    assert sorted(path.read_text() for path in kept.home.memory.glob("users/*/*.md")) == [
+        "Ana in the channel\n",
+        "Ana, three\n",
+        "Ben, two\n",
+    ]
+    assert len(kept.git("ls-files", "users").split()) == 3
+    await kept.is_whole()
+
+
+def _end() -> None:
+    raise OSError("the power went out")
+
+
+async def _cut(*_: object) -> None:
+    _end()
+
+
+async def test_a_crash_before_a_person_has_another_name_loses_no_file(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What git holds and no record tells is where its commit put it, whatever the person is called by now."""
+    await exchange(kept.store, heard(n=1, name="Ana"))
+    await kept.learn("Ana, one\n")
+    await kept.store.set_model(ANA, shared(OPS), "Ana in the channel\n", "note", "owner", NOW)
+    with monkeypatch.context() as patched:
+        patched.setattr(type(kept.store), "archived", _cut)
+        with pytest.raises(OSError, match="power"):
+            await kept.round()
+    await exchange(kept.store, heard(n=2, name="Ana Lovelace"))
+    await kept.again()
+
+    await kept.settle()
+
+    assert {path.parent.name[:4] for path in kept.home.memory.glob("users/*/*.md")} == {"ana-"}
+    assert len(kept.git("ls-files", "users").split()) == 2
+    assert len(kept.subjects()) == 2
+    await kept.is_whole()
+
+
+async def test_an_edit_while_the_file_is_about_to_move_is_taken_over(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hand writes between the look and the move: the file stays where it is until the edit is taken over."""
+    await exchange(kept.store, heard(n=1, name="Ana"))
+    await kept.learn("Ana, one\n")
+    await kept.settle()
+    await exchange(kept.store, heard(n=2, name="Zoe"))
+    await kept.learn("Ana, two\n")
+    path, head = kept.file(), Repository.head
+
+    def edited(self: Repository) -> str | None:
+        """Have a hand write just before the commits are made."""
+        kept.by_hand(path, "Ana, by hand\n")
+        return head(self)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Repository, "head", edited)
+        await kept.round()
+    await kept.settle()
+
+    assert await kept.text() == "Ana, by hand\n"
+    assert kept.file().parent.name.startswith("zoe-")
+    assert await kept.versions() == 3
+    await kept.is_whole()
+
+
+async def test_a_file_that_a_crash_left_unrecorded_is_still_found_after_a_new_name(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a file will be is recorded before it is written: what a hand then writes into it is taken over."""
+    await exchange(kept.store, heard(n=1, name="Ana"))
+    await kept.learn("Ana, one\n")
+    with monkeypatch.context() as patched:
+        patched.setattr(Repository, "publish", lambda *_: _end())
+        with pytest.raises(OSError, match="power"):
+            await kept.round()
+    await exchange(kept.store, heard(n=2, name="Zoe"))
+    kept.by_hand(kept.file(), "Ana, by hand\n")
+    await kept.again()
+
+    await kept.settle()
+
+    assert await kept.text() == "Ana, by hand\n"
+    assert kept.file().parent.name.startswith("zoe-")
+    await kept.is_whole()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from claudius.errors import StoreCorrupt
 from claudius.home import Home, shipped
 from claudius.memory.sqlite import SqliteRecords, SqliteStore, backups
-from claudius.memory.sqlite.backups import back_up, newest_backup, verify
+from claudius.memory.sqlite.backups import back_up, discard, newest_backup, sum_of, verify
 from claudius.memory.sqlite.schema import load_migrations, open_database
 from claudius.testing.store_contract.ground import DM, NOW, Ground, awake, exchange, heard
 
@@ -69,6 +70,44 @@ async def test_a_damaged_backup_is_not_verified(home: Home, damage: str) -> None
             path.unlink()
 
     assert not verify(path).is_verified
+
+
+async def test_a_byte_that_changed_is_found_though_every_page_reads(home: Home) -> None:
+    """A copy's sha256 lies beside it, as `sha256sum -c` reads it: what SQLite does not look at is compared as well."""
+    await lived(home)
+    made = back_up(home.database, home.backups, NOW)
+    told, sha256 = sum_of(made.path).read_text(), hashlib.sha256(made.path.read_bytes()).hexdigest()
+    before = verify(made.path)
+
+    with closing(sqlite3.connect(made.path)) as connection, connection:
+        connection.execute("UPDATE entry SET content = 'You owe me money.'")
+
+    assert told.split() == [sha256, made.path.name]
+    assert before.is_verified
+    assert before.has_sum
+    after = verify(made.path)
+    assert [name for name, ok in after.checks.items() if not ok] == ["sha256"]
+
+
+async def test_a_copy_without_a_sum_is_still_verified(home: Home) -> None:
+    """Copies that were made before sums were kept have none: their pages are checked, and it can be told."""
+    await lived(home)
+    made = back_up(home.database, home.backups, NOW)
+    sum_of(made.path).unlink()
+
+    found = verify(made.path)
+
+    assert found.is_verified
+    assert not found.has_sum
+
+
+async def test_a_copy_goes_with_its_sum(home: Home) -> None:
+    """Neither is left alone: not when a copy is deleted, and not when it could not be verified."""
+    await lived(home)
+
+    discard(back_up(home.database, home.backups, NOW).path)
+
+    assert list(home.backups.iterdir()) == []
 
 
 async def test_an_older_database_is_backed_up_then_migrated(home: Home) -> None:

@@ -114,7 +114,7 @@ async def test_why_has_everything_of_a_turn(store: Store, records: SqliteRecords
         changes={"refused": ["user_model: unseen"]},
         attention={"outcome": "think"},
         prompt_sha256="p",
-        snapshot=b"\0snap",
+        snapshot=b'{"snap":0}',
         blobs={"h": b"blob"},
         flags=("nested",),
     )
@@ -124,7 +124,7 @@ async def test_why_has_everything_of_a_turn(store: Store, records: SqliteRecords
     assert found is not None
     assert found["perception"]["text"] == "Why?"
     assert found["perception"]["person"] == ANA
-    assert (found["utterance"], found["response"], found["snapshot"]) == ("Because. So.", "first", b"\0snap")
+    assert (found["utterance"], found["response"], found["snapshot"]) == ("Because. So.", "first", b'{"snap":0}')
     assert (found["provider"], found["model"], found["prompt_sha256"]) == ("scripted", "m", "p")
     assert found["steps"] == ["internal_monologue", "external_dialogue"]
     assert found["thoughts"] == [{"step": "internal_monologue", "content": "Hm.", "verb": "mused", "section": None}]

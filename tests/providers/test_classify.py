@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudius.errors import (
+    LONGEST_REST_S,
     AuthFailed,
     BadRequest,
     Overloaded,
@@ -91,6 +92,16 @@ def test_an_error_in_a_stream_passes_unless_it_cannot(kind: str, message: str, e
 def test_retry_after_is_seconds_or_a_date(headers: dict[str, str], seconds: float | None) -> None:
     """Source: RFC 9110, 10.2.3; nonsense is as good as none."""
     assert retry_after_s(headers, NOW.timestamp()) == seconds
+
+
+@pytest.mark.parametrize(
+    "asked", ["1e12", "inf", "nan", "-5", "Mon, 01 Jan 9999 00:00:00 GMT", "Fri, 31 Dec 99999 23:59:59 GMT"]
+)
+def test_no_retry_after_is_beyond_a_day(asked: str) -> None:
+    """Whoever asks for a wait without end is asked again tomorrow, and no clock has to hold the instant."""
+    found = by_status(429, "", provider="p", after_s=retry_after_s({"retry-after": asked}, NOW.timestamp()))
+
+    assert found.after_s is None or 0.0 <= found.after_s <= LONGEST_REST_S
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,9 @@ from claudius.cognition.steps import PSYCHE_STEPS, STEPS
 from claudius.config import Loaded, load
 from claudius.errors import BadSoul
 from claudius.home import Home, shipped
-from claudius.prompt import Scalar, data_line, fence
+from claudius.prompt import RecordKind, Scalar, data_line, fence
 from claudius.provider import Delta, Done, Message, Provider, Request
-from claudius.providers.rehearsal import Lines, build, reply
+from claudius.providers.rehearsal import Lines, build, reading, reply
 from claudius.providers.rehearsal.lines import answer
 from claudius.recollection import MOODS
 from claudius.soul import SoulFile, SoulSource, SoulText
@@ -622,6 +622,18 @@ class TestForm:
         request = replace(request, tail=request.tail.replace(Scene().heard("x"), data(**inner)))
 
         assert "loom" not in speech(read(reply(request, LINES)))
+
+    @pytest.mark.parametrize("kind", [one.value for one in RecordKind if one is not RecordKind.MESSAGE] + ["trail"])
+    def test_only_a_message_is_what_was_said(self, kind: str) -> None:
+        """Whatever else stands in a prompt, beside the message or before it, is never quoted as the speaker's words."""
+        record: dict[str, Scalar] = {"kind": kind, "who": WHO, "from": "Tom", "text": "a canary of nobody"}
+        request = Scene(history=[Message("user", data(**record))]).request("The warp is too tight.")
+        message = Scene().heard("The warp is too tight.")
+        request = replace(request, tail=request.tail.replace(message, f"{data(**record)}\n{message}\n{data(**record)}"))
+
+        said = reading.read(request)
+
+        assert (said.message, said.said, said.name, said.is_inner) == ("The warp is too tight.", (), "Tom", False)
 
     def test_a_burst_is_answered_as_one(self) -> None:
         """Several messages taken together are read together."""

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from pathlib import Path
 
 from msgspec import json as msgspec_json
 
 from claudius.home import shipped
-from claudius.memory.sqlite.erasing import erase
-from claudius.memory.sqlite.queries import Database, load_queries
+from claudius.memory.sqlite import SqliteStore
 from claudius.memory.sqlite.schema import create_database, load_migrations
 from claudius.perception import private
+from claudius.runtime.forgetting import sweep
 from claudius.substrate import Arc, Edge, Intention
 
 ANA, BEN = "slack:T1:U1", "slack:T1:U2"
@@ -35,11 +34,13 @@ def aim(name: str, person: str, target: str) -> Intention:
     )
 
 
-def test_s31_what_was_lived_with_a_person_goes_with_them(tmp_path: Path) -> None:
-    """S31: nothing of theirs is left in any psyche table, index included; what is others' stays."""
+async def test_s31_what_was_lived_with_a_person_goes_with_them(tmp_path: Path) -> None:
+    """S31: nothing of theirs is left in any psyche table, index included, without a VACUUM; what is others' stays."""
     path = tmp_path / "kept.db"
     create_database(path, load_migrations(shipped("memory") / "schema"))
-    db = Database(sqlite3.connect(path, isolation_level=None), load_queries(shipped("memory") / "queries"))
+    store = SqliteStore(path)
+    await store.open()
+    db = store._open_now().writer._database
     for person, word in ((ANA, SECRET), (BEN, "bridge")):
         sources = json.dumps([private(person)])
         row = {"turn": f"t{person}", "at_s": 1.0, "person": person, "name": "", "conversation": "slack:T1:C1:"}
@@ -65,16 +66,16 @@ def test_s31_what_was_lived_with_a_person_goes_with_them(tmp_path: Path) -> None
     for one in (aim("a", ANA, ""), aim("b", BEN, ANA), aim("c", BEN, BEN)):
         db.run("psyche_intention_kept", intention=one.intention, body=msgspec_json.encode(one).decode())
 
-    db.connection.execute("BEGIN")
-    receipt = erase(db, [ANA])
-    db.connection.execute("COMMIT")
-    db.connection.execute("VACUUM")
+    probes = await store.probes([ANA])
+    receipt = await store.erase([ANA])
+    await sweep(store, path, probes)
+    assert await store.empty_log()
     left = {
         table: db.connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - names of our own schema
         for table in ("psyche_edge", "psyche_episode", "psyche_fact", "psyche_arc", "psyche_intention")
     }
     words = [row[0] for row in db.connection.execute("SELECT term FROM psyche_episode_stem")]
-    db.connection.close()
+    await store.close(clean=False)
 
     assert set(left.values()) == {1}
     assert words == ["bridge"]

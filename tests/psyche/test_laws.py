@@ -314,6 +314,14 @@ def test_m6_an_arc_is_born_of_three_likenesses() -> None:
     assert subjects.birth("t", late, said, "shared:x:y:z", "claudius") is None
 
 
+def test_m6_a_subject_of_another_place_keeps_none_from_being_born() -> None:
+    """M6: one subject has one arc in each audience; what is on its mind in private hides nothing elsewhere."""
+    born = replace(ARC, arc="new")
+
+    assert len(subjects.with_birth((ARC,), born)) == 1
+    assert len(subjects.with_birth((replace(ARC, sources=("private:slack:T1:Ana",)),), born)) == 2
+
+
 def test_m6_the_weakest_arc_makes_room() -> None:
     """M6: there are never more arcs than allowed; a new one takes the place of the weakest."""
     crowd = tuple(replace(ARC, arc=str(n), label=f"l{n}", intensity=0.2 + n / 20) for n in range(12))

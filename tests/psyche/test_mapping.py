@@ -164,6 +164,14 @@ def test_m20_an_intention_is_made_boosted_lowered_and_dropped() -> None:
     assert after(update("boost")) == ()
 
 
+def test_m20_what_is_meant_in_one_place_is_not_touched_from_another() -> None:
+    """M20: an intention of other sources is no reason not to form one here, and is not dropped here."""
+    elsewhere = update_intentions((), [update("create")], turn="u", at_s=0.0, sources=("b",), person="q")
+
+    assert [one.sources for one in after(update("create"), kept=elsewhere)] == [("b",), ("a",)]
+    assert after(update("drop"), kept=elsewhere) == elsewhere
+
+
 @pytest.mark.parametrize("horizon", HORIZONS)
 def test_m20_an_intention_fades_and_ends(horizon: str) -> None:
     """M20: half of its priority is left after its half-life; it ends by its date or below .15."""

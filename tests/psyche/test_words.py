@@ -8,8 +8,10 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from claudius.psyche import bands as words
+from claudius.psyche.intentions import TYPES
 from claudius.psyche.models import Standing
 from claudius.psyche.packet import packet, remembered
 from claudius.psyche.personality import (
@@ -91,7 +93,7 @@ def test_a_number_that_is_past_a_cut_changes_its_word(one: float, other: float) 
         (-0.3, 0.5, 0.5, "frustrated"),
         (-0.6, 0.9, 0.2, "frustrated"),
         (0.0, 0.5, 0.5, "neutral"),
-        (0.0, 0.9, 0.5, "focused"),
+        (0.0, 0.9, 0.5, "neutral"),
         (0.3, 0.2, 0.5, "neutral"),
         (0.3, 0.5, 0.5, "engaged"),
         (0.8, 0.9, 0.5, "engaged"),
@@ -220,17 +222,40 @@ def test_m15_each_part_with_news_is_there() -> None:
     assert "ready to push back" in record["tilt"]
 
 
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("description", ["", "see it through"])
+def test_an_intention_about_nobody_reads_as_one(kind: str, description: str) -> None:
+    """M15: without a target there is a phrase that waits for none; with one, the phrase ends in it."""
+    standing = Standing(numbers=Numbers(at_s=0.0), edge=Edge(person="", at_s=0.0))
+    aim = Intention(
+        intention="i", type=kind, target="", horizon="long", description=description, at_s=0.0, born_s=0.0, priority=0.6
+    )
+
+    told = [packet(standing, 0.5, [], [], [one], {"p": "Tom"})["means_to"] for one in (aim, replace(aim, target="p"))]
+
+    alone, about = (one.partition(" (")[0] for one in told)
+    assert about.endswith(" Tom")
+    assert alone
+    assert alone != about.removesuffix(" Tom"), "what asks for a target never stands alone"
+    assert all(one.endswith("(see it through)") is bool(description) for one in told)
+
+
 def test_what_is_remembered_keeps_to_its_budget() -> None:
     """The block of remembered lines holds at most 400 tokens, episodes before facts."""
     episodes = [
-        Episode(turn=str(n), at_s=0.0, person="p", conversation="c", text="w " * 120, name="Ana") for n in range(12)
+        Episode(turn=str(n), at_s=0.0, person="p", conversation="c", text="w " * 120, name="Ana", id=n)
+        for n in range(12)
     ]
-    facts = [Fact(person="p", key="name", value="Ana", sources=(), turn="t", stated_s=0.0)]
+    facts = [Fact(person="p", key="name", value="Ana", sources=(), turn="t", stated_s=0.0, id=3)]
 
-    lines = remembered(episodes, facts, {"p": "Ana"})
+    lines, rows = remembered(episodes, facts, {"p": "Ana"})
 
     assert 0 < sum(len(value) for line in lines for value in line.values()) <= 1600
-    assert remembered([], facts, {"p": "Ana"}) == ({"when": "1970-01-01", "from": "Ana", "text": "name: Ana"},)
+    assert rows == tuple(f"episode:{n}" for n in range(len(lines)))
+    assert remembered([], facts, {"p": "Ana"}) == (
+        ({"when": "1970-01-01", "from": "Ana", "text": "name: Ana"},),
+        ("fact:3",),
+    )
 
 
 def test_six_kindnesses_never_make_loneliness_worse() -> None:

@@ -89,18 +89,61 @@ async def test_the_mode_ends_after_a_minute_and_frees_who_waits() -> None:
     assert not careful.is_on
 
 
+async def test_a_turn_that_is_to_be_alone_waits_for_the_others_and_keeps_later_ones_waiting() -> None:
+    """At any time, and not longer than 60 s: then the others go on beside it."""
+    now_s = 0.0
+    careful = Careful(lambda: now_s)
+    order, told = [], asyncio.Event()
+    goes_on = {name: asyncio.Event() for name in ("before", "alone", "after")}
+
+    async def think(name: str, *, alone: bool = False) -> None:
+        """Take a turn that ends when told."""
+        async with careful.turn(alone=alone):
+            order.append(name)
+            told.set()
+            await goes_on[name].wait()
+
+    async def settle() -> None:
+        """Let everything run that can."""
+        for _ in range(10):
+            await asyncio.sleep(0)
+
+    tasks = [asyncio.create_task(think("before"))]
+    await settle()
+    tasks.append(asyncio.create_task(think("alone", alone=True)))
+    await settle()
+    tasks.append(asyncio.create_task(think("after")))
+    await settle()
+    waiting_for_the_first = list(order)
+    goes_on["before"].set()
+    await settle()
+    alone, was_on = list(order), careful.is_on
+    now_s = CAREFUL_S
+    async with careful.turn():
+        order.append("late")
+    await settle()
+    goes_on["alone"].set()
+    goes_on["after"].set()
+    await asyncio.gather(*tasks)
+
+    assert waiting_for_the_first == ["before"]
+    assert (alone, was_on) == (["before", "alone"], True)
+    assert order == ["before", "alone", "late", "after"]
+    assert not careful.is_on
+
+
 def test_a_message_that_kills_the_process_at_once_is_apologised_for(tmp_path: Path) -> None:
-    """Poison, for real: the process dies as soon as the model is asked. Two counted deaths, and it is given up.
+    """Poison, for real: the process dies as soon as the model is asked. Three counted deaths, and it is given up.
 
     The very first death may go uncounted: that process had no reason to be careful.
     """
     machine = Machine(tmp_path)
-    machine.scripted(*[{"deltas": [reply("never")], "delay_s": 60}] * 4)
+    machine.scripted(*[{"deltas": [reply("never")], "delay_s": 60}] * 5)
     with machine.daemon(is_stopped=False) as pid:
         machine.run("chat", "--once", "poison", "--timeout", "0.5")
         until(pid, lambda: asked(machine))
         os.kill(pid, signal.SIGKILL)
-    for death in (2, 3, 4):
+    for death in (2, 3, 4, 5):
         with machine.daemon(is_stopped=False) as pid:
             until(pid, lambda death=death: asked(machine) == death or is_given_up(machine))
             if is_given_up(machine):
@@ -111,9 +154,9 @@ def test_a_message_that_kills_the_process_at_once_is_apologised_for(tmp_path: Pa
     ran = machine.ok("chat", "--once", "hello")
 
     assert is_given_up(machine)
-    assert asked(machine) - 1 in (2, 3)
+    assert asked(machine) - 1 in (3, 4)
     assert ran.stdout == "fine\n"
-    assert ran.stderr.startswith("(earlier) ")
+    assert ran.stderr.startswith("(earlier) I was interrupted")
 
 
 def is_given_up(machine: Machine) -> bool:

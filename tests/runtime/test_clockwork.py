@@ -308,8 +308,8 @@ async def test_jobs_stand_in_the_schedule(home: Home) -> None:
         await look(soul, wall)
         without = [row["job"] for row in soul.records().jobs()]
 
-    assert sorted(with_kothar) == ["backup", "kothar_whisper", "memory_expiry", "soul_state_check"]
-    assert sorted(without) == ["backup", "memory_expiry", "soul_state_check"]
+    assert sorted(with_kothar) == ["backup", "kothar_whisper", "memory_expiry", "records", "soul_state_check"]
+    assert sorted(without) == ["backup", "memory_expiry", "records", "soul_state_check"]
 
 
 def test_of_old_backups_seven_days_and_four_weeks_are_kept() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import closing
 from datetime import datetime
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from claudius.errors import AuthFailed, DeliveryLater, DeliveryRefused, DeliveryUnknown, Overloaded, TooLong
 from claudius.home import Home
 from claudius.perception import Perception
-from claudius.provider import Request
+from claudius.provider import Event, Request
 from claudius.providers.scripted import Line, Scripted
 from claudius.testing.alive import alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
@@ -157,20 +158,105 @@ async def test_an_unfinished_turn_is_answered_by_the_next_process(home: Home) ->
     assert [one.text for one in seen] == ["re m"]
 
 
-async def test_a_message_that_ends_processes_is_not_thought_a_third_time(home: Home) -> None:
-    """Poison: a perception that two processes died on gets the apology instead of a third try."""
-    for _ in range(2):
+async def ended(home: Home, times: int) -> None:
+    """Have so many processes end while they think about one message."""
+    for _ in range(times):
         async with alive(home, voice := Scripted(default=Line(hang=True)), clean=False) as soul:
-            if not voice.requests:
-                await soul.network.hear("poison", key="k")
+            await soul.network.hear("poison", key="k")
             async with asyncio.timeout(20):
                 while not voice.requests:
                     await asyncio.sleep(0.01)
+
+
+async def test_a_message_that_ended_two_processes_is_thought_once_more(home: Home) -> None:
+    """Whatever ended them need not have been the message: the third try answers it."""
+    await ended(home, 2)
+    async with alive(home, Scripted(default=echo)) as soul:
+        seen = await soul.network.until_visible(1)
+
+    assert [one.text for one in seen] == ["re poison"]
+
+
+async def test_a_message_that_ended_three_processes_is_not_thought_again(home: Home) -> None:
+    """Poison: the apology is true: the soul was interrupted. Nothing is asked, and the next message is answered."""
+    await ended(home, 3)
+    async with alive(home, voice := Scripted(default=echo)) as soul:
+        await soul.network.until_visible(1)
+        asked = len(voice.requests)
+        await soul.network.hear("harmless")
+        seen = await soul.network.until_visible(2)
+        with closing(soul.records()) as kept:
+            shown = kept.conversation("rehearsal:t:dm-ana:")
+
+    apologies = [entry["metadata"].get("apology") for entry in (shown or {})["entries"]]
+    assert asked == 0
+    assert "I was interrupted" in seen[0].text
+    assert seen[1].text == "re harmless"
+    assert "interrupted" in apologies
+
+
+async def test_the_third_try_runs_with_no_other_turn_beside_it(home: Home) -> None:
+    """What ended two processes may end a third: nobody else's turn is lost with it. Others go on when it is done."""
+    await ended(home, 2)
+    beside, running, most = asyncio.Event(), [0], [0]
+
+    class Counting(Scripted):
+        """Count how many calls run at once; wait in the first until another message has come."""
+
+        async def complete(self, request: Request) -> AsyncIterator[Event]:
+            """Answer, and count."""
+            running[0] += 1
+            most[0] = max(most[0], running[0])
+            try:
+                if "poison" in request.tail:
+                    await beside.wait()
+                    for _ in range(50):
+                        await asyncio.sleep(0)
+                async for event in super().complete(request):
+                    yield event
+            finally:
+                running[0] -= 1
+
+    async with alive(home, Counting(default=echo)) as soul:
+        async with asyncio.timeout(20):
+            while not running[0]:
+                await asyncio.sleep(0)
+        await soul.network.hear("hello", person="ben")
+        beside.set()
+        seen = await soul.network.until_visible(2)
+
+    assert [one.text for one in seen] == ["re poison", "re hello"]
+    assert most == [1]
+
+
+async def test_a_passing_error_in_the_third_try_is_no_end_of_a_process(home: Home) -> None:
+    """What this process itself took and tries again counts as no death of it."""
+    await ended(home, 2)
+    async with alive(home, Scripted([Overloaded(), Overloaded()], default=echo)) as soul:
+        seen = await soul.network.until_visible(1)
+
+    assert [one.text for one in seen] == ["re poison"]
+
+
+async def test_a_message_that_ends_the_process_before_its_turn_is_counted_too(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After an unclean stop it is counted before anything is done with it: a file, a thread, a recall may be the poison."""
+    await ended(home, 2)
+
+    async def deadly(*_: object) -> None:
+        """End the process, as far as this test can."""
+        raise asyncio.CancelledError
+
+    with monkeypatch.context() as patched:
+        patched.setattr("claudius.runtime.membership.Membership.look", deadly)
+        async with alive(home, Scripted(default=echo), clean=False) as soul:
+            await soul.idle()
     async with alive(home, voice := Scripted(default=echo)) as soul:
         seen = await soul.network.until_visible(1)
 
     assert voice.requests == []
-    assert len(seen) == 1
+    assert "I was interrupted" in seen[0].text
 
 
 async def test_a_send_that_may_have_arrived_is_looked_for_first(home: Home) -> None:
@@ -194,6 +280,24 @@ async def test_a_send_that_did_not_arrive_is_sent_again(home: Home) -> None:
         seen = await soul.network.until_visible(1)
 
     assert [one.text for one in seen] == ["re m"]
+
+
+@pytest.mark.parametrize("asked_s", [1e12, float("inf"), float("nan"), -5.0])
+async def test_a_wait_beyond_any_date_is_a_definite_refusal(home: Home, asked_s: float) -> None:
+    """The part is pending, not in doubt, and its next instant is one that a clock can show."""
+    async with alive(home, Scripted(default=echo), clean=False) as soul:
+        soul.network.faults += [(DeliveryLater(asked_s), False)]
+        await soul.network.hear("m")
+        async with asyncio.timeout(20):
+            while not soul.network.visible and not (waiting := await soul.mind.store.deliveries("rehearsal:t:dm-ana:")):
+                await asyncio.sleep(0)
+            while not soul.network.visible and waiting and waiting[0].not_before is None:
+                await asyncio.sleep(0)
+                waiting = await soul.mind.store.deliveries("rehearsal:t:dm-ana:")
+        states = [one.state for one in waiting]
+
+    assert soul.network.looks == 0
+    assert states == ["pending"] or [one.text for one in soul.network.visible] == ["re m"]
 
 
 async def test_a_refused_send_is_given_up_and_the_next_message_goes_on(home: Home) -> None:

@@ -13,6 +13,7 @@ from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import alive
 from claudius.testing.oracle import Posted, Visible, World, judge
+from claudius.testing.store_contract.ground import NOW
 
 DM = "rehearsal:t:dm-ana:"
 
@@ -83,6 +84,10 @@ async def test_what_a_network_shows_wrong_is_named(home: Home, broken: Callable[
         ("UPDATE entry SET content = 'else' WHERE entry_type = 'externalDialog'", "O6"),
         ("UPDATE inbox SET state = 'pending' WHERE seq = 1", "O10"),
         ("UPDATE inbox SET position = '9' || position WHERE seq = 1", "O3"),
+        (
+            "UPDATE inbox SET owes = 1, turn = 'nobody', key = 'k' WHERE seq = 1",
+            "O1: k was owed an answer, and was settled",
+        ),
         ("UPDATE outbox SET answers = (SELECT answers FROM outbox WHERE seq = 2) WHERE seq = 1", "O1"),
     ],
 )
@@ -94,3 +99,17 @@ async def test_what_memory_holds_wrong_is_named(home: Home, damage: str, rule: s
     database.close()
 
     assert [one for one in judge(world, home) if one.startswith(rule)]
+
+
+async def test_a_version_by_the_owner_that_no_hand_wrote_is_named(home: Home) -> None:
+    """O11: as many versions of a text by the owner as hands wrote it, and none more; the state is no exception."""
+    async with alive(home, Scripted(default=echo)) as soul:
+        for text in ("by hand", "else", "by hand"):
+            await soul.mind.store.set_model("rehearsal:t:ana", "self", text, "edited by hand", "owner", NOW)
+        await soul.mind.store.set_state("currentTopic", "rust", "self", NOW)
+    world = World(posted=(), visible=(), by_hand=("by hand", "else", "by hand", "unseen"), head={})
+    of_state = [line for line in judge(world, home) if line.startswith("O11")]
+    of_all = [line for line in judge(replace(world, by_hand=("by hand", "else")), home) if line.startswith("O11")]
+
+    assert [line.split()[1] for line in of_state] == ["the"]
+    assert [line.split()[1] for line in of_all] == ["rehearsal:t:ana", "the"]

@@ -1,4 +1,7 @@
-"""What a session sees of the soul, and what the soul keeps of a session: through the audience rule, like all else.
+"""What a session sees of the soul, and what the soul keeps of a session.
+
+A session has tools, so it is given nothing that somebody else could have worded: only what was learned from the owner
+alone, and the soul's own words. `ensoul.shared` gives it all that may be shown to the owner.
 
 Source: the daimon design, section 10.
 """
@@ -23,7 +26,7 @@ from claudius.config import daimon_modes
 from claudius.home import Home
 from claudius.memory.store import Pending, RecallLimits, turn_of
 from claudius.perception import Kind, Perception, private
-from claudius.prompt import Scalar, data_line, fence
+from claudius.prompt import RecordKind, Scalar, data_line, fence
 from claudius.recollection import Recollection
 from claudius.runtime.control import Connection
 
@@ -71,7 +74,8 @@ class Ensouled:
         perception = self._listening()
         known = await self._recall(perception)
         modes = daimon_modes(mind.config())
-        intuition = await mind.store.surfacing(perception, known.now, modes) if modes else ""
+        own_only = not mind.config().ensoul.shared
+        intuition = await mind.store.surfacing(perception, known.now, modes, own_only=own_only) if modes else ""
         parts = [
             mark(soul.text("soul.md")),
             soul.text("ensoul.md").strip(),
@@ -134,7 +138,8 @@ class Ensouled:
             not_before=None,
             heard_at=perception.at,
         )
-        limits = RecallLimits(ttl_hours=self._mind.config().memory.ttl_hours, beliefs=True)
+        config = self._mind.config()
+        limits = RecallLimits(ttl_hours=config.memory.ttl_hours, beliefs=True, own_only=not config.ensoul.shared)
         return await self._mind.store.recall(pending, nonce=self._mind.nonce(), now=perception.at, limits=limits)
 
 
@@ -143,15 +148,17 @@ def _records(known: Recollection, intuition: str) -> list[dict[str, Scalar]]:
     found: list[dict[str, Scalar]] = []
     state = {one.key: one.value for one in known.state}
     if state:
-        found.append({"kind": "soul_state", **state})
+        found.append({"kind": RecordKind.SOUL_STATE, **state})
     if known.speaker:
         written = [model.markdown[:MODEL_CHARS] for model in known.speaker.models[:2] if model.version]
-        found += [{"kind": "user_model", "text": text} for text in written]
+        found += [{"kind": RecordKind.USER_MODEL, "text": text} for text in written]
     own = known.speaker.person if known.speaker else ""
     beliefs = [one for one in known.beliefs if one.peer_id in ("", None, own)]
-    found += [{"kind": "belief", "text": f"{one.key}: {one.value}"[:BELIEF_CHARS]} for one in beliefs[:BELIEFS]]
+    found += [
+        {"kind": RecordKind.BELIEF, "text": f"{one.key}: {one.value}"[:BELIEF_CHARS]} for one in beliefs[:BELIEFS]
+    ]
     if intuition:
-        found.append({"kind": "intuition", "text": intuition})
+        found.append({"kind": RecordKind.INTUITION, "text": intuition})
     return found
 
 

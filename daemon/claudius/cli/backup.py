@@ -6,20 +6,23 @@ import asyncio
 import os
 import shutil
 import sqlite3
+import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import click
-from msgspec.structs import replace
 
 from claudius.cli.output import json_option, print_json
 from claudius.errors import EXIT_FAILED, ClaudiusError, UsageProblem
 from claudius.home import FILE_MODE, Home
-from claudius.memory.sqlite.backups import back_up, verify
+from claudius.memory.sqlite.backups import back_up, sum_of, verify
 from claudius.memory.sqlite.trouble import translate
 from claudius.runtime.lock import HomeLock
 
 FORGOTTEN = "people who were forgotten since that copy was made are forgotten in it, too"
+NO_SUM = "its pages were checked, but not its bytes: no sha256 lies beside it"
+"""Said of a copy that was made before copies had one."""
 
 
 @click.group()
@@ -42,9 +45,8 @@ def create(path: Path | None, *, as_json: bool) -> None:
     if path and is_file and path.exists():
         raise ClaudiusError(f"{path} exists: name another file")
     try:
-        made = back_up(home.database, (path.parent if is_file else path) if path else home.backups, datetime.now(UTC))
-        if path and is_file:
-            made = replace(made, path=made.path.rename(path))
+        directory = (path.parent if is_file else path) if path else home.backups
+        made = back_up(home.database, directory, datetime.now(UTC), path.name if path and is_file else "")
     except sqlite3.Error as error:
         raise translate(error, home.database) from error
     except OSError as error:
@@ -66,6 +68,8 @@ def verify_(path: Path, *, as_json: bool) -> int:
     else:
         failed = [name for name, ok in found.checks.items() if not ok]
         click.echo(f"{path}: {'sound' if found.is_verified else 'not usable: ' + ', '.join(failed)}")
+        if found.is_verified and not found.has_sum:
+            click.echo(f"{NO_SUM}: {sum_of(path).name}")
     return 0 if found.is_verified else EXIT_FAILED
 
 
@@ -80,7 +84,8 @@ def restore(path: Path, *, yes: bool) -> None:
     home.create()
     lock = HomeLock(home)
     try:
-        if not verify(path).is_verified:
+        found = verify(path)
+        if not found.is_verified:
             raise ClaudiusError(f"{path} is not usable: `claudius backup verify {path}` tells why")
         aside = _aside(home)
         forgotten = _put_back(home, path, aside)
@@ -89,6 +94,8 @@ def restore(path: Path, *, yes: bool) -> None:
     finally:
         lock.release()
     click.echo(f"{home.database} is {path} again; what was there lies in {aside}")
+    if not found.has_sum:
+        click.echo(f"{NO_SUM}: {sum_of(path).name}")
     if forgotten:
         click.echo(FORGOTTEN)
 
@@ -118,18 +125,20 @@ def export_(directory: Path, *, as_json: bool) -> None:
 
 @backup.command("import")
 @click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--yes", is_flag=True, help="Really replace what is there.")
+@click.option("--yes", is_flag=True, help="Agree without being asked.")
 def import_(directory: Path, *, yes: bool) -> None:
-    """Take in an exported soul in the place of the one that is here, which is set aside, not deleted."""
-    from claudius.cli.carrying import DATABASE, carry_in, check_carried
+    """Take in an exported soul in the place of the one that is here, which is set aside, not deleted.
 
-    if not yes:
-        raise UsageProblem("this replaces the soul of this home by the exported one: say --yes")
+    It asks first, and names the code that the export would have this home run.
+    """
+    from claudius.cli.carrying import DATABASE, carry_in, check_carried, code_of
+
     home = Home.of(os.environ)
     home.create()
     lock = HomeLock(home)
     try:
         files = check_carried(directory)
+        _agree(code_of(directory, files), yes=yes)
         aside = _aside(home)
         carry_in(home, directory, files, aside)
         forgotten = _put_back(home, directory / DATABASE, aside, is_new_home=True)
@@ -140,6 +149,19 @@ def import_(directory: Path, *, yes: bool) -> None:
     click.echo(f"{home.root} holds the soul of {directory}; what was there lies in {aside}")
     if forgotten:
         click.echo(FORGOTTEN)
+
+
+def _agree(code: Sequence[str], *, yes: bool) -> None:
+    """Say what an import does, and ask. Raises: UsageProblem without `yes` where nobody can be asked; ClaudiusError."""
+    does = "this replaces the soul of this home by the exported one"
+    if code:
+        does += f", and takes over code, which runs as you: {'; '.join(code)}"
+    if not yes and not sys.stdin.isatty():
+        raise UsageProblem(f"{does}: say --yes")
+    if code or not yes:
+        click.echo(does, err=True)
+    if not yes and not click.confirm("Import it?", err=True):
+        raise ClaudiusError("nothing was imported")
 
 
 def _aside(home: Home) -> Path:
@@ -173,6 +195,7 @@ async def _forget_again(home: Home, database: Path, *, is_new_home: bool) -> int
     """
     from claudius.memory.erasures import Erasures
     from claudius.memory.sqlite import SqliteStore
+    from claudius.runtime.forgetting import sweep
 
     ledger = Erasures(home.state)
     store = SqliteStore(database, backups=home.backups)
@@ -185,7 +208,9 @@ async def _forget_again(home: Home, database: Path, *, is_new_home: bool) -> int
         people, last = await store.everyone()
         ids = ledger.among(people, ledger.since(last))
         if ids:
+            probes = await store.probes(ids)
             await store.erase(ids)
+            await sweep(store, database, probes)
             await store.archive_anew()
         await store.scrub()
     finally:

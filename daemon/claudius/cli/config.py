@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from claudius.cli.output import json_option, print_json
-from claudius.config import SECRETS, SETTINGS, load, parse_value, shown, toml
+from claudius.config import SECRETS, SETTINGS, load, overriding, parse_value, shown, toml
 from claudius.errors import EXIT_CONFIG, BadConfiguration
 from claudius.home import FILE_MODE, Home
 
@@ -64,7 +64,9 @@ def set_(key: str, value: str) -> None:
     _known(key)
     parsed = parse_value(key, value)
     write_setting(home, key, parsed)
-    click.echo(f"{key} = {toml(parsed)}, in {home.config}")
+    stands = overriding(home, os.environ, key)
+    but = f"; it changes nothing while {stands[0]} is set ({stands[1]})" if stands else ""
+    click.echo(f"{key} = {toml(parsed)}, in {home.config}{but}")
 
 
 @config.command()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,10 @@ from claudius.cognition.timing import FAILS
 from claudius.config import Loaded, blot, daimon_modes, held, load
 from claudius.errors import EXIT_FAILED, BadConfiguration, ClaudiusError, UsageProblem
 from claudius.home import DIRECTORY_MODE, FILE_MODE, Home, shipped
+from claudius.memory.sqlite.schema import VACUUM_TAKES
+
+FEW_DAYS = 30
+"""So few days until the disk is full are something to mend."""
 
 
 @click.command()
@@ -149,7 +153,7 @@ def _clock(home: Home) -> Iterator[Check]:
 
 
 def _soul(home: Home) -> Iterator[Check]:
-    from claudius.soul import SoulSource, check
+    from claudius.soul import SoulSource, check, shadowed
 
     tokens = load(home, os.environ).config.soul.dossier_tokens
     problems = check(home.soul, shipped("soul"), tokens, tuple(STEPS))
@@ -158,6 +162,8 @@ def _soul(home: Home) -> Iterator[Check]:
     if not problems:
         files = SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS)).current().files
         yield Check("soul", ok=True, detail=f"{len(files)} files")
+    for own, other in shadowed(home.soul, shipped("soul")):
+        yield Check("soul", ok=True, detail=f"{own} is read instead of {other}: edits of that one change nothing")
 
 
 def _store(home: Home) -> Iterator[Check]:
@@ -169,6 +175,9 @@ def _store(home: Home) -> Iterator[Check]:
             detail="; ".join(problems) or "sound",
             fix="restore the newest backup: claudius backup restore PATH --yes",
         )
+        for table, key in kept.invalid():
+            fix = "restore a backup, or mend the row while nothing runs; what needs it gets an apology till then"
+            yield Check("row", ok=False, detail=f"{table} {key} cannot be read", fix=fix)
         for row in kept.dead():
             detail = f"{row['what']} {row['key']}: {row['reason']}"
             yield Check("given up", ok=False, detail=detail, fix="see `claudius why`")
@@ -180,8 +189,32 @@ def _store(home: Home) -> Iterator[Check]:
                 detail="the cortex found twice running that the soul drifts from its own text",
                 fix="read `claudius cortex history`, then soul.md; nothing edits the soul but you",
             )
+        yield _size(home, kept.size())
         lag = kept.archive_lag()
     yield Check("archive", ok=True, detail=f"{lag} versions wait for git" if lag else "git holds every version")
+
+
+def _size(home: Home, size: Mapping[str, Any]) -> Check:
+    """What a turn adds to the disk, and how long that goes on."""
+    turns, is_old = size["turns"], not size["gives_back"]
+    if not turns:
+        return Check("size", ok=True, detail="nothing is kept yet")
+    free = shutil.disk_usage(home.root).free
+    a_turn = size["bytes"] / turns
+    detail = f"{a_turn / 1000:.1f} kB a turn ({size['bytes'] / 1e6:.1f} MB, {turns} turns)"
+    if size["days"] >= 1:
+        left = int(free / (a_turn * turns / size["days"]))
+        detail += f"; at {turns / size['days']:.0f} turns a day the disk is full in {left} days"
+        if left < FEW_DAYS:
+            fix = "free some space, or lower memory.records_days"
+            return Check("size", ok=False, detail=detail, fix=fix)
+    if is_old:
+        detail += "; its free pages cannot be given back yet"
+        fix = (
+            f"free {VACUUM_TAKES * size['bytes'] / 1e6:.0f} MB, then restart the daemon: it writes the file anew, once"
+        )
+        return Check("size", ok=False, detail=detail, fix=fix)
+    return Check("size", ok=True, detail=detail)
 
 
 def _daemon(home: Home) -> Iterator[Check]:

@@ -93,12 +93,17 @@ def off(session: str, *, every: bool) -> None:
 @ensoul.command()
 @json_option
 def whoami(*, as_json: bool) -> None:
-    """Print what the soul knows of you, whose home this is."""
+    """Print what the soul knows of you, whose home this is: from you alone, unless `ensoul.shared` is set."""
     from claudius.adapters.seats import own_person
     from claudius.cli.records import records
+    from claudius.config import load
 
-    with records(_home()) as kept:
+    home = _home()
+    with records(home) as kept:
         found = kept.person(own_person()) or {"person": own_person(), "name": "", "models": []}
+    if not load(home, os.environ).config.ensoul.shared:  # /whoami prints this into a session that has tools
+        own = [model for model in found["models"] if model["audience"].startswith("private:")]
+        found = {**found, "models": own}
     if as_json:
         print_json(found)
         return

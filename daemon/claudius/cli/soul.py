@@ -14,7 +14,7 @@ from claudius.cognition.steps import STEPS
 from claudius.config import load
 from claudius.errors import EXIT_FAILED, BadSoul, UsageProblem
 from claudius.home import Home, shipped
-from claudius.soul import FOLDERS, SoulSource
+from claudius.soul import FOLDERS, SoulSource, shadowed
 from claudius.soul import check as check_soul
 
 
@@ -56,17 +56,21 @@ def check(*, as_json: bool) -> int:
     problems = check_soul(home.soul, shipped("soul"), tokens, tuple(STEPS))
     problems += process_problems(SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS)).current())
     problems += _check_temper(home)
+    shadows = shadowed(home.soul, shipped("soul"))
     if as_json:
         print_json(
             {
                 "ok": not problems,
                 "problems": [{"file": p.file, "line": p.line, "detail": p.detail, "fix": p.fix} for p in problems],
+                "shadows": [{"file": str(own), "shadowed": str(other)} for own, other in shadows],
             }
         )
     for problem in [] if as_json else problems:
         click.echo(problem.message)
     if not as_json and not problems:
         click.echo("every soul file can be used")
+    for own, other in [] if as_json else shadows:
+        click.echo(f"{own} is read instead of {other}: edits of that one change nothing")
     return EXIT_FAILED if problems else 0
 
 

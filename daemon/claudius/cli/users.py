@@ -145,7 +145,7 @@ def revert(person: str, version: int, audience: str) -> None:
 @click.argument("person")
 @click.argument("other")
 def link(person: str, other: str) -> None:
-    """Make two ids one person: what either taught in private, both may be told."""
+    """Make two ids one person: whoever has either is shown, exports and erases what both told in private."""
     home = Home.of(os.environ)
     with records(home) as kept:
         for one in (person, other):
@@ -155,7 +155,31 @@ def link(person: str, other: str) -> None:
         await store.link(person, other)
 
     asyncio.run(_with_store(home, write))
-    click.echo(f"{other} and {person} are one person now")
+    click.echo(
+        f"{other} and {person} are one person now: whoever has either id is shown what both told in private, and can "
+        f"export or erase it; `claudius users unlink {person}` ends it"
+    )
+
+
+@users.command()
+@click.argument("person")
+@json_option
+def unlink(person: str, *, as_json: bool) -> None:
+    """Let every id of a person stand alone again: each is shown, exports and erases only its own."""
+    home = Home.of(os.environ)
+    with records(home) as kept:
+        known = _person(kept, person)
+    if not known["ids"]:
+        raise ClaudiusError(f"{known['person']} is linked with no other id")
+
+    async def write(store: Store) -> Sequence[str]:
+        return await store.unlink(known["person"], datetime.now(UTC))
+
+    ids = asyncio.run(_with_store(home, write))
+    if as_json:
+        print_json({"person": ids[0], "unlinked": list(ids[1:])})
+        return
+    click.echo(f"{' and '.join(ids)} are apart again; what was said in one place while they were one stays there")
 
 
 @users.command()
@@ -215,6 +239,8 @@ def _tell_receipt(receipt: Mapping[str, Any]) -> None:
     rows = ", ".join(f"{table} {count}" for table, count in receipt["rows"].items())
     click.echo(f"{receipt['person']} is forgotten. Rows: {rows or 'none'}.")
     click.echo(f"git: {receipt['git']} versions; log: {receipt['logs']} lines; old backups: {receipt['backups']}.")
+    if receipt["kept"]:
+        click.echo(f"Not Claudius's, so left as they are: {', '.join(map(safe, receipt['kept']))}.")
     where = ", ".join(receipt["left"])
     click.echo("Searched, and found nowhere." if receipt["verified"] else f"STILL FOUND in {where}: say it again.")
     click.echo("Not mine to erase: " + "; ".join(receipt["not_ours"]) + ".")

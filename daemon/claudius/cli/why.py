@@ -13,7 +13,7 @@ from claudius.cli.output import json_option, print_json, safe
 from claudius.cli.records import records
 from claudius.errors import EXIT_FAILED, ClaudiusError
 from claudius.home import Home
-from claudius.memory.records import Records
+from claudius.memory.records import Expired, Records
 from claudius.prompt import Prompt
 
 
@@ -25,7 +25,12 @@ def why(turn: str, *, as_json: bool) -> None:
     with records(Home.of(os.environ)) as kept:
         found = _turn(kept, turn)
         snapshot = found.pop("snapshot", None)
-        prompt = _rebuilt(kept, snapshot)
+        try:
+            prompt = _rebuilt(kept, snapshot)
+        except Expired as expired:  # this turn's record is kept, and that of one which its prompt shows went
+            prompt, found["expired_at"] = None, expired.at
+    if found["expired_at"] is None:
+        del found["expired_at"]
     found["prompt"] = prompt if isinstance(prompt, str) else _as_json(prompt)
     if as_json:
         print_json(found)
@@ -45,14 +50,18 @@ def replay(turn: str, soul_file: Path | None, *, as_json: bool) -> int:
 
     with records(Home.of(os.environ)) as kept:
         found = _turn(kept, turn)
+        if found["expired_at"]:
+            raise _gone(turn, found["expired_at"])
         if not found["snapshot"]:
             raise ClaudiusError(f"turn {turn}: no model was asked, so there is no prompt to build again")
         try:
-            same = rebuild(found["snapshot"], kept.blob)
+            same = rebuild(found["snapshot"], kept)
             other = None
             if soul_file:
-                _, _, _, own = thaw(found["snapshot"], kept.blob)
-                other = rebuild(found["snapshot"], kept.blob, with_soul(own, soul_file.read_text("utf-8-sig")))
+                _, _, _, own = thaw(found["snapshot"], kept)
+                other = rebuild(found["snapshot"], kept, with_soul(own, soul_file.read_text("utf-8-sig")))
+        except Expired as expired:
+            raise _gone(turn, expired.at) from None
         except Erased:
             raise ClaudiusError(f"turn {turn}: what its prompt was built from was erased") from None
     replayed = other or same
@@ -72,6 +81,10 @@ def replay(turn: str, soul_file: Path | None, *, as_json: bool) -> int:
     return 0 if document["identical"] or soul_file else EXIT_FAILED
 
 
+def _gone(turn: str, at: str) -> ClaudiusError:
+    return ClaudiusError(f"turn {turn}: what its prompt was built from was let go on {at[:10]} (memory.records_days)")
+
+
 def _turn(kept: Records, turn: str) -> dict[str, Any]:
     found = kept.turn(turn)
     if found is None:
@@ -85,7 +98,7 @@ def _rebuilt(kept: Records, snapshot: bytes | None) -> Prompt | str | None:
     if not snapshot:
         return None
     try:
-        return rebuild(snapshot, kept.blob)
+        return rebuild(snapshot, kept)
     except Erased:
         return "erased"
 
@@ -111,13 +124,16 @@ def _tell(found: dict[str, Any]) -> None:
     click.secho(f"turn {found['turn']}  {found['at']}  {found['conversation']}", bold=True)
     click.echo(f"process {found['process']}, voice {found['provider']} {found['model']}")
     click.echo(f"asked {', '.join(found['steps'])}")
-    for line in (explained(found["attention"]), numbered(found["attention"])):
+    attention = found["attention"]
+    for line in (explained(attention), numbered(attention)) if attention else ():
         if line:
             click.echo(line)
     perception = found["perception"]
     click.echo(f"heard {perception.get('name')}: {safe(str(perception.get('text', '')))}")
     for thought in found["thoughts"]:
         click.secho(f"{thought['step']} ({thought['verb'] or '–'}): {safe(thought['content'])}", dim=True)
+    if "expired_at" in found:
+        click.echo(f"its record was let go on {found['expired_at'][:10]} (memory.records_days)")
     click.echo(f"said: {safe(str(found['utterance']))}")
     click.echo(f"changed: {found['changes'] or 'nothing'}")
     for delivery in found["delivery"]:

@@ -22,7 +22,7 @@ from claudius.cognition.soul_engine.asks import (
     mental_query,
 )
 from claudius.cognition.working_memory import Entry, WorkingMemory
-from claudius.errors import ProcessError, ToolError, Unreadable
+from claudius.errors import ProcessError, Unreadable
 
 __all__ = [
     "Action",
@@ -38,7 +38,6 @@ __all__ = [
     "ProcessError",
     "Reflection",
     "Subprocess",
-    "ToolError",
     "Transition",
     "Turn",
     "Unreadable",

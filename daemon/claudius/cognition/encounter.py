@@ -113,6 +113,7 @@ def _promises(recollection: Recollection, who: str, side: Any, text: str, at: da
             stems=one.stems,
         )
         for one in promises(text, at, zone)
+        if side == "theirs" or not one.is_offer
     ]
 
 
@@ -160,7 +161,6 @@ def show_calls(hooks: Hooks, recollection: Recollection, calls: Sequence[Call]) 
             "model": call.model,
             "tokens_in": usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens,
             "tokens_out": usage.output_tokens,
-            "has_tool_calls": False,
             "stop_reason": call.stop_reason,
         }
         hooks.emit("loop.after_llm", _seen(recollection, recollection.now) | told)

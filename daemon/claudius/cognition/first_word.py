@@ -11,14 +11,16 @@ from datetime import datetime, timedelta, tzinfo
 from hashlib import sha256
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from claudius.cognition.budget import Stage
 from claudius.cognition.mind import Mind
 from claudius.cognition.timing import is_quiet, known_zone, quiet_end, read_hours
-from claudius.intent import Schedule
+from claudius.intent import Intent, Planned, Schedule
 from claudius.memory.jobs import FirstWords
 from claudius.memory.store import Pending, Store
-from claudius.perception import Kind, Origin, Perception, Place
+from claudius.perception import Cause, Kind, Origin, Perception, Place, cause_of
+from claudius.recollection import EntryType, Recollection
 
 log = logging.getLogger("claudius.first_word")
 
@@ -30,6 +32,7 @@ AFTER_UNANSWERED = (timedelta(0), timedelta(days=3), timedelta(days=7))
 """How long the next one waits after so many that nobody answered; past them it waits until somebody writes."""
 SPREAD = timedelta(minutes=30)
 """What waited for the end of the night is said within so long after it."""
+SPOKEN = (EntryType.EXTERNAL_DIALOG, EntryType.DAIMON_SPEECH)
 LOOKED_BACK = timedelta(days=60)
 _STOP = re.compile(r"\W*(?:please\s+)?stop(?:\s+(?:it|that|please|writing(?:\s+(?:to\s+)?me)?))?\W*", re.IGNORECASE)
 
@@ -45,11 +48,17 @@ class Ground(Struct, frozen=True, kw_only=True):
     words: FirstWords = field(default_factory=FirstWords)
 
 
-def is_unasked(perception: Perception) -> bool:
-    """Tell whether a perception would have the soul write first, and nobody asked for that. Pure."""
-    if perception.origin is not Origin.INTERNAL or perception.extra.get("asked_by"):
+def is_unasked(recollection: Recollection, now: datetime) -> bool:
+    """Tell whether to speak in this turn, at `now`, is to write first: nothing that it heard asks for words. Pure."""
+    heard = recollection.perceptions
+    return all(cause_of(one, recollection.participation, now) is Cause.UNASKED for one in heard)
+
+
+def is_to_speak(perception: Perception) -> bool:
+    """Tell whether an unasked perception is there to be spoken about and for nothing else. Pure."""
+    if cause_of(perception, "", perception.at) is not Cause.UNASKED:
         return False
-    return perception.kind is Kind.SILENCE or perception.extra.get("process") == PROCESS
+    return perception.kind in (Kind.SILENCE, Kind.DIRECTIVE) or perception.extra.get("process") == PROCESS
 
 
 async def is_told_to_stop(pending: Pending, mind: Mind) -> bool:
@@ -98,20 +107,64 @@ def _unanswered(words: FirstWords, now: datetime) -> str:
 async def withheld(pending: Pending, mind: Mind) -> bool:
     """Tell whether the soul keeps its first word to itself, for now or for good; no model is asked for that."""
     perception, now = pending.perception, mind.clock()
+    verdict = await judge(perception, mind, now)
+    if verdict is None:
+        return False
+    log.info("not written first", extra={"conversation": perception.conversation, "reason": verdict.reason})
+    if again := _again(perception, verdict):
+        await mind.store.plan(again)
+    await mind.store.withdraw(pending.seq, verdict.reason)
+    return True
+
+
+class Verdict(Struct, frozen=True):
+    """Why the soul does not write first now. `until`: when it may be tried again; None = it is let go."""
+
+    reason: str
+    until: datetime | None = None
+
+
+async def judge(perception: Perception, mind: Mind, now: datetime) -> Verdict | None:
+    """Return what keeps the soul from writing first about a perception; None where it may."""
     ground = await _ground(perception, mind, now)
     if reason := refusal(ground, now):
-        log.info("not written first", extra={"conversation": perception.conversation, "reason": reason})
-        await mind.store.withdraw(pending.seq, f"not written first: {reason}")
-        return True
+        return Verdict(f"not written first: {reason}")
     free = free_at(ground.words, now)
     until = _morning(perception, mind, free, await _zone(perception, mind))
     if until <= now:
-        return False
+        return None
     reason = "waits for the morning: quiet hours" if until > free else "waits until they are done with what they say"
-    log.info("not written first yet", extra={"conversation": perception.conversation, "reason": reason})
-    await mind.store.plan(_again(perception, until))
-    await mind.store.withdraw(pending.seq, reason)
-    return True
+    return Verdict(reason, until)
+
+
+async def allowed(intent: Intent, recollection: Recollection, mind: Mind) -> Intent:
+    """Return a turn as it may be committed: what is said unasked is said by the rules of writing first, or not at all.
+
+    Every utterance passes here, whatever its turn was about. Thoughts stay; words that wait for the morning are thought
+    again then. The answer to a message that is owed one, and what somebody asked for, pass at any hour.
+    """
+    now = mind.clock()
+    if not intent.utterances or not is_unasked(recollection, now):
+        return intent
+    perception = recollection.perception
+    verdict = await judge(perception, mind, now)
+    if verdict is None:
+        first = (replace(one, kind="proactive") if one.kind == "reply" else one for one in intent.utterances)
+        return replace(intent, utterances=tuple(first))
+    log.info("not said", extra={"conversation": intent.conversation, "reason": verdict.reason})
+    planned = intent.planned or Planned()
+    again = _again(perception, verdict)
+    if again and not planned.closes:
+        planned = replace(planned, schedules=(*planned.schedules, again))
+    return replace(
+        intent,
+        utterances=(),
+        rung="silent",
+        entries=tuple(one for one in intent.entries if one.entry_type not in SPOKEN),
+        thoughts=tuple(one for one in intent.thoughts if one.step != "external_dialogue"),
+        changes={**intent.changes, "not_said": verdict.reason},
+        planned=planned if planned != Planned() else None,
+    )
 
 
 def free_at(words: FirstWords, now: datetime) -> datetime:
@@ -119,18 +172,27 @@ def free_at(words: FirstWords, now: datetime) -> datetime:
     return max(now, words.last_heard + BUSY) if words.last_heard else now
 
 
-def _again(perception: Perception, at: datetime) -> Schedule:
-    """Return the same, planned for later: what waited in the lane itself would hold up whatever is said meanwhile."""
+def _again(perception: Perception, verdict: Verdict) -> Schedule | None:
+    """Return the same, planned for later; None where it is let go. Pure.
+
+    What waited in the lane itself would hold up whatever is said meanwhile. Talk that is over is not taken up again.
+    """
+    lapses = perception.extra.get("lapses_at")
+    if verdict.until is None or perception.origin is not Origin.INTERNAL:
+        return None
+    if lapses and verdict.until > datetime.fromisoformat(lapses):
+        return None
     digest = sha256(perception.key.encode("utf-8", "surrogatepass")).digest()
     return Schedule(
         id=int.from_bytes(digest[:6], "big"),
         conversation=perception.conversation,
-        at=at,
+        at=verdict.until,
         text=perception.text,
-        process=PROCESS,
+        process=str(perception.extra.get("process") or PROCESS),
         params=dict(perception.extra.get("params") or {}),
         audience=perception.audience,
         person=perception.person,
+        instead_of=int(perception.extra.get("schedule") or 0),
     )
 
 

@@ -40,7 +40,7 @@ from claudius.cognition.working_memory import Entry, WorkingMemory
 from claudius.config import Config, blot
 from claudius.errors import Unreadable
 from claudius.perception import Perception
-from claudius.prompt import data_line, fence
+from claudius.prompt import RecordKind, data_line, fence
 from claudius.recollection import EntryType, Recollection
 
 T = TypeVar("T")
@@ -384,7 +384,7 @@ def _again(
     parsed: Parsed, scene: Scene, wanted: Asked, asks: Sequence[Ask[Any]], failed: Mapping[int, Unreadable]
 ) -> Asked:
     """Ask again for the sections that failed, with the reason and the words that were."""
-    draft = fence(data_line({"kind": "draft", "text": parsed.raw[:DRAFT_CHARS]}), scene.recollection.nonce)
+    draft = fence(data_line({"kind": RecordKind.DRAFT, "text": parsed.raw[:DRAFT_CHARS]}), scene.recollection.nonce)
     words = scene.soul.files["reask.md"]
     told = [words.fill(step=asks[place].step, reason=quoted(failed[place].detail)) for place in sorted(failed)]
     return Asked(

@@ -1,11 +1,10 @@
-"""The twelve points at which others may look on: what they are shown cannot be changed, what they do disturbs nothing.
+"""The ten points at which others may look on: what they are shown cannot be changed, what they do disturbs nothing.
 
     session.poll_messages          a lane takes an internal perception
     loop.on_message                a lane takes an external one
     loop.transform_system_prompt   the system part stands
     loop.transform_history         the history stands
     loop.before_llm after_llm      around the model
-    loop.before_tool after_tool    around a tool that the owner granted
     loop.transform_response        an utterance is made
     loop.before_send after_send    around what leaves for a network
     loop.on_error                  a turn failed
@@ -33,8 +32,6 @@ POINTS = (
     "loop.transform_history",
     "loop.before_llm",
     "loop.after_llm",
-    "loop.before_tool",
-    "loop.after_tool",
     "loop.transform_response",
     "loop.before_send",
     "loop.after_send",

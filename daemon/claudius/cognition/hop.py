@@ -164,7 +164,7 @@ async def _declared(turn: TurnState) -> Transition | None:
     thoughts = await _thoughts(turn)
     turn.hops.append(turn.process.name)
     part = _concluded(turn, thoughts)
-    transition = _granted(turn, judge(turn.process, part))
+    transition = _granted(turn, judge(turn.process, part, turn.recollection))
     if transition and transition.execute_now:
         part = _concluded(turn, replace(thoughts, speech="", streamed=""))
     elif thoughts.speech:

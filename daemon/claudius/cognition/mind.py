@@ -70,8 +70,6 @@ class Mind(Struct, frozen=True, kw_only=True):
     """128 random bits as 32 hex digits."""
     aged_at: Callable[[], datetime | None] = lambda: None
     """The instant that ages are measured from, where the wall clock is in doubt."""
-    is_careful: Callable[[], bool] = lambda: False
-    """Whether each attempt is to be durable before its turn begins."""
     voices: Mapping[str, Voice] = field(default_factory=dict)
     """Cognitive step → a voice of its own; such a step is asked apart."""
     secrets: tuple[str, ...] = ()

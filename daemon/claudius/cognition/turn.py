@@ -17,7 +17,7 @@ from claudius.cognition.attending import attend_to
 from claudius.cognition.budget import Stage
 from claudius.cognition.commit import commit
 from claudius.cognition.encounter import show_heard
-from claudius.cognition.first_word import PROCESS, is_told_to_stop, is_unasked, withheld
+from claudius.cognition.first_word import PROCESS, is_to_speak, is_told_to_stop, withheld
 from claudius.cognition.fold import fold_expired
 from claudius.cognition.hop import begin, run
 from claudius.cognition.mind import Mind
@@ -26,14 +26,15 @@ from claudius.cognition.reflection import Idle, reflect
 from claudius.cognition.second_thought import think_twice
 from claudius.cognition.soul_engine.conclusion import (
     TOO_LONG,
-    Kept,
     conclude_apology,
     conclude_heard,
     conclude_told,
     conclude_unthought,
+    lines_for,
 )
+from claudius.cognition.soul_engine.feeling import mood_before
 from claudius.cognition.soul_engine.planning import EngineSettings, silent_plan
-from claudius.cognition.turn_state import Surface, TurnState, recorded
+from claudius.cognition.turn_state import Surface, TurnState
 from claudius.config import daimon_modes
 from claudius.errors import BadRequest, OverBudget, TooLong
 from claudius.intent import ApologyKind, Intent
@@ -41,7 +42,7 @@ from claudius.memory.store import Pending, RecallLimits
 from claudius.perception import Origin, Perception
 from claudius.psyche import Attention
 from claudius.psyche.surroundings import ANNOUNCED
-from claudius.recollection import Recollection
+from claudius.recollection import Recollection, unrecalled
 
 log = logging.getLogger("claudius.turn")
 
@@ -70,24 +71,30 @@ class Turned(Struct, frozen=True):
         return bool(self.intent.calls) or any(one.owes for one in self.recollection.perceptions)
 
 
-async def take_turn(
-    pending: Pending, mind: Mind, surface: Surface = NO_SURFACE, *, apology: ApologyKind | None = None
-) -> Turned | None:
+async def take_turn(pending: Pending, mind: Mind, surface: Surface = NO_SURFACE) -> Turned | None:
     """Think one perception through and commit what comes of it; None where it was let go and nothing is kept.
-
-    `apology`: it cannot be thought, and ends in one typed apology.
 
     Raises: ProviderError where the model gave nothing, OverBudget, Unreadable, ProcessError, Superseded where something
     was heard that it gave way to, StaleTurn, StoreError.
     """
-    if apology is None and await _is_let_go(pending, mind):
+    if await _is_let_go(pending, mind):
         return None
     turn = await _recalled(pending, mind, surface)
     before = turn.recollection.summary
-    intent = await (_apologised(turn, pending, apology) if apology else _concluded(turn, pending))
+    intent = await _concluded(turn, pending)
     if turn.recollection.summary is not before:
         intent = replace(intent, summary=turn.recollection.summary)
     return Turned(await commit(intent, turn.recollection, mind), turn.recollection, pending)
+
+
+async def apologise(pending: Pending, mind: Mind, kind: ApologyKind) -> Intent:
+    """End a perception that cannot be thought by one typed apology, and commit that.
+
+    It takes what was heard and a fixed line, and nothing else: whatever the turn failed on, in recall, route, plan,
+    psyche or ledger, the apology would fail on too. Raises: StaleTurn, StoreError.
+    """
+    heard = unrecalled(pending.turn, pending.perceptions, mind.nonce(), mind.clock())
+    return await commit(conclude_apology(heard, kind, mind.soul(), pending.calls), heard, mind, is_turn=False)
 
 
 async def afterthought(turned: Turned, mind: Mind) -> None:
@@ -106,7 +113,7 @@ async def _is_let_go(pending: Pending, mind: Mind) -> bool:
     if _has_lapsed(perception, mind.clock()):
         await mind.store.withdraw(pending.seq, "lapsed: it was not taken up in time")
         return True
-    return is_unasked(perception) and await withheld(pending, mind)
+    return is_to_speak(perception) and await withheld(pending, mind)
 
 
 def _has_lapsed(perception: Perception, now: datetime) -> bool:
@@ -129,8 +136,6 @@ async def _recalled(pending: Pending, mind: Mind, surface: Surface) -> TurnState
     now = datetime.fromisoformat(earlier["now"]) if "now" in earlier else mind.clock()
     nonce = earlier.get("nonce") or mind.nonce()
     mind.store.take(pending.seq, {"now": now.isoformat(), "nonce": nonce}, mind.clock())
-    if mind.is_careful():
-        await mind.store.flush()
     limits = RecallLimits(
         ttl_hours=config.memory.ttl_hours,
         aged_at=mind.aged_at(),
@@ -152,13 +157,6 @@ async def _recalled(pending: Pending, mind: Mind, surface: Surface) -> TurnState
 
 
 # -- what needs no model ---------------------------------------------------------------------------------------------
-
-
-async def _apologised(turn: TurnState, pending: Pending, kind: ApologyKind) -> Intent:
-    begin(turn, route(turn.recollection, turn.soul))
-    turn.calls = list(pending.calls)
-    kept = Kept(attention={"outcome": "apologise", "reason": kind})
-    return recorded(turn, conclude_apology(turn.recollection, turn.plan, kind, turn.soul, kept))
 
 
 async def _concluded(turn: TurnState, pending: Pending) -> Intent:
@@ -184,8 +182,7 @@ async def _concluded(turn: TurnState, pending: Pending) -> Intent:
         return await _thought(turn)
     if attention.outcome != "react" and not is_owed and perception.origin is Origin.EXTERNAL:
         return conclude_heard(known, process, turn.settings, attention)
-    lines = turn.soul.steps["external_dialogue"].acknowledge
-    return conclude_unthought(known, process, turn.settings, attention, lines)
+    return conclude_unthought(known, process, turn.settings, attention, lines_for(attention, known, turn.soul))
 
 
 def _said(turn: TurnState, line: str, verb: str) -> Intent:
@@ -209,7 +206,9 @@ async def _thought(turn: TurnState) -> Intent:
         turn.recollection = replace(known, perceptions=perceptions)
     await fold_expired(turn)
     turn.recollection = await think_twice(turn.recollection, turn.mind, turn.soul, surface.hold)
-    process = route(turn.recollection, turn.soul, autonomous=turn.settings.autonomous)
+    attention = turn.attention
+    mood = mood_before(turn.recollection, attention.change.mood if attention and attention.change else "")
+    process = route(turn.recollection, turn.soul, autonomous=turn.settings.autonomous, mood=mood)
     if is_frugal:
         process = replace(process, steps=tuple(name for name in process.steps if name not in UPDATES))
     while True:

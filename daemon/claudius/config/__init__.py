@@ -2,7 +2,7 @@
 
 from claudius.config.cortex import Consult, Cortex
 from claudius.config.daimons import KOTHAR, Daimon, Mode, all_daimons, modes_of, token_name
-from claudius.config.load import Loaded, load, parse_value, shown, toml
+from claudius.config.load import Loaded, load, overriding, parse_value, shown, toml
 from claudius.config.schema import ALIASES, SETTINGS, Budget, Config, Model, Setting
 from claudius.config.secrets import SECRETS, Secret, blot, held, read_env_file, take_secrets
 from claudius.config.section import Section
@@ -39,6 +39,7 @@ __all__ = [
     "daimons",
     "held",
     "load",
+    "overriding",
     "parse_value",
     "read_env_file",
     "shown",

@@ -17,6 +17,10 @@ class Ensoul(Section, frozen=True):
         Meta(description="person ids that may say /ensoul on and listen, besides the owners"),
     ] = ()
     remember: Annotated[bool, Meta(description="keep what is asked and answered in ensouled sessions")] = False
+    shared: Annotated[
+        bool,
+        Meta(description="give sessions, too, what was learned in channels that you share with others"),
+    ] = False
     default: Annotated[Literal["ask", "always"], Meta(description="always = every session of yours is ensouled")] = (
         "ask"
     )

@@ -67,6 +67,15 @@ def shown(loaded: Loaded, key: str) -> Any:
     return list(node) if isinstance(node, tuple) else node
 
 
+def overriding(home: Home, env: Mapping[str, str], key: str) -> tuple[str, str] | None:
+    """Return the variable that wins over config.toml for a setting, and where it is set; None where none is."""
+    for source, values in (("environment", env), (".env", read_env_file(home.env_file))):
+        for name in (SETTINGS[key].env, ALIASES.get(key, "")):
+            if values.get(name):
+                return name, source
+    return None
+
+
 def parse_value(key: str, text: str) -> Any:
     """Read a setting's value as a person types it. Raises: BadConfiguration."""
     if key not in SETTINGS:

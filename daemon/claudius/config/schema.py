@@ -74,6 +74,9 @@ class Memory(Section, frozen=True):
     ttl_hours: Annotated[float, Meta(gt=0, le=876_000, description="hours until entries are summarised and let go")] = (
         72.0
     )
+    records_days: Annotated[
+        NotNegative, Meta(description="days until what `why` and `replay` read of a turn goes; 0 = never")
+    ] = 365
 
 
 class History(Section, frozen=True):

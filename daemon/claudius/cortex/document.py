@@ -130,13 +130,10 @@ def _peer(one: Known, part: Part, window: int | None, *, has_previews: bool, sec
 def activity(events: Sequence[Event]) -> Mapping[str, int]:
     """Count what the first mind did meanwhile. Pure."""
     calls = [event for event in events if event["type"] == "loop.after_llm"]
-    tools = [event for event in events if event["type"] == "loop.after_tool"]
     return {
         "events": len(messages(events)),
         "llm_calls": len(calls),
         "tokens": sum((call.get("tokens_in") or 0) + (call.get("tokens_out") or 0) for call in calls),
-        "tools": len(tools),
-        "errors": sum(tool.get("ok") is False for tool in tools),
     }
 
 

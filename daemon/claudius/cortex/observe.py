@@ -1,4 +1,4 @@
-"""Observation: four hooks append one small dict each to a list, and return. Nothing they are given is changed."""
+"""Observation: three hooks append one small dict each to a list, and return. Nothing they are given is changed."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ RETURNED_EVENTS = 500
 OBSERVED: Mapping[str, tuple[str, ...]] = {
     "loop.on_message": ("peer_id", "direction", "channel_type", "scope"),
     "loop.after_send": ("peer_id", "direction", "channel_type"),
-    "loop.after_llm": ("model", "tokens_in", "tokens_out", "has_tool_calls"),
-    "loop.after_tool": ("tool", "ok", "elapsed_ms"),
+    "loop.after_llm": ("model", "tokens_in", "tokens_out"),
 }
 """Hook → what is kept of it beside turn, audience and timestamp."""
 MESSAGE = "loop.on_message"

@@ -24,7 +24,6 @@ def score(triggers: Sequence[str], events: Sequence[Event], beliefs: Sequence[Be
     found = sum(_BY_TRIGGER.get(name, 0) for name in triggers)
     found += 2 * any(event.get("critical") or (event.get("scope") or 0) >= CRITICAL_SCOPE for event in events)
     found += min(MOST_AXES, sum((event.get("axis") or 0) >= STRONG_AXIS for event in events))
-    found += any(event.get("ok") is False for event in events)
     return int(found + any(_runs_out(belief, now) for belief in beliefs))
 
 

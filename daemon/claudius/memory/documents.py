@@ -15,7 +15,10 @@ class Document(Struct, frozen=True):
 
 
 class KeptFile(Struct, frozen=True, kw_only=True):
-    """Where a document lies below the memory directory, and the hash of the bytes that we wrote or took over last."""
+    """Where a document lies below the memory directory, and the hash of the bytes that we wrote or took over last.
+
+    An empty hash: it is about to be written there for the first time.
+    """
 
     document: Document
     path: str

@@ -15,10 +15,13 @@ import secrets
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from claudius.home import FILE_MODE
+from claudius.memory.personal import Probes
 
 LEDGER, KEY = "erasures.jsonl", "erasures.key"
 KEY_BYTES = 32
@@ -40,11 +43,42 @@ class Erasures(Struct, frozen=True):
 
     def finish(self, persons: Sequence[str], at: datetime) -> None:
         """Write down that nothing of it is left to do. Raises: OSError."""
-        self._append({"at": _stamp(at), "done": [self._hash(one) for one in persons]})
+        self.done([self._hash(one) for one in persons], at)
+
+    def done(self, hashes: Sequence[str], at: datetime) -> None:
+        """Write down of whom, by hash, nothing is left to do. Raises: OSError."""
+        self._append({"at": _stamp(at), "done": list(hashes)})
+
+    def keep_probes(self, probes: Probes) -> None:
+        """Keep, durably, what is to be searched for: once the rows are gone nothing else knows it. Raises: OSError."""
+        path = self._probes(probes.ids)
+        fresh = path.with_suffix(".new")
+        _write(fresh, msgspec.json.encode(probes), os.O_TRUNC)
+        fresh.replace(path)
+
+    def kept_probes(self) -> list[Probes]:
+        """Return what is to be searched for, of each erasure that has not ended."""
+        found = [_read_probes(path) for path in sorted(self.directory.glob("erasing-*.json"))]
+        return [one for one in found if one is not None]
+
+    def drop_probes(self, persons: Sequence[str]) -> None:
+        """Let go of what was searched for. Raises: OSError."""
+        self._probes(persons).unlink(missing_ok=True)
+
+    def _probes(self, persons: Sequence[str]) -> Path:
+        return self.directory / f"erasing-{self._hash(persons[0])[:16]}.json"
 
     def erased_at(self) -> dict[str, str]:
         """Return when each erasure last began, UTC as text, by hash."""
         return {one: str(line["at"]) for line in self._lines() for one in line.get("ids", ())}
+
+    def last_at(self, persons: Iterable[str], by: str) -> datetime | None:
+        """Return when `by` last had one of these erased; None where never."""
+        hashes = {self._hash(one) for one in persons}
+        asked = [
+            line["at"] for line in self._lines() if line.get("by") == by and not hashes.isdisjoint(line.get("ids", ()))
+        ]
+        return datetime.fromisoformat(str(max(asked))) if asked else None
 
     def unfinished(self) -> set[str]:
         """Return the hashes of those whose erasure was cut off."""
@@ -63,6 +97,10 @@ class Erasures(Struct, frozen=True):
         wanted = set(hashes)
         return [one for one in persons if wanted and self._hash(one) in wanted]
 
+    def hashes(self, persons: Iterable[str]) -> set[str]:
+        """Return what the ledger calls these persons."""
+        return {self._hash(one) for one in persons}
+
     def _hash(self, person: str) -> str:
         return hmac.new(self._key(), person.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
 
@@ -74,7 +112,7 @@ class Erasures(Struct, frozen=True):
             fresh.replace(path)
         return path.read_bytes()
 
-    def _lines(self) -> list[dict[str, list[str]]]:
+    def _lines(self) -> list[dict[str, Any]]:
         try:
             return [json.loads(line) for line in self.ledger.read_text("utf-8").splitlines() if line.endswith("}")]
         except FileNotFoundError:
@@ -92,6 +130,13 @@ def _write(path: Path, content: bytes, how: int) -> None:
         os.fsync(file)
     finally:
         os.close(file)
+
+
+def _read_probes(path: Path) -> Probes | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Probes)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
 
 
 def _stamp(at: datetime) -> str:

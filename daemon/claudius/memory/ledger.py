@@ -57,6 +57,22 @@ class Tally(Struct, frozen=True, kw_only=True):
         return compute_info_score(self.bursts, span_s / DAY_S, self.active_days, assessments)
 
 
+def together(tallies: Iterable[Tally]) -> Tally:
+    """Add up what was counted in several places. Pure.
+
+    Days are those of the place with most of them: a day in two places is one day, and which days they were is not kept.
+    """
+    counted = list(tallies)
+    return Tally(
+        messages=sum(one.messages for one in counted),
+        bursts=sum(one.bursts for one in counted),
+        active_days=max((one.active_days for one in counted), default=0),
+        first_at=min((one.first_at for one in counted if one.first_at), default=None),
+        last_at=max((one.last_at for one in counted if one.last_at), default=None),
+        last_day=max((one.last_day for one in counted if one.last_day), default=None),
+    )
+
+
 def tally(times: Iterable[datetime]) -> Tally:
     """Count messages given in any order. Pure."""
     counted = Tally()

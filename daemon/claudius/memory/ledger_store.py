@@ -41,7 +41,7 @@ class Ledger(Protocol):
         ...
 
     async def list_peers(self, audience: str, since: datetime | None = None, limit: int = 1000) -> Sequence[Peer]:
-        """Return the peers dealt with since then, latest first."""
+        """Return the peers dealt with since then, latest first, as far as this audience may know of it."""
         ...
 
     async def query_peer(self, peer_id: str, audience: str) -> Peer | None:

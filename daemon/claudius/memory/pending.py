@@ -31,7 +31,7 @@ class Pending(Struct, frozen=True, kw_only=True):
     state: InboxState
     attempts: int
     boots: int
-    """How many different processes have taken it: 2 or more without a commit means that it ends processes."""
+    """How many different processes have taken it, this one included."""
     not_before: datetime | None
     heard_at: datetime
     inputs: Mapping[str, str] = field(default_factory=dict)
@@ -40,10 +40,17 @@ class Pending(Struct, frozen=True, kw_only=True):
     """Finished model calls of an earlier, unfinished run; a re-run does not pay for them again."""
     held: int = 0
     """How often its turn gave way to a newer perception; it is answered with the next."""
+    is_taken_here: bool = False
+    """This process has taken it."""
     is_stopped: bool = False
     """Its speaker wants no answer any more: it is owed the apology, and no model."""
     further: tuple[Pending, ...] = ()
     """What is answered in the same turn, oldest first."""
+
+    @property
+    def ended(self) -> int:
+        """How many processes have taken it and ended before its turn did."""
+        return self.boots - self.is_taken_here
 
     @property
     def perceptions(self) -> tuple[Perception, ...]:

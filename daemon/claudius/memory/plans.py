@@ -11,9 +11,18 @@ from claudius.memory.pending import Pending
 from claudius.perception import Perception
 from claudius.recollection import Entry
 
+MOST_OPEN = 100
+"""Plans of one conversation that may wait at once; the next is refused."""
+
+TOO_MANY = f"{MOST_OPEN} plans wait in this conversation already"
+"""Why a plan was refused, in words for `claudius why`."""
+
 
 class Plans(Protocol):
-    """What mental processes keep and recall, beside their turns. A turn's own plans are written by its commit."""
+    """What mental processes keep and recall, beside their turns.
+
+    A turn's own plans are written by its commit, which tells in the turn's `changes` how many were refused.
+    """
 
     async def fire_due(self, now: datetime, grace_hours: float) -> tuple[str, ...]:
         """Make a perception of each plan whose time has come; return the conversations that hear one.
@@ -27,8 +36,15 @@ class Plans(Protocol):
         """Return when the next plan is due; None where there is none."""
         ...
 
-    async def plan(self, schedule: Schedule) -> None:
-        """Keep a plan apart from any turn. One of the same conversation and key changes nothing while that waits."""
+    async def open_plans(self, conversation: str) -> int:
+        """Return how many plans of a conversation wait."""
+        ...
+
+    async def plan(self, schedule: Schedule) -> bool:
+        """Keep a plan apart from any turn; False where `MOST_OPEN` wait there already.
+
+        One of the same conversation and key changes nothing while that waits.
+        """
         ...
 
     async def cancel(self, schedule_id: int) -> bool:

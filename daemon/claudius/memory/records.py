@@ -7,10 +7,43 @@ from datetime import datetime
 from typing import Any, Literal, Protocol
 
 from claudius.memory.ledger_store import LedgerRecords
+from claudius.recollection import PastTurn
 from claudius.substrate import Psyche
 
 
-class Records(LedgerRecords, Protocol):
+class Expired(LookupError):
+    """A turn's record was let go, as old as it was."""
+
+    def __init__(self, at: str) -> None:
+        """`at`: when, as the database writes it."""
+        super().__init__(at)
+        self.at = at
+
+
+class KeptTexts(Protocol):
+    """What a kept turn names in place of a text, read when its prompt is built again."""
+
+    def blob(self, sha256: str) -> bytes | None:
+        """Return stored content by its hash; None where it was erased."""
+        ...
+
+    def past_turn(self, conversation: str, number: int) -> PastTurn | None:
+        """Return a turn as it was committed, its portraits without text; None where it was erased.
+
+        Raises: Expired where its record was let go.
+        """
+        ...
+
+    def portrait(self, person: str, audience: str, version: int) -> str | None:
+        """Return the text of one version of a portrait; None where it was erased."""
+        ...
+
+    def recalled(self, row: str) -> str | None:
+        """Return the text of a recalled line by its row (`episode:7`, `fact:3`); None where it is not kept any more."""
+        ...
+
+
+class Records(LedgerRecords, KeptTexts, Protocol):
     """What a command reads beside a running daemon. Rows are plain dicts with the keys of the interfaces."""
 
     def counts(self, now: datetime) -> Mapping[str, Any]:
@@ -45,10 +78,6 @@ class Records(LedgerRecords, Protocol):
         """Return one turn's record: the row, its perceptions, entries, calls, thoughts, deliveries."""
         ...
 
-    def blob(self, sha256: str) -> bytes | None:
-        """Return stored content by its hash."""
-        ...
-
     def state(self, *, every_audience: bool = False) -> Mapping[str, Any]:
         """Return the soul state; one newest value per key, or every audience's."""
         ...
@@ -59,6 +88,10 @@ class Records(LedgerRecords, Protocol):
 
     def psyche_moves(self, since: datetime) -> Sequence[Mapping[str, Any]]:
         """Return how the numbers moved since then, oldest first: `turn at person inputs after edges traits`."""
+        ...
+
+    def psyche_checkpoint(self) -> Psyche:
+        """Return the numbers and edges before the oldest trace that is kept: folding the traces begins there."""
         ...
 
     def people(self) -> Sequence[Mapping[str, Any]]:
@@ -91,6 +124,14 @@ class Records(LedgerRecords, Protocol):
 
     def dead(self) -> Sequence[Mapping[str, Any]]:
         """Return what was given up: `{"what": "heard" or "said", "key", "turn", "reason", "at"}`, latest first."""
+        ...
+
+    def size(self) -> Mapping[str, Any]:
+        """Return `{"bytes", "turns", "days", "gives_back"}`: the database without free pages, how many turns."""
+        ...
+
+    def invalid(self) -> Sequence[tuple[str, str]]:
+        """Return rows that hold a value which does not decode, as table and primary key; a few where there are many."""
         ...
 
     def archive_lag(self) -> int:

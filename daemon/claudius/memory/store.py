@@ -20,6 +20,7 @@ from claudius.memory.ledger_store import Ledger
 from claudius.memory.pending import Pending, turn_of
 from claudius.memory.personal import Personal
 from claudius.memory.plans import Plans
+from claudius.memory.retention import Retention
 from claudius.memory.whispers import Whispers
 from claudius.perception import Perception
 from claudius.recollection import Recollection, Summary
@@ -67,9 +68,11 @@ class RecallLimits(Struct, frozen=True, kw_only=True):
     """Daimons that are on, with their modes; with none, nothing of theirs is read."""
     psyche: bool = False
     """Whether the numbers below language are read."""
+    own_only: bool = False
+    """Read only what was learned from the speaker alone, or from no one: no place that anybody else sees."""
 
 
-class Store(Plans, Amendments, Ledger, Personal, Whispers, Jobs, Protocol):
+class Store(Plans, Amendments, Ledger, Personal, Whispers, Jobs, Retention, Protocol):
     """What the process that takes turns keeps and recalls."""
 
     async def start(self, boot: str, now: datetime) -> Waiting:
@@ -120,19 +123,30 @@ class Store(Plans, Amendments, Ledger, Personal, Whispers, Jobs, Protocol):
         ...
 
     async def oldest(self, conversation: str) -> Pending | None:
-        """Return the unfinished perception with the lowest position, finished calls of it included."""
+        """Return the unfinished perception with the lowest position, finished calls of it included.
+
+        Raises: RowInvalid where its row does not decode; it stands in the way of the others until it is given up.
+        """
+        ...
+
+    async def meet(self, pending: Pending) -> None:
+        """Count this process among those that took a perception, durable before anything is done with it."""
         ...
 
     def take(self, seq: int, inputs: Mapping[str, str], now: datetime) -> None:
         """Count one attempt of this boot at a perception and keep the run's inputs. Not awaited."""
         ...
 
-    async def postpone(self, seq: int, not_before: datetime, reason: str) -> None:
-        """Put a taken perception back to pending until `not_before`."""
+    async def postpone(self, seq: int, not_before: datetime, reason: str, attempts: int = 0) -> None:
+        """Put a perception back to pending until `not_before`; it was tried at least `attempts` times."""
         ...
 
     async def withdraw(self, seq: int, reason: str) -> None:
         """Settle a perception that nobody needs an answer to any more (state settled, with the reason)."""
+        ...
+
+    async def give_up(self, seq: int, reason: str) -> None:
+        """Let a perception be dead: neither a reply nor an apology can be made. Its row stays, with the reason."""
         ...
 
     def keep_call(self, turn: str, call: Call) -> None:
@@ -227,6 +241,13 @@ class Store(Plans, Amendments, Ledger, Personal, Whispers, Jobs, Protocol):
         """Make two ids one person. Raises: StoreError where either is unknown or they are one already."""
         ...
 
+    async def unlink(self, person: str, now: datetime, author: Literal["owner", "person"] = "owner") -> Sequence[str]:
+        """Let every id of a person stand alone again; return them. Raises: StoreError where there is only one.
+
+        Each gets back the portraits of its own places and what its own messages brought; `author` says who asked.
+        """
+        ...
+
     async def unarchived(self, limit: int) -> Sequence[Unarchived]:
         """Return changes of user models and of the soul's state that git does not hold yet, oldest first."""
         ...
@@ -247,4 +268,8 @@ class Store(Plans, Amendments, Ledger, Personal, Whispers, Jobs, Protocol):
 
     async def document(self, document: Document) -> str | None:
         """Return a document's newest text; None where there is none."""
+        ...
+
+    async def has_written(self, document: Document, text: str, *, ever: bool) -> bool:
+        """Tell whether a version of a document is this text: the newest, or one that git lacks; `ever`: any version."""
         ...

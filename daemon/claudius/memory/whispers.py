@@ -93,8 +93,13 @@ class Whispers(Protocol):
         """Return the mode of a daimon in a conversation."""
         ...
 
-    async def surfacing(self, perception: Perception, now: datetime, modes: Mapping[str, str]) -> str:
-        """Return the newest whisper that may be felt here, without using it; empty where there is none."""
+    async def surfacing(
+        self, perception: Perception, now: datetime, modes: Mapping[str, str], *, own_only: bool = False
+    ) -> str:
+        """Return the newest whisper that may be felt here, without using it; empty where there is none.
+
+        `own_only` is that of `RecallLimits`.
+        """
         ...
 
     def release(self, turn: str) -> None:

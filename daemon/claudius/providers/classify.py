@@ -79,7 +79,7 @@ def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
         return seconds
     try:
         return max(0.0, parsedate_to_datetime(given).timestamp() - now)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 

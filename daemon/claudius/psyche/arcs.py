@@ -32,6 +32,14 @@ class Said(Struct, frozen=True):
     text: str
     at_s: float
     person: str
+    kept: frozenset[str] = frozenset()
+    """Its content stems, where they were kept with it."""
+
+    def stems(self, soul_name: str) -> frozenset[str]:
+        """Return its content stems without the soul's name. Pure."""
+        if self.kept and not (soul_name and soul_name in self.text.lower()):
+            return self.kept
+        return stems(self.text, soul_name)
 
 
 def advance_arcs(arcs: Sequence[Arc], at_s: float) -> tuple[Arc, ...]:
@@ -74,7 +82,7 @@ def birth(turn: str, now: Said, earlier: Sequence[Said], audience: str, soul_nam
         (one, found)
         for one in earlier[-LOOKED_BACK:]
         if now.at_s - one.at_s <= ALIKE_WITHIN_S
-        and len(found := stems(one.text, soul_name)) >= LEAST_STEMS
+        and len(found := one.stems(soul_name)) >= LEAST_STEMS
         and not mine.isdisjoint(found)
         and overlap(mine, found) >= ALIKE
     ]
@@ -110,9 +118,10 @@ def _born(
 
 
 def with_birth(arcs: Sequence[Arc], born: Arc | None, most: int = MOST) -> tuple[Arc, ...]:
-    """Add a new arc; where there are too many, the weakest goes. Pure."""
-    known = {arc.arc for arc in arcs} | {arc.label for arc in arcs}
-    if born is None or born.arc in known or born.label in known:
+    """Add a new arc, unless one of the same sources has its name; where there are too many, the weakest goes. Pure."""
+    if born is None or any(
+        arc.arc == born.arc or (arc.label, arc.sources) == (born.label, born.sources) for arc in arcs
+    ):
         return tuple(arcs)
     strongest = sorted((*arcs, born), key=lambda arc: -arc.intensity)[:most]
     return tuple(arc for arc in (*arcs, born) if arc in strongest)

@@ -31,16 +31,17 @@ from claudius.psyche.happening import episode_of, event_of, facts_of, happening_
 from claudius.psyche.intentions import SHOWN_FROM, IntentionUpdate, advance_intentions
 from claudius.psyche.mapping import Shift
 from claudius.psyche.models import Happening, Judgement, Outcome, Standing
+from claudius.psyche.mood import felt_before, new_mood, recent_word
 from claudius.psyche.packet import packet, remembered
 from claudius.psyche.recall import EPISODE_CHARS, asks_about_the_past, rank
 from claudius.psyche.surroundings import around, earlier_messages
 from claudius.psyche.tendencies import emoji
 from claudius.psyche.words import stem_list
-from claudius.recollection import MOODS, Recollection
+from claudius.recollection import Recollection
 from claudius.substrate import Arc, Edge, Episode, Felt, Found, Intention, Psyche
 
 REMEMBERED, REMEMBERED_ASKED = 3, 5
-STANCE_TENSION, STANCE_EVERY = 0.2, 5
+STANCE_EVERY = 5
 
 
 def attend(recollection: Recollection, perception: Perception, temper: Temper) -> Attention:
@@ -62,13 +63,14 @@ def attend(recollection: Recollection, perception: Perception, temper: Temper) -
         arcs=_arcs_here(moved.arcs, named, happening),
         kernel=kernel,
     )
-    is_known = any(edge.person == person for edge in psyche.edges)
+    is_known = any(peer.peer_id == person for peer in recollection.peers)  # in what may be told here
     judged = judge(happening, standing, around(perception, recollection, happening, is_known=is_known), temper.weighing)
     aims = advance_intentions(psyche.intentions, now_s)
     relevant = _relevant(aims, recollection, happening)
     owed = any(one.owes for one in recollection.perceptions)
     called = owed or (happening.kind in MESSAGES and is_addressed(happening.kind, happening.address))
     outcome = _answerable(judged.outcome, recollection, temper, called=called)
+    felt_now = emotional_state(standing.numbers.bands, kernel)
     change = Change(
         turn=recollection.turn,
         audience=recollection.audience,
@@ -77,7 +79,7 @@ def attend(recollection: Recollection, perception: Perception, temper: Temper) -
         outcome=outcome,
         m=judged.m,
         theta=judged.theta,
-        mood=emotional_state(standing.numbers.bands, kernel),
+        mood=felt_now,
         episodes=episode_of(recollection, event, temper),
         facts=facts_of(recollection, perception, happening, person, now_s),
         max_arcs=temper.max_arcs,
@@ -86,8 +88,10 @@ def attend(recollection: Recollection, perception: Perception, temper: Temper) -
     by_emoji = outcome == "react" and (not called or temper.acknowledges_by_emoji)
     felt = Felt(
         record=_record(recollection, psyche, standing, judged, relevant, now_s) if outcome == "think" else {},
-        emotional_state=_new_mood(psyche, standing),
-        asks=_asks(standing, judged, happening, event, relevant, called=called),
+        emotional_state=_new_mood(recollection, felt_now, outcome),
+        asks=_asks(
+            recollection, standing, judged, happening, event, relevant, called=called, is_about_arc=bool(matches)
+        ),
     )
     return Attention(
         outcome=outcome,
@@ -115,8 +119,10 @@ def recollect(attention: Attention, recollection: Recollection, found: Found, te
     facts = [fact for fact in psyche.facts if fact.person in present and fact.turn not in shown]
     if not best and not facts:
         return attention
-    change = attention.change and replace(attention.change, recalled=tuple(one.turn for one in best))
-    return replace(attention, felt=replace(attention.felt, remembered=remembered(best, facts, present)), change=change)
+    own = tuple(one.turn for one in best if one.sources == (recollection.audience,))  # no place ranks another's past
+    change = attention.change and replace(attention.change, recalled=own)
+    lines, rows = remembered(best, facts, present)
+    return replace(attention, felt=replace(attention.felt, remembered=lines, recalled=rows), change=change)
 
 
 def settle(
@@ -178,11 +184,11 @@ def _names(recollection: Recollection) -> dict[str, str]:
     return {one.person: one.name for one in people}
 
 
-def _new_mood(psyche: Psyche, standing: Standing) -> str:
-    """Return the mood's word where the bands have moved to another since the last turn; else empty."""
-    was = psyche.numbers.mood if psyche.numbers else ""
-    now = emotional_state(standing.numbers.bands, standing.kernel)
-    return now if now != (was or MOODS[0]) else ""
+def _new_mood(recollection: Recollection, felt: str, outcome: Outcome) -> str:
+    """Return the mood's new word; empty where the old one stands. What is not thought about ends no focus elsewhere."""
+    if outcome != "think" and felt == felt_before(recollection):
+        return ""
+    return new_mood(recollection, felt, task=recollection.task, word=recent_word(recollection))
 
 
 def _record(
@@ -204,6 +210,7 @@ def _record(
 
 
 def _asks(
+    recollection: Recollection,
     standing: Standing,
     judged: Judgement,
     happening: Happening,
@@ -211,16 +218,19 @@ def _asks(
     aims: Sequence[Intention],
     *,
     called: bool,
+    is_about_arc: bool,
 ) -> tuple[str, ...]:
+    """Return the psyche's own steps to ask. `is_about_arc`: the message is about a subject that keeps coming back."""
     asked = []
-    if event.person and (
+    turns_here = recollection.speaker.turns_here if recollection.speaker else 0
+    if event.person and (  # no number that other places have moved, but for a band that has a word in this prompt
         {"conflict", "boundary", "disclose"} & {*judged.choices}
         or event.importance >= 0.35
-        or standing.edge.tension >= STANCE_TENSION
-        or (standing.edge.thoughts + 1) % STANCE_EVERY == 0
+        or edge_bands(standing.edge)[2] > 0
+        or (turns_here + 1) % STANCE_EVERY == 0
     ):
         asked.append("stance_shifts")
-    if happening.heard.is_request or happening.kind == "promise_due" or event.matches or aims:
+    if happening.heard.is_request or happening.kind == "promise_due" or is_about_arc or aims:
         asked.append("intention_updates")
     if not called and happening.kind in MESSAGES:
         asked.append("chosen_action")

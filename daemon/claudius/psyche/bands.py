@@ -138,15 +138,13 @@ def arc_words(arc: Arc, found: int) -> str:
 
 
 def emotional_state(bands: tuple[int, ...], kernel: Kernel) -> str:
-    """Return the one of five moods that the numbers come to. Pure."""
+    """Return the mood that the numbers come to; never focused, for to be wound up is not to be at work. Pure."""
     valence, arousal, *_ = bands
     if valence <= 1:
         if arousal:
             return "frustrated"
         return "sardonic" if kernel.humour_activation >= WRY else "neutral"
-    if valence == 2:
-        return "focused" if arousal == 2 else "neutral"
-    return "engaged" if arousal else "neutral"
+    return "engaged" if valence > 2 and arousal else "neutral"
 
 
 def tilt_words(leanings: Mapping[str, float]) -> str:

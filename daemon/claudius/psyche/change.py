@@ -103,7 +103,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     shifts: tuple[Shift, ...] = ()
     updates: tuple[aims.IntentionUpdate, ...] = ()
     mood: str = ""
-    """The word for the soul's mood in this turn."""
+    """The word for the soul's numbers in this turn."""
     hint: str = ""
     """The model's own word for the soul's mood."""
     episodes: tuple[Episode, ...] = ()

@@ -74,11 +74,12 @@ def event_of(
     now_s: float,
     person: str,
 ) -> Event:
-    """Return what a perception is to the numbers. Pure."""
+    """Return what a perception is to the numbers: of subjects it warms those of its own audience alone. Pure."""
     heard, psyche = happening.heard, recollection.psyche or Psyche()
     heat = max((arc.intensity for arc in psyche.arcs if arc.arc in dict(matches)), default=0.0)
     said = subjects.Said(own_words(recollection), now_s, person)
     is_message = happening.kind in MESSAGES
+    of_here = {arc.arc for arc in psyche.arcs if arc.sources == (recollection.audience,)}
     return Event(
         at_s=now_s,
         kind=happening.kind,
@@ -95,7 +96,7 @@ def event_of(
         )
         if is_message
         else 0.0,
-        matches=matches,
+        matches=tuple((arc, match) for arc, match in matches if arc in of_here),
         birth=subjects.birth(recollection.turn, said, earlier, recollection.audience, temper.soul_name)
         if is_message and not matches
         else None,

@@ -78,10 +78,15 @@ def update_intentions(
     sources: tuple[str, ...],
     person: str,
 ) -> tuple[Intention, ...]:
-    """Apply the updates of one turn; the intentions stand at `at_s` already. Pure."""
+    """Apply the updates of one turn; the intentions stand at `at_s` already. Pure.
+
+    Only intentions of the same sources are touched: what is meant in one place is neither kept from being meant in
+    another nor dropped there.
+    """
     found = list(kept)
     for n, update in enumerate(updates[:MOST_UPDATES]):
-        place = next((at for at, one in enumerate(found) if (one.type, one.target) == (update.type, update.target)), -1)
+        same = (update.type, update.target, sources)
+        place = next((at for at, one in enumerate(found) if (one.type, one.target, one.sources) == same), -1)
         if place < 0:
             if update.operation == "create":
                 found.append(_born(update, f"{turn}/{n}", at_s, sources, person))

@@ -57,22 +57,29 @@ def packet(
 
 def remembered(
     episodes: Sequence[Episode], facts: Sequence[Fact], names: Mapping[str, str]
-) -> tuple[dict[str, str], ...]:
-    """Return the lines of the `## Remembered` block, within their budget. Pure."""
+) -> tuple[tuple[dict[str, str], ...], tuple[str, ...]]:
+    """Return the lines of the `## Remembered` block, within their budget, and which row holds each. Pure."""
     lines = [
-        {"when": _day(one.at_s), "from": "you" if one.is_own else _name(one.name), "text": one.text} for one in episodes
+        (
+            {"when": _day(one.at_s), "from": "you" if one.is_own else _name(one.name), "text": one.text},
+            f"episode:{one.id}",
+        )
+        for one in episodes
     ]
     lines += [
-        {"when": _day(fact.stated_s), "from": _name(names.get(fact.person, "")), "text": f"{fact.key}: {fact.value}"}
-        for fact in facts[:MOST_FACTS]
+        (
+            {"when": _day(one.stated_s), "from": _name(names.get(one.person, "")), "text": f"{one.key}: {one.value}"},
+            f"fact:{one.id}",
+        )
+        for one in facts[:MOST_FACTS]
     ]
-    kept, left = [], REMEMBERED_CHARS
-    for line in lines:
+    kept, left = 0, REMEMBERED_CHARS
+    for line, _ in lines:
         left -= sum(len(value) for value in line.values()) + 110  # its keys and its two markers
         if left < 0:
             break
-        kept.append(line)
-    return tuple(kept)
+        kept += 1
+    return tuple(line for line, _ in lines[:kept]), tuple(row for _, row in lines[:kept])
 
 
 def _on_mind(arcs: Sequence[Arc]) -> str:
@@ -90,8 +97,10 @@ def _means_to(intentions: Sequence[Intention], names: Mapping[str, str]) -> str:
     for one in sorted(intentions, key=lambda one: -one.priority):
         if one.priority < SHOWN_FROM or len(said) == MOST_SHOWN:
             break
-        whom = _name(names.get(one.target, one.target)) if one.target else ""
-        line = f"{words.phrases()['means_to'][one.type]} {whom}".strip()
+        if one.target:
+            line = f"{words.phrases()['means_to'][one.type]} {_name(names.get(one.target, one.target))}"
+        else:
+            line = str(words.phrases()["means_to_alone"][one.type])
         if one.description and not any(char.isdigit() for char in one.description):
             line += f" ({one.description[:OWN_WORDS_CHARS]})"
         said.append(line)

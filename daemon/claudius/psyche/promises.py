@@ -10,6 +10,7 @@ from datetime import UTC, datetime, time, timedelta, tzinfo
 from functools import lru_cache
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from claudius.psyche.scope import sentences
 
@@ -42,6 +43,7 @@ _NUMBERS = {
     "a": 1,
     "an": 1,
 }
+_HOURS = "|".join(word for word in _NUMBERS if len(word) > 2)
 _UNITS_S = {"second": 1, "sec": 1, "minute": 60, "min": 60, "hour": 3600, "hr": 3600, "day": 86400, "week": 604800}
 _SPAN = re.compile(
     rf"\b(?:in|within)\s+(?:the\s+next\s+)?(\d{{1,4}}|{'|'.join(_NUMBERS)})\s*({'|'.join(_UNITS_S)})s?\b",
@@ -57,6 +59,16 @@ _NEXT_WEEK = re.compile(r"\bnext\s+week\b", re.IGNORECASE)
 _CLOCK = re.compile(r"\b(?:at|by|before|until|around)?\s*([01]?\d|2[0-3]):([0-5]\d)\b", re.IGNORECASE)
 _HALF_DAY = re.compile(r"\b(0?[1-9]|1[0-2])(?::([0-5]\d))?\s*([ap])\.?m\b", re.IGNORECASE)
 
+_AT = re.compile(
+    rf"\b(?:at|by|before|until|around)\s+(\d{{1,2}}|{_HOURS})(?:\s*o['’]?clock)?"
+    r"(?=\s*(?:$|[.,;!?)](?!\d)|(?:sharp|tomorrow|tonight|today|and|or|to|in\s+the|on|this|next)\b))",
+    re.IGNORECASE,
+)
+_FORENOON = re.compile(r"\bmorning\b", re.IGNORECASE)
+_AFTERNOON = re.compile(r"\b(?:afternoon|evening|tonight|night)\b", re.IGNORECASE)
+_OFFERS = re.compile(r"\?\W*$|\b(?:if|unless|whether)\b", re.IGNORECASE)
+FIRST_HOUR, LAST_HOUR = 7, 22
+"""An hour that is named without its half of the day lies between these."""
 EVENING, DAYS_END, NOON = time(22), time(18), time(12)
 
 _DELIVERS = re.compile(
@@ -83,6 +95,8 @@ class Undertaking(Struct, frozen=True, kw_only=True):
     due_at: datetime
     grace_s: float
     stems: tuple[str, ...]
+    is_offer: bool = False
+    """It is asked about, or depends on something: nobody can count on it yet."""
 
 
 def promises(text: str, at: datetime, zone: tzinfo = UTC) -> tuple[Undertaking, ...]:
@@ -96,11 +110,25 @@ def promises(text: str, at: datetime, zone: tzinfo = UTC) -> tuple[Undertaking, 
         due_at = due(sentence, at, zone) if will else None
         if due_at is None or due_at <= at:
             continue
-        span_s = (due_at - at).total_seconds()
         what = " ".join(sentence.split())[:WHAT_CHARS]
-        grace_s = max(LEAST_GRACE_S, min(MOST_GRACE_S, span_s / 4))
-        found.append(Undertaking(what=what, due_at=due_at, grace_s=grace_s, stems=stems(what)))
+        made = Undertaking(what=what, due_at=due_at, grace_s=grace_s(at, due_at), stems=stems(what))
+        found.append(replace(made, is_offer=is_offer(sentence)))
     return tuple(found)
+
+
+def grace_s(made_at: datetime, due_at: datetime) -> float:
+    """Return how long after its time a promise is not yet broken, in seconds. Pure."""
+    return max(LEAST_GRACE_S, min(MOST_GRACE_S, (due_at - made_at).total_seconds() / 4))
+
+
+def is_offer(sentence: str) -> bool:
+    """Tell whether a sentence asks, or makes what it says depend on something. Pure."""
+    return bool(_OFFERS.search(sentence))
+
+
+def names_instant(sentence: str) -> bool:
+    """Tell whether a sentence names an hour or a span, and not only a day. Pure."""
+    return any(found.search(sentence) for found in (_SPAN, _HALF_DAY, _CLOCK, _AT, _NOON))
 
 
 def due(sentence: str, at: datetime, zone: tzinfo = UTC) -> datetime | None:
@@ -109,8 +137,8 @@ def due(sentence: str, at: datetime, zone: tzinfo = UTC) -> datetime | None:
         count = _NUMBERS.get(span[1].lower()) or int(span[1])
         return at + timedelta(seconds=count * _UNITS_S[span[2].lower()])
     here = at.astimezone(zone)
-    hour = _hour(sentence)
     day = _day(sentence, here)
+    hour = _hour(sentence, here, day or here)
     if day is None and hour is None:
         return None
     moment = datetime.combine((day or here).date(), hour or DAYS_END, tzinfo=zone)
@@ -121,16 +149,33 @@ def due(sentence: str, at: datetime, zone: tzinfo = UTC) -> datetime | None:
     return moment.astimezone(UTC)
 
 
-def _hour(sentence: str) -> time | None:
+def _hour(sentence: str, here: datetime, day: datetime) -> time | None:
     if half := _HALF_DAY.search(sentence):
         return time(int(half[1]) % 12 + (12 if half[3].lower() == "p" else 0), int(half[2] or 0))
     if clock := _CLOCK.search(sentence):
         return time(int(clock[1]), int(clock[2]))
+    if named := _AT.search(sentence):
+        is_today = day.date() == here.date()
+        return _half_named(named[1].lower(), sentence, here.time() if is_today else time.min)
     if _NOON.search(sentence):
         return NOON
     if _TONIGHT.search(sentence):
         return EVENING
     return DAYS_END if _DAYS_END.search(sentence) and not _TOMORROW.search(sentence) else None
+
+
+def _half_named(word: str, sentence: str, after: time) -> time | None:
+    """Return the hour that a number means: in the half of the day that is named, else the next one by day. Pure."""
+    hour = _NUMBERS.get(word) or int(word)
+    if not 0 < hour <= NOON.hour:
+        return time(hour % 24) if hour <= 24 else None
+    early, late = time(hour % 12), time(hour % 12 + 12)
+    if _AFTERNOON.search(sentence):
+        return late
+    if _FORENOON.search(sentence):
+        return early
+    by_day = [one for one in (early, late) if FIRST_HOUR <= one.hour <= LAST_HOUR]
+    return next((one for one in by_day if one > after), by_day[0])
 
 
 def _day(sentence: str, here: datetime) -> datetime | None:

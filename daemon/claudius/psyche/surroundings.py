@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from datetime import timedelta
 
-from claudius.perception import Kind, Origin, Perception
+from claudius.perception import Cause, Kind, Origin, Perception, cause_of
 from claudius.psyche.arcs import Said
 from claudius.psyche.events import MESSAGES, OWN, is_addressed
 from claudius.psyche.models import Around, Happening
@@ -85,7 +85,7 @@ def earlier_messages(recollection: Recollection) -> tuple[Said, ...]:
 
 def _said(past: PastTurn) -> tuple[Said, ...]:
     return tuple(
-        Said(entry.content, entry.at.timestamp(), entry.person or "")
+        Said(entry.content, entry.at.timestamp(), entry.person or "", frozenset(entry.stems.split()))
         for entry in past.entries
         if entry.entry_type is EntryType.USER_MESSAGE
     )
@@ -97,7 +97,7 @@ def novelty_of(text: str, earlier: tuple[Said, ...], soul_name: str) -> float:
     if not whole or not earlier:
         return 0.3
     for one in reversed(earlier):
-        left = left - stems(one.text, soul_name)
+        left = left - one.stems(soul_name)
         if not left:
             return 0.0
     return min(0.8, len(left) / len(whole))
@@ -111,7 +111,8 @@ def around(perception: Perception, recollection: Recollection, happening: Happen
     can_react = bool(perception.extra.get("can_react"))
     is_called = is_addressed(happening.kind, happening.address)
     nods = can_react and not is_called
-    is_welcome = _is_group(perception, recollection) and (is_called or _may_speak_uncalled(recollection))
+    joins = cause_of(perception, recollection.participation, recollection.now) is Cause.JOINS
+    is_welcome = joins and (is_called or _may_speak_uncalled(recollection))
     may = owed or perception.origin is Origin.INTERNAL or is_welcome
     return Around(
         since_thought_s=None if thought is None else max(0.0, now_s - thought.at.timestamp()),
@@ -123,10 +124,6 @@ def around(perception: Perception, recollection: Recollection, happening: Happen
         can_react=can_react,
         is_first_contact=not is_known and perception.origin is Origin.EXTERNAL,
     )
-
-
-def _is_group(perception: Perception, recollection: Recollection) -> bool:
-    return (perception.extra.get("participation") or recollection.participation) == "group"
 
 
 def _may_speak_uncalled(recollection: Recollection) -> bool:

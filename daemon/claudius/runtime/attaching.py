@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from claudius.errors import DeliveryError
 from claudius.perception import Perception
-from claudius.prompt import datamark, valid
+from claudius.prompt import RecordKind, datamark, valid
 from claudius.provider import Image
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.pictures import can_see, picture
@@ -61,7 +61,7 @@ class _Reading(Struct):
         except (DeliveryError, OSError, TimeoutError) as error:
             log.info("a file was not fetched", extra={"type": kind, "error": repr(error)})
             found = {"unread": "it could not be fetched"}
-        return {"kind": "file", "name": valid(name), "type": valid(kind), **found}
+        return {"kind": RecordKind.FILE.value, "name": valid(name), "type": valid(kind), **found}
 
     def _most(self, kind: str, size: int, number: int) -> int:
         """Return how many bytes of such a file are read at most. Raises: ValueError where none are."""

@@ -1,7 +1,7 @@
-"""After an unclean stop: one turn at a time, each counted before it begins.
+"""After an unclean stop: one turn at a time, each counted before it begins; and turns that run alone at any time.
 
-A perception that ends the process at once is counted even so, and after the second time is not thought again.
-Source: the reliability design, section 4.
+A perception that ends the process at once is counted even so. What ended two processes is tried a third time, alone.
+Source: the reliability design, sections 4 and 7.
 """
 
 from __future__ import annotations
@@ -9,20 +9,25 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 CAREFUL_S = 60.0
 
 
 class Careful:
-    """A mode that ends after 60 s, or as soon as what the last process left is done."""
+    """A mode that ends after 60 s, or as soon as what the last process left is done; and while a turn runs alone."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         """Be careless until `begin`."""
         self._monotonic = monotonic
         self._until_s = 0.0
         self._backlog: set[str] = set()
-        self._is_thinking = False
+        self._thinking = 0
+        """Turns that run."""
+        self._alone = 0
+        """Turns that run alone, or wait to."""
+        self._alone_until_s = 0.0
+        """Until then they keep the others waiting."""
         self._changed = asyncio.Condition()
 
     def begin(self, conversations: Iterable[str]) -> None:
@@ -32,37 +37,59 @@ class Careful:
 
     @property
     def is_on(self) -> bool:
-        """Whether turns are taken one at a time."""
+        """Whether turns are taken one at a time, each counted before it begins."""
+        return bool(self._alone) or self._is_recovering
+
+    @property
+    def _is_recovering(self) -> bool:
         return bool(self._backlog) and self._monotonic() < self._until_s
 
     async def done(self, conversation: str) -> None:
         """A conversation has nothing left to do."""
         if conversation in self._backlog:
             self._backlog.discard(conversation)
-            async with self._changed:
-                self._changed.notify_all()
+            await self._tell()
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
-        """Think one turn: alone while the mode lasts."""
-        if not self.is_on:
-            yield
-            return
-        is_alone = await self._alone()
-        try:
-            yield
-        finally:
-            if is_alone:
-                self._is_thinking = False
-                async with self._changed:
-                    self._changed.notify_all()
+    async def turn(self, *, alone: bool = False) -> AsyncIterator[None]:
+        """Think one turn: while the mode lasts, or where it is to be `alone`, with no other turn beside it.
 
-    async def _alone(self) -> bool:
-        """Wait until no other turn is thought, or the mode is over; tell whether this turn now keeps others waiting."""
+        Nobody waits longer than 60 s for that, neither this turn for the others nor the others for this one.
+        """
+        self._alone += alone
         try:
-            async with asyncio.timeout(self._until_s - self._monotonic()), self._changed:
-                await self._changed.wait_for(lambda: not self._is_thinking or not self.is_on)
-                self._is_thinking = self.is_on
-                return self._is_thinking
-        except TimeoutError:
+            await self._begin(alone=alone)
+            try:
+                yield
+            finally:
+                self._thinking -= 1
+        finally:
+            self._alone -= alone
+            await self._tell()
+
+    async def _begin(self, *, alone: bool) -> None:
+        latest_s = self._monotonic() + CAREFUL_S
+        if alone:
+            self._alone_until_s = latest_s
+        async with self._changed:
+            while not self._may_begin(alone=alone):
+                until_s = latest_s if alone else max(self._until_s, self._alone_until_s)
+                if until_s <= self._monotonic():
+                    break
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(until_s - self._monotonic()):
+                        await self._changed.wait()
+            if alone:
+                self._alone_until_s = self._monotonic() + CAREFUL_S
+            self._thinking += 1
+
+    def _may_begin(self, *, alone: bool) -> bool:
+        if alone:
+            return not self._thinking
+        if self._alone and self._monotonic() < self._alone_until_s:
             return False
+        return not self._thinking or not self._is_recovering
+
+    async def _tell(self) -> None:
+        async with self._changed:
+            self._changed.notify_all()

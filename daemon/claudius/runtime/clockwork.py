@@ -17,14 +17,14 @@ from claudius.home import Home
 from claudius.memory.jobs import Due
 from claudius.memory.store import Pending
 from claudius.runtime.daimons_lazily import LazyDaimons
-from claudius.runtime.jobs import backup, memory_expiry, silence, soul_state_check, whisper
+from claudius.runtime.jobs import backup, memory_expiry, records, silence, soul_state_check, whisper
 from claudius.runtime.jobs.job import Job, Tools
 
 log = logging.getLogger("claudius.clockwork")
 
 INNER = "self:claudius:inner:"
 """Where the clock is heard; the job's name comes after it."""
-JOBS: tuple[Job, ...] = (soul_state_check.JOB, memory_expiry.JOB, backup.JOB)
+JOBS: tuple[Job, ...] = (soul_state_check.JOB, memory_expiry.JOB, records.JOB, backup.JOB)
 """Those that every soul has; each daimon that is on has one more, and so has a soul that may write first."""
 ENDED_PROCESSES = 2
 """A ring whose work ended so many processes is let go."""
@@ -100,7 +100,7 @@ class Clockwork:
     async def _work(self, pending: Pending) -> None:
         name = str(pending.perception.extra.get("job", ""))
         job, store, began = self.jobs().get(name), self._mind.store, self._mind.clock()
-        if job is None or pending.boots >= ENDED_PROCESSES:
+        if job is None or pending.ended >= ENDED_PROCESSES:
             await store.withdraw(pending.seq, "there is no such job" if job is None else "it ended two processes")
             return
         store.take(pending.seq, {}, began)

@@ -64,16 +64,21 @@ class Codes:
         self._open = [one for one in self._open if one.asked_at <= now < one.expires_at]
         return tuple(self._open)
 
-    def redeem(self, code: str, now: datetime) -> Open | None:
-        """Return the request with this code, and close it; None where it is wrong.
-
-        After so many wrong tries every open request is void.
-        """
+    def find(self, code: str, now: datetime) -> Open | None:
+        """Return the request with this code and leave it open; None where it is wrong. Nothing is counted."""
         given = code.strip().upper().encode()
         found: Open | None = None
         for one in self.open(now):  # each is compared, whichever it is
             if hmac.compare_digest(one.code.encode(), given):
                 found = one
+        return found
+
+    def redeem(self, code: str, now: datetime) -> Open | None:
+        """Return the request with this code, and close it; None where it is wrong.
+
+        After so many wrong tries every open request is void.
+        """
+        found = self.find(code, now)
         if found is None:
             self._wrong += 1
             if self._wrong >= WRONG_TRIES:

@@ -77,9 +77,11 @@ async def _speak(name: str, daimon: Daimon, intent: Intent, pending: Pending, mi
         log.info("a daimon's line is not said", extra={"daimon": name})
         return
     try:
-        await commit_whole(concluded, turn.recollection, mind)
+        concluded = await commit_whole(concluded, recollection, mind)
     except StaleTurn:
         log.info("a daimon came too late", extra={"daimon": name, "turn": intent.turn})
+        return
+    if not concluded.utterances:
         return
     seen = {"daimon": name, "conversation": concluded.conversation, "turn": concluded.turn, "timestamp": concluded.at}
     mind.hooks.emit("daimon.after_speech", {**seen, "text": concluded.utterances[0].body})

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 
 from claudius.cognition.mind import Mind
-from claudius.errors import StoreError
+from claudius.errors import RowInvalid, StoreError
 from claudius.runtime.bell import Bell, open_bell
 
 log = logging.getLogger("claudius.due")
@@ -57,7 +57,7 @@ async def keep_time(mind: Mind, wake: Callable[[str], None], planned: asyncio.Ev
             planned.clear()
             try:
                 wait_s = await tick(mind, wake, look)
-            except StoreError as error:
+            except (StoreError, RowInvalid) as error:
                 log.warning("nothing was fired", extra={"error": error.message})
                 wait_s = LOOK_S
             looks += 1

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from claudius.errors import OverBudget, ProviderError, TooLong
+from claudius.errors import OverBudget, ProviderError, RowInvalid, TooLong
 from claudius.intent import ApologyKind
 
 BASE_S, CAP_S = 1.0, 60.0
@@ -38,6 +38,8 @@ def decide(
     `attempts` counts this one; `waited_s` is the time since the perception was heard.
     """
     match error:
+        case RowInvalid():  # it is as damaged the next time
+            return Apologise("unreadable")
         case OverBudget():
             return Apologise("over_budget")
         case TooLong():

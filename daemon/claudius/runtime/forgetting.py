@@ -1,4 +1,7 @@
-"""Forgetting a person: out of the database, its log, git, the logs and the backups; then searched for, byte by byte.
+"""Erase a person: from the database, its log, git, the logs and the backups; then search for what may be left.
+
+Others are answered meanwhile. Each step can be done again, and what a crash cuts off is carried on by the next start:
+`state/erasures.jsonl` knows whose erasure began and did not end, `state/erasing-*.json` what it is to search for.
 
 Source: the security design, section 9.
 """
@@ -10,25 +13,30 @@ import logging
 import re
 import shutil
 import sqlite3
-import subprocess
-from collections.abc import Awaitable, Callable, Sequence
-from datetime import datetime
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from claudius.errors import ClaudiusError
 from claudius.home import Home
+from claudius.memory import search
 from claudius.memory.archive import Archive
 from claudius.memory.erasures import Erasures
-from claudius.memory.personal import Erased, Probes
-from claudius.memory.sqlite.backups import back_up
+from claudius.memory.personal import Erased, Personal, Probes
+from claudius.memory.sqlite.backups import back_up, is_ours
 from claudius.memory.store import Store
 
 log = logging.getLogger("claudius.forgetting")
 
-SEARCH_S = 300.0
+SEARCH_S = 900.0
+SWEEPS = 6
+"""So often the database is searched, and what was found taken out, before it is given up."""
+THEMSELF, ONCE_IN = "themself", timedelta(days=1)
+"""A person may have themself erased from chat once in that time."""
 NOT_OURS = ("what was posted stays on the network", "the model's provider keeps what its own terms say",
             "copies that you made outside of the home")  # fmt: skip
 """What no erasing here can reach."""
@@ -43,7 +51,7 @@ class Around(Struct, frozen=True, kw_only=True):
     end_session: Callable[[str], Awaitable[None]]
     """Lets a voice forget what it keeps of a conversation, its transcript too."""
     leave_out: Callable[[Callable[[str], bool]], int]
-    """Writes the log anew."""
+    """Writes the log anew. Blocks."""
 
 
 class Forgetting:
@@ -62,38 +70,61 @@ class Forgetting:
             if not ids:
                 raise ClaudiusError(f"nobody is known as {person!r}: `claudius users list` names everyone")
             self._ledger.begin(ids, now, by)
-            self._around.freeze(ids)
-            try:
-                return {"person": ids[0], **await self._forget(ids, now)}
-            finally:
-                self._around.freeze(())
+            return {"person": ids[0], **await self._forget(ids, None, now)}
+
+    async def waits_until(self, person: str, now: datetime) -> datetime | None:
+        """Return until when a person who asks in chat has to wait; None where they need not."""
+        last = self._ledger.last_at([person, *await self._store.ids_of(person)], THEMSELF)
+        return last + ONCE_IN if last and now < last + ONCE_IN else None
 
     async def resume(self, now: datetime) -> int:
         """Carry on with what was cut off; return how many are forgotten by it. Raises: ClaudiusError."""
         left = self._ledger.unfinished()
         if not left:
             return 0
+        log.warning("an erasure was cut off: it goes on", extra={"people": len(left)})
+        done = 0
+        for probes in self._ledger.kept_probes():
+            async with self._one_at_a_time:
+                await self._forget(probes.ids, probes, now)
+            done += len(probes.ids)
         people, _ = await self._store.everyone()
-        ids = self._ledger.among(people, left)
-        log.warning("an erasure was cut off: it goes on", extra={"people": len(ids)})
-        await self._forget(ids, now)
-        return len(ids)
+        ids = self._ledger.among(people, self._ledger.unfinished() - self._ledger.hashes(self._searched_ids()))
+        if ids:
+            async with self._one_at_a_time:
+                await self._forget(ids, None, now)
+        elif not self._ledger.kept_probes():
+            self._ledger.done(sorted(self._ledger.unfinished()), now)
+        return done + len(ids)
 
-    async def _forget(self, ids: Sequence[str], now: datetime) -> dict[str, Any]:
-        probes = await self._store.probes(ids)
+    def _searched_ids(self) -> list[str]:
+        return [one for probes in self._ledger.kept_probes() for one in probes.ids]
+
+    async def _forget(self, ids: Sequence[str], probes: Probes | None, now: datetime) -> dict[str, Any]:
+        self._around.freeze(ids)
+        try:
+            if probes is None:
+                probes = await self._store.probes(ids)
+                self._ledger.keep_probes(probes)
+            return await self._erase(ids, probes, now)
+        finally:
+            self._around.freeze(())
+
+    async def _erase(self, ids: Sequence[str], probes: Probes, now: datetime) -> dict[str, Any]:
         if self._archive:
             async with self._archive.halted() as build_anew:
-                erased = await self._erase(ids)
+                erased = await self._erase_rows(ids, probes)
                 await build_anew(ids)
         else:
-            erased = await self._erase(ids)
+            erased = await self._erase_rows(ids, probes)
         if any(_is_own(one) for one in ids):
             await asyncio.to_thread(self._forget_sessions)
-        lines = self._around.leave_out(_says(ids))
-        copies = await asyncio.to_thread(self._renew_backups, now)
-        await self._store.scrub()
-        found = await self._found(probes)
+        lines = await asyncio.to_thread(self._around.leave_out, _says(ids))
+        await sweep(self._store, self._home.database, probes)
+        copies, kept = await asyncio.to_thread(self._renew_backups, now)
+        found = await self._found(probes, kept)
         if not found:
+            self._ledger.drop_probes(ids)
             self._ledger.finish(ids, now)
         log.info("somebody was forgotten", extra={"rows": dict(erased.rows), "left": found})
         return {
@@ -101,14 +132,15 @@ class Forgetting:
             "git": erased.versions,
             "logs": lines,
             "backups": copies,
+            "kept": kept,
             "verified": not found,
             "left": found,
             "not_ours": list(NOT_OURS),
         }
 
-    async def _erase(self, ids: Sequence[str]) -> Erased:
+    async def _erase_rows(self, ids: Sequence[str], probes: Probes) -> Erased:
         erased = await self._store.erase(ids)
-        await self._store.scrub()
+        await sweep(self._store, self._home.database, probes)
         for conversation in erased.conversations:
             await self._around.end_session(conversation)
         for audience in erased.audiences:
@@ -121,36 +153,70 @@ class Forgetting:
             if directory.exists():
                 shutil.rmtree(directory)
 
-    def _renew_backups(self, now: datetime) -> int:
-        """Take a verified copy, then delete everything older; return how many that were."""
-        before = list(self._home.backups.iterdir())
+    def _renew_backups(self, now: datetime) -> tuple[int, list[str]]:
+        """Take a verified copy, then delete our older ones; return how many those were, and what is not ours."""
+        before = sorted(self._home.backups.iterdir())
         try:
             back_up(self._home.database, self._home.backups, now)
         except sqlite3.Error as error:
             raise ClaudiusError(f"no fresh backup could be made, so the old ones stay: {error}") from error
-        for old in before:
-            shutil.rmtree(old) if old.is_dir() and not old.is_symlink() else old.unlink()
-        return len(before)
+        ours = [one for one in before if is_ours(one.name)]
+        for old in ours:
+            shutil.rmtree(old) if old.is_dir() and not old.is_symlink() else old.unlink(missing_ok=True)
+        return sum(one.suffix != ".sha256" for one in ours), [
+            str(one.relative_to(self._home.root)) for one in before if one not in ours
+        ]
 
-    async def _found(self, probes: Probes) -> list[str]:
-        """Return the files in which something of it still stands, and `git` for its objects."""
+    async def _found(self, probes: Probes, kept: Sequence[str]) -> list[str]:
+        """Return the files that still hold something of it or could not be read, and `git` for its objects."""
         home = self._home
-        places = (home.state, home.memory, home.logs, home.backups, home.run, *home.sessions)
-        found = {
-            *await asyncio.to_thread(_grep, "-w", probes.ids, places),
-            *await asyncio.to_thread(_grep, "-a", probes.excerpts, places),
-        }
-        words = [word.encode() for word in (*probes.ids, *probes.excerpts)]
-        if self._archive and await self._archive.holds(words):
-            found.add("git")
-        return sorted(str(Path(one).relative_to(self._home.root)) if one != "git" else one for one in found)
+        backups = [path for path in home.backups.iterdir() if is_ours(path.name)]
+        places = (home.state, home.memory, home.logs, *backups, home.run, *home.sessions)
+        found = await _search(
+            self._store, home.database, probes, places, self._archive.searched() if self._archive else None,
+            [str(home.root / one) for one in kept] + [str(path) for path in home.state.glob("erasing-*.json")],
+        )  # fmt: skip
+        if found is None:
+            return ["the search did not come to its end"]
+        unread = [f"{one} (could not be read)" for one in found["unread"]]
+        return sorted(one.removeprefix(f"{home.root}/") for one in (*found["found"], *unread))
+
+
+async def sweep(store: Personal, database: Path, probes: Probes) -> None:
+    """Search the database, and take out what was found, until nothing is found or nothing more can be done."""
+    for _ in range(SWEEPS):
+        found = await _search(store, database, probes)
+        if found is None or not found["rows"] + list(found["pages"]):
+            return
+        await store.blank(found["rows"], await store.narrowed(probes))
+        await store.rewrite(found["pages"])
+
+
+async def _search(
+    store: Personal,
+    database: Path,
+    probes: Probes,
+    places: Sequence[Path] = (),
+    git: Mapping[str, Any] | None = None,
+    left_out: Sequence[str] = (),
+) -> dict[str, Any] | None:
+    await store.empty_log()
+    asked = {
+        **msgspec.to_builtins(await store.narrowed(probes)),
+        "database": str(database),
+        "places": [str(place) for place in places],
+        "git": git,
+        "left_out": list(left_out),
+    }
+    return await asyncio.to_thread(search.run, asked, within_s=SEARCH_S)
 
 
 def _says(ids: Sequence[str]) -> Callable[[str], bool]:
     """Return what tells whether a line of the log names one of these, or tells more than a log should."""
     # a conversation of commands ends in `!` and the network's own id of whoever gives them
     words = [*ids, *(f"!{one.rpartition(':')[2]}" for one in ids)]
-    named = re.compile("|".join(rf"(?<![\w.@-]){re.escape(one)}(?![\w.@-])" for one in words) or r"(?!)")
+    escaped = [form.decode() for one in words for form in search.forms(one)]
+    named = re.compile("|".join(rf"(?<![\w.@-]){re.escape(one)}(?![\w.@-])" for one in escaped) or r"(?!)")
     return lambda line: '"level": "DEBUG"' in line or named.search(line) is not None
 
 
@@ -158,17 +224,3 @@ def _is_own(person: str) -> bool:
     """Tell whether an id is that of this machine's user, and no other name at the terminal. Pure."""
     network, _, rest = person.partition(":")
     return network == "terminal" and not rest.rpartition(":")[2].startswith("as-")
-
-
-def _grep(how: str, words: Sequence[str], places: Sequence[Path]) -> list[str]:
-    """Return the files below `places` that hold one of `words`, whatever else they hold.
-
-    Another process reads: were the database opened and closed in this one, SQLite's locks on it would be gone.
-    """
-    there = [str(place) for place in places if place.exists()]
-    if not words or not there:
-        return []
-    given = "\n".join(words).encode()
-    command = ["grep", "-r", "-a", "-l", "-s", "-D", "skip", "-F", how, "-f", "-", "--", *there]
-    ran = subprocess.run(command, input=given, capture_output=True, timeout=SEARCH_S, check=False, env={"LC_ALL": "C"})
-    return [line.decode("utf-8", "replace") for line in ran.stdout.splitlines()]

@@ -22,8 +22,8 @@ log = logging.getLogger("claudius.lanes")
 
 T = TypeVar("T")
 
-ENDED_PROCESSES = 2
-"""A perception whose turns ended so many processes is not thought again."""
+ALONE_AFTER, ENDED_PROCESSES = 2, 3
+"""A perception whose turns ended so many processes is thought alone the next time; after so many, not again."""
 
 
 class BrokenOff(Exception):
@@ -93,7 +93,7 @@ class Held(Struct):
 
 def given_up(pending: Pending) -> ApologyKind | None:
     """Tell why a perception is not thought about, but apologised for; None where it is."""
-    if pending.boots >= ENDED_PROCESSES:
+    if pending.ended >= ENDED_PROCESSES:
         log.error("turn given up", extra={"turn": pending.turn, "attempts": pending.attempts})
-        return "unreadable"
+        return "interrupted"
     return "stopped" if pending.is_stopped else None

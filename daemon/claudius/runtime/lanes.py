@@ -14,9 +14,9 @@ from functools import partial
 from claudius.cognition.encounter import show_error
 from claudius.cognition.hearing import Hearing, Superseded
 from claudius.cognition.mind import Mind
-from claudius.cognition.turn import Turned, take_turn
+from claudius.cognition.turn import Turned, apologise, take_turn
 from claudius.cognition.turn_state import Surface
-from claudius.errors import ClaudiusError, StaleTurn, StoreCorrupt, StoreError
+from claudius.errors import ClaudiusError, RowInvalid, StaleTurn, StoreCorrupt, StoreError
 from claudius.intent import ApologyKind
 from claudius.memory.store import Pending
 from claudius.perception import Kind, Perception, Place
@@ -28,7 +28,7 @@ from claudius.runtime.commands.words import is_apart
 from claudius.runtime.delivery import Delivered, Post, deliver
 from claudius.runtime.failures import Apologise, decide
 from claudius.runtime.hydrating import Hydration
-from claudius.runtime.lane import BrokenOff, Held, Lane, given_up
+from claudius.runtime.lane import ALONE_AFTER, BrokenOff, Held, Lane, given_up
 from claudius.runtime.membership import Membership
 from claudius.runtime.patience import patient, waiting
 from claudius.runtime.streaming import Stream, hold
@@ -168,10 +168,23 @@ class Lanes:
             self._failed(error)
             log.error("the store failed", extra={"conversation": conversation, "error": error.message})  # noqa: TRY400 - no trace
             return STUMBLE_S
+        except RowInvalid as error:
+            return await self._leave_out(error, conversation)
         except Exception:
             log.exception("a lane stumbled", extra={"conversation": conversation})
             await self._mind.store.doubt(conversation)
             return STUMBLE_S
+
+    async def _leave_out(self, error: RowInvalid, conversation: str) -> float:
+        """Give up what stands in the lane's way: a perception, or a part to be said, whose row does not decode."""
+        log.error("given up: its row is damaged", extra={"conversation": conversation, "error": error.message})
+        if error.table == "inbox":
+            await self._mind.store.give_up(int(error.row), error.message)
+        elif error.table == "outbox":
+            await self._mind.store.undeliverable(error.row, error.message)
+        else:
+            return STUMBLE_S
+        return 0.0
 
     async def _step(self, conversation: str) -> float | None:
         """Do the next thing; return how long to wait before the one after it, None where nothing is left."""
@@ -192,21 +205,23 @@ class Lanes:
             pending = await together(pending, self._mind)
         if self._body.disk.shut:
             return STUMBLE_S
-        async with self._body.careful.turn():
+        async with self._body.careful.turn(alone=pending.ended == ALONE_AFTER):
             if not self._closing:
+                if self._body.careful.is_on:
+                    await self._mind.store.meet(pending)
                 await self._think(pending, now)
         return 0.0
 
     async def _think(self, pending: Pending, now: datetime) -> None:
         conversation = pending.perception.conversation
         adapter, lane = self._adapter(conversation), self._lanes[conversation]
-        if await self._is_settled_before(pending, adapter, now):
-            return
-        if lane.bell.is_set() and await is_overtaken(pending, self._mind):
-            return
         attempts = pending.attempts + 1
         waited = waiting(pending, now, self._began)
         try:
+            if await self._is_settled_before(pending, adapter, now):
+                return
+            if lane.bell.is_set() and await is_overtaken(pending, self._mind):
+                return
             lane.hearing = hearing_of(pending, self._mind)
             surface = self._surface(pending, adapter, lane)
             turned = await lane.think(pending.turn, take_turn(pending, patient(self._mind, waited()), surface))
@@ -239,7 +254,7 @@ class Lanes:
                 await self._apologise(pending, fate.kind)
             else:
                 again_at = self._body.clock.steady() + timedelta(seconds=fate.after_s)
-                await self._mind.store.postpone(pending.seq, again_at, type(error).__name__)
+                await self._mind.store.postpone(pending.seq, again_at, type(error).__name__, attempts)
         finally:
             lane.hearing = None
             self._mind.store.release(pending.turn)
@@ -275,16 +290,18 @@ class Lanes:
         return await self._hydration.read(perception, adapter)
 
     async def _apologise(self, pending: Pending, kind: ApologyKind) -> None:
-        """Apologise; where even that cannot be concluded, give the perception up, so that the lane goes on."""
+        """Apologise. Where even that fails, the perception is dead, which `status` counts, and the lane goes on."""
         try:
-            await take_turn(pending, self._mind, apology=kind)
+            await apologise(pending, self._mind, kind)
         except StaleTurn:
             log.info("apology run anew", extra={"turn": pending.turn})
         except StoreError:
             raise
-        except Exception:
-            log.exception("no apology could be made", extra={"turn": pending.turn})
-            await self._mind.store.withdraw(pending.seq, f"unreadable: no apology for {kind} could be made")
+        except Exception as error:
+            log.exception("given up: no apology could be made", extra={"turn": pending.turn})
+            why = error.message if isinstance(error, ClaudiusError) else type(error).__name__
+            for one in (pending, *pending.further):
+                await self._mind.store.give_up(one.seq, f"no apology ({kind}) could be made: {why}")
 
     async def _deliver(self, conversation: str) -> Delivered.All | Delivered.Wait:
         adapter = self._adapter(conversation)

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import logging
 import logging.handlers
 import os
+import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime
+from io import BufferedIOBase
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from claudius.config import blot
 from claudius.errors import BadHome
 
 LOG = "claudius.log"
 MAX_BYTES, KEPT_FILES = 10 * 2**20, 5
+COPIED_BYTES = 32 * 2**10
+"""So much of a log is looked at before the interpreter is let go."""
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
@@ -48,37 +54,80 @@ class PrivateFile(logging.handlers.RotatingFileHandler):
 
     dropped = 0
     """How many lines found no room."""
+    is_rewritten = False
+    """Lines are being left out just now."""
 
     def _open(self):  # type: ignore[no-untyped-def]  # noqa: ANN202 - the library's own type differs by version
         os.close(os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
         return super()._open()
 
     def leave_out(self, is_left_out: Callable[[str], bool]) -> int:
-        """Write this log and its older files anew without some lines; return how many those were. Raises: OSError."""
-        if self.lock is None:  # pragma: no cover - every handler has one
-            return 0
-        with self.lock:
-            if self.stream:
-                self.stream.close()
-            here = Path(self.baseFilename)
-            gone = sum(_leave_out(path, is_left_out) for path in sorted(here.parent.glob(here.name + "*")))
-            self.stream = self._open()  # type: ignore[no-untyped-call]  # its type differs by version
+        """Write this log and its older files anew without some lines; return how many those were. Raises: OSError.
+
+        Blocks, in a thread of its own: lines that are logged meanwhile wait only while the last ones are copied.
+        """
+        here, gone = Path(self.baseFilename), 0
+        self.is_rewritten = True
+        try:
+            for path in sorted(here.parent.glob(here.name + ".*")):
+                gone += _leave_out(path, is_left_out)
+            with here.open("rb") as old, _fresh(here) as new:
+                gone += _copy(old, new, is_left_out)
+                with self.lock or nullcontext():
+                    if self.stream:
+                        self.stream.flush()
+                    gone += _copy(old, new, is_left_out)
+                    new.flush()
+                    if self.stream:
+                        self.stream.close()
+                    _aside(here).replace(here)
+                    self.stream = self._open()  # type: ignore[no-untyped-call]  # its type differs by version
+        finally:
+            self.is_rewritten = False
         return gone
+
+    def shouldRollover(self, record: logging.LogRecord) -> bool:  # noqa: N802 - the library's name
+        """Begin no new file while the files are written anew."""
+        return not self.is_rewritten and bool(super().shouldRollover(record))
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002, N802 - the library's name
         """Drop the line, and count it."""
         self.dropped += 1
 
 
+def _aside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.new")
+
+
+def _fresh(path: Path) -> IO[bytes]:
+    return open(os.open(_aside(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")  # noqa: PTH123 - the mode from the first byte on
+
+
 def _leave_out(path: Path, is_left_out: Callable[[str], bool]) -> int:
-    lines = path.read_text("utf-8", "replace").splitlines(keepends=True)
-    kept = [line for line in lines if not is_left_out(line)]
-    if len(kept) < len(lines):
-        fresh = path.with_name(f".{path.name}.new")
-        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:  # noqa: PTH123 - the mode from the first byte on
-            file.writelines(kept)
-        fresh.replace(path)
-    return len(lines) - len(kept)
+    is_zipped = path.suffix == ".gz"
+    with (
+        path.open("rb") as before,
+        _fresh(path) as after,
+        gzip.open(before) if is_zipped else before as old,
+        gzip.open(after, "wb") if is_zipped else after as new,
+    ):
+        gone = _copy(old, new, is_left_out)
+    if gone:
+        _aside(path).replace(path)
+    else:
+        _aside(path).unlink()
+    return gone
+
+
+def _copy(old: IO[bytes] | BufferedIOBase, new: IO[bytes] | BufferedIOBase, is_left_out: Callable[[str], bool]) -> int:
+    """Copy the lines from where `old` stands to its end, but for some; return how many those were."""
+    gone = 0
+    while lines := old.readlines(COPIED_BYTES):
+        kept = [line for line in lines if not is_left_out(line.decode("utf-8", "replace"))]
+        gone += len(lines) - len(kept)
+        new.writelines(kept)
+        time.sleep(0)  # lets the event loop have the interpreter
+    return gone
 
 
 def lost(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -29,7 +29,8 @@ PLACEHOLDERS: Mapping[str, tuple[str, ...]] = {
 
 Stamp = tuple[int, int, int]
 """Modified at (ns), size (bytes), inode: while these stand, a file is unchanged."""
-Apology = Literal["provider_down", "over_budget", "unreadable", "too_large", "stopped"]
+Apology = Literal["provider_down", "over_budget", "unreadable", "interrupted", "too_large", "stopped"]
+Mood = Literal["neutral", "engaged", "focused", "frustrated", "sardonic"]
 _T = TypeVar("_T")
 
 
@@ -58,6 +59,7 @@ class _SpeechHead(_Head, forbid_unknown_fields=True, kw_only=True):
     fallback: str
     apologies: Mapping[Apology, str]
     acknowledge: tuple[str, ...] = ()
+    acknowledge_in: Mapping[Mood, tuple[str, ...]] = {}
     hold: str = ""
 
 
@@ -163,16 +165,19 @@ def step_text(file: SoulFile) -> StepText:
     )
     if not isinstance(head, _SpeechHead):
         return step
-    for kind, line in head.apologies.items():
+    # A copy in the home may be older than this kind of apology.
+    apologies = {"interrupted": head.fallback.replace("$", "$$"), **head.apologies}
+    for kind, line in apologies.items():
         fill(line, f"{where}: apologies.{kind}", 0, {"turn": ""})
-    missing = [kind for kind in get_args(Apology) if not head.apologies.get(kind, "").strip()]
+    missing = [kind for kind in get_args(Apology) if not apologies.get(kind, "").strip()]
     if missing or not head.fallback.strip():
         key = f"apologies.{missing[0]}" if missing else "fallback"
         raise BadSoul(where, 1, f"its head: {key} is missing", "write that line; it is said when nothing else can be")
     return replace(
         step,
         fallback=head.fallback,
-        apologies={str(kind): line for kind, line in head.apologies.items()},
+        apologies=apologies,
         acknowledge=head.acknowledge,
+        acknowledge_in={str(mood): lines for mood, lines in head.acknowledge_in.items()},
         hold=head.hold,
     )

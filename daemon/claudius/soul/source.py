@@ -201,6 +201,12 @@ def _closed(root: Path) -> Iterator[BadSoul]:
             yield BadSoul(path, 0, "cannot be read, nor what lies in it", f"run: chmod u+rwX {path}")
 
 
+def shadowed(home_soul: Path, shipped: Path) -> list[tuple[Path, Path]]:
+    """Return each file of a home that is read instead of a shipped one, with that one, by name."""
+    names = sorted(_stamps(home_soul).keys() & _stamps(shipped).keys())
+    return [(home_soul / name, shipped / name) for name in names]
+
+
 def _stamps(root: Path) -> dict[str, Stamp]:
     """Stat every text file of a soul directory: (mtime in ns, size, inode) by name."""
     found: dict[str, Stamp] = {}

@@ -47,11 +47,17 @@ class StepText(Struct, frozen=True, kw_only=True):
     apologies: Mapping[str, str] = field(default_factory=dict)
     """external_dialogue: one line per kind of apology; `$turn` stands for the turn's reference."""
     acknowledge: tuple[str, ...] = ()
-    """external_dialogue: short lines that answer what needs no thought."""
+    """external_dialogue: short lines that answer what needs no thought, whatever the mood."""
+    acknowledge_in: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """external_dialogue: mood → the lines that stand in their place."""
     on_demand: bool = False
     """It stands in the prompts of turns that ask it, with its slots filled; in no system part."""
     hold: str = ""
     """external_dialogue: the line shown while the soul thinks twice."""
+
+    def acknowledgements(self, mood: str) -> tuple[str, ...]:
+        """Return the lines that answer what needs no thought, in this mood."""
+        return self.acknowledge_in.get(mood) or self.acknowledge
 
     def apology(self, kind: str, turn: str) -> str:
         """Return the line of one kind of apology, with the turn's reference."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -71,6 +71,7 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
     running: Callable[[], float] = running_s,
     network: RehearsalAdapter | None = None,
     adapter: Adapter | None = None,
+    beside: Sequence[Adapter] = (),
     clean: bool = True,
     body: Body | None = None,
     store: SqliteStore | None = None,
@@ -80,7 +81,7 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
 ) -> AsyncIterator[Alive]:
     """Wake a soul in `home` with `provider`; put it to sleep at the end, or drop it like a crash where not `clean`.
 
-    It hears `network`, a network in memory, or a real `adapter` in its stead.
+    It hears `network`, a network in memory, or a real `adapter` in its stead; and those `beside` it.
     `archives`: write what changes as files and commit it, at the latest at the end.
     `keeps_clock`: ring the jobs of its clock and open its door on TCP, as a running daemon does.
     `reflects`: put a second mind beside it, as a running daemon has.
@@ -102,7 +103,6 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
         clock=body.clock.now,
         nonce=lambda: secrets.token_hex(16),
         aged_at=body.clock.expiry,
-        is_careful=lambda: body.careful.is_on,
     )
     second = SecondMind(mind, lambda _: provider) if reflects else None
     mind = second.mind if second else mind
@@ -122,7 +122,7 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
         home,
         HomeLock(home),
         mind,
-        {heard.name: heard},
+        {one.name: one for one in (heard, *beside)},
         tending.handlers,
         chance=lambda: 0.0,
         archive=archive,

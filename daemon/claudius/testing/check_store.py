@@ -26,6 +26,7 @@ from claudius.testing.store_contract import (
     speaking,
     thinking,
     threads,
+    unlinking,
 )
 from claudius.testing.store_contract.ground import CASES, Case, Ground
 
@@ -39,6 +40,7 @@ ROOMS = (
     audiences,
     owning,
     threads,
+    unlinking,
     planning,
     amending,
     ledgering,

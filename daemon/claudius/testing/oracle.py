@@ -1,6 +1,6 @@
 """The oracle: what must hold after a soul has drained, whatever was killed and whenever.
 
-`judge(world, home)` looks at the network's own record and at the home, as rules O1 to O10 of the reliability design
+`judge(world, home)` looks at the network's own record and at the home, as rules O1 to O11 of the reliability design
 say, and returns the broken ones in words. Nothing of the runtime is trusted: rows, files and git are read directly.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import subprocess
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
@@ -49,6 +49,10 @@ class World:
 
     posted: Sequence[Posted]
     visible: Sequence[Visible]
+    by_hand: Sequence[str] = ()
+    """What hands wrote into the files of portraits, as often as they did."""
+    head: Mapping[str, str] | None = None
+    """The files of the archive's newest commit, where no git holds them; None = git is asked."""
 
 
 class _Kept:
@@ -71,12 +75,14 @@ def judge(world: World, home: Home) -> list[str]:
     try:
         rules: list[Callable[[World, _Kept, Home], Iterator[str]]] = [
             _answered_once,
+            _settled_by_words,
             _in_order,
             _parts_whole,
             _nothing_unasked,
             _memory_is_true,
             _sound,
             _archived,
+            _by_hand,
             _nothing_left,
         ]
         return [broken for rule in rules for broken in rule(world, kept, home)]
@@ -117,6 +123,21 @@ def _answered_once(world: World, kept: _Kept, home: Home) -> Iterator[str]:
             places = {seen.conversation for seen, _ in said[turn]}
             if places != {posted.conversation}:
                 yield f"O2: {posted.key} was said in {posted.conversation}, and answered in {', '.join(sorted(places))}"
+
+
+def _settled_by_words(world: World, kept: _Kept, home: Home) -> Iterator[str]:
+    """Tell of what was owed and settled in silence: by no turn's words, its own or another's, and not withdrawn."""
+    del world, home
+    spoke = {row["turn"] for row in kept.rows("SELECT turn FROM outbox")}
+    answered = {
+        row["value"]
+        for row in kept.rows("SELECT j.value FROM outbox o, json_each(o.answers) j WHERE json_valid(o.answers)")
+    }
+    for row in kept.rows("SELECT key, turn, reason, payload FROM inbox WHERE state = 'settled' AND owes = 1"):
+        is_said = row["turn"] in spoke or row["key"] in answered
+        # an erasure takes the words back; an error is never told to a bot
+        if not is_said and row["reason"] not in ("withdrawn", "erased") and '"is_bot":true' not in row["payload"]:
+            yield f"O1: {row['key']} was owed an answer, and was settled without a word ({row['reason']})"
 
 
 def _in_order(world: World, kept: _Kept, home: Home) -> Iterator[str]:
@@ -200,19 +221,31 @@ def _sound(world: World, kept: _Kept, home: Home) -> Iterator[str]:
 
 
 def _archived(world: World, kept: _Kept, home: Home) -> Iterator[str]:
-    del world
     for row in kept.rows(
         "SELECT f.path, m.markdown FROM user_model m JOIN archive_file f ON f.person = m.person "
         "AND f.audience = m.audience WHERE m.newest = 1"
     ):
-        file, blob = home.memory / row["path"], _git(home.memory, "show", f"HEAD:{row['path']}")
+        path, file = row["path"], home.memory / row["path"]
+        blob = world.head.get(path) if world.head is not None else _git(home.memory, "show", f"HEAD:{path}")
         if not file.is_file() or file.read_text("utf-8") != row["markdown"] or blob != row["markdown"]:
-            yield f"O8: {row['path']}: the row, the file and git differ"
+            yield f"O8: {path}: the row, the file and git differ"
     for (behind,) in kept.rows("SELECT count(*) FROM revision WHERE git_commit IS NULL"):
         if behind:
             yield f"O8: git lacks {behind} changes"
     if (home.memory / ".git").is_dir() and _git(home.memory, "fsck", "--no-progress") is None:
         yield "O8: git fsck finds damage"
+
+
+def _by_hand(world: World, kept: _Kept, home: Home) -> Iterator[str]:
+    del home
+    written = Counter(world.by_hand)
+    for row in kept.rows(
+        "SELECT r.note, m.person, m.markdown FROM revision r LEFT JOIN user_model m ON m.revision = r.id "
+        "WHERE r.author = 'owner' ORDER BY r.id"
+    ):
+        written[row["markdown"]] -= 1
+        if written[row["markdown"]] < 0:
+            yield f"O11: {row['person'] or 'the state'} has a version by the owner ({row['note']}) that no hand wrote"
 
 
 def _git(where: Path, *words: str) -> str | None:

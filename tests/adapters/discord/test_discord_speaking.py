@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from claudius.adapters.discord.adapter import DiscordAdapter
+from claudius.adapters.discord.gateway import tells_wait
 from claudius.adapters.discord.speaking import nonce
-from claudius.errors import DeliveryLater, DeliveryRefused, DeliveryUnknown
+from claudius.errors import LONGEST_DELAY_S, DeliveryLater, DeliveryRefused, DeliveryUnknown
 from claudius.intent import Utterance
 from claudius.testing.loopback.discord.state import ANA, BOT_USER, CHANNEL, DM, GUILD
 from claudius.testing.loopback.discord.world import DiscordWorld
@@ -87,6 +88,39 @@ async def test_a_long_wait_is_told_to_the_caller(world: DiscordWorld, ear: Liste
 
     assert later.value.after_s == 61.0
     assert len(await world.calls("create_message")) == 1
+
+
+@pytest.mark.parametrize("asked", [1e12, -5.0, "soon", "nan"])
+async def test_a_rate_limit_that_names_no_possible_wait_is_a_refusal_all_the_same(
+    world: DiscordWorld, ear: Listening, adapter: DiscordAdapter, asked: float | str
+) -> None:
+    """A 429 says that nothing was applied, whatever stands in it; the wait is bounded."""
+    await world.fault("create_message", "rate_limit", retry_after_s=asked, times=9)
+
+    with pytest.raises(DeliveryLater) as later:
+        await adapter.speak(utterance())
+
+    assert later.value.after_s is not None
+    assert 0 < later.value.after_s <= LONGEST_DELAY_S
+
+
+@pytest.mark.parametrize(
+    ("body", "is_told"),
+    [
+        (b'{"retry_after": 1.5}', True),
+        (b'{"retry_after": 1e12}', True),
+        (b"<html>error code: 1015</html>", True),
+        (b'{"retry_after": NaN}', False),
+        (b'{"retry_after": Infinity}', False),
+        (b'{"retry_after": -1}', False),
+        (b'{"retry_after": null}', False),
+        (b'{"message": "slow down"}', False),
+        (b"[]", False),
+    ],
+)
+def test_what_the_library_can_read_is_left_to_it(body: bytes, *, is_told: bool) -> None:
+    """Anything else would be taken for a post that may be visible."""
+    assert tells_wait(body) is is_told
 
 
 @pytest.mark.parametrize(("scope", "expected"), [("cloudflare", DeliveryLater), ("user", DeliveryUnknown)])

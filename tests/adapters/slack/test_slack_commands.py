@@ -296,27 +296,6 @@ async def test_the_same_words_work_in_a_thread(slack: SlackWorld, wake: Wake) ->
     assert len(voice.requests) == 2
 
 
-async def test_a_code_makes_two_ids_one_person(slack: SlackWorld, wake: Wake) -> None:
-    """`link`: a code shown to one id and said by the other; a wrong one, and one's own, do nothing."""
-    await slack.add_user("U9", "Oz")
-
-    async with wake() as soul:
-        await slack.slash("C1", "U1", "/claudius", "link")
-        ((_, told),) = await answers(slack, soul, 1)
-        code = told.rpartition(" ")[2]
-        await slack.slash("C1", "U1", "/claudius", f"link {code}")
-        await slack.slash("C1", "U9", "/claudius", "link AAAAAAAA")
-        await answers(slack, soul, 3)
-        await slack.slash("C1", "U1", "/claudius", "link")
-        again = (await answers(slack, soul, 4))[-1][1].rpartition(" ")[2]
-        await slack.slash("C1", "U9", "/claudius", f"link {again}")
-        await answers(slack, soul, 5)
-        person = soul.records().person(OZ)
-
-    assert person is not None
-    assert {person["person"], *person["ids"]} == {ANA, OZ}
-
-
 async def test_the_app_home_shows_each_viewer_their_own(slack: SlackWorld, wake: Wake) -> None:
     """The App Home: state words, what is known of this person, and a button that forgets, after asking."""
     await slack.add_user("U9", "Oz")

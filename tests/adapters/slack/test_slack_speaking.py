@@ -13,7 +13,7 @@ from slack_sdk.errors import SlackApiError
 from claudius.adapters.slack.adapter import SlackAdapter
 from claudius.adapters.slack.refusals import classify
 from claudius.cognition.soul_engine.conclusion import utterance_key
-from claudius.errors import DeliveryLater, DeliveryRefused, DeliveryUnknown
+from claudius.errors import LONGEST_DELAY_S, DeliveryLater, DeliveryRefused, DeliveryUnknown
 from claudius.intent import Utterance
 from claudius.testing.loopback.slack.state import BOT_TOKEN, BOT_USER
 from claudius.testing.loopback.slack.world import SlackWorld
@@ -141,6 +141,31 @@ async def test_a_long_rate_limit_is_told_and_a_short_one_waited_out(
 
     assert told.value.after_s == 30
     assert len(await slack.calls("chat.postMessage")) == 1
+
+
+@pytest.mark.parametrize("asked", ["1e12", "inf", "nan", "-5", "soon", "0.5e9", ""])
+async def test_a_rate_limit_that_names_no_possible_wait_is_a_refusal_all_the_same(
+    slack: SlackWorld, ear: Ear, adapter: SlackAdapter, asked: str
+) -> None:
+    """A 429 says that nothing was applied, whatever stands in its Retry-After; the wait is bounded."""
+    ts = await slack.say("C1", "U1", "<@U0BOT> hi")
+    await ear.until(1)
+    await slack.fault("chat.postMessage", "rate_limit", retry_after_s=asked, times=9)
+
+    with pytest.raises(DeliveryLater) as told:
+        await adapter.speak(reply(ts))
+
+    assert told.value.after_s is not None
+    assert 0 < told.value.after_s <= LONGEST_DELAY_S
+
+
+async def test_a_short_wait_with_a_fraction_is_waited_out(slack: SlackWorld, ear: Ear, adapter: SlackAdapter) -> None:
+    """The library alone reads whole seconds only, and stumbles over others."""
+    ts = await slack.say("C1", "U1", "<@U0BOT> hi")
+    await ear.until(1)
+    await slack.fault("chat.postMessage", "rate_limit", retry_after_s="0.1")
+
+    assert await adapter.speak(reply(ts))
 
 
 async def test_a_token_that_was_taken_back_costs_no_reply(slack: SlackWorld, ear: Ear, adapter: SlackAdapter) -> None:

@@ -317,7 +317,7 @@ async def test_c55_every_turn_replays_from_its_snapshot(home: Home) -> None:
         before = soul.records().counts(soul.mind.clock())
         turns = every_turn(soul)
         kept = soul.records()
-        shas = [prompt_sha256(rebuild(turn["snapshot"], kept.blob)) for turn in turns]
+        shas = [prompt_sha256(rebuild(turn["snapshot"], kept)) for turn in turns]
         asked = [turn["calls"][0]["prompt_sha256"] for turn in turns]
         after = soul.records().counts(soul.mind.clock())
 

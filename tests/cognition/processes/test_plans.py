@@ -27,12 +27,13 @@ def both(run: Any, **options: Any) -> dict[str, Any]:
 
 
 async def planner(turn: Turn, memory: WorkingMemory) -> WorkingMemory:
-    """Plan what it is told: `plan HOURS PROCESS TEXT`."""
+    """Plan what it is told, as asked for: `plan HOURS PROCESS TEXT`."""
     word, _, rest = turn.perception.text.partition(" ")
     turn.keep(turns=turn.kept.get("turns", 0) + 1)
     if word == "plan":
         hours, process, text = rest.split(" ", 2)
-        turn.schedule(internal(text), process=process, after=timedelta(hours=float(hours)), params={"n": [1]}, key=text)
+        after, asked = timedelta(hours=float(hours)), process != "breaks"
+        turn.schedule(internal(text), process=process, after=after, params={"n": [1]}, key=text, asked=asked)
     turn.say(f"{turn.invocation_count} {turn.kept['turns']}")
     return memory
 
@@ -65,6 +66,21 @@ def test_c39_plans_are_listed_and_cancelled(tmp_path: Any) -> None:
     assert "cancelled" in gone.stdout
     assert unknown.code == EXIT_FAILED
     assert [one["params"]["name"] for one in machine.ok("schedule", "list", "--json").json] == ["first", "third"]
+
+
+def test_a_promise_is_shown_by_schedule_and_why(tmp_path: Any) -> None:
+    """What the soul promises by a time, in a shipped terminal on default settings, is listed, and told by its turn."""
+    machine = Machine(tmp_path)
+    machine.scripted(reply("I'll send the bill in two hours."))
+    turn = machine.ok("chat", "--once", "The bill?", "--json").json["turn"]
+
+    (listed,) = [one for one in machine.ok("schedule", "list", "--json").json if one["kind"] != "job"]
+    told = machine.ok("why", turn, "--json").json
+
+    assert "I'll send the bill in two hours." in listed["text"]
+    assert listed["conversation"].startswith("terminal:")
+    assert told["changes"]["promise"].endswith("UTC")
+    assert told["changes"]["promise"][:16] == listed["due_at"][:16].replace("T", " ")
 
 
 async def _plan(machine: Machine, plans: list[tuple[int, str]]) -> None:
@@ -221,7 +237,7 @@ async def test_c44_a_due_plan_waits_for_the_lane(home: Home) -> None:
             asked.set()
             await opened.wait()
         if turn.perception.text == "plan":
-            turn.schedule("tea", process="guest", after=timedelta(hours=1))
+            turn.schedule("tea", process="guest", after=timedelta(hours=1), asked=True)
         turn.say(turn.perception.text)
         return memory
 

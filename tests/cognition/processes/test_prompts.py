@@ -64,8 +64,9 @@ async def test_the_prompts_of_problem_solving(home: Home) -> None:
     voice = Scripted(
         default=by_tag(action_choice=lambda _: json.dumps({"actions": next(choices), "reasoning": "it helps"}))
     )
-    settings = {"CLAUDIUS_ISM_ENABLED": "1"}
+    settings = {"CLAUDIUS_ISM_ENABLED": "1", "CLAUDIUS_PSYCHE_PROACTIVE": "1", "CLAUDIUS_CLOCK_QUIET": "00:00-00:00"}
     async with minds(home, voice, settings=settings) as soul_alive:
+        await soul_alive.mind.store.wish("rehearsal:t:ana", proactive=True, now=soul_alive.mind.clock())
         force_setattr(soul_alive.mind, "nonce", lambda: "0" * 32)
         await soul_alive.mind.store.plan(_plan(soul_alive))
         soul_alive.server.tick()

@@ -20,6 +20,7 @@ from claudius.perception import SELF
 from claudius.prompt import Prompt, next_nonce
 from claudius.recollection import EntryType, LeftOut, Recollection, StateValue, Summary
 from claudius.soul import SoulText
+from claudius.substrate import Felt
 from claudius.testing.sample import (
     NONCE,
     NOW,
@@ -34,6 +35,7 @@ from claudius.testing.sample import (
     soul,
     thought,
 )
+from kept_texts import Texts
 
 SETTINGS = EngineSettings()
 MAIN = process("main_process")
@@ -214,18 +216,54 @@ def test_s02_user_text_stands_in_data_lines_only(
 
 
 def test_a_turn_s_prompt_is_rebuilt_byte_for_byte(text: SoulText) -> None:
-    """`replay`: the snapshot and its texts give the very prompt back, whatever memory has become."""
+    """`replay`: the snapshot and the rows that it names give the very prompt back, whatever memory has become."""
+    own = replace(past(2), is_as_kept=True)
     known = recollection(
-        past=(past(1, message("x"), thought(), said(), shown=(shown(2, "# Tom"),)), past(2)),
+        past=(past(1, message("x"), thought(), said(), shown=(shown(2, "# Tom"),)), own),
         state=(StateValue(key="currentTopic", value="bridges", audience=SELF, updated_at=NOW),),
+        speaker=person(model(3, "# Tom now"), turns_here=0),
+        summary=Summary(text="Bridges.", sources=(SELF,), upto=0, nonce=NONCE),
     )
-    planned = plan(MAIN, known, SETTINGS)
+    felt = Felt(remembered=({"when": "2026-01-01", "from": "Tom", "text": "I build bridges"},), recalled=("episode:7",))
+    planned = replace(plan(MAIN, known, SETTINGS), felt=felt)
     before = build_prompt(planned, known, text, SETTINGS)
 
     snapshot, blobs = freeze(known, planned, SETTINGS, text)
+    texts = Texts(
+        blobs=blobs,
+        turns={2: own},
+        portraits={(one.person, one.audience, one.version): one.text for one in (*planned.shown, shown(2, "# Tom"))},
+        rows={"episode:7": "I build bridges"},
+    )
 
-    assert rebuild(snapshot, blobs.get) == before
-    assert all(entry.entry_type in EntryType for turn in thaw(snapshot, blobs.get)[0].past for entry in turn.entries)
+    assert rebuild(snapshot, texts) == before
+    assert all(entry.entry_type in EntryType for turn in thaw(snapshot, texts)[0].past for entry in turn.entries)
+    assert not [
+        held for held in (b"# Tom", b"Bridges.", b"I build bridges", own.nonce.encode()) if held in snapshot[600:]
+    ]
+
+
+def test_what_was_erased_since_is_a_blank_in_a_rebuilt_prompt(text: SoulText) -> None:
+    """`why` of another's turn stays whole: a portrait, a recalled line or an earlier turn that is gone is left blank."""
+    known = recollection(past=(replace(past(1), is_as_kept=True),), speaker=person(model(3, "# Tom now"), turns_here=0))
+    felt = Felt(remembered=({"when": "2026-01-01", "from": "Tom", "text": "I build bridges"},), recalled=("episode:7",))
+    snapshot, blobs = freeze(known, replace(plan(MAIN, known, SETTINGS), felt=felt), SETTINGS, text)
+
+    made = rebuild(snapshot, Texts(blobs=blobs))
+
+    assert made.history == ()
+    assert [one["text"] for one in records(made.tail) if one["kind"] in ("memory", "user_model")] == ["", ""]
+
+
+def test_who_can_see_a_place_stands_in_no_snapshot(text: SoulText) -> None:
+    """Two thousand members weigh nothing in a turn: they decided what was recalled, and nobody reads them again."""
+    few, many = (
+        freeze(replace(known, members=listed), plan(MAIN, known, SETTINGS), SETTINGS, text)[0]
+        for known in (recollection(),)
+        for listed in ({}, {known.audience: frozenset(f"slack:T0:U{n}" for n in range(2000))})
+    )
+
+    assert many == few
 
 
 def test_a_replay_with_another_soul_changes_the_system_part_alone(text: SoulText) -> None:
@@ -234,7 +272,7 @@ def test_a_replay_with_another_soul_changes_the_system_part_alone(text: SoulText
     planned = plan(MAIN, known, SETTINGS)
     snapshot, blobs = freeze(known, planned, SETTINGS, text)
 
-    other = rebuild(snapshot, blobs.get, with_soul(text, "You are Beata."))
+    other = rebuild(snapshot, Texts(blobs=blobs), with_soul(text, "You are Beata."))
 
     assert other.system.startswith("You are Beata.")
     assert replace(other, system="") == replace(build_prompt(planned, known, text, SETTINGS), system="")

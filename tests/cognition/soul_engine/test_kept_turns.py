@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from claudius.cognition.soul_engine import prompt_sha256, rebuild
+from kept_texts import Texts
 
 KEPT: dict[str, Any] = json.loads(Path(__file__).with_name("kept_turns.json").read_text("utf-8"))
 """Written by version 0.1.0 at 396c010, never again: a first turn, a full one, one of the clock, one compacted."""
@@ -19,7 +20,7 @@ def test_a_turn_kept_by_an_earlier_version_replays_byte_for_byte(turn: dict[str,
     """`replay` holds for every turn in the database, whichever version wrote it."""
     blobs = {sha256: content.encode() for sha256, content in KEPT["blobs"].items()}
 
-    prompt = rebuild(turn["snapshot"].encode(), blobs.get)
+    prompt = rebuild(turn["snapshot"].encode(), Texts(blobs=blobs))
 
     assert prompt_sha256(prompt) == turn["prompt_sha256"]
     assert prompt.cached == turn["cached"]

@@ -73,11 +73,16 @@ def _claudius(take: Take) -> app_commands.Group:
         ("whoami", "What I know of you"),
         ("why", "What my last answer to you drew on"),
         ("export", "All that I keep of you"),
+        ("unlink", "Be apart again from accounts that were linked with this one"),
     ):
         group.add_command(_plain(take, word, about, word))
     group.add_command(app_commands.Command(name="correct", description="Set me right about you", callback=_text(take)))
     group.add_command(
-        app_commands.Command(name="link", description="Be one person on two networks", callback=_code(take))
+        app_commands.Command(
+            name="link",
+            description="Be one person on two networks: ask for a code, say one, or answer yes or no",
+            callback=_code(take),
+        )
     )
     forget = app_commands.Group(name="forget", description="Have me forget", parent=group)
     forget.add_command(

@@ -6,6 +6,7 @@ The library resumes by itself after a short break, and identifies anew where it 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import threading
 from collections.abc import Callable, Mapping
@@ -18,7 +19,7 @@ import discord.gateway
 import discord.http
 import yarl
 
-from claudius.adapters.discord.refusals import FAILURES, MISREAD
+from claudius.adapters.discord.refusals import FAILURES, MISREAD, WAITS_S
 from claudius.adapters.discord.watch import Patience
 
 log = logging.getLogger("claudius.discord.gateway")
@@ -94,7 +95,7 @@ class Listener(Protocol):
 
 
 async def _no_second_post(_: object, __: object, ended: aiohttp.TraceRequestEndParams) -> None:
-    """Tell of a post that ended in an error. Raises: ConnectionError, for whoever posted to look first.
+    """Tell of a post that ended in an error. Raises: ConnectionError, for whoever posted to look first; RateLimited.
 
     The library would post again by itself, within one call (discord.py 2.7.1, HTTPClient.request): the nonce keeps
     that from being a second post, but only where it is known.
@@ -103,6 +104,21 @@ async def _no_second_post(_: object, __: object, ended: aiohttp.TraceRequestEndP
     if is_post and ended.response.status >= 500:
         ended.response.close()
         raise ConnectionError(f"status {ended.response.status}")
+    if ended.response.status == 429 and not tells_wait(await ended.response.read()):
+        raise discord.RateLimited(WAITS_S[429])
+
+
+def tells_wait(body: bytes) -> bool:
+    """Tell whether the library can read from a 429 how long to wait; a page is told to us as it is. Pure.
+
+    What it cannot read it stumbles over, and that it was a refusal is lost (discord.py 2.7.1, HTTPClient.request).
+    """
+    try:
+        told = json.loads(body)
+    except ValueError:
+        return True
+    asked_s = told.get("retry_after") if isinstance(told, dict) else None
+    return isinstance(asked_s, int | float) and 0 <= asked_s < float("inf")
 
 
 def point_at(api_url: str, gateway_url: str) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from random import random
 
 import aiohttp
 from slack_sdk.http_retry.builtin_async_handlers import AsyncRateLimitErrorRetryHandler
@@ -31,13 +33,27 @@ class ShortWaits(AsyncRateLimitErrorRetryHandler):
         is_limited = await super()._can_retry_async(state=state, request=request, response=response, error=error)
         return is_limited and response is not None and _asked_s(response) <= LONGEST_WAIT_S
 
+    async def prepare_for_next_attempt_async(
+        self,
+        *,
+        state: RetryState,
+        request: HttpRequest,  # noqa: ARG002 - the library's signature
+        response: HttpResponse | None = None,
+        error: Exception | None = None,  # noqa: ARG002 - as above
+    ) -> None:
+        """Wait as long as was asked for; the library's own way takes whole seconds only."""
+        state.next_attempt_requested = True
+        await asyncio.sleep(_asked_s(response) + random() if response else 1.0)  # noqa: S311 - no secret
+        state.increment_current_attempt()
+
 
 def _asked_s(response: HttpResponse) -> float:
     given = next((values for name, values in response.headers.items() if name.lower() == "retry-after"), None)
     try:
-        return float(given[0]) if given else 1.0
+        asked_s = float(given[0]) if given else 1.0
     except ValueError:
         return LONGEST_WAIT_S + 1
+    return asked_s if asked_s >= 0 else LONGEST_WAIT_S + 1
 
 
 def web_client(token: str, api_url: str, logger: logging.Logger) -> AsyncWebClient:

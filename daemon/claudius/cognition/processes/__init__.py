@@ -24,7 +24,7 @@ from claudius.cognition.processes.process import (
 from claudius.cognition.steps import STEPS
 from claudius.errors import BadSoul
 from claudius.perception import Origin
-from claudius.recollection import ProcessState, Recollection
+from claudius.recollection import ProcessState, Recollection, StateKey
 from claudius.soul import SoulFile, SoulText
 
 __all__ = [
@@ -163,11 +163,12 @@ def borrowed(recollection: Recollection) -> str:
     return str(perception.extra.get("process") or "")
 
 
-def route(recollection: Recollection, soul: SoulText, *, autonomous: bool = False) -> Process:
+def route(recollection: Recollection, soul: SoulText, *, autonomous: bool = False, mood: str = "") -> Process:
     """Choose the process of this turn. Pure, but for a warning.
 
     First that applies: the one that the perception names; the saved one, if it is known and was not idle for longer
-    than it lingers; the entry. `autonomous`: the implicit semantic machine may be used.
+    than it lingers; the entry. A saved one that is for another mood than the conversation's gives way to the one that
+    it would lead to. `autonomous`: the implicit semantic machine may be used. `mood`: empty = it is not compared.
     """
     if recollection.perception.extra and (name := borrowed(recollection)):
         if found := find(resolved(name, autonomous=autonomous), soul):
@@ -179,9 +180,20 @@ def route(recollection: Recollection, soul: SoulText, *, autonomous: bool = Fals
         if found is None:
             log.warning("the saved process is gone", extra={"mental_process": saved, "turn": recollection.turn})
         elif not _has_lapsed(found, recollection.process, recollection.last_at, recollection.now):
-            return found
+            if not mood or not found.moods or mood in found.moods:
+                return found
+            if other := _led_by(mood, found, soul, autonomous=autonomous):
+                return other
     found = find(_entry(recollection), soul) or find(ENTRY, soul)
     return found or process(ENTRY)
+
+
+def _led_by(mood: str, left: Process, soul: SoulText, *, autonomous: bool) -> Process | None:
+    """Return where a process leads whose mood has passed."""
+    if left.should_transition is None:
+        return None
+    to = left.should_transition({"soul_state": {StateKey.EMOTIONAL_STATE.value: mood}})
+    return find(resolved(to, autonomous=autonomous), soul) if isinstance(to, str) else None
 
 
 def resolved(name: str, *, autonomous: bool) -> str:

@@ -11,6 +11,7 @@ from claudius.cognition.processes.process import wording
 COGNITIVE_STEPS = ("internal_monologue", "external_dialogue", "soul_state_check", "soul_state_update")
 INSTRUCTION_OVERRIDES = wording("deep_work")
 LINGER = timedelta(hours=8)
+MOODS = ("focused", "frustrated", "sardonic")  # a quarrel somewhere else ends no work here
 NEXT = ("main_process",)
 
 

@@ -12,6 +12,7 @@ COGNITIVE_STEPS = ("internal_monologue", "external_dialogue", "soul_state_check"
 INSTRUCTION_OVERRIDES = wording("frustrated")
 INTERVALS = {"soul_state_check": 1}
 LINGER = timedelta(hours=2)
+MOODS = ("frustrated", "sardonic")
 NEXT = ("main_process", "deep_work")
 AFTER = {"neutral": "main_process", "engaged": "main_process", "focused": "deep_work"}
 

@@ -8,6 +8,7 @@ from claudius.cognition.function_process import Turn
 from claudius.cognition.ism import Continue, End, action, run_ism
 from claudius.cognition.processes.process import Interruption, Outcome, Transition, mental_process
 from claudius.cognition.soul_engine.asks import external_dialogue, internal_monologue
+from claudius.cognition.soul_engine.in_mind import REMEMBERED
 from claudius.cognition.working_memory import WorkingMemory
 
 
@@ -25,7 +26,7 @@ async def recall(turn: Turn, memory: WorkingMemory) -> Continue:
     """Look for what was said of it, as far as it may be shown here."""
     found = await turn.recall(turn.perception.text)
     line = "\n".join(found) or "Nothing of it comes back."
-    return Continue(memory.note(line, region="remembered", role="user"))
+    return Continue(memory.note(line, region=REMEMBERED, role="user"))
 
 
 @action("Say aloud what you have found, or ask the one question that an answer hangs on; then wait for the reply.")

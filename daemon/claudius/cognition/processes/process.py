@@ -84,6 +84,8 @@ class Process(Struct, frozen=True, kw_only=True):
     """None = that of the place."""
     linger: timedelta | None = None
     """After so much silence the conversation begins anew; None = it stays."""
+    moods: tuple[str, ...] = ()
+    """It lasts while the conversation's mood is one of these; empty = in any."""
     silence_ok: bool = False
     """A turn that owes no reply may end without a word."""
     may_execute_now: bool = False
@@ -115,6 +117,7 @@ def declared(name: str, module: ModuleType) -> Process:
         interruption=Interruption(getattr(module, "INTERRUPTION", Interruption.QUEUE)),
         participation=Participation(participation) if participation else None,
         linger=getattr(module, "LINGER", None),
+        moods=tuple(getattr(module, "MOODS", ())),
         silence_ok=bool(getattr(module, "SILENCE_OK", False)),
         may_execute_now=bool(getattr(module, "MAY_EXECUTE_NOW", False)),
         next=None if follows is None else tuple(follows),

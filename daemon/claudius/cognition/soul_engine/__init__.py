@@ -16,6 +16,7 @@ from claudius.cognition.soul_engine.conclusion import (
     conclude_heard,
     conclude_unthought,
     draft_utterance,
+    lines_for,
 )
 from claudius.cognition.soul_engine.gate import StreamGate
 from claudius.cognition.soul_engine.interpretation import interpret, plain_reply
@@ -49,6 +50,7 @@ __all__ = [
     "draft_utterance",
     "freeze",
     "interpret",
+    "lines_for",
     "merged",
     "output_rules",
     "plain_reply",

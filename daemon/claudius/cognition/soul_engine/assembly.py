@@ -27,7 +27,7 @@ from claudius.cognition.soul_engine.render import (
 from claudius.cognition.steps import PSYCHE_STEPS
 from claudius.cognition.temper import kernel_of
 from claudius.memory.ledger import format_beliefs, format_peers
-from claudius.prompt import Prompt, Scalar, clear_nonce, data_line, fence
+from claudius.prompt import Prompt, RecordKind, Scalar, clear_nonce, data_line, fence
 from claudius.provider import Message
 from claudius.psyche.personality import personality
 from claudius.recollection import LeftOut, Recollection
@@ -102,7 +102,7 @@ def surroundings(plan: Plan, recollection: Recollection, soul: SoulText) -> list
     if plan.felt.emotional_state:
         state = with_mood(state, plan.felt.emotional_state)
     if state:
-        record: Mapping[str, Scalar] = {"kind": "soul_state", **state}
+        record: Mapping[str, Scalar] = {"kind": RecordKind.SOUL_STATE, **state}
         blocks.append(_block("Soul State", [record]))
     if shows_intuition(plan, recollection):
         records = [intuition_record(one) for one in recollection.intuitions]
@@ -110,17 +110,17 @@ def surroundings(plan: Plan, recollection: Recollection, soul: SoulText) -> list
     if plan.shown:
         blocks.append(_block("User Model", [shown_record(shown) for shown in plan.shown]))
     told = {
-        "Second Thought": ("second_thought", recollection.second_thought),
-        "Cortex Beliefs": ("beliefs", format_beliefs(recollection.beliefs)),
-        "Peers": ("peers", format_peers(recollection.peers)),
+        "Second Thought": (RecordKind.SECOND_THOUGHT, recollection.second_thought),
+        "Cortex Beliefs": (RecordKind.BELIEFS, format_beliefs(recollection.beliefs)),
+        "Peers": (RecordKind.PEERS, format_peers(recollection.peers)),
     }
     for heading, (kind, text) in told.items():
         if text:
             blocks.append(_block(heading, [{"kind": kind, "text": text}]))
     if plan.felt.record:
-        blocks.append(_block("Psyche", [{"kind": "psyche", **plan.felt.record}]))
+        blocks.append(_block("Psyche", [{"kind": RecordKind.PSYCHE, **plan.felt.record}]))
     if plan.felt.remembered:
-        blocks.append(_block("Remembered", [{"kind": "memory", **line} for line in plan.felt.remembered]))
+        blocks.append(_block("Remembered", [{"kind": RecordKind.MEMORY, **line} for line in plan.felt.remembered]))
     heard = [
         record
         for perception in recollection.perceptions
@@ -139,7 +139,7 @@ def shows_intuition(plan: Plan, recollection: Recollection) -> bool:
 def repair_tail(recollection: Recollection, soul: SoulText, broken: str) -> str:
     """Assemble the tail of the one repair call: the message again, the broken reply as data, one instruction. Pure."""
     heard = [perception_record(perception) for perception in recollection.perceptions]
-    draft: Mapping[str, Scalar] = {"kind": "draft", "text": broken[:4000]}
+    draft: Mapping[str, Scalar] = {"kind": RecordKind.DRAFT, "text": broken[:4000]}
     message = _fenced([_block("Current Message", [*heard, draft])], recollection.nonce)
     return "\n".join([*message, soul.text("repair.md").strip()])
 

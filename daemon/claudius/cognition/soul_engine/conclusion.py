@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from claudius.cognition.processes.process import Process
 from claudius.cognition.soul_engine.entries import heard, second_thought, spoken
-from claudius.cognition.soul_engine.feeling import mood_change, settled
+from claudius.cognition.soul_engine.feeling import mood_before, mood_change, settled
 from claudius.cognition.soul_engine.gate import Gated, gate, has_secret
 from claudius.cognition.soul_engine.moving import rested
 from claudius.cognition.soul_engine.output_rules import SAID, OutputRules
@@ -19,9 +19,9 @@ from claudius.cognition.soul_engine.planning import EngineSettings, Plan, silent
 from claudius.cognition.soul_engine.splitting import in_posts
 from claudius.cognition.steps import step
 from claudius.cognition.steps.step import Effect, Limits, Reading
-from claudius.intent import ApologyKind, Intent, Rung, Thought, Thoughts, Utterance, UtteranceKind
+from claudius.intent import ApologyKind, Call, Intent, Rung, Thought, Thoughts, Utterance, UtteranceKind
 from claudius.peers import Noted
-from claudius.perception import Origin, Perception
+from claudius.perception import Perception
 from claudius.psyche import Attention
 from claudius.psyche.scrubber import spoken_without_numbers
 from claudius.psyche.tendencies import acknowledgement
@@ -157,27 +157,28 @@ def _unnumbered(thoughts: Thoughts, rules: OutputRules, *, owed: bool) -> str:
 
 
 def conclude_apology(
-    recollection: Recollection,
-    plan: Plan,
-    kind: ApologyKind,
-    soul: SoulText,
-    kept: Kept,
+    recollection: Recollection, kind: ApologyKind, soul: SoulText, calls: tuple[Call, ...] = ()
 ) -> Intent:
-    """Conclude a turn that could not be thought: what was heard is kept, and one typed apology is said. Pure."""
+    """Conclude a turn that could not be thought: what was heard is kept, and one typed apology is said. Pure.
+
+    Nothing was recalled for it: of the recollection it needs only what was heard, and when.
+    """
     owed = any(one.owes and not one.is_bot for one in recollection.perceptions)
+    nothing = Plan(process="", asked=(), conditional={}, shown=(), owes=owed)
     line = soul.steps["external_dialogue"].apology(kind, recollection.turn)
     said = utter(recollection, (line if owed else "",), SAID, kind="apology", apology=kind)
     kept_line = (spoken(recollection, line, SAID, apology=kind),) if owed else ()
-    return _intent(
+    intent = _intent(
         recollection,
-        plan,
+        nothing,
         "apology",
         (f"apology:{kind}",),
         entries=(*heard(recollection), *kept_line),
         utterances=said,
-        attention=kept.attention,
-        psyche=kept.psyche.change if kept.psyche else None,
+        calls=calls,
+        attention={"outcome": "apologise", "reason": kind},
     )
+    return replace(intent, version=None)
 
 
 def conclude_heard(
@@ -192,8 +193,14 @@ def conclude_heard(
         entries=heard(recollection),
         attention={"outcome": "hear", "reason": "owed nothing", **(attention.told if attention else {})},
         psyche=attention.change if attention else None,
-        state=mood_change(attention, recollection) if attention else (),
+        state=mood_change(attention) if attention else (),
     )
+
+
+def lines_for(attention: Attention, recollection: Recollection, soul: SoulText) -> tuple[str, ...]:
+    """Return the lines that answer what needs no thought, in the mood of the conversation. Pure."""
+    mood = mood_before(recollection, attention.change.mood if attention.change else "")
+    return soul.steps["external_dialogue"].acknowledgements(mood)
 
 
 def conclude_unthought(
@@ -279,11 +286,6 @@ def _intent(recollection: Recollection, plan: Plan, rung: Rung, flags: tuple[str
     )
 
 
-def is_own(perception: Perception) -> bool:
-    """Tell whether a perception is the soul's own, and nobody asked for it: to speak then is to speak first. Pure."""
-    return perception.origin is Origin.INTERNAL and not perception.extra.get("asked_by")
-
-
 def utter(
     recollection: Recollection,
     posts: Sequence[str],
@@ -293,8 +295,6 @@ def utter(
     apology: ApologyKind | None = None,
 ) -> tuple[Utterance, ...]:
     """Return what is said, post by post. Pure."""
-    if kind == "reply" and all(is_own(one) for one in recollection.perceptions):
-        kind = "proactive"
     bodies = [post for post in posts if post]
     return tuple(
         Utterance(

@@ -6,6 +6,7 @@ from typing import Any
 
 from claudius.intent import ApologyKind
 from claudius.perception import Origin
+from claudius.psyche.words import stems
 from claudius.recollection import Entry, EntryType, Recollection
 
 
@@ -22,6 +23,7 @@ def heard(recollection: Recollection) -> tuple[Entry, ...]:
             | ({"kind": one.kind.value} if one.kind != "message" else {})
             | ({"removed": True} if one.extra.get("removed") else {}),
             position=one.position,
+            stems=" ".join(sorted(stems(one.text))) if one.origin is Origin.EXTERNAL else "",
         )
         for one in recollection.perceptions
     )

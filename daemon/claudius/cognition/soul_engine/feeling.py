@@ -8,14 +8,13 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from claudius.cognition.steps.step import Effect
-from claudius.intent import StateChange
+from claudius.intent import Intent, StateChange
 from claudius.perception import SELF
 from claudius.psyche import Attention, settle
 from claudius.psyche.change import Change
+from claudius.psyche.mood import FOCUSED, MOOD, felt_before, mood_here, new_mood, recent_word, word_in
 from claudius.recollection import STATE_DEFAULTS, Recollection, StateKey
 from claudius.substrate import PsycheChange
-
-MOOD = StateKey.EMOTIONAL_STATE.value
 
 
 class Settled(Struct, frozen=True):
@@ -42,7 +41,13 @@ def settled(attention: Attention | None, effects: Iterable[Effect], recollection
         spoken=spoken,
     )
     kept = tuple(one for one in state if one.key != MOOD)
-    moved = mood_change(attention, recollection)
+    word = new_mood(
+        recollection,
+        attention.change.mood,
+        task=task_after(recollection, state),
+        word=hint or recent_word(recollection),
+    )
+    moved = (StateChange(key=MOOD, value=word, audience=SELF),) if word else ()
     return Settled((*kept, *moved), change, {"mood": moved[0].value} if moved else {})
 
 
@@ -59,11 +64,38 @@ def joined(last: PsycheChange | None, parts: Iterable[PsycheChange | None]) -> P
     )
 
 
-def mood_change(attention: Attention, recollection: Recollection) -> tuple[StateChange, ...]:
-    """Return the change of the soul state's mood that the bands make; none where it stands. Pure."""
+def mood_change(attention: Attention) -> tuple[StateChange, ...]:
+    """Return the change of the soul state's mood that what was only heard makes; none where it stands. Pure."""
     word = attention.felt.emotional_state
-    now = next((one.value for one in recollection.state if one.key == MOOD), STATE_DEFAULTS[MOOD])
-    return (StateChange(key=MOOD, value=word, audience=SELF),) if word and word != now else ()
+    return (StateChange(key=MOOD, value=word, audience=SELF),) if word else ()
+
+
+def task_after(recollection: Recollection, state: Iterable[StateChange]) -> str:
+    """Return what is being worked on in this conversation once these changes are made. Pure."""
+    return next((one.value for one in state if one.key == StateKey.CURRENT_TASK), recollection.task)
+
+
+def mood_before(recollection: Recollection, felt: str = "") -> str:
+    """Return this conversation's mood before the turn has thought; `felt`: what the numbers have come to now. Pure."""
+    felt = felt or felt_before(recollection)
+    return mood_here(felt, task=recollection.task, word=recent_word(recollection))
+
+
+def mood_moved(recollection: Recollection, intent: Intent) -> str:
+    """Return this conversation's mood after a turn; empty where the turn did not move it. Pure.
+
+    A turn moves it by what was heard, and by the model's own word, which counts as the model saw it. Work that is taken
+    up while the soul is focused already moves it again; while the soul is sore from another talk, it does not.
+    """
+    said = word_in(intent.entries)
+    if said and said != FOCUSED:
+        return said
+    felt = intent.psyche.mood if intent.psyche else felt_before(recollection)
+    task = task_after(recollection, intent.state)
+    now = mood_here(felt, task=task, word=said or recent_word(recollection))
+    takes_up_work = said or any(one.key == StateKey.CURRENT_TASK and one.value for one in intent.state)
+    has_moved = now != mood_before(recollection) or (takes_up_work and now == FOCUSED)
+    return now if has_moved else ""
 
 
 def with_mood(state: dict[str, str], word: str) -> dict[str, str]:

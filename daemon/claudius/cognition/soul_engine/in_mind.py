@@ -20,7 +20,7 @@ from claudius.cognition.soul_engine.render import feels, merged, section
 from claudius.cognition.steps import STEPS
 from claudius.cognition.working_memory import CORE, DEFAULT, ORDER, SUMMARY, Entry, WorkingMemory
 from claudius.errors import BadSoul
-from claudius.prompt import Prompt, data_line, fence
+from claudius.prompt import Prompt, RecordKind, data_line, fence
 from claudius.provider import Message
 from claudius.recollection import EntryType, PastTurn, Recollection
 from claudius.soul import SoulText
@@ -32,6 +32,8 @@ MESSAGE = "message"
 """The region of what was heard now: it is always asked about."""
 INTUITION = "intuition"
 """The region of what a daimon whispered."""
+REMEMBERED = "remembered"
+"""The region of what was recalled; its records are of the kind `memory`."""
 REGIONS = {
     "Soul State": "state",
     "Daimonic Intuition": INTUITION,
@@ -39,7 +41,7 @@ REGIONS = {
     "Cortex Beliefs": "beliefs",
     "Peers": "peers",
     "Psyche": "psyche",
-    "Remembered": "remembered",
+    "Remembered": REMEMBERED,
     "Current Message": MESSAGE,
 }
 """Heading of the tail → region of the memory."""
@@ -207,7 +209,8 @@ def _noted(entry: Entry, region: str, nonce: str) -> str:
     """Write one line of a region: the asker's own words as they are, all else as data."""
     if entry.role == "system":
         return " ".join(entry.content.split())
-    return fence(data_line({"kind": region, "text": entry.content}), nonce)
+    kind = RecordKind.MEMORY if region == REMEMBERED else region
+    return fence(data_line({"kind": kind, "text": entry.content}), nonce)
 
 
 def _own(entries: Sequence[Entry]) -> str:

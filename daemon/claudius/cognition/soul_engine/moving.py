@@ -14,11 +14,13 @@ from msgspec.structs import replace
 
 from claudius.cognition.processes import find, resolved
 from claudius.cognition.processes.process import Process, Transition
+from claudius.cognition.soul_engine.feeling import mood_moved
 from claudius.cognition.soul_engine.readers import read_bool
 from claudius.errors import ProcessError
 from claudius.intent import Intent
 from claudius.perception import Origin
-from claudius.recollection import ProcessState, Recollection, StateKey
+from claudius.psyche.mood import MOOD
+from claudius.recollection import ProcessState, Recollection
 from claudius.soul import SoulText
 
 log = logging.getLogger("claudius.processes")
@@ -65,23 +67,27 @@ def moved(before: ProcessState, ran: str, transition: Transition, now: datetime)
     )
 
 
-def parse_result(intent: Intent) -> dict[str, Any]:
-    """Return what a declarative process judges by: values by step, and what of the state this turn moved. Pure."""
+def parse_result(intent: Intent, recollection: Recollection) -> dict[str, Any]:
+    """Return what a declarative process judges by: values by step, and what of the state this turn moved. Pure.
+
+    The mood is that of this conversation as it stands after the turn, where the turn moved it or took up work.
+    """
     found: dict[str, Any] = {thought.step: thought.content for thought in intent.thoughts}
     for check in _CHECKS:
         if check in found:
             found[check] = read_bool([one.content for one in intent.thoughts if one.step == check])
     state = {change.key: change.value for change in intent.state}
-    if intent.psyche is not None and intent.psyche.hint:  # as the model saw it; what is kept follows the numbers
-        state[StateKey.EMOTIONAL_STATE.value] = intent.psyche.hint
+    state.pop(MOOD, None)
+    if mood := mood_moved(recollection, intent):
+        state[MOOD] = mood
     return {**found, "soul_state": state, "psyche": dict(intent.attention.get("words", {}))}
 
 
-def judge(process: Process, intent: Intent) -> Transition | None:
+def judge(process: Process, intent: Intent, recollection: Recollection) -> Transition | None:
     """Ask a declarative process where it goes next. Pure. Raises: ProcessError for neither name nor transition."""
     if process.should_transition is None:
         return None
-    said: object = process.should_transition(parse_result(intent))
+    said: object = process.should_transition(parse_result(intent, recollection))
     if said is None or said == process.name:
         return None
     if isinstance(said, str):
@@ -106,7 +112,7 @@ def transit(
     intent: Intent, process: Process, recollection: Recollection, soul: SoulText, *, autonomous: bool
 ) -> Intent:
     """Let a declarative process move the conversation by what its turn came to. Pure, but for a log line."""
-    wanted = judge(process, intent)
+    wanted = judge(process, intent, recollection)
     transition = wanted and allowed(process, wanted, soul, autonomous=autonomous)
     if not wanted or not transition or wanted.to != transition.to == process.name:
         return intent

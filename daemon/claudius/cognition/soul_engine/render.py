@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from hashlib import sha256
 
-import msgspec
 from msgspec import Struct
 
 from claudius.cognition.soul_engine.heads import escape_heads
 from claudius.cognition.soul_engine.names import who
 from claudius.cognition.steps import STEPS
 from claudius.perception import Origin, Perception
-from claudius.prompt import Scalar, data_line, fence
+from claudius.prompt import RecordKind, Scalar, data_line, fence
 from claudius.provider import Message
 from claudius.recollection import Entry, EntryType, Intuition, LeftOut, PastTurn, Shown, Summary, once
 
@@ -23,7 +21,7 @@ _STEP_OF = {
 _HEARD = (EntryType.USER_MESSAGE, EntryType.EVENT, EntryType.DAIMON_SPEECH)
 _ORDER = {name: place for place, name in enumerate(STEPS)}
 
-REACTION = "reaction"
+REACTION = RecordKind.REACTION.value
 MARKS = ("edited", "deleted", "removed")
 """What became of a message, or of a reaction, after it was there."""
 
@@ -35,7 +33,7 @@ OTHER_MODEL_CHARS = 1600
 
 def message_record(person: str | None, name: str | None, text: str, *, is_bot: bool = False) -> dict[str, Scalar]:
     """Return the data record of one message. Pure."""
-    record: dict[str, Scalar] = {"kind": "message"}
+    record: dict[str, Scalar] = {"kind": RecordKind.MESSAGE}
     if person:
         record["who"] = who(person)
     if name:
@@ -65,12 +63,12 @@ def feels(steps: Sequence[str]) -> bool:
 
 def intuition_record(intuition: Intuition) -> dict[str, Scalar]:
     """Return the data record of a whisper, as it surfaces. Pure."""
-    return {"kind": "intuition", "text": f"{intuition.daimon.capitalize()} whispers: {intuition.text}"}
+    return {"kind": RecordKind.INTUITION, "text": f"{intuition.daimon.capitalize()} whispers: {intuition.text}"}
 
 
 def shown_record(shown: Shown) -> dict[str, Scalar]:
     """Return the data record of a user model: whole, or `above` where it is only pointed at. Pure."""
-    record: dict[str, Scalar] = {"kind": "user_model", "who": who(shown.person), "version": shown.version}
+    record: dict[str, Scalar] = {"kind": RecordKind.USER_MODEL, "who": who(shown.person), "version": shown.version}
     if shown.pointer:
         return record | {"above": True}
     if shown.writable:
@@ -81,7 +79,7 @@ def shown_record(shown: Shown) -> dict[str, Scalar]:
 
 def _entry_record(entry: Entry) -> dict[str, Scalar]:
     if entry.entry_type is EntryType.DAIMON_SPEECH:
-        return {"kind": "daimon", "from": entry.name or "", "text": entry.content}
+        return {"kind": RecordKind.DAIMON, "from": entry.name or "", "text": entry.content}
     if entry.entry_type is EntryType.PERCEPTION:
         return {"kind": str(entry.metadata.get("kind", "perception")), **_capped(entry.content)}
     record = message_record(entry.person, entry.name, entry.content, is_bot=bool(entry.metadata.get("bot")))
@@ -111,13 +109,11 @@ def _own(entry: Entry) -> tuple[int, str] | None:
 
 
 class Fixed(Struct, frozen=True):
-    """What follows from one past turn alone, computed once: its messages, their size, and its bytes for a snapshot."""
+    """What follows from one past turn alone, computed once: its messages and their size."""
 
     messages: tuple[Message, ...]
     tokens: int
     """Estimated: characters / 4."""
-    sha256: str
-    body: bytes
 
 
 def fixed(past: PastTurn) -> Fixed:
@@ -126,8 +122,8 @@ def fixed(past: PastTurn) -> Fixed:
 
 
 def _fixed(past: PastTurn) -> Fixed:
-    messages, body = _messages(past), msgspec.json.encode(past)
-    return Fixed(messages, estimate_tokens(messages), sha256(body).hexdigest(), body)
+    messages = _messages(past)
+    return Fixed(messages, estimate_tokens(messages))
 
 
 def render_turn(past: PastTurn) -> tuple[Message, ...]:
@@ -151,13 +147,13 @@ def _messages(past: PastTurn) -> tuple[Message, ...]:
 
 def render_summary(summary: Summary) -> Message:
     """Render the summary as one fenced line of the user's. Pure."""
-    return Message("user", fence(data_line({"kind": "summary", "text": summary.text}), summary.nonce))
+    return Message("user", fence(data_line({"kind": RecordKind.SUMMARY, "text": summary.text}), summary.nonce))
 
 
 def render_left_out(left_out: LeftOut) -> Message:
     """Render the fixed line that stands for turns neither shown nor summarised. Pure."""
     record: dict[str, Scalar] = {
-        "kind": "left_out",
+        "kind": RecordKind.LEFT_OUT,
         "turns": left_out.count,
         "first": left_out.first_at.date().isoformat(),
         "last": left_out.last_at.date().isoformat(),

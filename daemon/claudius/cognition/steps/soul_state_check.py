@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from claudius.cognition.soul_engine.readers import read_bool
+from claudius.cognition.soul_engine.readers import read_bool, read_state
 from claudius.cognition.steps.step import NOTHING, Effect, Reading, Situation, Step
+from claudius.psyche.mood import MOOD, WORD
 from claudius.recollection import Entry, EntryType
 
 
@@ -17,11 +18,13 @@ def _effect(reading: Reading) -> Effect:
     if not answers:
         return NOTHING
     truth = read_bool([answer.content for answer in answers])
+    said = read_state("\n".join(update.content for update in reading.thoughts.get("soul_state_update", ())))
+    word = said.get(MOOD, "") if truth and "soul_state_update" in reading.asked else ""
     entry = Entry(
         entry_type=EntryType.MENTAL_QUERY,
         content=f"Claudius judged whether his own state has changed: {str(truth).lower()}",
         at=reading.recollection.now,
-        metadata={"query": "soul_state_check", "result": truth},
+        metadata={"query": "soul_state_check", "result": truth} | ({WORD: word} if word else {}),
     )
     return Effect(entries=(entry,))
 

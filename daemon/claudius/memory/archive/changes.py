@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Container, Iterable, Sequence
+from pathlib import Path, PurePosixPath
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from claudius.memory.archive import files
 from claudius.memory.archive.stream import Change, token
 from claudius.memory.documents import Document, KeptFile, Unarchived
-from claudius.memory.names import SOUL_STATE, model_path
+from claudius.memory.names import SOUL_STATE, model_path, short_id
 
 log = logging.getLogger(__name__)
 
@@ -23,15 +23,23 @@ class Ground(Struct):
 
     kept: dict[Document, KeptFile]
     pending: Sequence[Unarchived]
-    held_back: set[Document] = field(default_factory=set)
+    ours: dict[str, str] = field(default_factory=dict)
+    """The hash of each file that may be overwritten although no record of it is kept, by path."""
+    held_back: dict[Document, str] = field(default_factory=dict)
+    """Documents whose file must not be touched, with its path."""
     imported: int = 0
 
     @property
-    def paths(self) -> dict[Document, str]:
-        """Where each document lies, or will lie if it was never written. Pure."""
-        return {one.document: path_of(one) for one in self.pending} | {
-            doc: file.path for doc, file in self.kept.items()
-        }
+    def places(self) -> list[tuple[Document, str]]:
+        """Where documents lie, and where this round will write them. Pure."""
+        names = {one.document.person: one.name for one in self.pending if one.document.person}
+        lying = [(document, file.path) for document, file in self.kept.items()]
+        moving = [
+            (document, str(model_path(document.person, names[document.person], document.audience)))
+            for document in self.kept
+            if document.person in names
+        ]
+        return list(dict.fromkeys((*lying, *moving, *((one.document, path_of(one)) for one in self.pending))))
 
     @property
     def gone(self) -> list[KeptFile]:
@@ -60,6 +68,15 @@ def path_of(one: Unarchived) -> str:
     return str(model_path(document.person, one.name, document.audience)) if document.person else SOUL_STATE
 
 
+def as_written(one: Unarchived, paths: Iterable[str]) -> Unarchived:
+    """Return a revision with the name under which one of these paths holds its document, if one does. Pure."""
+    file, person = PurePosixPath(path_of(one)).name, short_id(one.document.person)
+    for path in map(PurePosixPath, paths):
+        if one.document.person and path.name == file and path.parent.name.endswith(person):
+            return replace(one, name=path.parent.name.removesuffix(f"-{person}"))
+    return one
+
+
 def batch_of(root: Path, pending: Iterable[Unarchived], ground: Ground) -> Batch:
     """Plan the commits of these revisions, oldest first; the first also removes what is gone. Reads files that move."""
     kept = {document: file for document, file in ground.kept.items() if file not in ground.gone}
@@ -71,7 +88,7 @@ def batch_of(root: Path, pending: Iterable[Unarchived], ground: Ground) -> Batch
 
 def write_files(root: Path, batch: Batch, ground: Ground) -> None:
     """Bring the directory to what the batch ends with; a file that a hand has changed meanwhile is left."""
-    before = {file.path: file.sha256 for file in ground.kept.values()}
+    before = {file.path: file.sha256 for file in ground.kept.values()} | ground.ours
     for path, content in batch.final.items():
         found = files.read(root, path, time.time())
         if found and found.sha256 not in (before.get(path), content and files.digest(content)):
@@ -89,10 +106,13 @@ def _keep_as_it_was(batch: Batch, ground: Ground, path: str) -> None:
             batch.kept[document] = file
 
 
-def _change(root: Path, one: Unarchived, kept: dict[Document, KeptFile], held_back: set[Document]) -> Change:
+def _change(root: Path, one: Unarchived, kept: dict[Document, KeptFile], held_back: Container[Document]) -> Change:
     """Return a revision's commit, and note in `kept` what the files are after it."""
     path, content = path_of(one), one.markdown.encode()
     moved = _moved(root, one, kept, held_back) if one.document.person else {}
+    before = kept.get(one.document)
+    if before and before.path != path and before.path not in moved:
+        path = before.path  # a hand edits it there just now: it moves when that was taken over
     kept[one.document] = KeptFile(document=one.document, path=path, sha256=files.digest(content))
     return Change(
         revision=one.id,
@@ -107,7 +127,7 @@ def _change(root: Path, one: Unarchived, kept: dict[Document, KeptFile], held_ba
 
 
 def _moved(
-    root: Path, one: Unarchived, kept: dict[Document, KeptFile], held_back: set[Document]
+    root: Path, one: Unarchived, kept: dict[Document, KeptFile], held_back: Container[Document]
 ) -> dict[str, tuple[str, bytes]]:
     """Return the files of a person whose folder has another name now: old path to new path and content."""
     moved = {}
@@ -118,6 +138,8 @@ def _moved(
         if file.path == path:
             continue
         found = files.read(root, file.path, time.time())
+        if found is None and document == one.document:
+            moved[file.path] = (path, b"")  # its new text is written anyway
         if found is None or found.sha256 != file.sha256:
             continue  # gone, or edited by hand just now: the next look sees to it
         moved[file.path] = (path, found.content)

@@ -12,11 +12,13 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from claudius.memory.archive.stream import (
     REF,
     TRAILER,
     Change,
+    Known,
     fast_import,
     index_info,
     read_log,
@@ -118,12 +120,13 @@ class Repository:
         except GitFailed:
             return True
 
-    def known(self) -> dict[str, str]:
-        """Return the newest revisions that the history holds already: token to commit."""
+    def known(self) -> dict[str, Known]:
+        """Return the newest revisions that the history holds already, by token."""
         if self.head() is None:
             return {}
-        form = f"--format=%H %(trailers:key={TRAILER},valueonly,separator=%x20)"
-        return read_log(self._git("log", f"--max-count={_LOG_AT_MOST}", form, "HEAD", "--"))
+        form = f"--format=%x00%H %(trailers:key={TRAILER},valueonly,separator=%x20)"
+        written = ("--name-only", "--no-renames", "--diff-filter=d")
+        return read_log(self._git("log", f"--max-count={_LOG_AT_MOST}", form, *written, "HEAD", "--"))
 
     def prepare_commits(self, changes: Sequence[Change], parent: str | None) -> dict[int, str]:
         """Make one commit a change on top of `parent`, oldest first, of our paths alone; return revision to commit.
@@ -202,12 +205,11 @@ class Repository:
                 shutil.rmtree(folder)
         shutil.rmtree(self.git_dir, ignore_errors=True)
 
-    def holds(self, words: Sequence[bytes]) -> bool:
-        """Tell whether any object, reachable or not, holds one of these words."""
-        if not words or not self.git_dir.exists():
-            return False
-        everything = self._git("cat-file", "--batch-all-objects", "--batch", "--unordered").encode()
-        return any(word in everything for word in words)
+    def searched(self) -> dict[str, Any] | None:
+        """Return the environment in which a search lists every object, reachable or not; None where there is none."""
+        if not self.git_dir.exists():
+            return None
+        return {"env": {"PATH": os.environ.get("PATH", os.defpath), **self._environment()}}
 
     def _git(self, *args: str, given: bytes = b"") -> str:
         os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")

@@ -32,6 +32,14 @@ class Change(Struct, frozen=True, kw_only=True):
     written: tuple[tuple[str, bytes], ...] = ()
 
 
+class Known(Struct, frozen=True):
+    """A revision that the history holds already."""
+
+    commit: str
+    paths: tuple[str, ...] = ()
+    """What it wrote."""
+
+
 def fast_import(changes: Sequence[Change], parent: str | None) -> bytes:
     """Write the changes as one stream on top of `parent`, oldest first, each commit marked with its revision. Pure.
 
@@ -77,10 +85,11 @@ def read_tree(text: str) -> dict[str, str]:
     return found
 
 
-def read_log(text: str) -> dict[str, str]:
-    """Read `COMMIT TOKEN` lines: token to commit; commits of others have no token. Pure."""
-    pairs: Sequence[list[str]] = [line.split() for line in text.splitlines()]
-    return {pair[1]: pair[0] for pair in pairs if len(pair) == 2}
+def read_log(text: str) -> dict[str, Known]:
+    """Read commits, each after a NUL: a line `COMMIT TOKEN`, then its paths. Those of others have no token. Pure."""
+    commits = ([line for line in one.splitlines() if line] for one in text.split("\0") if one)
+    heads = ((first.split(), tuple(paths)) for first, *paths in commits)
+    return {head[1]: Known(head[0], paths) for head, paths in heads if len(head) == 2}
 
 
 def token(one: Unarchived) -> str:

@@ -11,22 +11,23 @@ from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
 from claudius.errors import StoreError
 from claudius.memory.archive import files
-from claudius.memory.archive.changes import Batch, Ground, batch_of, write_files
+from claudius.memory.archive.changes import Batch, Ground, as_written, batch_of, write_files
 from claudius.memory.archive.repository import Broken, GitBusy, GitFailed, GitSlow, Repository
-from claudius.memory.archive.stream import blob_id, token
+from claudius.memory.archive.stream import Known, blob_id, token
 from claudius.memory.documents import Document, KeptFile, Unarchived
 from claudius.memory.store import Store
 from claudius.memory.user_models import read_state_document
 
 T = TypeVar("T")
 
-BATCH = 500
+BATCH, ANEW_BATCH = 500, 50
+"""Changes of one round; and where all of them are committed anew, beside turns that go on."""
 HALF_WRITTEN_S = 2.0
 FIRST_WAIT_S, LAST_WAIT_S = 1.0, 600.0
 TIDY_AFTER = 500
@@ -46,6 +47,8 @@ class Round(Struct, frozen=True):
     imported: int = 0
     held_back: tuple[str, ...] = ()
     """Files that somebody is writing just now, or that cannot be read as text: left for the next round."""
+    is_more: bool = False
+    """More waits for git already."""
 
 
 class Archive:
@@ -59,13 +62,14 @@ class Archive:
         *,
         clock: Callable[[], datetime],
         gather_s: float = GATHER_S,
+        repository: Repository | None = None,
     ) -> None:
         """Export what `store` holds to the directory `memory`; a repository beyond repair goes to `backups`.
 
-        A round begins `gather_s` seconds after the first wake.
+        A round begins `gather_s` seconds after the first wake. A test may bring a `repository` of its own.
         """
         self._store = store
-        self._repository = Repository(memory)
+        self._repository = repository or Repository(memory)
         self._root, self._backups, self._clock, self._gather_s = memory, backups, clock, gather_s
         self._began_s = time.time()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="claudius-archive")
@@ -73,11 +77,17 @@ class Archive:
         self._is_prepared = self._is_known = self._is_aligned = False
         self._next_look_s = 0.0
         self._untidy = 0
+        self._is_anew = False
         self._one_at_a_time = asyncio.Lock()
         self.next_look: datetime | None = None
         """When the next round begins, at the latest."""
         self.problem: str | None = None
         """Why the last round failed, in one line; None where it did not."""
+
+    @property
+    def _batch(self) -> int:
+        """How many changes one round commits."""
+        return ANEW_BATCH if self._is_anew else BATCH
 
     def wake(self) -> None:
         """Have it look soon: something may have been written."""
@@ -96,7 +106,7 @@ class Archive:
                 wait_s = min(LAST_WAIT_S, wait_s * 2)
                 continue
             self.problem, wait_s = None, FIRST_WAIT_S
-            if done.committed < BATCH:
+            if not done.is_more:
                 await self._rest(HALF_WRITTEN_S if done.held_back else LOOK_EVERY_S)
 
     async def close(self) -> None:
@@ -108,7 +118,7 @@ class Archive:
 
         Raises: GitFailed, OSError, StoreError.
         """
-        if not Repository.is_possible():
+        if not self._repository.is_possible():
             self._report("git is not installed: portraits are kept, but not exported")
             return Round()
         async with self._one_at_a_time:
@@ -121,7 +131,7 @@ class Archive:
         Raises: GitFailed, OSError, StoreError.
         """
         async with self._one_at_a_time:
-            if Repository.is_possible():
+            if self._repository.is_possible():
                 with suppress(GitFailed):
                     await self._guarded()  # what was edited by hand is taken over before it could be lost
             yield self._anew
@@ -130,12 +140,16 @@ class Archive:
         await self._in_thread(lambda: self._repository.discard(persons))
         await self._store.archive_anew()
         self._is_prepared = self._is_known = self._is_aligned = False
-        while Repository.is_possible() and (await self._guarded()).committed == BATCH:
-            pass
+        self._is_anew = True
+        try:
+            while self._repository.is_possible() and (await self._guarded()).is_more:
+                pass
+        finally:
+            self._is_anew = False
 
-    async def holds(self, words: Sequence[bytes]) -> bool:
-        """Tell whether any object of the history holds one of these words. Raises: GitFailed, OSError."""
-        return Repository.is_possible() and await self._in_thread(lambda: self._repository.holds(words))
+    def searched(self) -> dict[str, Any] | None:
+        """Return what a search of every object needs; None where there is no history."""
+        return self._repository.searched()
 
     async def _guarded(self) -> Round:
         try:
@@ -149,18 +163,22 @@ class Archive:
     async def _round(self) -> Round:
         if not self._is_prepared:
             await self._prepare()
-        ground = await self._look()
-        if not self._is_known:
-            await self._recognise(ground)
+        first = ground = await self._look()
         if not self._is_aligned:
             await self._in_thread(self._repository.align_index)
             self._is_aligned = True
-        pending = [one for one in await self._store.unarchived(BATCH) if one.document not in ground.held_back]
-        if pending:
-            await self._commit(pending, ground)
-        paths = ground.paths
-        held_back = tuple(sorted(paths[document] for document in ground.held_back))
-        return Round(len(pending), ground.imported, held_back)
+        if first.imported:
+            ground = await self._look()  # what was taken over goes with the rest
+        # Only what this very look has read is committed: the file of a later version was compared with nothing.
+        pending = [one for one in ground.pending if one.document not in ground.held_back]
+        committed = await self._commit(pending, ground) if pending else 0
+        held_back = first.held_back | ground.held_back
+        return Round(
+            committed,
+            first.imported,
+            tuple(sorted(held_back.values())),
+            is_more=committed > 0 and (committed < len(pending) or len(ground.pending) == self._batch),
+        )
 
     async def _prepare(self) -> None:
         try:
@@ -170,7 +188,8 @@ class Archive:
             kept = await self._in_thread(lambda: self._repository.set_aside(self._backups, stamp))
             log.warning("the archive could not be read (%s): it is kept as %s and built anew", error, kept)
             await self._in_thread(lambda: self._repository.prepare(self._began_s))
-        if await self._in_thread(self._repository.head) is None and await self._store.archive_files():
+        written = any(file.sha256 for file in await self._store.archive_files())
+        if written and await self._in_thread(self._repository.head) is None:
             self._next_look_s = 0.0
             await self._look()  # what was edited by hand is taken over before all is written anew
             await self._store.archive_anew()
@@ -178,39 +197,36 @@ class Archive:
             log.warning("no branch is checked out in %s: versions are committed onto what is", self._root)
         self._is_prepared = True
 
-    async def _recognise(self, ground: Ground) -> None:
-        """Record what the history holds already, though a crash kept us from recording it."""
-        known = await self._in_thread(self._repository.known)
-        made = {one.id: known[token(one)] for one in ground.pending if token(one) in known}
-        await self._store.archived(made, ())
-        self._is_known = len(ground.pending) < BATCH or not made
-
     async def _look(self) -> Ground:
         """Compare files with what we wrote last, and take over what a hand has changed.
 
         Now and then all of them; else those of the persons whose portraits are to be written.
         """
-        pending = await self._store.unarchived(BATCH)
+        pending = await self._store.unarchived(self._batch)
         is_due = time.monotonic() >= self._next_look_s
         persons = None if is_due else sorted({one.document.person for one in pending})
         kept = {file.document: file for file in await self._store.archive_files(persons)}
         ground = Ground(kept=kept, pending=pending)
-        paths = ground.paths
-        for document, found in (await self._in_thread(partial(self._read, paths))).items():
+        new: dict[Document, KeptFile] = {}
+        for document, path, found in await self._in_thread(partial(self._read, ground.places)):
             before = kept.get(document)
-            if found is None:
-                await self._restore(before)
-            elif before is None or found.sha256 != before.sha256:
-                await self._take_over(
-                    KeptFile(document=document, path=paths[document], sha256=found.sha256), found, ground
-                )
+            is_recorded = before is not None and before.path == path
+            if found is None and before is None:  # a place has a record before it has a file, or a crash hides the file
+                new[document] = KeptFile(document=document, path=path, sha256="")
+            elif found is None:
+                await self._restore(before if is_recorded else None)
+            elif before is None or not is_recorded or found.sha256 != before.sha256:
+                await self._compare(document, path, found, ground)
+        if new:
+            ground.kept |= new
+            await self._store.archived({}, tuple(new.values()))
         if is_due:
             self._next_look_s = time.monotonic() + (HALF_WRITTEN_S if ground.held_back else LOOK_EVERY_S)
         return ground
 
-    def _read(self, paths: Mapping[Document, str]) -> dict[Document, files.Found | None]:
+    def _read(self, places: Sequence[tuple[Document, str]]) -> list[tuple[Document, str, files.Found | None]]:
         now_s = time.time()
-        return {document: files.read(self._root, path, now_s) for document, path in paths.items()}
+        return [(document, path, files.read(self._root, path, now_s)) for document, path in places]
 
     async def _restore(self, kept: KeptFile | None) -> None:
         text = await self._store.document(kept.document) if kept else None
@@ -218,23 +234,26 @@ class Archive:
             content, path = text.encode(), kept.path
             await self._in_thread(lambda: files.write(self._root, path, content))
 
-    async def _take_over(self, file: KeptFile, found: files.Found, ground: Ground) -> None:
-        document, text = file.document, _text(found)
-        newest = await self._store.document(document)
-        if text == newest or any(one.document == document and one.markdown == text for one in ground.pending):
-            pass  # our own words, written just before a crash
-        elif found.age_s < HALF_WRITTEN_S:
-            ground.held_back.add(document)
-            return
-        elif text is None:
-            log.warning("%s is not a text that can be taken over; it is left as it is", file.path)
-            ground.held_back.add(document)
-            return
-        else:
+    async def _compare(self, document: Document, path: str, found: files.Found, ground: Ground) -> None:
+        """Tell a text that we wrote, and could not record before a crash, from one that a hand wrote: take that over.
+
+        Where the path has no record, ours may be any version; where it has one, an old version is what a hand put back.
+        """
+        before, text = ground.kept.get(document), _text(found)
+        is_recorded = before is not None and before.path == path
+        if text is None or not await self._store.has_written(document, text, ever=not is_recorded):
+            if text is None and found.age_s >= HALF_WRITTEN_S:
+                log.warning("%s is not a text that can be taken over; it is left as it is", path)
+            is_gone = not is_recorded and await self._store.document(document) is None  # linked or erased meanwhile
+            if text is None or is_gone or found.age_s < HALF_WRITTEN_S:
+                ground.held_back[document] = path
+                return
             await self._by_hand(document, text)
             ground.imported += 1
-        ground.kept[document] = file
-        await self._store.archived({}, (file,))
+        ground.ours[path] = found.sha256
+        if before is None or is_recorded:
+            ground.kept[document] = file = KeptFile(document=document, path=path, sha256=found.sha256)
+            await self._store.archived({}, (file,))
 
     async def _by_hand(self, document: Document, text: str) -> None:
         now = self._clock()
@@ -244,23 +263,34 @@ class Archive:
         for audience, key, value in read_state_document(text):
             await self._store.set_state(key, value, audience, now)
 
-    async def _commit(self, pending: Sequence[Unarchived], ground: Ground) -> None:
-        batch, made = await self._in_thread(lambda: self._write_and_commit(pending, ground))
+    async def _commit(self, pending: Sequence[Unarchived], ground: Ground) -> int:
+        """Commit these, and return how many; or only those that git holds already, which a crash left unrecorded."""
+        known = {} if self._is_known else await self._in_thread(self._repository.known)
+        self._is_known = False
+        batch, made = await self._in_thread(lambda: self._write_and_commit(pending, ground, known))
         changed = [file for document, file in batch.kept.items() if ground.kept.get(document) != file]
         gone = [document for document in ground.kept if document not in batch.kept]
         await self._store.archived(made, changed, gone)
+        self._is_known = known.keys().isdisjoint(map(token, pending)) or len(ground.pending) < self._batch
         self._untidy += len(made)
         if self._untidy >= TIDY_AFTER:
             self._untidy = 0
             await self._in_thread(self._repository.tidy)
+        return len(made)
 
-    def _write_and_commit(self, pending: Sequence[Unarchived], ground: Ground) -> tuple[Batch, dict[int, str]]:
+    def _write_and_commit(
+        self, pending: Sequence[Unarchived], ground: Ground, known: Mapping[str, Known]
+    ) -> tuple[Batch, dict[int, str]]:
         """Make the commits, write the files, show the commits: cut off anywhere, the next round knows its own work."""
-        batch = batch_of(self._root, pending, ground)
         parent = self._repository.head()
-        made = self._repository.prepare_commits(batch.changes, parent)
+        held = _in_git(pending, known)
+        batch = batch_of(self._root, held or pending, ground)
+        made = {one.id: known[token(one)].commit for one in held} or self._repository.prepare_commits(
+            batch.changes, parent
+        )
         write_files(self._root, batch, ground)
-        self._repository.publish(made[batch.changes[-1].revision], parent)
+        if not held:
+            self._repository.publish(made[batch.changes[-1].revision], parent)
         self._refresh_index(batch.final)
         return batch, made
 
@@ -297,3 +327,18 @@ def _text(found: files.Found) -> str | None:
         return found.content.decode()
     except UnicodeDecodeError:
         return None
+
+
+def _in_git(pending: Sequence[Unarchived], known: Mapping[str, Known]) -> list[Unarchived]:
+    """Return the revisions that the history holds, of each document up to the first that it lacks. Pure.
+
+    Each is named as its person was when it was committed: they may have another name since.
+    """
+    held: list[Unarchived] = []
+    lacking: set[Document] = set()
+    for one in pending:
+        if token(one) in known and one.document not in lacking:
+            held.append(as_written(one, known[token(one)].paths))
+        else:
+            lacking.add(one.document)
+    return held

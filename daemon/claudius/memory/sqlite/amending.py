@@ -6,6 +6,7 @@ perception another turn, and a turn that was thought of the old words is refused
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from datetime import datetime
@@ -14,15 +15,18 @@ from typing import Any, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from claudius.errors import RowInvalid
 from claudius.memory.amendments import Amended
 from claudius.memory.sqlite.inbox import keep
 from claudius.memory.sqlite.queries import Database
-from claudius.memory.sqlite.rows import perception_json, perception_of, stamp
+from claudius.memory.sqlite.rows import Decoding, perception_json, perception_of, stamp
 from claudius.memory.store import turn_of
 from claudius.perception import Kind, Perception, Place
 from claudius.prompt import valid
 
 T = TypeVar("T")
+
+log = logging.getLogger("claudius.amending")
 
 NOTHING = Amended()
 UNFINISHED = ("pending", "taken", "thought")
@@ -92,23 +96,33 @@ def _order(perception: Perception) -> str:
 
 def _edit(db: Database, heard: _Heard, perception: Perception, at: str) -> Amended:
     interrupts = ""
-    if heard.state in UNFINISHED and perception_of(heard.payload).text == perception.text:
-        return NOTHING  # a link's preview came: the words are the same
     if heard.state not in UNFINISHED:
         db.run("amended", seq=heard.seq, position=perception.position)
         _remember(db, heard, valid(perception.text), "$.edited", at)
     else:
+        before = _before(heard)
+        if before is None or before.text == perception.text:
+            return NOTHING  # a link's preview came: the words are the same; or its row is damaged, and given up soon
         is_thought = heard.state != "pending"
         interrupts = heard.turn if is_thought else ""
         again = heard.again + is_thought
-        _put_right(db, heard, perception, again)
+        _put_right(db, heard, before, perception, again)
         db.run("stream_dropped", turn=heard.turn, reason="its message was changed")
     return Amended(conversation=heard.conversation, interrupts=interrupts)
 
 
-def _put_right(db: Database, heard: _Heard, perception: Perception, again: int) -> None:
+def _before(heard: _Heard) -> Perception | None:
+    """Return a message as it was heard; None where its row is damaged."""
+    try:
+        with Decoding("inbox", heard.seq):
+            return perception_of(heard.payload)
+    except RowInvalid as error:
+        log.error("a change comes to nothing", extra={"error": error.message})  # noqa: TRY400 - no trace
+        return None
+
+
+def _put_right(db: Database, heard: _Heard, before: Perception, perception: Perception, again: int) -> None:
     """Let a message that is not answered yet be another one, at its place."""
-    before = perception_of(heard.payload)
     extra: dict[str, Any] = {key: value for key, value in before.extra.items() if key != "named"}
     if "named" in perception.extra:
         extra["named"] = perception.extra["named"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from claudius.memory.documents import Document, KeptFile, Unarchived
 from claudius.memory.sqlite.queries import Database
@@ -56,6 +56,29 @@ def anew(db: Database) -> None:
     """Forget all that git holds. Inside a writer's transaction."""
     db.run("archive_forget")
     db.run("archive_files_forget")
+
+
+def has_written(db: Database, document: Document, text: str, *, ever: bool) -> bool:
+    """Tell whether a version of a document is exactly this text.
+
+    Looks at the newest version and at those that git does not hold yet; at all of them where `ever` is set.
+    """
+    if document.person:
+        asked = {"person": document.person, "audience": document.audience, "text": text, "ever": int(ever)}
+        return db.one("model_written", **asked) is not None
+    return newest(db, document) == text or any(
+        state_document(db.all("state_as_of", revision=revision)) == text for revision in _near(db, text, ever=ever)
+    )
+
+
+def _near(db: Database, text: str, *, ever: bool) -> Iterator[int]:
+    """Find the changes of the state after which it may have been this text: the last value set is in it."""
+    is_near = False
+    for revision, at, value, is_pending in db.all("state_changes"):
+        if value:  # a key that went back to its default is not in the text
+            is_near = f"({at})" in text
+        if is_near and (ever or is_pending):
+            yield revision
 
 
 def newest(db: Database, document: Document) -> str | None:

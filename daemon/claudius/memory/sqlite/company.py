@@ -9,7 +9,7 @@ from claudius.memory.sqlite import ledger
 from claudius.memory.sqlite.queries import Database, Row
 from claudius.memory.sqlite.reflections import belief_of
 from claudius.memory.sqlite.seeing import Seeing
-from claudius.peers import TRAJECTORY, Belief, Peer
+from claudius.peers import Belief, Peer
 from claudius.recollection import PastTurn, Person, once
 
 NAMED = 3
@@ -21,7 +21,6 @@ _LOOKED_AT = 20
 def company(
     db: Database,
     seeing: Seeing,
-    counted: Row | None,
     others: Sequence[Person],
     past: Sequence[PastTurn],
     text: str,
@@ -29,21 +28,22 @@ def company(
     beliefs: bool,
     now: datetime,
 ) -> tuple[tuple[Peer, ...], tuple[Belief, ...]]:
-    """Return the peers and the beliefs of a turn.
+    """Return the peers and the beliefs of a turn: of others than the speaker only what was counted here.
 
-    `counted` is the speaker's row in the ledger, read with the conversation's. One more question is asked where
-    somebody was assessed or beliefs are wanted, and one for each other person who is named.
+    One more question is asked where somebody was assessed or beliefs are wanted, and one or two for each other
+    person who is named.
     """
     rows: list[Row] = []
-    if beliefs or (counted and counted[10]):
-        rows = db.all("counsel_recalled", peer_id=seeing.speaker, most=_LOOKED_AT, beliefs=int(beliefs))
+    counted = ledger.counted(db, seeing.speaker, seeing)
+    if beliefs or any(row[10] for row in counted):
+        rows = db.all("counsel_recalled", peer_id=seeing.speaker, most=ledger.SCORED, beliefs=int(beliefs))
     found: list[Peer] = []
     if counted:
         judged = (ledger.assessment_of(row[1:8], seeing.speaker) for row in rows if row[0] == 0)
-        showable = [one for one in judged if seeing.may(one.sources)]
-        found.append(ledger.counted_peer(seeing.speaker, counted, tuple(showable[:TRAJECTORY])))
+        showable = sorted((one for one in judged if seeing.may(one.sources)), key=lambda one: -one.id)
+        found.append(ledger.counted_peer(seeing.speaker, counted, showable[: ledger.SCORED]))
     named = _named(seeing, others, past, text)
-    found += [peer for one in named if (peer := ledger.peer(db, one, seeing))]
+    found += [peer for one in named if (peer := ledger.peer(db, one, seeing, only_here=True))]
     present = {seeing.speaker, *(other.person for other in others)}
     held = [belief_of(row[1:]) for row in rows if row[0] == 1]
     return tuple(found), _kept_in_mind(held, seeing, present, now)

@@ -53,6 +53,19 @@ def open_writer(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def vacuum(connection: sqlite3.Connection) -> None:
+    """Write the whole file anew, by a copy on disk: `temp_store` as it stands would put that copy into memory.
+
+    Raises: sqlite3.Error.
+    """
+    connection.execute("PRAGMA temp_store = FILE")
+    try:
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # from now on, where the file is of older days
+        connection.execute("VACUUM")
+    finally:
+        connection.execute("PRAGMA temp_store = MEMORY")
+
+
 def open_reader(path: Path) -> sqlite3.Connection:
     """Open an existing database for reading, beside whoever writes it. Raises: sqlite3.Error."""
     with private_files():

@@ -1,123 +1,328 @@
-"""Taking one person out of every table: rows whole where they are that person's alone, else that person's part of them.
+"""Take one person out of every table: whole rows where they are that person's alone, else that person's part of them.
 
-Inside a writer's transaction. Source: the security design, section 9.
+An erasure is many small transactions, so that others are heard and answered between them. What is to go is found by a
+connection of its own, page by page, in a thread; it is changed by key. Each step can be done again: after a crash the
+whole is done again. Source: the security design, section 9.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Sequence
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
+import msgspec
+
 from claudius.memory.names import short_id
-from claudius.memory.personal import ERASED, Erased, Probes
+from claudius.memory.personal import BLANK, ERASED, Erased, Probes
+from claudius.memory.search import NEEDLE_BYTES, Needles, plain, tables
+from claudius.memory.sqlite.blanking import lines_of_others
 from claudius.memory.sqlite.queries import Database
-from claudius.memory.sqlite.rows import dump, parse
+from claudius.memory.sqlite.rows import dump
 from claudius.perception import private
 
-EXCERPTS, EXCERPT_CHARS = 200, 24
+EXCERPTS, EXCERPT_CHARS, EXCERPT_BYTES = 200, 26, NEEDLE_BYTES
+"""A probe takes 24 bytes at least (24 letters of English, 12 of Russian, 8 of Chinese), and has no blank at an end."""
+CANDIDATES = 8 * EXCERPTS
+PAGE, TURNS, SEARCHED = 50, 10, 500
+"""Rows that one transaction changes, turns that one erases, rows that are looked at at once."""
+MERGED_PAGES = 16
 TURN_CHARS = 16
 PERSON_COLUMNS = frozenset({"person", "canonical", "asked_by", "peer", "about", "speaker", "peer_id"})
 """A row of any table that names the person so is that person's."""
 TREATED = frozenset(
-    {"inbox", "step", "turn", "turn_record", "entry", "blob", "outbox", "user_model", "soul_state", "revision", "due"}
+    {
+        *(
+            "inbox",
+            "step",
+            "turn",
+            "turn_record",
+            "entry",
+            "blob",
+            "outbox",
+            "user_model",
+            "soul_state",
+            "revision",
+            "due",
+        ),
+        *("conversation", "thread", "erasing"),
+    }
 )
 """Tables with a rule of their own; every other, of whatever part, follows its columns' names."""
-CASCADES = ("conversation", "thread")
-"""Tables whose rows of private places go at the end: before, what hangs on them is deleted for itself, and counted."""
-_TURN = re.compile(rb'"turn":"([a-z2-7]{16})"')
-_SHA256 = re.compile(rb"[0-9a-f]{64}")
-_PLAIN = re.compile(rf"[A-Za-z0-9 .,:;!?'-]{{{EXCERPT_CHARS}}}")
+_PLAIN = re.compile(
+    r"[^\x00-\x1f\"\\<>&`\x7f-\xa0\xad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
+    f"{{1,{EXCERPT_CHARS}}}"
+)
+"""What no encoding of ours writes otherwise than as UTF-8, or in JSON as escapes of whole characters."""
+LETTERS = 5
+"""So many letters or digits make a probe somebody's words."""
+
+Write = Callable[[Callable[[Database], int]], Awaitable[int]]
 
 
-class _Person:
-    """One person, and what of memory is theirs."""
+class Person:
+    """One person: their ids, and what a query needs of them."""
 
     def __init__(self, db: Database, ids: Sequence[str]) -> None:
-        """Find it."""
-        self.db, self.ids = db, ids
-        self.rows: dict[str, int] = {}
+        """Find the places that are theirs alone."""
+        self.ids = ids
         labels = [private(one) for one in ids]
-        self.places = [place for (place,) in db.all("private_places", labels=dump(labels))]
-        known = {"ids": dump(list(ids)), "labels": dump(labels), "places": dump(self.places)}
-        self.turns = db.all("turns_of", **known)
-        self.values = known | {"turns": dump([turn for turn, *_ in self.turns])}
-        self.touched: dict[str, int] = {}
-        """Conversations with others, and the first turn there that knew this person's words."""
-        for _, place, number, _ in self.turns:
-            if place not in self.places:
-                self.touched[place] = min(number, self.touched.get(place, number))
-        self.named = re.compile(b"|".join(rb"(?<![\w.@-])" + re.escape(one.encode()) + rb"(?![\w.@-])" for one in ids))
+        places = [place for (place,) in db.all("private_places", labels=dump(labels))]
+        self.values = {"ids": dump(list(ids)), "labels": dump(labels), "places": dump(places)}
+        self.places = places
+        self.named = re.compile("|".join(rf"(?<![\w.@-]){re.escape(one)}(?![\w.@-])" for one in ids) or r"(?!)")
 
-    def is_named_in(self, content: bytes) -> bool:
-        """Tell whether some bytes name this person; most do not, and are told at once."""
-        return any(one.encode() in content for one in self.ids) and self.named.search(content) is not None
 
-    def count(self, table: str, changed: int) -> None:
-        """Note that so many rows of a table were deleted or blanked."""
-        if changed > 0:
-            self.rows[table] = self.rows.get(table, 0) + changed
+class Erasure:
+    """One erasing of one person's rows."""
 
-    def run(self, table: str, query: str, **more: Any) -> int:
-        """Run one query with the values that it names, and count what it changed."""
-        values = {name: value for name, value in (self.values | more).items() if f":{name}" in self.db.queries[query]}
-        changed = self.db.change(query, **values)
-        self.count(table, changed)
+    def __init__(self, beside: Database, write: Write, ids: Sequence[str]) -> None:
+        """Find with `beside`, a connection that nobody else uses; change through `write`, a transaction a call."""
+        self._beside, self._write = beside, write
+        self._person = Person(beside, ids)
+        self._rows: dict[str, int] = {}
+
+    async def run(self) -> Erased:
+        """Erase; what is found afterwards in texts of others is blanked by `blank`."""
+        person = self._person
+        versions = self._beside.one("versions_in_git", ids=person.values["ids"])
+        audiences = tuple(one for (one,) in self._beside.all("audiences_with", ids=person.values["ids"]))
+        self._count("inbox", await self._write(self._withdraw))
+        await self._each("", "turns_of", "erasing_put", page=SEARCHED)
+        await self._each("lesson", "lessons_of", "erase_lesson")
+        await self._each("belief", "beliefs_of", "erase_belief")
+        await self._each("reflection", "reflections_of", "erase_reflection")
+        for table, find, change in _TOUCHED:
+            await self._each(table, find, change)
+        await self._erase_lived()
+        for audience in audiences:
+            self._count("audience_member", await self._write(partial(_unlist, audience=audience)))
+        for table, find, change in _OWN:
+            await self._each(table, find, change)
+        await self._erase_turns()
+        await self._blank_shared_texts()
+        await self._erase_by_columns()
+        for table, find, change in _AT_LAST:
+            await self._each(table, find, change)
+        await self._merge_index()
+        touched = [place async for page in self._pages("touched", SEARCHED) for place in page]
+        await self._each("", "moved", "moved_on")
+        await self._each("", "erasing_turns", "erasing_done", page=SEARCHED)
+        return Erased(
+            rows=dict(sorted(self._rows.items())),
+            versions=versions[0] if versions else 0,
+            conversations=tuple(dict.fromkeys((*person.places, *(one["conversation"] for one in touched)))),
+            audiences=audiences,
+        )
+
+    def _count(self, table: str, changed: int) -> None:
+        if changed > 0 and table:
+            self._rows[table] = self._rows.get(table, 0) + changed
+
+    def _withdraw(self, db: Database) -> int:
+        """Settle what waits, so that no turn of theirs is committed any more; a running turn of others begins anew."""
+        changed = _run(db, "erase_waiting", self._person.values)
+        db.run("begin_anew")
         return changed
 
+    async def _pages(self, find: str, page: int = PAGE) -> AsyncIterator[list[dict[str, Any]]]:
+        sql = self._beside.queries.get(find, find)
+        cursor = await asyncio.to_thread(self._beside.connection.execute, sql, _named_in(sql, self._person.values))
+        names = [column[0] for column in cursor.description]
+        while rows := await asyncio.to_thread(cursor.fetchmany, page):
+            yield [dict(zip(names, row, strict=True)) for row in rows]
 
-def erase(db: Database, ids: Sequence[str]) -> Erased:
-    """Take a person out of every table."""
-    db.connection.execute("PRAGMA defer_foreign_keys = ON")  # a row and what hangs on it may go in any order
-    one = _Person(db, ids)
-    versions = db.one("versions_in_git", ids=one.values["ids"])
-    audiences = tuple(audience for (audience,) in db.all("audiences_with", ids=one.values["ids"]))
-    _erase_what_was_concluded(one)
-    _erase_turns(one)
-    _erase_prompts(one)
-    one.run("outbox", "erase_said")
-    one.run("inbox", "settle_unanswered")
-    one.run("inbox", "erase_heard")
-    one.run("step", "erase_calls")
-    one.run("step", "erase_summarising", places=dump(list(one.touched)))
-    one.run("summary", "erase_summary", places=dump(list(one.touched)))
-    one.run("whisper", "erase_whispers", places=dump(list(one.touched)))
-    one.run("kept", "erase_kept", places=dump(list(one.touched)))
-    one.run("due", "erase_plans")
-    one.run("user_model", "erase_models")
-    one.run("soul_state", "erase_state")
-    db.run("state_in_force")
-    one.run("revision", "erase_revisions")
-    for audience in audiences:  # a list without one of its members would show others' words to too many: it is no list
-        db.run("audience_emptied", audience=audience)
-        one.count("audience_member", 1)
-        db.run("audience_unlisted", audience=audience)
-    _erase_what_was_lived(one)
-    _erase_by_columns(one)
-    db.run("psyche_index_anew")
-    one.run("conversation", "erase_places")
-    one.run("thread", "erase_threads")
-    _unname(one)
-    db.run("moved_on")
-    return Erased(
-        rows=dict(sorted(one.rows.items())),
-        versions=versions[0] if versions else 0,
-        conversations=(*one.places, *one.touched),
-        audiences=audiences,
-    )
+    async def _each(self, table: str, find: str, change: str, page: int = PAGE) -> None:
+        """Change every row that a query finds, by its key, a page a transaction."""
+        async for rows in self._pages(find, page):
+            self._count(table, await self._write(_changing(change, rows)))
+
+    async def _erase_turns(self) -> None:
+        async for turns in self._pages("erasing_turns", TURNS):
+            counted = [0, 0]
+
+            def erase(db: Database, turns: list[dict[str, Any]] = turns, counted: list[int] = counted) -> int:
+                counted[:] = [
+                    sum(column) for column in zip(*(_erase_turn(db, self._person, one) for one in turns), strict=True)
+                ]
+                return counted[0]
+
+            self._count("turn", await self._write(erase))
+            self._count("turn_record", counted[0])
+            self._count("entry", counted[1])
+
+    async def _erase_lived(self) -> None:
+        """Take away subjects and intentions of this person's words: twelve of each at most."""
+        turns = {one["turn"] async for page in self._pages("erasing_turns", SEARCHED) for one in page}
+        for table in _SUBJECTS:
+            erase = partial(_erase_subjects, person=self._person, turns=turns, table=table)
+            self._count(table, await self._write(erase))
+
+    async def _blank_shared_texts(self) -> None:
+        """Blank what older records share by its hash: turns of theirs, and summaries that tell of those."""
+        async for rows in self._pages("blobs_kept"):
+            blank = await asyncio.to_thread(lambda: list(filter(None, map(self._blank_shared, rows))))  # noqa: B023 - awaited
+            if blank:
+                self._count("blob", await self._write(_changing("blob_less", blank)))
+
+    def _blank_shared(self, row: Mapping[str, Any]) -> dict[str, Any] | None:
+        try:
+            text = msgspec.json.decode(row["content"])
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None
+        if "upto" in text and self._beside.one("erasing_in", conversation=text.get("conversation", "")):
+            text["text"] = BLANK
+        elif "entries" in text and self._beside.one("erasing_has", turn=text.get("turn", "")):
+            for entry in text["entries"]:
+                if not entry.get("person") or entry["person"] in self._person.ids:
+                    entry |= {"content": BLANK, "name": entry.get("name") and "", "metadata": {}}
+        else:
+            return None
+        return {"sha256": row["sha256"], "content": msgspec.json.encode(text)}
+
+    async def _erase_by_columns(self) -> None:
+        """Delete the rows of every other table whose columns name this person, or what was learned from them alone."""
+        connection = self._beside.connection
+        refers = {
+            table: connection.execute("SELECT count(*) FROM pragma_foreign_key_list(?)", (table,)).fetchone()[0]
+            for table, *_ in tables(connection)
+        }
+        for table, key, columns in sorted(tables(connection), key=lambda one: -refers[one[0]]):
+            by = [] if table in TREATED else _by_columns(table, frozenset(columns))
+            if by:
+                names = ", ".join(f'"{one}" AS "{one}"' for one in key)
+                where = " AND ".join(f'"{one}" = :{one}' for one in key)
+                await self._each(
+                    table,
+                    f'SELECT {names} FROM "{table}" WHERE {" OR ".join(by)}',  # noqa: S608 - names of our own schema
+                    f'DELETE FROM "{table}" WHERE {where}',  # noqa: S608 - names of our own schema
+                )
+
+    async def _merge_index(self) -> None:
+        """Merge the index of moments step by step: what was deleted from it stands in its pages until then."""
+        while await self._write(_merge) > 1:
+            pass
+
+
+_OWN = (
+    ("user_model", "models_of_person", "erase_model"),
+    ("soul_state", "state_of_person", "erase_state"),
+    ("", "state_not_in_force", "state_in_force"),
+    ("due", "plans_of", "erase_plan"),
+)
+_TOUCHED = (
+    ("step", "summarising", "erase_summarising"),
+    ("summary", "summaries_of", "erase_summary"),
+    ("whisper", "whispers_of", "erase_whisper"),
+    ("kept", "kept_of", "erase_kept"),
+    ("psyche_episode", "previous_of", "erase_previous"),
+)
+_SUBJECTS = {"psyche_arc": ("erase_arcs", "erase_arc"), "psyche_intention": ("erase_intentions", "erase_intention")}
+_AT_LAST = (
+    ("outbox", "said_in_places", "erase_said"),
+    ("inbox", "heard_of", "erase_heard"),
+    ("step", "calls_of", "erase_call"),
+    ("revision", "revisions_of_nothing", "erase_revision"),
+    ("conversation", "private_conversations", "erase_place"),
+    ("thread", "private_threads", "erase_thread"),
+)
+
+
+def _run(db: Database, query: str, values: Mapping[str, Any]) -> int:
+    sql = db.queries.get(query, query)
+    return db.connection.execute(sql, _named_in(sql, values)).rowcount
+
+
+def _changing(change: str, rows: Sequence[Mapping[str, Any]]) -> Callable[[Database], int]:
+    return lambda db: sum(_run(db, change, row) for row in rows)
+
+
+def _unlist(db: Database, audience: str) -> int:
+    """Forget a list of members: without one of them it would show others' words to too many."""
+    db.run("audience_emptied", audience=audience)
+    db.run("audience_unlisted", audience=audience)
+    return 1
+
+
+def _erase_turn(db: Database, person: Person, turn: Mapping[str, Any]) -> tuple[int, int]:
+    """Erase one turn and all that hangs on it; of a turn in company, what others said in it stays."""
+    values = {**person.values, **turn}
+    others = db.all("others_in_turn", **_named_in(db.queries["others_in_turn"], values))
+    lines = _run(db, "keep_others_lines", values)
+    for query in ("erase_interactions", "erase_turn_said", "settle_unanswered", "erase_turn_calls", "erase_turn_state"):
+        _run(db, query, values)
+    if others and turn["conversation"] not in person.places:
+        _run(db, "keep_others_turn", values | {"person": others[0][0]})
+        row = db.one("record_kept", record=turn["record"])
+        kept = lines_of_others(row[0] if row else None, person.ids)
+        db.run("blank_record", record=turn["record"], erased=ERASED, kept=kept)
+    else:
+        _run(db, "erase_turn", values)
+        _run(db, "erase_record", values)
+    return 1, max(0, lines)
+
+
+def _erase_subjects(db: Database, person: Person, turns: set[str], table: str) -> int:
+    bulk, single = _SUBJECTS[table]
+    changed = _run(db, bulk, person.values)
+    for kind, subject, body in db.all("subjects"):
+        if kind == table and (subject[:TURN_CHARS] in turns or (table != "psyche_arc" and person.named.search(body))):
+            changed += db.change(single, subject=subject)
+    return changed
+
+
+def _by_columns(table: str, columns: frozenset[str]) -> list[str]:
+    by = [_among(name, "ids") for name in sorted(columns & PERSON_COLUMNS)]
+    by += [_among("audience", "labels")] * ("audience" in columns)
+    by += [_among("conversation", "places")] * ("conversation" in columns)
+    if "sources" in columns and table != "summary":
+        by.append(f"EXISTS (SELECT 1 FROM json_each(sources) s WHERE {_among('s.value', 'labels')})")  # noqa: S608 - names of our own schema
+    return by
+
+
+def _merge(db: Database) -> int:
+    before = db.connection.total_changes
+    db.run("psyche_index_merge", pages=-MERGED_PAGES)
+    return db.connection.total_changes - before
 
 
 def probes_of(db: Database, ids: Sequence[str]) -> Probes:
-    """Return what must be found nowhere once this person is erased."""
-    one = _Person(db, ids)
-    texts = [text for (text,) in db.all("texts_of", ids=one.values["ids"], labels=one.values["labels"]) if text]
-    found = list(dict.fromkeys(excerpt for text in texts for excerpt in _excerpts(text)))[: 4 * EXCERPTS]
-    for (text,) in db.all("texts_of_others", ids=one.values["ids"], turns=one.values["turns"]):
-        found = [excerpt for excerpt in found if excerpt not in text]
-    for (content,) in db.all("soul_texts"):
-        written = content.decode("utf-8", "replace")
-        found = [excerpt for excerpt in found if excerpt not in written]
-    return Probes(ids=(*ids, *map(short_id, ids)), excerpts=tuple(found[:EXCERPTS]))
+    """Return what must be found nowhere once this person is erased. Reads page by page."""
+    person = Person(db, ids)
+    found, stride = [], 1
+    for place, (text,) in enumerate(_read(db, "texts_of", person.values)):
+        if place % stride == 0:
+            found += _excerpts(text or "")
+        if len(found) > CANDIDATES:  # every second one stays: they are from the whole of what was said
+            found, stride = found[::2], stride * 2
+    left = _unsaid(db, list(dict.fromkeys(found)), person.values, "texts_of_others", "soul_texts")
+    left = left[:: max(1, -(-len(left) // EXCERPTS))]
+    return Probes(ids=tuple(ids), folders=tuple(map(short_id, ids)), excerpts=tuple(left))
+
+
+def narrowed(db: Database, probes: Probes) -> Probes:
+    """Leave out what others have said meanwhile in the same words. Reads page by page."""
+    left = _unsaid(db, list(probes.excerpts), {"ids": dump(list(probes.ids))}, "words_of_others")
+    return Probes(ids=probes.ids, folders=probes.folders, excerpts=tuple(left))
+
+
+def _unsaid(db: Database, excerpts: list[str], values: Mapping[str, Any], *queries: str) -> list[str]:
+    """Return the excerpts that stand in none of the texts that some queries give."""
+    needles = Needles((), (), excerpts)
+    said: set[bytes] = set()
+    for query in queries:
+        cursor = _read(db, query, values)
+        while rows := cursor.fetchmany(PAGE):
+            said.update(needles.excerpts_in(b"\0".join(plain(text) for (text,) in rows)))
+    return [one for one in excerpts if one.encode() not in said]
+
+
+def _read(db: Database, query: str, values: Mapping[str, Any]) -> sqlite3.Cursor:
+    sql = db.queries[query]
+    return db.connection.execute(sql, _named_in(sql, values))
 
 
 def everyone(db: Database) -> list[str]:
@@ -126,121 +331,21 @@ def everyone(db: Database) -> list[str]:
 
 
 def _excerpts(text: str) -> list[str]:
-    """Return pieces that every encoding of ours leaves as they are: the first, one of the middle, the last. Pure."""
-    found = _PLAIN.findall(text)
-    return [piece for piece in {*found[:1], *found[len(found) // 2 :][:1], *found[-1:]} if piece.strip()]
+    """Return pieces that can be found in every encoding of ours: the first, one of the middle, the last. Pure."""
+    found = [piece for piece in map(str.strip, _PLAIN.findall(text)) if _is_telling(piece)]
+    return list(dict.fromkeys([*found[:1], *found[len(found) // 2 :][:1], *found[-1:]]))
 
 
-def _erase_what_was_concluded(one: _Person) -> None:
-    """Take away what the second mind drew from this person's words, whomever it is about."""
-    values = {"ids": one.values["ids"], "turns": one.values["turns"]}
-    evidence = dump([id_ for (id_,) in one.db.all("interactions_of", **values)])
-    one.run("lesson", "erase_lessons", evidence=evidence)
-    one.run("belief", "erase_beliefs", evidence=evidence)
-    one.run("reflection", "erase_reflections", evidence=evidence)
-    one.run("interaction", "erase_interactions")
-
-
-def _erase_what_was_lived(one: _Person) -> None:
-    """Take away subjects and intentions of this person's words, and their words where they stand before another's."""
-    one.run("psyche_arc", "erase_arcs")
-    one.run("psyche_intention", "erase_intentions")
-    one.run("psyche_episode", "erase_previous", places=dump(list(one.touched)))
-    for arc, body in one.db.all("arcs_shared"):
-        plain = one.named.sub(b"erased", body.encode()).decode()
-        if plain != body:
-            one.run("psyche_arc", "unname_arc", arc=arc, body=plain)
-    turns = {turn for turn, *_ in one.turns}
-    for table, subject, body in one.db.all("subjects"):
-        if subject[:TURN_CHARS] in turns or one.is_named_in(body.encode()):
-            one.run(table, "erase_arc" if table == "psyche_arc" else "erase_intention", subject=subject)
-
-
-def _erase_turns(one: _Person) -> None:
-    for turn, conversation, number, record in one.turns:
-        where = {"conversation": conversation, "number": number}
-        others = one.db.all("others_in_turn", ids=one.values["ids"], **where)
-        lines = one.db.change("keep_others_lines", ids=one.values["ids"], **where)
-        one.count("entry", lines)
-        one.count("turn", 1)
-        one.count("turn_record", 1)
-        if others and conversation not in one.places:
-            one.db.run("keep_others_turn", turn=turn, person=others[0][0])
-            one.db.run("blank_record", record=record, erased=ERASED)
-        else:
-            one.db.run("erase_turn", turn=turn)
-            one.db.run("erase_record", record=record)
-
-
-def _erase_prompts(one: _Person) -> None:
-    """Blank what prompts of other turns were made of, wherever this person's words stood in them."""
-    turns = {turn.encode() for turn, *_ in one.turns}
-    gone: set[bytes] = set()
-    for sha256, content in one.db.all("blobs_kept"):
-        if one.is_named_in(content) or not turns.isdisjoint(_TURN.findall(content)):
-            one.run("blob", "erase_blob", sha256=sha256)
-            gone.add(sha256.encode())
-    for record, snapshot, words, conversation, number in one.db.all("records_kept"):
-        if snapshot not in (b"", ERASED) and (
-            number >= one.touched.get(conversation, number + 1)
-            or one.is_named_in(snapshot)
-            or not gone.isdisjoint(_SHA256.findall(snapshot))
-        ):
-            one.run("turn_record", "blank_snapshot", id=record, erased=ERASED)
-        if one.is_named_in(words.encode()):
-            one.run("turn_record", "blank_thoughts", id=record)
-    for turn, shown in one.db.all("shown_kept"):
-        kept = [portrait for portrait in parse(shown) if portrait["person"] not in one.ids]
-        if len(kept) < len(parse(shown)):
-            one.run("turn", "show_less", turn=turn, shown=dump(kept))
-
-
-def _erase_by_columns(one: _Person) -> None:
-    """Delete the rows of every other table whose columns name this person, or what was learned from them alone."""
-    for table, columns in _tables(one.db):
-        if table in (*TREATED, *CASCADES):
-            continue
-        by = [_among(name, "ids") for name in sorted(columns & PERSON_COLUMNS)]
-        by += [_among("audience", "labels")] * ("audience" in columns)
-        by += [_among("conversation", "places")] * ("conversation" in columns)
-        if "sources" in columns and table != "summary":
-            by.append(f"EXISTS (SELECT 1 FROM json_each(sources) s WHERE {_among('s.value', 'labels')})")  # noqa: S608 - names of our own schema
-        if by:
-            sql = f'DELETE FROM "{table}" WHERE {" OR ".join(by)}'  # noqa: S608 - names of our own schema
-            one.count(table, one.db.connection.execute(sql, _named_in(sql, one.values)).rowcount)
-
-
-def _unname(one: _Person) -> None:
-    """Take the person's ids out of what others' rows still say of them."""
-    for table, columns in _tables(one.db):
-        for column in sorted(columns - {"content", "markdown", "body", "snapshot"}):
-            sql = f'SELECT DISTINCT "{column}" FROM "{table}" WHERE instr("{column}", :id)'  # noqa: S608 - names of our own schema
-            for person in one.ids:
-                for (text,) in one.db.connection.execute(sql, {"id": person}).fetchall():
-                    if not isinstance(text, str):
-                        continue
-                    plain = one.named.sub(b"erased", text.encode()).decode()
-                    if plain != text:
-                        change = f'UPDATE "{table}" SET "{column}" = :plain WHERE "{column}" = :text'  # noqa: S608 - names of our own schema
-                        done = one.db.connection.execute(change, {"plain": plain, "text": text})
-                        one.count(table, done.rowcount)
+def _is_telling(piece: str) -> bool:
+    return len(piece.encode()) >= EXCERPT_BYTES and sum(map(str.isalnum, piece)) >= LETTERS
 
 
 def _among(column: str, values: str) -> str:
     return f"{column} IN (SELECT value FROM json_each(:{values}))"  # noqa: S608 - names of our own schema
 
 
-def _tables(db: Database) -> list[tuple[str, set[str]]]:
-    looked_at = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
-    made_of = "SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL%'"
-    virtual = tuple(name for (name,) in db.connection.execute(made_of))
-    names = [one for one in db.connection.execute(looked_at).fetchall() if not one[0].startswith(virtual or "?")]
-    columns = "SELECT name FROM pragma_table_info(?)"
-    return [(name, {row[0] for row in db.connection.execute(columns, (name,))}) for (name,) in names]
-
-
-def _named_in(sql: str, values: dict[str, str]) -> dict[str, str]:
-    return {name: value for name, value in values.items() if f":{name}" in sql}
+def _named_in(sql: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if re.search(rf":{name}\b", sql)}
 
 
 def export(db: Database, ids: Sequence[str]) -> dict[str, Any]:

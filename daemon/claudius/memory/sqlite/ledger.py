@@ -9,17 +9,17 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from claudius.memory.ledger import Tally, check_proposal, clamp_trust
+from claudius.memory.ledger import Tally, check_proposal, clamp_trust, together
 from claudius.memory.sqlite.queries import Database, Row
-from claudius.memory.sqlite.rows import dump, instant, maybe_instant, parse, stamp
+from claudius.memory.sqlite.rows import Decoding, dump, instant, maybe_instant, parse_strings, stamp
 from claudius.memory.sqlite.seeing import Seeing
 from claudius.peers import TRAJECTORY, Assessment, Interaction, Noted, Peer, Promise, Proposal
 from claudius.prompt import valid
 
 log = logging.getLogger(__name__)
 
-_LOOKED_AT = 40
-"""How many of a peer's newest assessments are looked through for some that may be shown."""
+SCORED = 10
+"""More assessments than these add nothing to an information score."""
 
 
 def note(db: Database, noted: Noted, at: datetime) -> None:
@@ -54,28 +54,33 @@ def note(db: Database, noted: Noted, at: datetime) -> None:
 
 
 def _count(db: Database, dealt: Sequence[Interaction]) -> None:
-    """Count what passed with one peer in one turn: one read, one write."""
+    """Count what passed with one peer in one turn: in all, which the owner sees, and in this turn's audience."""
     newest = dealt[-1]
-    row = db.one("peer_counted", peer_id=newest.peer_id)
-    tally = _tally(row) if row else Tally()
+    here = {"peer_id": newest.peer_id, "audience": newest.audience}
+    db.run("peer_put", peer_id=newest.peer_id, **_counted(db.one("peer_counted", peer_id=newest.peer_id), dealt))
+    db.run("peer_tally_put", **here, **_counted(db.one("peer_tally", **here), dealt))
+
+
+def _counted(row: Row | None, dealt: Sequence[Interaction]) -> dict[str, Any]:
+    """Return a row's counters after what passed. Pure."""
+    with Decoding("peer", dealt[0].peer_id):
+        tally = _tally(row) if row else Tally()
     for one in dealt:
         if one.direction == "in":
             tally = tally.heard(one.at)
     times = [stamp(one.at) for one in dealt]
-    db.run(
-        "peer_put",
-        peer_id=newest.peer_id,
-        name=valid(newest.name) or (row[0] if row else ""),
-        is_bot=newest.is_bot or bool(row and row[1]),
-        first_at=min((*times, row[2]) if row else times),
-        last_at=max((*times, row[3]) if row else times),
-        first_in_at=stamp(tally.first_at) if tally.first_at else None,
-        last_in_at=stamp(tally.last_at) if tally.last_at else None,
-        messages=tally.messages,
-        bursts=tally.bursts,
-        active_days=tally.active_days,
-        last_day=tally.last_day.isoformat() if tally.last_day else None,
-    )
+    return {
+        "name": valid(dealt[-1].name) or (row[0] if row else ""),
+        "is_bot": dealt[-1].is_bot or bool(row and row[1]),
+        "first_at": min((*times, row[2]) if row else times),
+        "last_at": max((*times, row[3]) if row else times),
+        "first_in_at": stamp(tally.first_at) if tally.first_at else None,
+        "last_in_at": stamp(tally.last_at) if tally.last_at else None,
+        "messages": tally.messages,
+        "bursts": tally.bursts,
+        "active_days": tally.active_days,
+        "last_day": tally.last_day.isoformat() if tally.last_day else None,
+    }
 
 
 def _tally(row: Row) -> Tally:
@@ -103,13 +108,12 @@ def record(db: Database, proposal: Proposal, at: datetime) -> Assessment:
     row = db.one("peer_counted", peer_id=proposal.peer_id)
     if row is None:
         raise ValueError(f"no peer {proposal.peer_id!r} is known")
-    trust = proposal.trust
-    if proposal.limit is not None:
-        last = db.one("assessments_of", peer_id=proposal.peer_id, most=1)
-        trust = clamp_trust(last[2] if last else None, trust, proposal.limit) or 0
     sources = proposal.sources
     if sources is None:
         sources = tuple(audience for (audience,) in db.all("peer_audiences", peer_id=proposal.peer_id))
+    trust = proposal.trust
+    if proposal.limit is not None:
+        trust = clamp_trust(_last_trust(db, proposal.peer_id, sources), trust, proposal.limit) or 0
     made = Assessment(
         peer_id=proposal.peer_id,
         info_score=_tally(row).info_score(row[10]),
@@ -127,54 +131,72 @@ def record(db: Database, proposal: Proposal, at: datetime) -> Assessment:
     return replace(made, id=found[0])
 
 
-def peer(db: Database, peer_id: str, seeing: Seeing | None) -> Peer | None:
-    """Return a peer as an audience may see them; None as the audience means the owner."""
-    row = db.one("peer_counted", peer_id=peer_id)
-    if row is None:
+def _last_trust(db: Database, peer_id: str, sources: Sequence[str]) -> int | None:
+    """Return the newest trust that was judged from these sources alone: another place's must not show in this one's."""
+    judged = (assessment_of(row, peer_id) for row in db.all("assessments_shown", peer_id=peer_id, most=1))
+    return max(((one.id, one.trust) for one in judged if {*one.sources} <= {*sources}), default=(0, None))[1]
+
+
+def peer(db: Database, peer_id: str, seeing: Seeing | None, *, only_here: bool = False) -> Peer | None:
+    """Return a peer as an audience may see them, `only_here`: by what was counted in that very audience.
+
+    None as the audience means the owner.
+    """
+    rows = counted(db, peer_id, seeing, only_here=only_here)
+    if not rows:
         return None
-    judged = tuple(assessments(db, peer_id, seeing)) if row[10] else ()
-    return counted_peer(peer_id, row, judged)
+    judged = assessments(db, peer_id, seeing, SCORED) if rows[0][10] else []
+    return counted_peer(peer_id, rows, judged)
 
 
-def counted_peer(peer_id: str, row: Row, assessments: tuple[Assessment, ...]) -> Peer:
-    """Read what was counted of a peer, who was assessed so."""
-    return Peer(
-        peer_id=peer_id,
-        name=row[0],
-        is_bot=bool(row[1]),
-        messages=row[6],
-        info_score=_tally(row).info_score(row[10]),
-        first_at=instant(row[4] or row[2]),
-        last_at=instant(row[3]),
-        assessments=assessments,
-    )
+def counted(db: Database, peer_id: str, seeing: Seeing | None, *, only_here: bool = False) -> list[Row]:
+    """Return the rows of what was counted of a peer and may be shown, this audience's first.
+
+    For whoever sees all it is the one row that counts all.
+    """
+    if seeing is None or seeing.sees_all:
+        return db.all("peer_counted", peer_id=peer_id)
+    rows = db.all("peer_tallies", peer_id=peer_id)
+    shown = [row for row in rows if row[11] == seeing.audience or (not only_here and seeing.may((row[11],)))]
+    return sorted(shown, key=lambda row: row[11] != seeing.audience)
+
+
+def counted_peer(peer_id: str, rows: Sequence[Row], assessments: Sequence[Assessment]) -> Peer:
+    """Read what was counted of a peer, who was assessed so (newest first)."""
+    with Decoding("peer", peer_id):
+        return Peer(
+            peer_id=peer_id,
+            name=next((row[0] for row in rows if row[0]), peer_id),
+            is_bot=any(row[1] for row in rows),
+            messages=sum(row[6] for row in rows),
+            info_score=together(map(_tally, rows)).info_score(len(assessments)),
+            first_at=instant(min((row[4] for row in rows if row[4]), default=min(row[2] for row in rows))),
+            last_at=instant(max(row[3] for row in rows)),
+            assessments=tuple(assessments[:TRAJECTORY]),
+        )
 
 
 def assessments(db: Database, peer_id: str, seeing: Seeing | None, most: int = TRAJECTORY) -> list[Assessment]:
     """Return a peer's newest assessments that may be shown, newest first."""
-    found: list[Assessment] = []
-    for row in db.all("assessments_of", peer_id=peer_id, most=max(most, _LOOKED_AT)):
-        one = assessment_of(row, peer_id)
-        if seeing is None or seeing.may(one.sources):
-            found.append(one)
-        if len(found) == most:
-            break
-    return found
+    found = (assessment_of(row, peer_id) for row in db.all("assessments_shown", peer_id=peer_id, most=most))
+    shown = (one for one in found if seeing is None or seeing.may(one.sources))
+    return sorted(shown, key=lambda one: -one.id)[:most]
 
 
 def assessment_of(row: Row, peer_id: str) -> Assessment:
     """Read one assessment."""
     number, info, trust, rationale, at, author, sources = row
-    return Assessment(
-        peer_id=peer_id,
-        info_score=info,
-        trust=trust,
-        rationale=rationale,
-        created_at=instant(at),
-        author=author,
-        sources=tuple(parse(sources)),
-        id=number,
-    )
+    with Decoding("assessment", number):
+        return Assessment(
+            peer_id=peer_id,
+            info_score=info,
+            trust=trust,
+            rationale=rationale,
+            created_at=instant(at),
+            author=author,
+            sources=parse_strings(sources),
+            id=number,
+        )
 
 
 def timeline(db: Database, peer_id: str, most: int, seeing: Seeing | None) -> tuple[Interaction, ...]:
@@ -191,38 +213,40 @@ def timeline(db: Database, peer_id: str, most: int, seeing: Seeing | None) -> tu
 def interaction_of(row: Row) -> Interaction:
     """Read one row of the ledger."""
     number, peer_id, at, direction, channel_type, conversation, audience, turn, scope, preview, reaction = row
-    return Interaction(
-        id=number,
-        peer_id=peer_id,
-        at=instant(at),
-        direction=direction,
-        channel_type=channel_type,
-        conversation=conversation,
-        audience=audience,
-        turn=turn,
-        scope=scope,
-        preview=preview,
-        reaction=reaction,
-    )
+    with Decoding("interaction", number):
+        return Interaction(
+            id=number,
+            peer_id=peer_id,
+            at=instant(at),
+            direction=direction,
+            channel_type=channel_type,
+            conversation=conversation,
+            audience=audience,
+            turn=turn,
+            scope=scope,
+            preview=preview,
+            reaction=reaction,
+        )
 
 
 def promise_of(row: Row) -> Promise:
     """Read one promise."""
     number, peer_id, side, what, stems, made_at, due_at, grace_s, state, turn, conversation, audience = row
-    return Promise(
-        id=number,
-        peer_id=peer_id,
-        side=side,
-        what=what,
-        stems=tuple(parse(stems)),
-        made_at=instant(made_at),
-        due_at=instant(due_at),
-        grace_s=grace_s,
-        state=state,
-        turn=turn,
-        conversation=conversation,
-        audience=audience,
-    )
+    with Decoding("promise", number):
+        return Promise(
+            id=number,
+            peer_id=peer_id,
+            side=side,
+            what=what,
+            stems=parse_strings(stems),
+            made_at=instant(made_at),
+            due_at=instant(due_at),
+            grace_s=grace_s,
+            state=state,
+            turn=turn,
+            conversation=conversation,
+            audience=audience,
+        )
 
 
 def _promise_row(promise: Promise) -> dict[str, object]:
@@ -237,6 +261,7 @@ def _promise_row(promise: Promise) -> dict[str, object]:
         "turn": promise.turn,
         "conversation": promise.conversation,
         "audience": promise.audience,
+        "plan": promise.plan or None,
     }
 
 

@@ -66,10 +66,12 @@ class LedgerStore:
         return made.id
 
     async def list_peers(self, audience: str, since: datetime | None = None, limit: int = 1000) -> Sequence[Peer]:
-        """Return the peers dealt with since then, latest first."""
+        """Return the peers dealt with since then, latest first, as far as this audience may know of it."""
+        since = since or _EVER
         with self._snapshot() as db:
-            ids = [one for (one,) in db.all("peers_lately", since=stamp(since or _EVER), most=limit)]
-            return ledger.peers_known(db, ids, Seeing.towards(db, audience))
+            ids = [one for (one,) in db.all("peers_lately", since=stamp(since), most=limit)]
+            known = ledger.peers_known(db, ids, Seeing.towards(db, audience))
+        return sorted((one for one in known if one.last_at >= since), key=lambda one: one.last_at, reverse=True)
 
     async def query_peer(self, peer_id: str, audience: str) -> Peer | None:
         """Return one peer as an audience may see them."""

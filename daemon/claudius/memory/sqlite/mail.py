@@ -122,6 +122,7 @@ def settle(db: Database, key: str, receipt: str, now: datetime, boot: str) -> No
         db.run("take_next_part", turn=turn, part=part, boot=boot)
     if parts == 1 or db.one("unsettled_parts", turn=turn) == (0,):
         db.run("settle_turn", turn=turn, now=stamp(now))
+        db.run("promise_kept", turn=turn)
 
 
 def give_up(db: Database, key: str, reason: str) -> None:

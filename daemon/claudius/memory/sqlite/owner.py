@@ -90,6 +90,11 @@ def link(db: Database, person: str, other: str) -> None:
         _adopt(db, kept, gone, audience)
 
 
+def linked_note(gone: str) -> str:
+    """Return the note of a version in which the portrait of `gone` was joined to another."""
+    return f"linked {gone}"
+
+
 def _adopt(db: Database, kept: str, gone: str, audience: str) -> None:
     mine = db.one("model_newest", person=kept, audience=audience)
     theirs = db.one("model_newest", person=gone, audience=audience)
@@ -106,7 +111,7 @@ def _adopt(db: Database, kept: str, gone: str, audience: str) -> None:
         audience=audience,
         version=mine[0] + 1,
         markdown=joined(mine[1], theirs[1]),
-        note=f"linked {gone}",
+        note=linked_note(gone),
         author="owner",
         suspect=bool(mine[2] or theirs[2]),
     )

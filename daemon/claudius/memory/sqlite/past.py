@@ -10,7 +10,7 @@ from operator import itemgetter
 from msgspec.structs import replace
 
 from claudius.memory.sqlite.queries import Database, Row
-from claudius.memory.sqlite.rows import instant, parse
+from claudius.memory.sqlite.rows import Decoding, instant, parse, parse_object
 from claudius.memory.sqlite.seeing import Seeing
 from claudius.recollection import Entry, EntryType, LeftOut, PastTurn, Shown
 
@@ -84,14 +84,20 @@ class Past:
             lines = self._db.all(
                 "entries_recalled", conversation=self._conversation, first=missing[0][0], last=missing[-1][0]
             )
-            entries = {number: tuple(map(entry_of, group)) for number, group in groupby(lines, itemgetter(0))}
+            entries: dict[int, tuple[Entry, ...]] = {}
+            for number, group in groupby(lines, itemgetter(0)):
+                with Decoding("entry", self._conversation, number):
+                    entries[number] = tuple(map(entry_of, group))
             for number, turn, nonce, _, _, shown, edits in missing:
+                with Decoding("turn", self._conversation, number):
+                    told = () if shown == "[]" else tuple(self._one_shown(**fields) for fields in parse(shown))
                 past = PastTurn(
                     turn=turn,
                     nonce=nonce,
                     number=number,
                     entries=entries.get(number, ()),
-                    shown=() if shown == "[]" else tuple(self._one_shown(**fields) for fields in parse(shown)),
+                    shown=told,
+                    is_as_kept=edits == 0,
                 )
                 found[number] = past
                 self._shelf.put(past, edits)
@@ -127,7 +133,8 @@ class Past:
         began, ended = (self._instant(first), self._instant(last)) if first <= last else (None, None)
         if began is None or ended is None:
             return None
-        return LeftOut(count=last - first + 1, first_at=instant(began), last_at=instant(ended))
+        with Decoding("turn", self._conversation, first):
+            return LeftOut(count=last - first + 1, first_at=instant(began), last_at=instant(ended))
 
     def _instant(self, number: int) -> str | None:
         row = self._db.one("turn_instant", conversation=self._conversation, number=number)
@@ -143,12 +150,12 @@ def _only(past: PastTurn, seen: Collection[str]) -> PastTurn:
     if not past.shown:
         return past
     shown = tuple(one for one in past.shown if one.version >= 0 and one.audience in seen)
-    return past if len(shown) == len(past.shown) else replace(past, shown=shown)
+    return past if len(shown) == len(past.shown) else replace(past, shown=shown, is_as_kept=False)
 
 
 def entry_of(row: Row) -> Entry:
-    """Read a row of working memory. Pure."""
-    _, kind, content, at, verb, person, name, metadata, position = row
+    """Read a row of working memory. Pure. What it raises names no row: read it inside of `Decoding`."""
+    _, kind, content, at, verb, person, name, metadata, position, stems = row
     return Entry(
         entry_type=_ENTRY_TYPES[kind],
         content=content,
@@ -156,6 +163,7 @@ def entry_of(row: Row) -> Entry:
         verb=verb,
         person=person,
         name=name,
-        metadata=parse(metadata) if metadata else {},
+        metadata=parse_object(metadata) if metadata else {},
         position=position,
+        stems=stems,
     )

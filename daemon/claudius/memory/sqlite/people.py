@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from claudius.memory.kept_turns import snapshot_of, unpack
 from claudius.memory.people import Answered, Known, Mode, Sight
 from claudius.memory.sqlite import owner
 from claudius.memory.sqlite.erasing import export
@@ -119,7 +120,9 @@ class SqlitePeople(SqlitePlans):
             heard = db.all("heard_lately", conversation=conversation, number=number, most=MOST_HEARD)
             if row is None:
                 return None
-            at, shown, snapshot = row
+            at, shown, snapshot, kept = row
+            if kept is not None:
+                snapshot = snapshot_of(unpack(kept))
             models = tuple(
                 UserModel(person=one["person"], audience=one["audience"], version=one["version"])
                 for one in parse(shown)

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import Literal, TypeVar
+from functools import partial
+from typing import Any, Literal, TypeVar
 
 from claudius.errors import StoreError
 from claudius.memory.personal import Erased, Probes
-from claudius.memory.sqlite import erasing, owner
+from claudius.memory.sqlite import erasing, owner, rewriting, unlinking
+from claudius.memory.sqlite.blanking import Blanker, blank_rows
+from claudius.memory.sqlite.connection import vacuum
 from claudius.memory.sqlite.people import SqlitePeople
 from claudius.memory.sqlite.queries import Database
+from claudius.memory.sqlite.rows import stamp
 
 T = TypeVar("T")
+
+ROWS = 10
+"""So many rows of others are blanked in one transaction."""
 
 
 class SqlitePersonal(SqlitePeople):
     """What is changed by hand, and one person's part of everything that is kept."""
+
+    @abstractmethod
+    def _beside(self) -> AbstractContextManager[Database]: ...
 
     @abstractmethod
     async def _alone(self, run: Callable[[Database], T]) -> T: ...
@@ -36,6 +48,10 @@ class SqlitePersonal(SqlitePeople):
         """Make two ids one person. Raises: StoreError where either is unknown or they are one already."""
         await self._write(lambda db: owner.link(db, person, other))
 
+    async def unlink(self, person: str, now: datetime, author: Literal["owner", "person"] = "owner") -> Sequence[str]:
+        """Let every id of a person stand alone again; return them. Raises: StoreError where there is only one."""
+        return await self._write(lambda db: unlinking.unlink(db, person, stamp(now), author))
+
     async def ids_of(self, person: str) -> Sequence[str]:
         """Return every id of a person, by any of them, the canonical one first; none where nobody is known so."""
         await self.flush()
@@ -46,14 +62,39 @@ class SqlitePersonal(SqlitePeople):
             return [canonical, *linked] if linked or canonical in erasing.everyone(db) else []
 
     async def probes(self, ids: Sequence[str]) -> Probes:
-        """Return what must be found nowhere once this person is erased."""
+        """Return what must be found nowhere once this person is erased. Reads beside the loop."""
         await self.flush()
-        with self._snapshot() as db:
-            return erasing.probes_of(db, ids)
+        with self._beside() as db:
+            return await asyncio.to_thread(erasing.probes_of, db, ids)
+
+    async def narrowed(self, probes: Probes) -> Probes:
+        """Leave out of some probes what others have said meanwhile in the same words."""
+        with self._beside() as db:
+            return await asyncio.to_thread(erasing.narrowed, db, probes)
 
     async def erase(self, ids: Sequence[str]) -> Erased:
-        """Take a person out of every table, in one transaction."""
-        return await self._write(lambda db: erasing.erase(db, ids))
+        """Take a person out of every table, in many small transactions; cut off, it is to be called again."""
+        await self.flush()
+        with self._beside() as db:
+            return await erasing.Erasure(db, self._write, ids).run()
+
+    async def blank(self, rows: Sequence[Mapping[str, Any]], probes: Probes) -> int:
+        """Blank the lines in which a search found something; return how many rows changed."""
+        blanker, changed = Blanker(probes), 0
+        for at in range(0, len(rows), ROWS):
+            changed += await self._write(partial(blank_rows, rows=rows[at : at + ROWS], blanker=blanker))
+        return changed
+
+    async def rewrite(self, pages: Mapping[str, Sequence[int]]) -> None:
+        """Write the rows anew beside which a search found old bytes."""
+        for name, rowids in pages.items():
+            for step in await self._write(partial(rewriting.steps, name=name, rowids=rowids)):
+                await self._alone(step)
+
+    async def empty_log(self) -> bool:
+        """Empty the write-ahead log; False where a reader is in the way."""
+        await self._alone(lambda db: db.connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone())
+        return not await self._alone(_empty_log)
 
     async def everyone(self) -> tuple[Sequence[str], str]:
         """Return every id that stands anywhere, and when something was last heard."""
@@ -63,12 +104,11 @@ class SqlitePersonal(SqlitePeople):
             return erasing.everyone(db), str(last[0] or "") if last else ""
 
     async def scrub(self) -> None:
-        """Write the file anew without what was deleted from it, and empty its write-ahead log. Raises: StoreError."""
-        busy = await self._alone(_scrub)
-        if busy:
+        """Write a file that nobody uses anew, and empty its write-ahead log. Raises: StoreError."""
+        await self._alone(lambda db: vacuum(db.connection))
+        if await self._alone(_empty_log):
             raise StoreError("somebody reads the database all the time: its write-ahead log could not be emptied")
 
 
-def _scrub(db: Database) -> bool:
-    db.connection.execute("VACUUM")
+def _empty_log(db: Database) -> bool:
     return bool(db.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0])

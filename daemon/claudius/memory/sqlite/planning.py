@@ -5,18 +5,19 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
+from claudius.errors import RowInvalid
 from claudius.intent import Schedule
 from claudius.memory.sqlite import plans
 from claudius.memory.sqlite.past import entry_of
-from claudius.memory.sqlite.queries import Database
-from claudius.memory.sqlite.rows import call_of, instant, parse, pending_of
+from claudius.memory.sqlite.queries import Database, Row
+from claudius.memory.sqlite.rows import Decoding, call_of, instant, parse_object, pending_of
 from claudius.memory.sqlite.seeing import Seeing
 from claudius.memory.store import Pending
 from claudius.perception import Perception
@@ -33,8 +34,17 @@ def _words(text: str) -> list[str]:
     return [word.casefold() for word in _WORD.findall(text)]
 
 
+def _readable(rows: Iterable[Row]) -> Iterator[Pending]:
+    """Leave out what does not decode: its lane gives it up when it is the oldest."""
+    for row in rows:
+        with suppress(RowInvalid):
+            yield pending_of(row)
+
+
 class SqlitePlans(ABC):
     """What mental processes keep and recall, beside their turns."""
+
+    _boot: str
 
     @abstractmethod
     async def _write(self, run: Callable[[Database], T]) -> T: ...
@@ -54,21 +64,27 @@ class SqlitePlans(ABC):
         """Return when the next plan is due; None where there is none."""
         with self._snapshot() as db:
             row = db.one("plan_next")
-        return instant(row[0]) if row else None
+        with Decoding("due", "next"):
+            return instant(row[0]) if row else None
 
-    async def plan(self, schedule: Schedule) -> None:
-        """Keep a plan apart from any turn."""
-        await self._write(lambda db: plans.plan(db, schedule))
+    async def open_plans(self, conversation: str) -> int:
+        """Return how many plans of a conversation wait."""
+        with self._snapshot() as db:
+            return plans.open_plans(db, conversation)
+
+    async def plan(self, schedule: Schedule) -> bool:
+        """Keep a plan apart from any turn; False where too many wait there already."""
+        return await self._write(lambda db: plans.plan(db, schedule))
 
     async def cancel(self, schedule_id: int) -> bool:
         """Take a plan back that was not heard yet; False where there is none."""
-        return bool(await self._write(lambda db: db.change("plan_cancel", id=schedule_id)))
+        return bool(await self._write(lambda db: plans.cancel(db, schedule_id)))
 
     async def unfinished(self, conversation: str, most: int = 32) -> Sequence[Pending]:
-        """Return what no turn has committed yet, oldest first, without its calls."""
+        """Return what no turn has committed yet, oldest first, without its calls and without rows that are damaged."""
         await self.flush()
         with self._snapshot() as db:
-            return [pending_of(row) for row in db.all("unfinished", conversation=conversation, most=most)]
+            return list(_readable(db.all("unfinished", conversation=conversation, boot=self._boot, most=most)))
 
     async def join(self, pendings: Sequence[Pending]) -> Pending:
         """Bring perceptions of one conversation into one turn, the last one's, and return them so."""
@@ -96,8 +112,8 @@ class SqlitePlans(ABC):
         """Return what a subprocess keeps of a conversation."""
         with self._snapshot() as db:
             row = db.one("kept", conversation=conversation, name=subprocess)
-        found: dict[str, Any] = parse(row[0]) if row else {}
-        return found
+        with Decoding("kept", conversation, subprocess):
+            return parse_object(row[0]) if row else {}
 
     async def search(self, perception: Perception, words: str, limit: int) -> Sequence[Entry]:
         """Return what was said lately and holds most of these words, best first, as far as it may be shown here."""
@@ -109,6 +125,7 @@ class SqlitePlans(ABC):
                 if not seeing.may((audience,)):
                     continue
                 for row in db.all("lines_of_turn", conversation=conversation, number=number):
-                    line = entry_of(row)
+                    with Decoding("entry", conversation, number):
+                        line = entry_of(row)
                     found.append((plans.closeness(line.content, wanted, _words), line))
         return plans.ranked(found, limit)

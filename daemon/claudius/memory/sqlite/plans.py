@@ -2,38 +2,45 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
-from claudius.intent import Intent, Schedule
+from claudius.errors import RowInvalid
+from claudius.intent import PROMISE_DUE, Intent, Schedule
+from claudius.memory.plans import MOST_OPEN
 from claudius.memory.sqlite.inbox import keep
 from claudius.memory.sqlite.queries import Database, Row
-from claudius.memory.sqlite.rows import dump, instant, parse, stamp
+from claudius.memory.sqlite.rows import Decoding, dump, instant, parse_object, parse_strings, stamp
 from claudius.memory.store import turn_of
 from claudius.perception import Kind, Origin, Perception
 from claudius.prompt import valid
 from claudius.substrate import Milestone
 
+log = logging.getLogger("claudius.plans")
+
 MILESTONE = "milestone"
+AT_ONE_TIME = timedelta(minutes=2)
+"""Two plans that lie no further apart are of the same time."""
 NOTICED_AFTER = timedelta(minutes=30)
 """The soul notices a milestone so long after it."""
 AT_ONCE = 100
 """Plans that one look makes perceptions of; the rest come with the next."""
 
 
-def keep_plans(db: Database, intent: Intent, at: str) -> None:
-    """Write what a turn plans, leaves to the next one, and keeps beside itself."""
+def keep_plans(db: Database, intent: Intent, at: str) -> int:
+    """Write what a turn plans, leaves to the next one, and keeps beside itself; return how many plans were refused."""
     for key in intent.held:
         hold(db, key)
     planned = intent.planned
     if planned is None:
-        return
+        return 0
     for schedule_id in planned.cancels:
-        db.run("plan_cancel", id=schedule_id)
-    for schedule in planned.schedules:
-        plan(db, schedule)
+        cancel(db, schedule_id)
+    refused = _keep_schedules(db, intent, planned.schedules)
     for name, value in planned.kept.items():
         db.run("keep_kept", conversation=intent.conversation, name=name, value=dump(dict(value)))
     if planned.participation is not None:
@@ -41,12 +48,62 @@ def keep_plans(db: Database, intent: Intent, at: str) -> None:
     if planned.closes:
         answered = intent.answers[-1] if intent.answers else ""
         db.run("close_conversation", conversation=intent.conversation, at=at)
+        for (schedule_id,) in db.all("plans_waiting", conversation=intent.conversation):
+            db.run("promise_dropped", plan=schedule_id)
         db.run("plans_close", conversation=intent.conversation)
         db.run("heard_out", conversation=intent.conversation, key=answered, now=at)
+    return refused
 
 
-def plan(db: Database, schedule: Schedule) -> None:
-    """Keep one plan; a waiting one of the same key stays as it is."""
+def _keep_schedules(db: Database, intent: Intent, schedules: Iterable[Schedule]) -> int:
+    """Keep plans; a promise of what is planned already joins that plan. Return how many were refused."""
+    promised = {one.plan: one.stems for one in intent.noted.promises if one.plan} if intent.noted else {}
+    refused = 0
+    for schedule in schedules:
+        same = _same(db, schedule, promised[schedule.id]) if schedule.id in promised else 0
+        if same:
+            db.run("promise_replanned", plan=same, before=schedule.id)
+        elif not plan(db, schedule):
+            db.run("promise_dropped", plan=schedule.id)
+            refused += 1
+    return refused
+
+
+def cancel(db: Database, schedule_id: int) -> int:
+    """Take a plan back that was not heard yet, and the promise with it; return how many plans that were."""
+    gone = db.change("plan_cancel", id=schedule_id)
+    if gone:
+        db.run("promise_dropped", plan=schedule_id)
+    return gone
+
+
+def _same(db: Database, schedule: Schedule, stems: Iterable[str]) -> int:
+    """Return a plan that waits, for the same person, here, then, about the same; 0 where there is none."""
+    wanted = frozenset(stems)
+    since, until = stamp(schedule.at - AT_ONE_TIME), stamp(schedule.at + AT_ONE_TIME)
+    place = {"conversation": schedule.conversation, "asked_by": schedule.asked_by}
+    for schedule_id, told in db.all("plans_beside", **place, since=since, until=until) if schedule.asked_by else ():
+        with Decoding("promise", schedule_id):
+            known = frozenset(parse_strings(told)) if told else frozenset()
+        if not known or not wanted or known & wanted:
+            return int(schedule_id)
+    return 0
+
+
+def open_plans(db: Database, conversation: str) -> int:
+    """Return how many plans of a conversation wait."""
+    row = db.one("plans_open", conversation=conversation)
+    return int(row[0]) if row else 0
+
+
+def plan(db: Database, schedule: Schedule) -> bool:
+    """Keep one plan; a waiting one of the same key stays as it is. False where too many wait there already."""
+    where = schedule.conversation
+    if open_plans(db, where) >= MOST_OPEN and not db.one("plan_waits", conversation=where, key=schedule.key):
+        log.info("a plan was refused", extra={"conversation": where})
+        return False
+    if schedule.instead_of:
+        db.run("promise_replanned", plan=schedule.id, before=schedule.instead_of)
     db.run(
         "plan_new",
         id=schedule.id,
@@ -61,6 +118,7 @@ def plan(db: Database, schedule: Schedule) -> None:
         person=schedule.person,
         asked_by=schedule.asked_by,
     )
+    return True
 
 
 def plan_milestone(db: Database, intent: Intent, milestone: Milestone) -> None:
@@ -92,9 +150,12 @@ def fire_due(db: Database, now: datetime, grace: timedelta) -> tuple[str, ...]:
     """Make a perception of each plan whose time has come; return the conversations that hear one."""
     fired: dict[str, None] = {}
     for row in db.all("plans_due", now=stamp(now), most=AT_ONCE):
-        schedule_id, at, conversation, asked_by, closed_at = row[0], instant(row[2]), row[3], row[9], row[10]
+        schedule_id, conversation, asked_by, closed_at = row[0], row[3], row[9], row[10]
+        with Decoding("due", schedule_id):
+            at = instant(row[2])
         if closed_at or (not asked_by and now - at > grace):
             db.run("plan_fired", id=schedule_id, turn="", lapsed_at=stamp(now))
+            db.run("promise_dropped", plan=schedule_id)
             continue
         perception = _perception(db, row, at, now)
         db.run("plan_fired", id=schedule_id, turn=turn_of(perception.key), lapsed_at=None)
@@ -106,11 +167,11 @@ def fire_due(db: Database, now: datetime, grace: timedelta) -> tuple[str, ...]:
 def _perception(db: Database, row: Row, at: datetime, now: datetime) -> Perception:
     schedule_id, kind, _, conversation, process, params, text, audience, person, asked_by, _ = row
     extra: dict[str, Any] = {"schedule": schedule_id, "due_at": stamp(at)}
-    if process:
-        given = parse(params)
+    given = _params(schedule_id, params)
+    if process and given is not None:
         extra |= {"process": process, "params": given}
-        if given.get("event") == MILESTONE:
-            extra |= {"event": MILESTONE, "level": given.get("level", 0.0)}
+    if given is not None and given.get("event") in (MILESTONE, PROMISE_DUE):
+        extra |= {"event": given["event"], "level": given.get("level", 0.0)}
     if asked_by:
         extra["asked_by"] = asked_by
     is_late = now - at > LATE
@@ -128,6 +189,16 @@ def _perception(db: Database, row: Row, at: datetime, now: datetime) -> Percepti
         owes=bool(asked_by),
         extra=extra,
     )
+
+
+def _params(schedule_id: int, params: str) -> dict[str, Any] | None:
+    """Read the parameters of a plan's process; None where they are damaged: its words are heard all the same."""
+    try:
+        with Decoding("due", schedule_id):
+            return parse_object(params)
+    except RowInvalid as error:
+        log.error("a plan is heard without its process", extra={"error": error.message})  # noqa: TRY400 - no trace
+        return None
 
 
 LATE = timedelta(minutes=5)

@@ -14,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from claudius.intent import Intent
+from claudius.memory.kept_turns import pack
 from claudius.memory.rarity import rarest, rarity
 from claudius.memory.sqlite.plans import plan_milestone
 from claudius.memory.sqlite.queries import Database, Row
@@ -71,10 +72,20 @@ def recall_psyche(db: Database, persons: Sequence[str], may: May | None = None) 
         intentions=tuple(one for one in _INTENTIONS.decode(intentions) if may is None or may(one.sources))
         if intentions
         else (),
-        facts=() if facts == "[]" else tuple(one for one in _FACTS.decode(facts) if may is None or may(one.sources)),
+        facts=()
+        if facts == "[]"
+        else _in_force(one for one in _FACTS.decode(facts) if may is None or may(one.sources)),
         drift=_DRIFT.decode(drift),
         has_episodes=bool(has_episodes),
     )
+
+
+def _in_force(facts: Iterable[Fact]) -> tuple[Fact, ...]:
+    """Return the facts in force among those that may be shown: a later one takes the earlier's place."""
+    newest: dict[tuple[str, ...], Fact] = {}
+    for fact in sorted(facts, key=lambda one: one.stated_s):
+        newest[(fact.person, fact.key) if fact.is_single else (fact.person, fact.key, fact.value)] = fact
+    return tuple(sorted(newest.values(), key=lambda one: (one.person, one.key, one.stated_s)))
 
 
 def psyche_if_whole(db: Database, persons: Sequence[str], may: May) -> Psyche | None:
@@ -115,10 +126,16 @@ def move_psyche(db: Database, intent: Intent, at: str) -> None:
         at=at,
         person=change.persons[0] if change.persons else "",
         kernel=folded.kernel,
-        inputs=dump(dict(folded.inputs)),
-        after=after,
-        edges=dump([_nameless(edge) for edge in folded.edges]),
-        arcs=None if folded.arcs is None else dump([_wordless(arc) for arc in folded.arcs]),
+        stances=dump({name: folded.inputs[name] for name in ("at_s", "shifts")}) if folded.inputs["shifts"] else "{}",
+        arcs=None if folded.arcs is None else "",
+        moved=pack(
+            {
+                "inputs": folded.inputs,
+                "after": folded.numbers,
+                "edges": [_nameless(edge) for edge in folded.edges],
+                "arcs": None if folded.arcs is None else [_wordless(arc) for arc in folded.arcs],
+            }
+        ),
     )
     if folded.drift is not None:
         db.run("psyche_drifted", drift=dump(folded.drift))
@@ -201,7 +218,7 @@ def _keep_past(db: Database, folded: Folded) -> None:
     for fact in folded.facts:
         row = {name: getattr(fact, name) for name in ("person", "key", "turn", "stated_s", "is_single")}
         row |= {"value": valid(fact.value), "sources": dump(fact.sources)}
-        known = {name: row[name] for name in ("person", "key", "value", "is_single")}
+        known = {name: row[name] for name in ("person", "key", "value", "sources", "is_single")}
         db.run("psyche_fact_superseded", **known)
         db.run("psyche_fact_kept", **row)
     for turn in folded.recalled:
@@ -242,7 +259,7 @@ def _episode_row(episode: Episode) -> dict[str, Any]:
 
 
 def _episode(row: Row) -> Episode:
-    turn, at_s, person, name, conversation, text, previous, stems, previous_stems, importance, sources, is_own = row
+    id_, turn, at_s, person, name, conversation, text, previous, stems, previous_stems, importance, sources, own = row
     return Episode(
         turn=turn,
         at_s=at_s,
@@ -255,5 +272,6 @@ def _episode(row: Row) -> Episode:
         previous_stems=tuple(previous_stems.split()),
         importance=importance,
         sources=tuple(parse(sources)),
-        is_own=bool(is_own),
+        is_own=bool(own),
+        id=id_,
     )

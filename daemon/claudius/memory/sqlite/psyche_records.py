@@ -10,10 +10,11 @@ from typing import Any
 
 import msgspec
 
+from claudius.memory.kept_turns import unpacked
 from claudius.memory.sqlite.psyche import recall_psyche
 from claudius.memory.sqlite.queries import Database
 from claudius.memory.sqlite.rows import parse, stamp
-from claudius.substrate import Edge, Psyche
+from claudius.substrate import Edge, Numbers, Psyche
 
 
 class PsycheRecordsRoom:
@@ -38,7 +39,21 @@ class PsycheRecordsRoom:
         """
         with self._snapshot() as db:
             rows = db.all("psyche_traces_shown", since=stamp(since))
-        plain, packed = ("turn", "at", "person"), ("inputs", "after", "edges", "arcs", "traits")
-        return [
-            dict(zip(plain, row[:3], strict=True)) | dict(zip(packed, map(parse, row[3:]), strict=True)) for row in rows
-        ]
+        return [_move(*row) for row in rows]
+
+    def psyche_checkpoint(self) -> Psyche:
+        """Return what the numbers and edges stood at before the oldest trace that is kept."""
+        with self._snapshot() as db:
+            row = db.one("checkpoint")
+            edges = db.all("checkpoint_edges_shown")
+        return Psyche(
+            numbers=msgspec.json.decode(row[2], type=Numbers) if row and row[2] else None,
+            edges=tuple(msgspec.json.decode(edge, type=Edge) for (edge,) in edges),
+        )
+
+
+def _move(turn: str, at: str, person: str, *moved: Any) -> Mapping[str, Any]:
+    *columns, packed, traits = moved
+    names = ("inputs", "after", "edges", "arcs")
+    found = parse(unpacked(packed)) if packed else dict(zip(names, map(parse, columns), strict=True))
+    return {"turn": turn, "at": at, "person": person, **found, "traits": parse(traits)}

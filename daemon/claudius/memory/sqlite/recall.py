@@ -9,7 +9,15 @@ from claudius.memory.sqlite.company import company
 from claudius.memory.sqlite.past import Past, Shelf
 from claudius.memory.sqlite.psyche import psyche_if_whole
 from claudius.memory.sqlite.queries import Database, Row
-from claudius.memory.sqlite.rows import dump, instant, maybe_instant, parse, stamp
+from claudius.memory.sqlite.rows import (
+    Decoding,
+    dump,
+    instant,
+    maybe_instant,
+    parse_object,
+    parse_strings,
+    stamp,
+)
 from claudius.memory.sqlite.seeing import Seeing
 from claudius.memory.store import Pending, RecallLimits
 from claudius.perception import Origin
@@ -20,33 +28,30 @@ from claudius.recollection import (
     Person,
     ProcessState,
     Recollection,
+    StateKey,
     StateValue,
     Summary,
     UserModel,
 )
 
 _OTHERS = 2
-COUNTED = 16
-"""Where in a conversation's row the ledger's row of its speaker begins."""
 
 
 def recall(
     db: Database, shelf: Shelf, pending: Pending, *, nonce: str, now: datetime, limits: RecallLimits
 ) -> Recollection:
-    """Read everything that a turn may know. The caller holds the snapshot."""
+    """Read everything that a turn may know. The caller holds the snapshot. Raises: RowInvalid."""
     perception = pending.perceptions[-1]
-    seeing = Seeing(db, perception)
+    seeing = Seeing(db, perception, own_only=limits.own_only)
     conversation = perception.conversation
-    row = db.one("conversation_recalled", conversation=conversation, peer_id=seeing.speaker)
+    row = db.one("conversation_recalled", conversation=conversation)
     before = stamp(let_go(limits, now))
     kept = Past(db, shelf, seeing, row, before, limits.max_past) if row else None
     is_spoken_to = bool(perception.person) and perception.origin is Origin.EXTERNAL
     speaker = _person(db, seeing, perception.person, perception.name, conversation, is_bot=perception.is_bot)
     others = _others(db, seeing, conversation, kept.whole if kept else ())
-    known = row[COUNTED:] if row else db.one("peer_counted", peer_id=seeing.speaker)
-    counted = known if known and known[2] else None
     past = kept.past if kept else ()
-    peers, beliefs = company(db, seeing, counted, others, past, perception.text, beliefs=limits.beliefs, now=now)
+    peers, beliefs = company(db, seeing, others, past, perception.text, beliefs=limits.beliefs, now=now)
     return Recollection(
         turn=pending.turn,
         nonce=nonce,
@@ -64,7 +69,8 @@ def recall(
         summary=_summary(seeing, row),
         left_out=kept.left_out if kept else None,
         state=state_of(db, seeing),
-        last_at=instant(row[14]) if row else None,
+        task=_task(db, seeing, conversation),
+        last_at=_last_at(row),
         participation=(row[15] or "") if row else "",
         peers=peers,
         beliefs=beliefs,
@@ -81,20 +87,29 @@ def let_go(limits: RecallLimits, now: datetime) -> datetime:
 def _process(row: Row | None) -> ProcessState:
     if row is None:
         return ProcessState(process="")
-    return ProcessState(
-        process=row[2],
-        previous_process=row[3],
-        params=parse(row[4]),
-        process_memory=parse(row[5]),
-        invocation_count=row[6],
-        entered_at=maybe_instant(row[7]),
-    )
+    with Decoding("conversation", row[13]):
+        return ProcessState(
+            process=row[2],
+            previous_process=row[3],
+            params=parse_object(row[4]),
+            process_memory=parse_object(row[5]),
+            invocation_count=row[6],
+            entered_at=maybe_instant(row[7]),
+        )
+
+
+def _last_at(row: Row | None) -> datetime | None:
+    if row is None:
+        return None
+    with Decoding("conversation", row[13]):
+        return instant(row[14])
 
 
 def _summary(seeing: Seeing, row: Row | None) -> Summary | None:
     if row is None or not row[9]:  # none yet, or erased
         return None
-    sources = tuple(parse(row[10]))
+    with Decoding("summary", row[13]):
+        sources = parse_strings(row[10])
     return Summary(text=row[9], sources=sources, upto=row[11], nonce=row[12]) if seeing.may(sources) else None
 
 
@@ -134,9 +149,14 @@ def _others(db: Database, seeing: Seeing, conversation: str, past: Sequence[Past
         known = db.one("person_recalled", person=entry.person)
         if canonical in found or canonical == seeing.speaker or (known and known[1]):
             continue
-        name = known[0] if known else entry.name or ""
+        name = entry.name or (known[0] if known else "")  # as they are called here
         found[canonical] = _person(db, seeing, canonical, name, conversation, is_bot=False)
     return tuple(found.values())
+
+
+def _task(db: Database, seeing: Seeing, conversation: str) -> str:
+    row = db.one("task_here", key=StateKey.CURRENT_TASK, audience=seeing.audience, conversation=conversation)
+    return row[0] if row else ""
 
 
 def state_of(db: Database, seeing: Seeing) -> tuple[StateValue, ...]:
@@ -150,7 +170,13 @@ def state_of(db: Database, seeing: Seeing) -> tuple[StateValue, ...]:
         if row[1] not in newest or row[0] > newest[row[1]][0]:
             newest[row[1]] = row
     return tuple(
-        StateValue(key=key, value=newest[key][2], audience=newest[key][3], updated_at=instant(newest[key][4]))
+        _state_value(newest[key])
         for key in STATE_DEFAULTS
         if key in newest and newest[key][2] not in ("", STATE_DEFAULTS[key])
     )
+
+
+def _state_value(row: Row) -> StateValue:
+    number, key, value, audience, updated_at = row
+    with Decoding("soul_state", number):
+        return StateValue(key=key, value=value, audience=audience, updated_at=instant(updated_at))

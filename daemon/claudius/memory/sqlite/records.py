@@ -14,18 +14,21 @@ from claudius.home import shipped
 from claudius.memory.names import model_path
 from claudius.memory.sqlite.clock_records import ClockRecords
 from claudius.memory.sqlite.connection import open_reader
+from claudius.memory.sqlite.kept_records import KeptRecords, kept_of
 from claudius.memory.sqlite.people_records import PeopleRecords
 from claudius.memory.sqlite.psyche_records import PsycheRecordsRoom
 from claudius.memory.sqlite.queries import Database, load_queries
-from claudius.memory.sqlite.rows import parse, stamp
+from claudius.memory.sqlite.rows import Decoding, parse, stamp
 from claudius.memory.sqlite.schema import check_identity, empty_database, load_migrations
 from claudius.memory.sqlite.trouble import translate
 from claudius.perception import Place
 
 By = Literal["day", "model", "person", "conversation", "job"]
 
+_FEW = 20
 
-class SqliteRecords(PeopleRecords, PsycheRecordsRoom, ClockRecords):
+
+class SqliteRecords(PeopleRecords, PsycheRecordsRoom, ClockRecords, KeptRecords):
     """A read-only look at one database. Where there is none yet, everything is empty."""
 
     def __init__(self, path: Path, *, memory: Path | None = None) -> None:
@@ -66,10 +69,11 @@ class SqliteRecords(PeopleRecords, PsycheRecordsRoom, ClockRecords):
             if not found:
                 return None
             entries = db.dicts("entries_shown", conversation=conversation)
-        for entry in entries:
-            entry["metadata"] = parse(entry["metadata"]) if entry["metadata"] else {}
-            entry["unsaid"] = bool(entry["unsaid"])
-        return {**found[0], "params": parse(found[0]["params"]), "entries": entries}
+        with Decoding("conversation", conversation):
+            for entry in entries:
+                entry["metadata"] = parse(entry["metadata"]) if entry["metadata"] else {}
+                entry["unsaid"] = bool(entry["unsaid"])
+            return {**found[0], "params": parse(found[0]["params"]), "entries": entries}
 
     def positions(self) -> Sequence[Mapping[str, Any]]:
         """Return where each conversation stands in its mental processes, by process."""
@@ -80,7 +84,8 @@ class SqliteRecords(PeopleRecords, PsycheRecordsRoom, ClockRecords):
         """Return the soul's plans that were not heard yet, soonest first, and those that came too late."""
         with self._snapshot() as db:
             rows = db.dicts("plans_shown")
-        return [row | {"params": parse(row["params"])} for row in rows]
+        with Decoding("due"):
+            return [row | {"params": parse(row["params"])} for row in rows]
 
     def turn(self, turn: str) -> Mapping[str, Any] | None:
         """Return one turn's record: the row, its perceptions, entries, calls, thoughts, deliveries."""
@@ -90,17 +95,19 @@ class SqliteRecords(PeopleRecords, PsycheRecordsRoom, ClockRecords):
                 return None
             row = found[0]
             entries = db.dicts("turn_entries", conversation=row["conversation"], number=row.pop("number"))
-            heard = [_perception(one, entries) for one in db.dicts("turn_perceptions", turn=turn)] or _remembered(
-                entries
-            )
+            with Decoding("inbox", turn):
+                perceptions = [_perception(one, entries) for one in db.dicts("turn_perceptions", turn=turn)]
+            heard = perceptions or _remembered(entries)
             calls = [_call(one) for one in db.dicts("calls", turn=turn)]
             parts = db.dicts("turn_delivery", turn=turn)
             reactions = db.dicts("reactions_to", turn=turn)
-        for name in ("shown", "flags", "steps", "attention", "changes", "thoughts"):
-            row[name] = parse(row[name])
-        for entry in entries:
-            entry["metadata"] = parse(entry["metadata"]) if entry["metadata"] else {}
-            entry["unsaid"] = bool(entry["unsaid"])
+        with Decoding("turn", turn):
+            row |= kept_of(row, calls)
+            for name in ("shown", "flags"):
+                row[name] = parse(row[name])
+            for entry in entries:
+                entry["metadata"] = parse(entry["metadata"]) if entry["metadata"] else {}
+                entry["unsaid"] = bool(entry["unsaid"])
         thought = [call for call in calls if call["purpose"] != "summary"]
         apology = next((part["apology"] for part in parts if part["apology"]), None)
         return {
@@ -118,12 +125,6 @@ class SqliteRecords(PeopleRecords, PsycheRecordsRoom, ClockRecords):
             "delivery": parts,
             "reactions": reactions,
         }
-
-    def blob(self, sha256: str) -> bytes | None:
-        """Return stored content by its hash."""
-        with self._snapshot() as db:
-            row = db.one("blob", sha256=sha256)
-        return bytes(row[0]) if row else None
 
     def state(self, *, every_audience: bool = False) -> Mapping[str, Any]:
         """Return the soul state; per key its newest value, or a list of every audience's, newest first."""
@@ -183,6 +184,11 @@ class SqliteRecords(PeopleRecords, PsycheRecordsRoom, ClockRecords):
         """Return what was given up, latest first."""
         with self._snapshot() as db:
             return db.dicts("dead")
+
+    def invalid(self) -> Sequence[tuple[str, str]]:
+        """Return rows that hold a value which does not decode, as table and primary key; a few where there are many."""
+        with self._snapshot() as db:
+            return [(table, row) for table, row in db.all("rows_invalid", most=_FEW)]
 
     def archive_lag(self) -> int:
         """Return how many versions git does not hold yet."""

@@ -12,7 +12,7 @@ from claudius.intent import Call
 from claudius.memory.sqlite import ledger
 from claudius.memory.sqlite.mail import accept
 from claudius.memory.sqlite.queries import Database, Row
-from claudius.memory.sqlite.rows import call_row, dump, instant, maybe_instant, parse, stamp
+from claudius.memory.sqlite.rows import Decoding, call_row, dump, instant, maybe_instant, parse, parse_strings, stamp
 from claudius.memory.sqlite.seeing import Seeing
 from claudius.peers import (
     Belief,
@@ -170,19 +170,20 @@ def _few(text: str) -> tuple[Any, ...]:
 def belief_of(row: Row) -> Belief:
     """Read one belief."""
     key, value, rationale, cycle, created_at, ttl_minutes, peer_id, sources, audience, state, evidence = row
-    return Belief(
-        key=key,
-        value=value,
-        rationale=rationale,
-        source_cycle=cycle,
-        created_at=instant(created_at),
-        ttl_minutes=ttl_minutes,
-        peer_id=peer_id,
-        sources=_few(sources),
-        audience=audience,
-        state=state,
-        evidence=_few(evidence),
-    )
+    with Decoding("belief", key, audience):
+        return Belief(
+            key=key,
+            value=value,
+            rationale=rationale,
+            source_cycle=cycle,
+            created_at=instant(created_at),
+            ttl_minutes=ttl_minutes,
+            peer_id=peer_id,
+            sources=_few(sources),
+            audience=audience,
+            state=state,
+            evidence=_few(evidence),
+        )
 
 
 def _belief_row(belief: Belief) -> dict[str, object]:
@@ -203,19 +204,22 @@ def _belief_row(belief: Belief) -> dict[str, object]:
 
 def every_lesson(db: Database) -> tuple[Lesson, ...]:
     """Return all lessons and candidates, of every audience."""
-    return tuple(
-        Lesson(
+    return tuple(map(_lesson, db.all("lessons")))
+
+
+def _lesson(row: Row) -> Lesson:
+    key, value, audience, first_at, last_at, affirmed, sources, peer_id = row
+    with Decoding("lesson", key, audience):
+        return Lesson(
             key=key,
             value=value,
             audience=audience,
             first_at=instant(first_at),
             last_at=instant(last_at),
             affirmed=affirmed,
-            sources=tuple(parse(sources)),
+            sources=parse_strings(sources),
             peer_id=peer_id,
         )
-        for key, value, audience, first_at, last_at, affirmed, sources, peer_id in db.all("lessons")
-    )
 
 
 def _lesson_row(lesson: Lesson) -> dict[str, object]:
@@ -233,8 +237,12 @@ def _lesson_row(lesson: Lesson) -> dict[str, object]:
 
 def reflections(db: Database, most: int) -> tuple[Reflection, ...]:
     """Return the newest cycles, newest first."""
-    return tuple(
-        Reflection(
+    return tuple(map(_reflection, db.all("reflections_newest", most=most)))
+
+
+def _reflection(row: Row) -> Reflection:
+    with Decoding("reflection", row[0]):
+        return Reflection(
             cycle=row[0],
             at=instant(row[1]),
             trigger=row[2],
@@ -252,8 +260,6 @@ def reflections(db: Database, most: int) -> tuple[Reflection, ...]:
             alignment=row[14],
             usage=Usage(input_tokens=row[15], output_tokens=row[16], cost_usd=row[17]),
         )
-        for row in db.all("reflections_newest", most=most)
-    )
 
 
 def tunings(db: Database) -> tuple[Tuned, ...]:

@@ -1,14 +1,16 @@
-"""The nouns as rows and back: instants, JSON, perceptions, calls, deliveries. Pure."""
+"""The nouns as rows and back: instants, JSON, perceptions, calls, deliveries. A row that does not decode is named."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from types import TracebackType
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
+from claudius.errors import RowInvalid
 from claudius.intent import Call, Utterance
 from claudius.memory.sqlite.queries import Row
 from claudius.memory.store import Delivery, Pending
@@ -17,6 +19,32 @@ from claudius.prompt import valid
 from claudius.provider import Usage
 
 _PERCEPTION = msgspec.json.Decoder(Perception)
+_OBJECT = msgspec.json.Decoder(dict[str, Any])
+_STRINGS = msgspec.json.Decoder(tuple[str, ...])
+_UNREADABLE = (msgspec.MsgspecError, ValueError, LookupError, TypeError, AttributeError)
+"""What reading a damaged value may raise."""
+
+
+class Decoding:
+    """A block in which one row is read. Raises: RowInvalid, naming the row, where a value of it does not decode."""
+
+    __slots__ = ("_row", "_table")
+
+    def __init__(self, table: str, *row: object) -> None:
+        """Name the table, and the row by its primary key."""
+        self._table, self._row = table, row
+
+    def __enter__(self) -> None:
+        """Begin to read."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Turn an error of decoding into RowInvalid; any other goes on as it is."""
+        if isinstance(error, _UNREADABLE):
+            # Other errors than the decoder's own quote the value that they stumble over.
+            detail = str(error) if isinstance(error, msgspec.MsgspecError) else type(error).__name__
+            raise RowInvalid(self._table, "/".join(map(str, self._row)), detail) from error
 
 
 def stamp(at: datetime) -> str:
@@ -39,9 +67,19 @@ def dump(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def parse(text: str) -> Any:
+def parse(text: str | bytes) -> Any:
     """Read JSON. Pure."""
     return msgspec.json.decode(text)
+
+
+def parse_object(text: str) -> dict[str, Any]:
+    """Read a JSON object. Pure. Raises: msgspec.DecodeError for anything else."""
+    return _OBJECT.decode(text)
+
+
+def parse_strings(text: str) -> tuple[str, ...]:
+    """Read a JSON list of strings. Pure. Raises: msgspec.DecodeError for anything else."""
+    return _STRINGS.decode(text)
 
 
 def perception_json(perception: Perception) -> str:
@@ -108,24 +146,26 @@ def call_of(row: Row) -> Call:
 
 
 def pending_of(row: Row) -> Pending:
-    """Read a row of the query `oldest`, without its calls. Pure."""
-    seq, payload, state, attempts, boots, not_before, heard_at, inputs, owes, held, turn, stopped = row
-    perception = perception_of(payload)
-    if perception.owes != bool(owes):
-        perception = replace(perception, owes=bool(owes))
-    return Pending(
-        seq=seq,
-        perception=perception,
-        turn=turn,
-        state=state,
-        attempts=attempts,
-        boots=boots,
-        not_before=maybe_instant(not_before),
-        heard_at=instant(heard_at),
-        inputs=parse(inputs),
-        held=held,
-        is_stopped=bool(stopped),
-    )
+    """Read a row of the query `oldest`, without its calls. Pure. Raises: RowInvalid."""
+    seq, payload, state, attempts, boots, not_before, heard_at, inputs, owes, held, turn, stopped, here = row
+    with Decoding("inbox", seq):
+        perception = perception_of(payload)
+        if perception.owes != bool(owes):
+            perception = replace(perception, owes=bool(owes))
+        return Pending(
+            seq=seq,
+            perception=perception,
+            turn=turn,
+            state=state,
+            attempts=attempts,
+            boots=boots,
+            not_before=maybe_instant(not_before),
+            heard_at=instant(heard_at),
+            inputs=parse_object(inputs),
+            held=held,
+            is_stopped=bool(stopped),
+            is_taken_here=bool(here),
+        )
 
 
 def utterance_row(utterance: Utterance) -> dict[str, Any]:
@@ -145,7 +185,7 @@ def utterance_row(utterance: Utterance) -> dict[str, Any]:
 
 
 def delivery_of(row: Row) -> Delivery:
-    """Read a row of the query `deliveries`. Pure."""
+    """Read a row of the query `deliveries`. Pure. Raises: RowInvalid."""
     (
         key,
         turn,
@@ -165,28 +205,29 @@ def delivery_of(row: Row) -> Delivery:
         reason,
         who,
     ) = row
-    utterance = Utterance(
-        key=key,
-        turn=turn,
-        conversation=conversation,
-        body=body,
-        kind=kind,
-        part=part,
-        parts=parts,
-        answers=tuple(parse(answers)),
-        person=who or "",
-        verb=verb,
-        apology=apology,
-    )
-    return Delivery(
-        utterance=utterance,
-        state=state,
-        attempts=attempts,
-        not_before=maybe_instant(not_before),
-        stream_ref=stream,
-        decided_at=instant(at),
-        reason=reason or "",
-    )
+    with Decoding("outbox", key):
+        utterance = Utterance(
+            key=key,
+            turn=turn,
+            conversation=conversation,
+            body=body,
+            kind=kind,
+            part=part,
+            parts=parts,
+            answers=parse_strings(answers),
+            person=who or "",
+            verb=verb,
+            apology=apology,
+        )
+        return Delivery(
+            utterance=utterance,
+            state=state,
+            attempts=attempts,
+            not_before=maybe_instant(not_before),
+            stream_ref=stream,
+            decided_at=instant(at),
+            reason=reason or "",
+        )
 
 
 def _valid(value: Any) -> Any:

@@ -6,18 +6,21 @@ import asyncio
 import errno
 import os
 import re
+import shutil
 import sqlite3
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 from claudius.errors import StoreTooNew
 from claudius.memory.sqlite.backups import back_up, backups_of, newest_backup
-from claudius.memory.sqlite.connection import APPLICATION_ID, open_reader, open_writer, private_files, siblings
+from claudius.memory.sqlite.connection import APPLICATION_ID, open_reader, open_writer, private_files, siblings, vacuum
 from claudius.memory.sqlite.trouble import damaged, forbidden, no_room, translate, unwritable
 from claudius.memory.sqlite.wal import Log, look
 
+VACUUM_TAKES = 3
+"""So many times the file's size has to be free: the copy, the log that it is written through, and some to spare."""
 _CHECK_AT_MOST_BYTES = 32 << 20
 """A file up to this size is checked at every start; a larger one only after an unclean stop."""
 
@@ -54,6 +57,7 @@ def open_database(path: Path, migrations: Mapping[int, str], backups: Path) -> s
         if found < len(migrations):
             back_up(path, backups, datetime.now(UTC))
             _migrate(connection, migrations, found)
+        _make_room(connection, path)
     except (sqlite3.Error, UnicodeDecodeError) as error:
         connection.close()
         raise translate(error, path) from error
@@ -70,6 +74,7 @@ def create_database(path: Path, migrations: Mapping[int, str]) -> None:
         for file in (aside, *siblings(aside)):
             file.unlink(missing_ok=True)
         with closing(sqlite3.connect(aside, isolation_level=None)) as connection:
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -162,6 +167,17 @@ def _exists(path: Path) -> bool:
     if size == 0:
         raise damaged(path, "is empty (0 bytes)")
     return True
+
+
+def _make_room(connection: sqlite3.Connection, path: Path) -> None:
+    """Write a file of older days anew, once, so that from now on its free pages can be given back in small steps.
+
+    Where the disk has no room for that it stays as it is; `claudius doctor` says so.
+    """
+    is_old = not connection.execute("PRAGMA auto_vacuum").fetchone()[0]
+    if is_old and shutil.disk_usage(path.parent).free > VACUUM_TAKES * path.stat().st_size:
+        with suppress(sqlite3.OperationalError):  # somebody reads it just now, or there was less room than it seemed
+            vacuum(connection)
 
 
 def _migrate(connection: sqlite3.Connection, migrations: Mapping[int, str], found: int) -> None:

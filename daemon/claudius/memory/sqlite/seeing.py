@@ -16,9 +16,9 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class Seeing:
     """Who hears one perception's answer, and so what may be shown. Lives as long as one read snapshot."""
 
-    def __init__(self, db: Database, perception: Perception) -> None:
-        """Find the perception's audience."""
-        self._db = db
+    def __init__(self, db: Database, perception: Perception, *, own_only: bool = False) -> None:
+        """Find the perception's audience. `own_only`: show nothing but what the speaker alone taught, or no one."""
+        self._db, self._own_only = db, own_only
         self._members: dict[str, frozenset[str] | None] = {}
         self._canonical: dict[str, str] = {}
         self._ids: dict[str, list[str]] = {}
@@ -53,6 +53,8 @@ class Seeing:
 
     def may(self, sources: Iterable[str]) -> bool:
         """Tell whether what was learned in all of `sources` may be shown here now."""
+        if self._own_only:
+            return all(source == SELF or self._is_own(source) for source in sources)
         if self.sees_all:
             return True
         sources = [source for source in sources if source not in (SELF, self.audience)]
@@ -86,6 +88,9 @@ class Seeing:
         speakers = (self._known(together, is_whole=True) or frozenset()) | ({self.speaker} if self.speaker else set())
         self._members[together] = speakers
         return hearing_audience(conversation, carried, speakers)
+
+    def _is_own(self, audience: str) -> bool:
+        return audience.startswith(private("")) and self.canonical(audience.removeprefix(private(""))) == self.speaker
 
     def _learn(self, audience: str) -> None:
         if audience in self._members or audience == SELF:

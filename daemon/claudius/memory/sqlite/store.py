@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -28,6 +28,7 @@ from claudius.memory.sqlite.personal import SqlitePersonal
 from claudius.memory.sqlite.psyche import Remembering
 from claudius.memory.sqlite.queries import Database, Row, load_queries
 from claudius.memory.sqlite.recall import let_go, recall
+from claudius.memory.sqlite.retention import SqliteRetention
 from claudius.memory.sqlite.rows import call_of, delivery_of, pending_of, stamp
 from claudius.memory.sqlite.schema import check_database, load_migrations, open_database
 from claudius.memory.sqlite.trouble import translate
@@ -47,7 +48,9 @@ class _Opened(Struct, frozen=True):
     reader: Database
 
 
-class SqliteStore(SqlitePersonal, SqliteAmendments, LedgerStore, Remembering, SqliteWhispers, SqliteJobs):
+class SqliteStore(
+    SqlitePersonal, SqliteAmendments, LedgerStore, Remembering, SqliteWhispers, SqliteJobs, SqliteRetention
+):
     """The store of one process that takes turns, or of an owner's edit beside it. `open` or `start` it, `close` it."""
 
     writer: ClassVar[type[Writer]] = Writer
@@ -136,7 +139,7 @@ class SqliteStore(SqlitePersonal, SqliteAmendments, LedgerStore, Remembering, Sq
 
     async def oldest(self, conversation: str) -> Pending | None:
         """Return the unfinished perception with the lowest position, finished calls of it included."""
-        found = self._look("oldest", conversation=conversation)
+        found = self._look("oldest", conversation=conversation, boot=self._boot)
         if not found:
             return None
         pending = pending_of(found[0])
@@ -145,18 +148,28 @@ class SqliteStore(SqlitePersonal, SqliteAmendments, LedgerStore, Remembering, Sq
         calls = tuple(map(call_of, self._look("calls", turn=pending.turn))) if pending.attempts else ()
         return replace(pending, calls=calls) if calls else pending
 
+    async def meet(self, pending: Pending) -> None:
+        """Count this process among those that took a perception, durable before anything is done with it."""
+        boot, met = self._boot, (pending, *pending.further)
+        await self._write(lambda db: [db.run("met", seq=one.seq, boot=boot) for one in met])
+
     def take(self, seq: int, inputs: Mapping[str, str], now: datetime) -> None:
         """Count one attempt of this boot at a perception and keep the run's inputs. Not awaited."""
         boot = self._boot
         self._open_now().writer.later(lambda db: mail.take(db, seq, inputs, now, boot), seq)
 
-    async def postpone(self, seq: int, not_before: datetime, reason: str) -> None:
-        """Put a taken perception back to pending until `not_before`."""
-        await self._write(lambda db: db.change("postpone", seq=seq, not_before=stamp(not_before), reason=reason))
+    async def postpone(self, seq: int, not_before: datetime, reason: str, attempts: int = 0) -> None:
+        """Put a perception back to pending until `not_before`; it was tried at least `attempts` times."""
+        values = {"seq": seq, "not_before": stamp(not_before), "reason": reason, "attempts": attempts}
+        await self._write(lambda db: db.change("postpone", **values))
 
     async def withdraw(self, seq: int, reason: str) -> None:
         """Settle a perception that nobody needs an answer to any more."""
         await self._write(lambda db: db.change("withdraw", seq=seq, reason=reason))
+
+    async def give_up(self, seq: int, reason: str) -> None:
+        """Let a perception be dead: neither a reply nor an apology can be made."""
+        await self._write(lambda db: db.change("give_up", seq=seq, reason=reason))
 
     def keep_call(self, turn: str, call: Call) -> None:
         """Keep one finished model call of an unfinished turn. Not awaited."""
@@ -259,6 +272,11 @@ class SqliteStore(SqlitePersonal, SqliteAmendments, LedgerStore, Remembering, Sq
         with self._snapshot() as db:
             return archiving.newest(db, document)
 
+    async def has_written(self, document: Document, text: str, *, ever: bool) -> bool:
+        """Tell whether a version of a document is this text: the newest, or one that git lacks; `ever`: any version."""
+        with self._snapshot() as db:
+            return archiving.has_written(db, document, text, ever=ever)
+
     # -- hands -------------------------------------------------------------------------------------------------------
 
     async def _write(self, run: Callable[[Database], T]) -> T:
@@ -279,6 +297,15 @@ class SqliteStore(SqlitePersonal, SqliteAmendments, LedgerStore, Remembering, Sq
         """Ask one question: a statement alone is its own snapshot."""
         try:
             return self._open_now().reader.all(query, **values)
+        except sqlite3.Error as error:
+            raise translate(error, self._path) from error
+
+    @contextmanager
+    def _beside(self) -> Iterator[Database]:
+        """Give a connection of its own, which a thread may read with while turns go on."""
+        try:
+            with closing(open_reader(self._path)) as connection:
+                yield Database(connection, self._open_now().reader.queries)
         except sqlite3.Error as error:
             raise translate(error, self._path) from error
 

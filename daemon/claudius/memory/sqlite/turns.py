@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
+
+from msgspec import Raw
 
 from claudius.errors import StaleTurn
 from claudius.intent import Intent, ModelVersion, StateChange
 from claudius.memory.audience import is_terminal, joint
+from claudius.memory.kept_turns import NO_SNAPSHOT, KeptTurn, pack
+from claudius.memory.plans import TOO_MANY
 from claudius.memory.sqlite.ledger import note
 from claudius.memory.sqlite.mail import say
+from claudius.memory.sqlite.past import entry_of
 from claudius.memory.sqlite.plans import keep_plans
 from claudius.memory.sqlite.psyche import move_psyche
 from claudius.memory.sqlite.queries import Database
@@ -28,12 +34,11 @@ def commit(db: Database, intent: Intent, let_go: datetime, boot: str) -> None:
     if number is None:
         return
     _answer(db, intent, at)
-    _keep_turn(db, intent, number, at)
-    _learn(db, intent, at)
-    if intent.planned is not None or intent.held:
-        keep_plans(db, intent, at)
     if intent.noted is not None:
         note(db, intent.noted, intent.at)
+    refused = keep_plans(db, intent, at) if intent.planned is not None or intent.held else 0
+    _keep_turn(db, intent, number, at, {"plans": f"{refused} refused: {TOO_MANY}"} if refused else {})
+    _learn(db, intent, at)
     move_psyche(db, intent, at)
     for whisper in intent.whispers:
         db.run("whisper_used", id=whisper, turn=intent.turn)
@@ -46,8 +51,9 @@ def commit(db: Database, intent: Intent, let_go: datetime, boot: str) -> None:
 def _move_conversation(db: Database, intent: Intent, at: str) -> int | None:
     """Return the turn's number; None where it is known already. Raises: StaleTurn."""
     process = intent.next_process
+    known = "conversation_moved" if intent.version else "conversation_new"
     moved = db.run(
-        "conversation_moved" if intent.version else "conversation_new",
+        "conversation_apologised" if intent.version is None else known,
         conversation=intent.conversation,
         turn=intent.turn,
         version=intent.version,
@@ -89,18 +95,24 @@ def _answer(db: Database, intent: Intent, at: str) -> None:
             raise StaleTurn("what this turn answers was withdrawn or answered meanwhile")
 
 
-def _keep_turn(db: Database, intent: Intent, number: int, at: str) -> None:
+def _keep_turn(db: Database, intent: Intent, number: int, at: str, more: Mapping[str, str]) -> None:
+    rows = [_entry_row(n, entry) for n, entry in enumerate(intent.entries)]
+    kept = KeptTurn(
+        entries=tuple(_as_read(row) for row in rows),
+        snapshot=Raw(intent.snapshot) if intent.snapshot else NO_SNAPSHOT,
+        attention=intent.attention,
+        changes={**intent.changes, **more},
+        thoughts=intent.thoughts,
+        steps=intent.steps,
+        prompt_sha256=intent.prompt_sha256,
+        responses={str(call.n): (call.request_sha256, valid(call.response)) for call in intent.calls},
+    )
     record = db.run(
         "record_new",
         rung=intent.rung,
         verb=intent.verb,
         flags=dump(intent.flags),
-        steps=dump(intent.steps),
-        attention=dump(dict(intent.attention)),
-        changes=dump(dict(intent.changes)),
-        thoughts=dump(intent.thoughts),
-        prompt_sha256=intent.prompt_sha256,
-        snapshot=intent.snapshot,
+        kept=pack(kept),
     ).lastrowid
     shown = [
         {"person": s.person, "audience": s.audience, "version": s.version, "writable": s.writable, "pointer": s.pointer}
@@ -120,8 +132,11 @@ def _keep_turn(db: Database, intent: Intent, number: int, at: str) -> None:
         record=record,
     )
     place = {"conversation": intent.conversation, "number": number, "audience": intent.audience}
-    db.each("entry_new", (place | _entry_row(n, entry) for n, entry in enumerate(intent.entries)))
-    db.each("call_keep", (call_row(intent.turn, call, at, intent.conversation, intent.person) for call in intent.calls))
+    db.each("entry_new", (place | row for row in rows))
+    if intent.calls:
+        calls = (call_row(intent.turn, call, at, intent.conversation, intent.person) for call in intent.calls)
+        db.each("call_keep", (row | {"response": "", "request_sha256": ""} for row in calls))
+        db.run("responses_kept", turn=intent.turn, calls=dump([call.n for call in intent.calls]))
     new = db.all("blobs_missing", keys=dump(list(intent.blobs)))
     db.each("blob_new", ({"sha256": sha256, "content": intent.blobs[sha256]} for (sha256,) in new))
 
@@ -137,7 +152,14 @@ def _entry_row(n: int, entry: Entry) -> dict[str, Any]:
         "name": entry.name and valid(entry.name),
         "metadata": dump(dict(entry.metadata)) if entry.metadata else None,
         "position": entry.position,
+        "stems": entry.stems,
     }
+
+
+def _as_read(row: Mapping[str, Any]) -> Entry:
+    """Return an entry as it will be read from its row, but for what follows from its words. Pure."""
+    columns = ("entry_type", "content", "at", "verb", "person", "name", "metadata", "position")
+    return entry_of((row["n"], *(row[name] for name in columns), ""))
 
 
 def _learn(db: Database, intent: Intent, at: str) -> None:

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from msgspec import Struct, field
 
-from claudius.memory.sqlite.queries import Database
-from claudius.memory.sqlite.rows import dump, instant, maybe_instant, parse, stamp
+from claudius.memory.sqlite.queries import Database, Row
+from claudius.memory.sqlite.rows import Decoding, dump, instant, maybe_instant, parse_strings, stamp
 from claudius.memory.sqlite.seeing import Seeing
 from claudius.memory.store import Pending
 from claudius.memory.whispers import HEARD_BEFORE, Scene, Standing, Whisper
@@ -42,17 +42,23 @@ class Claims(Struct):
         self.release(pending.turn)
         if perception.origin is not Origin.EXTERNAL:
             return ()
-        rows = [row for row in db.all("whispers_active") if row[0] not in self.held and instant(row[4]) > now]
+        rows = [row for row in db.all("whispers_active") if row[0] not in self.held and _expires_at(row) > now]
         if not rows:
             return ()
         seeing, heard = Seeing(db, perception), _modes(db, perception.conversation, modes)
         found: dict[str, Intuition] = {}
         for whisper, daimon, text, sources, _ in sorted(rows):
-            may = heard.get(daimon, "off") in HEARS and seeing.may(parse(sources))
+            with Decoding("whisper", whisper):
+                may = heard.get(daimon, "off") in HEARS and seeing.may(parse_strings(sources))
             if may and daimon not in found and len(found) < FELT:
                 found[daimon] = Intuition(whisper=whisper, daimon=daimon, text=text)
         self.held |= {one.whisper: pending.turn for one in found.values()}
         return tuple(found.values())
+
+
+def _expires_at(row: Row) -> datetime:
+    with Decoding("whisper", row[0]):
+        return instant(row[4])
 
 
 def _modes(db: Database, conversation: str, modes: Mapping[str, str]) -> dict[str, str]:
@@ -160,13 +166,20 @@ class SqliteWhispers(ABC):
         with self._snapshot() as db:
             return _modes(db, conversation, {daimon: otherwise})[daimon]
 
-    async def surfacing(self, perception: Perception, now: datetime, modes: Mapping[str, str]) -> str:
+    async def surfacing(
+        self, perception: Perception, now: datetime, modes: Mapping[str, str], *, own_only: bool = False
+    ) -> str:
         """Return the newest whisper that may be felt here, without using it."""
         with self._snapshot() as db:
-            seeing, heard = Seeing(db, perception), _modes(db, perception.conversation, modes)
-            for _, daimon, text, sources, expires_at in sorted(db.all("whispers_active"), reverse=True):
-                if instant(expires_at) > now and heard.get(daimon, "off") in HEARS and seeing.may(parse(sources)):
-                    return str(text)
+            seeing = Seeing(db, perception, own_only=own_only)
+            heard = _modes(db, perception.conversation, modes)
+            for row in sorted(db.all("whispers_active"), reverse=True):
+                whisper, daimon, text, sources, _ = row
+                if _expires_at(row) <= now or heard.get(daimon, "off") not in HEARS:
+                    continue
+                with Decoding("whisper", whisper):
+                    if seeing.may(parse_strings(sources)):
+                        return str(text)
         return ""
 
     def release(self, turn: str) -> None:

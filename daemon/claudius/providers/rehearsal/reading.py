@@ -9,28 +9,13 @@ from typing import Any
 
 from msgspec import Struct
 
+from claudius.prompt import RecordKind
 from claudius.provider import Message, Request
 
 _RECORD = re.compile(r"<data-([0-9a-f]+)>\n(.*)\n</data-\1>")
 _SPOKEN = re.compile(r"<external_dialogue(?:\s[^>]*)?>(.*?)</external_dialogue>", re.DOTALL)
 _LT = re.compile(r"[<＜﹤]|&(?:lt|#0*60|#x0*3c);?|\\u003c", re.IGNORECASE)
 _BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
-
-_SHOWN = frozenset(
-    (
-        "soul_state",
-        "intuition",
-        "user_model",
-        "beliefs",
-        "peers",
-        "psyche",
-        "remembered",
-        "summary",
-        "left_out",
-        "draft",
-    )
-)
-"""Kinds of record that nobody says to the soul now."""
 
 
 class Model(Struct, frozen=True):
@@ -79,7 +64,7 @@ def read(request: Request) -> Seen:
     """Read a request of one turn. Pure."""
     opening, history = _opening(request)
     tail = list(records(f"{opening}\n{request.tail}"))
-    heard = [record for record in tail if _kind(record) not in _SHOWN]
+    heard = [record for record in tail if _kind(record) == RecordKind.MESSAGE]
     who = heard[-1].get("who") if heard else None
     before = [record for message in history if message.role == "user" for record in records(message.content)]
     shown = [*before, *tail]
@@ -87,13 +72,17 @@ def read(request: Request) -> Seen:
     return Seen(
         asked=_asked(request.tail),
         message="\n".join(_text(record) for record in heard),
-        is_inner=bool(heard) and _kind(heard[-1]) != "message",
+        is_inner=not heard,
         name=str(heard[-1].get("from", "")) if heard else "",
-        said=tuple(_text(record) for record in before if _kind(record) == "message" and record.get("who") == who),
+        said=tuple(
+            _text(record) for record in before if _kind(record) == RecordKind.MESSAGE and record.get("who") == who
+        ),
         spoken=spoken(history),
         models=_models(shown, who),
-        state=next(({key: str(value) for key, value in r.items()} for r in tail if _kind(r) == "soul_state"), {}),
-        summary=next((_text(record) for record in reversed(shown) if _kind(record) == "summary"), ""),
+        state=next(
+            ({key: str(value) for key, value in r.items()} for r in tail if _kind(r) == RecordKind.SOUL_STATE), {}
+        ),
+        summary=next((_text(record) for record in reversed(shown) if _kind(record) == RecordKind.SUMMARY), ""),
         title=next(iter(re.findall(r"^# +(.+?) *$", request.system, re.MULTILINE)), ""),
         headings=tuple(headings[:4]),
     )
@@ -149,7 +138,7 @@ def _asked(tail: str) -> tuple[str, ...]:
 def _models(shown: Sequence[Mapping[str, Any]], who: Any) -> tuple[Model, ...]:
     models: list[Model] = []
     for record in shown:
-        if _kind(record) != "user_model" or record.get("who") != who or record.get("above"):
+        if _kind(record) != RecordKind.USER_MODEL or record.get("who") != who or record.get("above"):
             continue
         writable = bool(record.get("writable"))
         models = [Model(_text(record), writable)] if writable else [*models, Model(_text(record), writable)]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from claudius.prompt import RecordKind
 from claudius.provider import Request
 from claudius.providers.rehearsal.lines import Lines, answer, say
 from claudius.providers.rehearsal.reading import quoted, records, spoken
@@ -14,6 +15,8 @@ DEFAULT_CHARS = 1500
 LINE_CHARS = 160
 _ASKED = re.compile(r"(?<![\w-])\d{2,5}(?![\w-])")
 _DATA = re.compile(r"<data-[0-9a-f]+>\n.*\n</data-[0-9a-f]+>")
+_SAID = frozenset({RecordKind.MESSAGE, RecordKind.DAIMON, RecordKind.SUMMARY})
+"""What somebody said aloud, and what was kept of it earlier."""
 
 
 def summarise(request: Request, lines: Lines) -> str:
@@ -22,7 +25,7 @@ def summarise(request: Request, lines: Lines) -> str:
     left = min(limits[-1] if limits else DEFAULT_CHARS, 100_000)
     earlier, told = "", []
     for record in _heard(request):
-        if record["kind"] == "summary":
+        if record["kind"] == RecordKind.SUMMARY:
             earlier = str(record["text"])
         elif line := _told(record, lines):
             told.append(line)
@@ -48,7 +51,7 @@ def _heard(request: Request) -> Iterator[Mapping[str, Any]]:
 
 
 def _says(record: Mapping[str, Any]) -> bool:
-    return bool(record.get("text")) and record.get("kind") not in ("user_model", "soul_state", "intuition", "draft")
+    return bool(record.get("text")) and record.get("kind") in _SAID
 
 
 def _told(record: Mapping[str, Any], lines: Lines) -> str:

@@ -1,4 +1,4 @@
-"""What a person may ask of their own memory: see it, correct it, have it, link it, and have it forgotten."""
+"""What a person may ask of their own memory: see it, correct it, have it, and have it forgotten."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from claudius.cognition.soul_engine.snapshot import Snapshot
 from claudius.memory.personal import ERASED
 from claudius.perception import SELF, Perception, Place, private, shared
 from claudius.recollection import UserModel
-from claudius.runtime.codes import Codes
 from claudius.runtime.commands.places import is_direct
-from claudius.runtime.forgetting import Forgetting
+from claudius.runtime.forgetting import THEMSELF, Forgetting
 from claudius.runtime.stopping import is_owner
 
 CONFIRM_WITHIN = timedelta(minutes=10)
@@ -31,7 +30,6 @@ class About:
     def __init__(self, mind: Mind, forgetting: Forgetting) -> None:
         """Look into the mind's store."""
         self._mind, self._forgetting = mind, forgetting
-        self._links = Codes(most=100)
         self._sure: dict[str, datetime] = {}
 
     async def whoami(self, perception: Perception, _: str) -> str:
@@ -90,6 +88,10 @@ class About:
         words = rest.lower().split()
         if words[:1] != ["me"]:
             return "I forget a person who asks it of themself: forget me"
+        until = await self._forgetting.waits_until(person, now)
+        if until is not None:
+            again = f"{until:%Y-%m-%d %H:%M} UTC"
+            return f"I erased what I kept of you less than a day ago. I can do it again from {again} on."
         asked_at = self._sure.pop(person, None)
         if words != ["me", "yes"] or asked_at is None or now - asked_at > CONFIRM_WITHIN:
             self._sure[person] = now
@@ -98,7 +100,7 @@ class About:
                 "This erases all that I keep of you, everywhere, my backups too, and cannot be undone. "
                 f"If you mean it, say within ten minutes: forget me yes{field}"
             )
-        return told(await self._forgetting.forget(person, now, "themself"))
+        return told(await self._forgetting.forget(person, now, THEMSELF))
 
     async def export(self, perception: Perception, _: str) -> str:
         """Give all that is kept of whoever asks, as far as they may see it."""
@@ -107,21 +109,6 @@ class About:
         models = [{"audience": one.audience, "version": one.version, "markdown": one.markdown} for one in known.models]
         document = {"person": perception.person, "name": known.name, "models": models, **said}
         return "```\n" + json.dumps(document, ensure_ascii=False, indent=1).replace("```", "'''") + "\n```"
-
-    async def link(self, perception: Perception, code: str) -> str:
-        """Make whoever shows a code, and whoever was given it, one person."""
-        now, person = self._mind.clock(), perception.person
-        if not code:
-            self._links.drop(person)
-            asked = self._links.ask(person, perception.name, Place.of(perception.conversation).network, now)
-            if asked is None:
-                return "Too many are linking just now: try again in an hour."
-            return f"On the other network, say this to me within an hour: link {asked.code}"
-        found = self._links.redeem(code, now)
-        if found is None or found.person == person:
-            return "That code is not good: ask for a new one with: link"
-        await self._mind.store.link(found.person, person)
-        return f"{found.person} and {person} are one person to me now."
 
     async def proactive(self, perception: Perception, wish: str) -> str:
         """Keep whether a person wants to be written to first."""
@@ -143,11 +130,13 @@ def told(receipt: dict[str, object]) -> str:
     search = (
         "I searched every byte, and nothing is left." if receipt["verified"] else "Something is left: tell the owner."
     )
+    files = receipt["kept"]
+    kept = f"The owner's own files beside my backups stay: {len(files)}. " if isinstance(files, list) and files else ""
     not_ours = receipt["not_ours"]
     left = "; ".join(map(str, not_ours)) if isinstance(not_ours, Sequence) else ""
     return (
         f"You are forgotten. Rows: {counts or 'none'}. Versions in git: {receipt['git']}. "
-        f"Lines of the log: {receipt['logs']}. Old backups deleted: {receipt['backups']}. {search} "
+        f"Lines of the log: {receipt['logs']}. Old backups deleted: {receipt['backups']}. {search} {kept}"
         f"Not mine to erase: {left}."
     )
 

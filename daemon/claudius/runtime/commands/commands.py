@@ -10,10 +10,11 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 
 from claudius.cognition.mind import Mind
-from claudius.errors import ClaudiusError, StoreError
+from claudius.errors import ClaudiusError, RowInvalid, StoreError
 from claudius.perception import Perception, Place
 from claudius.runtime.adapter import Adapter, TellsLacks
 from claudius.runtime.commands.about import About
+from claudius.runtime.commands.linking import Linking
 from claudius.runtime.commands.places import Places
 from claudius.runtime.commands.words import read_command
 from claudius.runtime.company import Company
@@ -25,6 +26,7 @@ log = logging.getLogger("claudius.commands")
 HELP = (
     "whoami: what I know of you. why: what my last answer drew on. correct TEXT: set me right about you. "
     "forget me: erase all of it. export: have all of it. link [CODE]: be one person on two networks. "
+    "unlink: be apart again. "
     "proactive on|off: whether I may write first. In a channel: /ensoul on|off|listen|status, and in a thread !quiet."
 )
 
@@ -43,6 +45,7 @@ class Commands:
         """Answer through `adapters`; what is to be said aloud is said in `lanes`."""
         self._mind, self._adapters, self._members = mind, adapters, lanes.members
         about, places = About(mind, forgetting), Places(mind, company, lanes.wake, self._lacks)
+        linking = Linking(mind, self.tell)
         self._words: dict[str, Callable[[Perception, str], Awaitable[str]]] = {
             "whoami": about.whoami,
             "home": about.whoami,
@@ -50,7 +53,8 @@ class Commands:
             "correct": about.correct,
             "forget": about.forget,
             "export": about.export,
-            "link": about.link,
+            "link": linking.link,
+            "unlink": linking.unlink,
             "proactive": about.proactive,
             "ensoul": places.ensoul,
             "quiet": places.quiet,
@@ -99,7 +103,12 @@ class Commands:
         try:
             while True:
                 self._again.discard(conversation)
-                pending = await self._mind.store.oldest(conversation)
+                try:
+                    pending = await self._mind.store.oldest(conversation)
+                except RowInvalid as error:
+                    log.error("a command is given up: its row is damaged", extra={"error": error.message})  # noqa: TRY400 - no trace
+                    await self._mind.store.give_up(int(error.row), error.message)
+                    continue
                 if pending is None:
                     if conversation not in self._again:
                         break

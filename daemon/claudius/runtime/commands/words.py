@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from claudius.perception import Kind, Origin, Perception, Place, private
 
 WORDS = (
-    *("whoami", "why", "correct", "forget", "export", "link", "proactive", "ensoul", "quiet", "kothar"),
+    *("whoami", "why", "correct", "forget", "export", "link", "unlink", "proactive", "ensoul", "quiet", "kothar"),
     *("home", "help"),
 )
 ENSOUL = ("on", "off", "listen", "status")

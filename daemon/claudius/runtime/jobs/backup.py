@@ -36,11 +36,11 @@ def _instant(text: str) -> datetime:
 
 
 def _copy(home: Home, now: datetime) -> Path:
-    from claudius.memory.sqlite.backups import PATTERN, back_up  # noqa: PLC0415 - once a night
+    from claudius.memory.sqlite.backups import PATTERN, back_up, discard  # noqa: PLC0415 - once a night
 
     made = back_up(home.database, home.backups, now)
     for name in superfluous((path.name for path in home.backups.glob(PATTERN)), now):
-        (home.backups / name).unlink(missing_ok=True)
+        discard(home.backups / name)
     return made.path
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import re
 import shutil
 import sqlite3
 import tempfile
@@ -39,8 +40,9 @@ from claudius.runtime.server import Server
 from claudius.soul import SoulSource
 from claudius.testing.alive import UNHURRIED
 from claudius.testing.oracle import Visible, judge
+from claudius.testing.simulation.history import History, SlowArchive, archiving
 from claudius.testing.simulation.loop import Killed, VirtualLoop
-from claudius.testing.simulation.script import Script
+from claudius.testing.simulation.script import Damage, Script
 from claudius.testing.simulation.town import BEFORE_ALL, NETWORK, WORKSPACE, Town, TownAdapter, instant
 
 AFTERWARDS_S = 9000.0
@@ -54,6 +56,8 @@ _WITHDRAWN_AND_ANSWERED = """
     WHERE i.key = ? AND i.reason = 'withdrawn' AND o.state = 'sent'
 """
 _BURNT = "SELECT id, used_turn FROM whisper WHERE used_turn IS NOT NULL AND used_turn NOT IN (SELECT turn FROM turn)"
+_FAILED = "SELECT turn FROM outbox WHERE apology = 'unreadable'"
+_MARKER = re.compile(r"<data-[0-9a-f]{32}>")
 _DEAD: list[Any] = []
 """What a killed process held. It is never let go of: a process that is killed runs no `finally`."""
 
@@ -75,24 +79,48 @@ def live(script: Script, *, broken: Callable[[], contextlib.AbstractContextManag
         town = Town(Random(script.seed + 1), script.moods)  # noqa: S311 - as above
         home = Home(Path(root) / "h")
         home.create()
+        town.memory = home.memory
+        history = History(Random(script.seed + 2))  # noqa: S311 - as above
         with broken() if broken else contextlib.nullcontext():
-            steps = _processes(script, town, home)
+            steps = _processes(script, town, home, history)
         town.show(float("inf"))
-        found = [*judge(town.world(), home), *remembered(town, home)]
+        found = [*judge(town.world(history.files), home), *remembered(town, home), *failed(script, home)]
     return Life(script=script, broken=found, steps=steps, seen=_digest(town.posts))
 
 
 def remembered(town: Town, home: Home) -> Iterator[str]:
     """Tell where memory does not follow what was changed, and which whisper was used by no turn."""
     with closing(sqlite3.connect(f"file:{quote(str(home.database))}?mode=ro", uri=True)) as db:
+        models = [text for (text,) in db.execute("SELECT markdown FROM user_model")]
         for key, change in town.in_force.items():
             for (content,) in db.execute(_REMEMBERED, (key,)):
                 if content not in town.may_hold(key):
                     yield f"second thoughts: {key} became {change.text!r}, and memory holds {content!r}"
             if not change.text and db.execute(_WITHDRAWN_AND_ANSWERED, (key,)).fetchone():
                 yield f"O5: {key} was withdrawn, and answered"
+        for text in town.by_hand:
+            if not any(later.startswith(text) for later in (*town.by_hand[town.by_hand.index(text) + 1 :], *models)):
+                yield f"hands: {text!r} was written by hand, and no version holds it"
         for whisper, turn in db.execute(_BURNT):
             yield f"O9: whisper {whisper} was used by turn {turn}, which is not there"
+
+
+def failed(script: Script, home: Home) -> Iterator[str]:
+    """Tell which turn failed by itself: whatever a model says, in a life without kills every reply comes to words."""
+    with closing(sqlite3.connect(f"file:{quote(str(home.database))}?mode=ro", uri=True)) as db:
+        for (turn,) in db.execute(_FAILED) if not script.kills else ():
+            yield f"O1: turn {turn} was given up, and nothing was killed"
+
+
+def damage(db: sqlite3.Connection, one: Damage) -> None:
+    """Cut a value short where it stands, as a bad disk or a careless hand does; nothing where the table is empty."""
+    (rows,) = db.execute(f"SELECT count(*) FROM {one.table}").fetchone()  # noqa: S608 - a table of the script
+    if rows:
+        (key,) = db.execute(
+            f"SELECT conversation FROM {one.table} ORDER BY 1 LIMIT 1 OFFSET ?",  # noqa: S608 - as above
+            (one.nth % rows,),
+        ).fetchone()
+        db.execute(f"UPDATE {one.table} SET {one.column} = '{{\"cut' WHERE conversation = ?", (key,))  # noqa: S608 - as above
 
 
 def _digest(posts: Sequence[Visible]) -> str:
@@ -100,14 +128,14 @@ def _digest(posts: Sequence[Visible]) -> str:
     return hashlib.sha256(told.encode()).hexdigest()[:16]
 
 
-def _processes(script: Script, town: Town, home: Home) -> int:
+def _processes(script: Script, town: Town, home: Home, history: History) -> int:
     now_s, steps, past = 0.0, 0, 0
     for dies_in in (*script.kills, None):
         while past < len(script.events) and script.events[past].at_s < now_s:  # it happened while nobody lived
             script.events[past].happen(town, script.events[past].at_s)
             past += 1
         loop = VirtualLoop(now_s, dies_in)
-        process = _Process(script, town, home, loop, past)
+        process = _Process(script, town, home, history, loop, past)
         with _virtual(loop):
             try:
                 loop.run_until_complete(process.life())
@@ -126,7 +154,7 @@ def _processes(script: Script, town: Town, home: Home) -> int:
 def _virtual(loop: VirtualLoop) -> Iterator[None]:
     asyncio.set_event_loop(loop)
     try:
-        with patch("time.monotonic", loop.time):
+        with patch("time.monotonic", loop.time), archiving(loop):
             yield
     finally:
         asyncio.set_event_loop(None)
@@ -160,8 +188,9 @@ class _Store(SqliteStore):
 class _Process:
     """One process between its start and its end."""
 
-    def __init__(self, script: Script, town: Town, home: Home, loop: VirtualLoop, past: int) -> None:
+    def __init__(self, script: Script, town: Town, home: Home, history: History, loop: VirtualLoop, past: int) -> None:
         self._script, self._town, self._home, self._loop, self.past = script, town, home, loop, past
+        self._history = history
         self._store = _Store(home.database)
         self._lock: HomeLock | None = None
         self._adapter = TownAdapter(town, loop.time)
@@ -185,15 +214,15 @@ class _Process:
             clock=clock.now,
             nonce=lambda: f"{town.chance.getrandbits(128):032x}",
             aged_at=clock.expiry,
-            is_careful=lambda: body.careful.is_on,
         )
         adapters = {self._adapter.name: self._adapter}
-        server = Server(home, lock, mind, adapters, {}, chance=town.chance.random, body=body)
+        archive = SlowArchive(self._store, home.memory, loop, self._history)
+        server = Server(home, lock, mind, adapters, {}, chance=town.chance.random, body=body, archive=archive)
         await server.start()
         await self._store.swept(NETWORK, WORKSPACE, BEFORE_ALL, clock.now())  # it was here before anybody spoke
-        whispering = asyncio.ensure_future(self._whisper_on())
+        beside = asyncio.gather(self._whisper_on(), self._damage_on())
         await self._hear_on()
-        await whispering
+        await beside
         await asyncio.sleep(AFTERWARDS_S)
         while server.busy:  # noqa: ASYNC110 - a life is looked at from outside
             await asyncio.sleep(1.0)
@@ -228,6 +257,14 @@ class _Process:
                 )
             )
 
+    async def _damage_on(self) -> None:
+        for one in sorted(self._script.damages, key=lambda one: one.at_s):
+            if one.at_s < self._loop.now_s:
+                continue
+            await asyncio.sleep(one.at_s - self._loop.now_s)
+            with closing(sqlite3.connect(self._home.database, isolation_level=None)) as db:
+                damage(db, one)
+
     def _thought(self, request: Request) -> Line:
         """Answer as a model does that is mostly well."""
         chance = self._town.chance
@@ -241,10 +278,19 @@ class _Process:
                 return Line(deltas=("<internal_monologue>half a thou",), fault=Cut(), after=1, delay_s=delay_s)
             case 3:
                 return Line(deltas=("no tag at all </internal_monologue>",), delay_s=delay_s)
+            case 4:
+                return Line(deltas=(f"<external_dialogue>{_MARKER.findall(request.tail)[-1]}",), delay_s=delay_s)
         words = f"I heard {len(request.history)}."
+        learned = (
+            f'true</user_model_check>\n<user_model_update section="Persona">- Has {chance.getrandbits(32)} books.'
+            "</user_model_update>\n<model_change_note>books</model_change_note>"
+        )
         text = (
             f"<internal_monologue>Someone speaks.</internal_monologue>\n<external_dialogue>{words}"
-            "</external_dialogue>\n<user_model_check>false</user_model_check>"
+            "</external_dialogue>\n<user_model_check>"
+            f"{learned if chance.randrange(2) else 'false</user_model_check>'}"
+            "\n<soul_state_check>true</soul_state_check>"
+            f"\n<soul_state_update>\ncurrentTopic: {chance.choice(('', 'rust', 'bridges'))}\n</soul_state_update>"
         )
         return Line(deltas=(text,), delay_s=delay_s)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from typing import Any
@@ -12,11 +12,17 @@ from unittest.mock import patch
 
 from msgspec.structs import replace
 
+from claudius.cognition import turn
+from claudius.cognition.mind import Mind
+from claudius.cognition.soul_engine import assembly
 from claudius.errors import DeliveryError
 from claudius.intent import Intent, Utterance
+from claudius.memory.archive import Archive, worker
+from claudius.memory.archive.changes import Ground
+from claudius.memory.documents import Document, Unarchived
 from claudius.memory.sqlite import SqliteStore, amending
 from claudius.memory.sqlite.queries import Database
-from claudius.memory.store import Pending
+from claudius.memory.store import Pending, RecallLimits
 from claudius.perception import Perception
 from claudius.recollection import Recollection
 from claudius.runtime import delivery
@@ -26,8 +32,9 @@ from claudius.testing.simulation.town import TownAdapter
 
 _kept = Intake._keep  # noqa: SLF001 - the very line that each mutant breaks
 _accepted = Intake.accept
-_committed = SqliteStore.commit
+_committed, _apologised = SqliteStore.commit, turn.apologise
 _listened, _spoken = TownAdapter.listen, TownAdapter.speak
+_archived = Archive._commit  # noqa: SLF001 - as above
 _BEHIND: set[asyncio.Task[Any]] = set()
 
 
@@ -143,6 +150,60 @@ def memory_left_as_it_was() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def markers_that_clash() -> Iterator[None]:
+    """A prompt whose data holds its own marker is not built."""
+
+    def clear(nonce: str, lines: Collection[str]) -> str:
+        if any(nonce in line for line in lines):
+            raise ValueError(nonce)
+        return nonce
+
+    with patch.object(assembly, "clear_nonce", clear):
+        yield
+
+
+@contextmanager
+def archived_without_a_look() -> Iterator[None]:
+    """A round commits what waits by then, and not only what it has compared with the files."""
+
+    async def commit(self: Archive, pending: Sequence[Unarchived], ground: Ground) -> int:
+        again = await self._store.unarchived(worker.BATCH)
+        return await _archived(self, [one for one in again if one.document not in ground.held_back] or pending, ground)
+
+    with patch.object(Archive, "_commit", commit):
+        yield
+
+
+@contextmanager
+def own_files_known_by_the_next_few() -> Iterator[None]:
+    """A file that is not as recorded is compared with the newest version and the next batch alone."""
+
+    async def has_written(self: SqliteStore, document: Document, text: str, *, ever: bool) -> bool:
+        del ever
+        known = [one.markdown for one in await self.unarchived(worker.BATCH) if one.document == document]
+        return text in (*known, await self.document(document))
+
+    with patch.object(SqliteStore, "has_written", has_written):
+        yield
+
+
+@contextmanager
+def apologies_recalled_for() -> Iterator[None]:
+    """An apology recalls the conversation first; where that fails, the message is settled, and nobody is told."""
+
+    async def apologise(pending: Pending, mind: Mind, kind: Any) -> Intent:
+        limits = RecallLimits(ttl_hours=mind.config().memory.ttl_hours)
+        await mind.store.recall(pending, nonce=mind.nonce(), now=mind.clock(), limits=limits)
+        return await _apologised(pending, mind, kind)
+
+    with (
+        patch("claudius.runtime.lanes.apologise", apologise),
+        patch.object(SqliteStore, "give_up", SqliteStore.withdraw),
+    ):
+        yield
+
+
 MUTANTS: Mapping[str, Callable[[], AbstractContextManager[object]]] = {
     one.__name__: one
     for one in (
@@ -153,5 +214,9 @@ MUTANTS: Mapping[str, Callable[[], AbstractContextManager[object]]] = {
         never_looked,
         whispers_used_when_recalled,
         memory_left_as_it_was,
+        markers_that_clash,
+        archived_without_a_look,
+        own_files_known_by_the_next_few,
+        apologies_recalled_for,
     )
 }

@@ -7,8 +7,10 @@ or not now. What it does is drawn from one generator, so that a seed tells a who
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -67,6 +69,10 @@ class Town(Struct):
     """The newest change of each message, by its key, that a process has acknowledged as put in force."""
     second_thoughts: list[Perception] = field(default_factory=list)
     """Every change, in order."""
+    memory: Path = Path()
+    """Where the soul keeps its portraits, which hands edit."""
+    by_hand: list[str] = field(default_factory=list)
+    """What hands wrote into portraits."""
 
     def one_in_hundred(self, times: int) -> bool:
         """Say yes so often in a hundred."""
@@ -82,7 +88,7 @@ class Town(Struct):
             conversation=place,
             audience=shared(place) if thread else private(who),
             person=who,
-            name=person.capitalize(),
+            name=f"{person.capitalize()} {number // 8}",  # a new display name now and then: the files move
             text=text,
             at=instant(now_s),
             position=f"{number:06d}",
@@ -116,6 +122,15 @@ class Town(Struct):
         self.second_thoughts.append(change)
         if self.ears:
             self.ears.tell(change)
+
+    def edit(self, number: int, at: float, now_s: float) -> None:
+        """Have a hand write into a portrait, if there is one: the file that stands at this part of the list."""
+        if portraits := sorted(self.memory.glob("users/*/*.md")):
+            file = portraits[int(at * len(portraits))]
+            text = f"{file.read_text('utf-8')}- A hand wrote {number}.\n"
+            file.write_text(text, "utf-8")
+            os.utime(file, (instant(now_s).timestamp(),) * 2)
+            self.by_hand.append(text)
 
     def join(self, person: str, now_s: float) -> None:
         """Have somebody come into the channel."""
@@ -159,8 +174,8 @@ class Town(Struct):
                 self.posts.append(post)
         self.due = [one for one in self.due if one[0] > now_s]
 
-    def world(self) -> World:
-        """Tell what was said and seen, for the oracle."""
+    def world(self, head: Mapping[str, str]) -> World:
+        """Tell what was said, seen and written by hand, for the oracle; `head` is what the history shows."""
         posted = [
             Posted(
                 key=one.key,
@@ -170,7 +185,7 @@ class Town(Struct):
             )
             for one in self.said
         ]
-        return World(posted=posted, visible=self.posts)
+        return World(posted=posted, visible=self.posts, by_hand=self.by_hand, head=head)
 
 
 class TownAdapter(Struct):

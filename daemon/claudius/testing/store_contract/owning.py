@@ -76,3 +76,22 @@ async def _(ground: Ground) -> None:
         assert "two" not in first.markdown
         assert "two" in second.markdown
         assert await store.document(Document()) == second.markdown
+
+
+@case("M95", "a text is known as a document's own: the newest and what git lacks, or, where asked, any version")
+async def _(ground: Ground) -> None:
+    portrait = Document(ANA, private(ANA))
+    file = KeptFile(document=portrait, path="users/a/b.md", sha256="0" * 64)
+    async with awake(ground) as store:
+        states = []
+        for n in range(3):
+            await store.set_model(ANA, private(ANA), f"text {n}", "note", "owner", NOW)
+            await store.set_state("currentTopic", f"topic {n}" if n < 2 else "", SELF, NOW + timedelta(seconds=n))
+            states.append(await store.document(Document()) or "")
+        first, state, *_ = await store.unarchived(10)
+        await store.archived({first.id: "c1", state.id: "c2"}, (file,))
+        for document, texts in ((portrait, [f"text {n}" for n in range(3)]), (Document(), states)):
+            assert [await store.has_written(document, text, ever=False) for text in texts] == [False, True, True]
+            assert [await store.has_written(document, text, ever=True) for text in texts] == [True, True, True]
+            assert not await store.has_written(document, texts[1] + " ", ever=True)
+        assert not await store.has_written(Document(BEN, private(BEN)), "text 1", ever=True)

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from claudius.intent import Planned, Schedule
+from claudius.memory.plans import MOST_OPEN
 from claudius.perception import Kind, Origin, private
 from claudius.testing.store_contract.ground import (
     ANA,
@@ -68,6 +69,25 @@ async def p2(ground: Ground) -> None:
         await store.plan(plan(1, key="k", at=NOW + 9 * HOUR))
         again = await store.next_due()
     assert (first, again) == (NOW + HOUR, NOW + 9 * HOUR)
+
+
+@case("P12", "a conversation has a hundred open plans at most; the next is refused and told in the turn's changes")
+async def p12(ground: Ground) -> None:
+    """Fill one conversation, plan once more from a turn and apart from any, make room, plan again."""
+    async with awake(ground) as store:
+        for n in range(1, MOST_OPEN + 1):
+            await store.plan(plan(n, key="first" if n == 1 else None))
+        await store.plan(plan(500))
+        refused = Planned(schedules=(plan(501), plan(502)))
+        await turn(store, heard(), "Hi.", planned=refused, changes={"mood": "as before"})
+        full = await store.open_plans(DM)
+        again_same = plan(1, key="first", at=NOW)
+        await turn(store, heard(n=2), "Hi.", planned=Planned(schedules=(again_same,)))
+        await store.plan(plan(503, conversation="slack:T1:D-ben:"))
+        await turn(store, heard(n=3), "Hi.", planned=Planned(cancels=(1,), schedules=(plan(504),)))
+        kept = await store.cancel(504), await store.cancel(503), await store.cancel(500), await store.cancel(501)
+        left = await store.open_plans(DM)
+    assert (full, kept, left) == (MOST_OPEN, (True, True, False, False), MOST_OPEN - 1)
 
 
 @case("P3", "a plan can be taken back until it is heard; what there is not cannot")

@@ -42,7 +42,7 @@ class Fault:
     is_applied: bool = False
     delay_s: float = 0.0
     status: int = 502
-    retry_after_s: float = 1.0
+    retry_after_s: float | str = 1.0
     scope: Scope = "user"
     where: dict[str, Any] = field(default_factory=dict)
     """Only calls with these parameters of path, query or body; null = any value, but it must be there."""
@@ -93,14 +93,16 @@ class Faults:
         return None
 
 
-def too_many(wait_s: float, scope: Scope, headers: Mapping[str, str] | None = None) -> web.Response:
+def too_many(wait_s: float | str, scope: Scope, headers: Mapping[str, str] | None = None) -> web.Response:
     """Say 429. Source: docs.discord.com/developers/topics/rate-limits, "Exceeding A Rate Limit"."""
+    whole = str(wait_s) if isinstance(wait_s, str) else str(int(wait_s) + 1)
     if scope == "cloudflare":
         page = b"<html>error code: 1015</html>"
-        retry = {"Retry-After": str(int(wait_s) + 1), "Content-Type": "text/html"}
+        retry = {"Retry-After": whole, "Content-Type": "text/html"}
         return web.Response(status=429, body=page, headers=retry)
-    body = {"message": "You are being rate limited.", "retry_after": round(wait_s, 3), "global": scope == "global"}
-    told = {"X-RateLimit-Scope": scope, "Retry-After": str(int(wait_s) + 1), **(headers or {}), **HEADERS}
+    asked = wait_s if isinstance(wait_s, str) else round(wait_s, 3)
+    body = {"message": "You are being rate limited.", "retry_after": asked, "global": scope == "global"}
+    told = {"X-RateLimit-Scope": scope, "Retry-After": whole, **(headers or {}), **HEADERS}
     if scope == "global":
         told["X-RateLimit-Global"] = "true"
     return web.Response(status=429, body=json.dumps(body).encode(), headers=told)

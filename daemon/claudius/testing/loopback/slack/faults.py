@@ -40,7 +40,7 @@ class Fault:
     delay_s: float = 0.0
     status: int = 500
     error: str = "internal_error"
-    retry_after_s: int = 1
+    retry_after_s: int | str = 1
     where: dict[str, Any] = field(default_factory=dict)
     """Only calls with these arguments; null = any value, but it must be there."""
 
@@ -91,7 +91,7 @@ class Faults:
         return None
 
 
-def too_many(retry_after_s: int) -> web.Response:
+def too_many(retry_after_s: int | str) -> web.Response:
     """Say 429. Source: docs.slack.dev/apis/web-api/rate-limits."""
     body = {"ok": False, "error": "ratelimited"}
     return web.json_response(body, status=429, headers={"Retry-After": str(retry_after_s)})

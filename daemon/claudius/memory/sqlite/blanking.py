@@ -1,0 +1,110 @@
+"""Take one person's words and ids out of rows that are others': the line goes, the row stays."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from claudius.memory.kept_turns import ERASED_SNAPSHOT, KeptTurn, pack, packed, unpack, unpacked
+from claudius.memory.personal import BLANK, ERASED, Probes
+from claudius.memory.search import Needles
+from claudius.memory.sqlite.queries import Database
+
+NOBODY = "erased"
+"""What stands in the place of an id."""
+
+
+class Blanker:
+    """What is to be taken out of a value."""
+
+    def __init__(self, probes: Probes) -> None:
+        """Take out these ids, folders and excerpts."""
+        ids = [rf"(?<![\w.@-]){re.escape(one)}(?![\w.@-])" for one in probes.ids]
+        folders = [rf"(?<!\w){re.escape(one)}(?!\w)" for one in probes.folders]
+        self._named = re.compile("|".join((*ids, *folders)) or r"(?!)")
+        self._needles = Needles((), (), probes.excerpts)
+
+    def blank(self, value: Any) -> Any:
+        """Return a column's value without them. Pure."""
+        if isinstance(value, bytes):
+            return self._bytes(value)
+        if not isinstance(value, str):
+            return value
+        if value[:1] in ("{", "["):
+            try:
+                return msgspec.json.encode(self._tree(msgspec.json.decode(value))).decode()
+            except msgspec.DecodeError:
+                pass
+        return "\n".join(map(self._line, value.split("\n")))
+
+    def _bytes(self, value: bytes) -> bytes:
+        try:
+            return packed(msgspec.json.encode(self._tree(msgspec.json.decode(unpacked(value)))))
+        except (ValueError, msgspec.DecodeError):
+            pass
+        try:
+            return msgspec.json.encode(self._tree(msgspec.json.decode(value)))
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return ERASED
+
+    def _tree(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return "\n".join(map(self._line, value.split("\n")))
+        if isinstance(value, dict):
+            return {self._tree(key): self._tree(item) for key, item in value.items()}
+        return [self._tree(item) for item in value] if isinstance(value, list) else value
+
+    def _line(self, line: str) -> str:
+        if self._needles.excerpts_in(line.encode("utf-8", "surrogatepass")):
+            return BLANK
+        return self._named.sub(NOBODY, line)
+
+
+def blank_rows(db: Database, rows: Iterable[Mapping[str, Any]], blanker: Blanker) -> int:
+    """Blank what a search found in some rows; a row whose key cannot be without it is deleted."""
+    changed = 0
+    for row in rows:
+        table, key, columns = row["table"], row["key"], row["columns"]
+        where = " AND ".join(f'"{one}" = :key_{one}' for one in key)
+        keys = {f"key_{one}": value for one, value in key.items()}
+        names = ", ".join(f'"{one}"' for one in columns)
+        found = db.connection.execute(f'SELECT {names} FROM "{table}" WHERE {where}', keys).fetchone()  # noqa: S608 - names of our own schema
+        if found is None:
+            continue
+        values = {one: blanker.blank(value) for one, value in zip(columns, found, strict=True)}
+        if table == "entry" and "content" in values:
+            values["stems"] = ""  # they followed from the words that go
+        changes = ", ".join(f'"{one}" = :{one}' for one in values)
+        change = f'UPDATE "{table}" SET {changes} WHERE {where}'  # noqa: S608 - names of our own schema
+        try:
+            changed += db.connection.execute(change, values | keys).rowcount
+        except sqlite3.IntegrityError:
+            changed += db.connection.execute(f'DELETE FROM "{table}" WHERE {where}', keys).rowcount  # noqa: S608 - names of our own schema
+        if table in ("entry", "turn"):
+            _edited(db, table, where, keys)
+    return changed
+
+
+def _edited(db: Database, table: str, where: str, keys: Mapping[str, Any]) -> None:
+    """Count an edit of the turn that a row belongs to, so that no copy of it in memory is used any more."""
+    found = db.connection.execute(f'SELECT conversation, number FROM "{table}" WHERE {where}', keys).fetchone()  # noqa: S608 - names of our own schema
+    if found:
+        db.run("turn_blanked", conversation=found[0], number=found[1])
+
+
+def lines_of_others(content: bytes | None, ids: Sequence[str]) -> bytes | None:
+    """Leave of a turn's record what others said in it; the other lines are blank. Pure."""
+    if content is None:
+        return None
+    entries = tuple(
+        one
+        if one.person and one.person not in ids
+        else replace(one, content=BLANK, person=one.person and NOBODY, name=one.name and "", metadata={})
+        for one in unpack(content).entries
+    )
+    return pack(KeptTurn(entries=entries, snapshot=ERASED_SNAPSHOT))

@@ -1,0 +1,119 @@
+"""The part of `SqliteStore` that lets go what is kept for a time: records of turns, traces, free pages."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from claudius.memory.kept_turns import snapshot_of, unpack, unpacked
+from claudius.memory.personal import ERASED
+from claudius.memory.retention import OldTraces, Trace
+from claudius.memory.sqlite.queries import Database
+from claudius.memory.sqlite.rows import dump, parse, stamp
+from claudius.substrate import Edge, Numbers, Psyche
+
+T = TypeVar("T")
+_NUMBERS = msgspec.json.Decoder(Numbers)
+
+
+class SqliteRetention(ABC):
+    """What goes with time."""
+
+    @abstractmethod
+    async def _write(self, run: Callable[[Database], T]) -> T: ...
+
+    @abstractmethod
+    def _snapshot(self) -> AbstractContextManager[Database]: ...
+
+    async def expire_records(self, before: datetime, now: datetime, most: int) -> int:
+        """Let go the records of so many turns older than `before`, in one transaction; return how many went."""
+        return await self._write(lambda db: _expire(db, stamp(before), stamp(now), most))
+
+    async def old_traces(self, before: datetime, most: int) -> OldTraces:
+        """Return so many of the traces older than `before`, and what stood before them."""
+        with self._snapshot() as db:
+            _, upto, numbers = db.one("checkpoint") or ("", 0, None)
+            traces = [_trace(*row) for row in db.all("traces_old", trace=upto, before=stamp(before), most=most)]
+            persons = {one.person for one in traces} | {str(who) for one in traces for who, *_ in one.inputs["shifts"]}
+            edges = db.all("checkpoint_edges", persons=dump(sorted(persons)))
+        return OldTraces(
+            before=Psyche(
+                numbers=_NUMBERS.decode(numbers) if numbers else None,
+                edges=tuple(msgspec.json.decode(edge, type=Edge) for (edge,) in edges),
+            ),
+            traces=traces,
+        )
+
+    async def fold_traces(self, last: Trace, edges: Sequence[Edge]) -> None:
+        """Let go every trace up to `last`; move the checkpoint behind it, in one transaction."""
+
+        def write(db: Database) -> None:
+            if db.change("checkpoint_moved", trace=last.id, numbers=dump(last.after)):
+                rows = ({"person": edge.person, "edge": dump(replace(edge, name=""))} for edge in edges)
+                db.each("checkpoint_edge_moved", rows)
+            db.run("traces_gone", trace=last.id)
+
+        await self._write(write)
+
+    async def give_back(self, pages: int) -> int:
+        """Give so many free pages back to the disk; return how many free pages the file still has."""
+
+        def write(db: Database) -> int:
+            for _ in range(pages):  # Python runs one step of a statement without columns, and that is one page
+                db.connection.execute("PRAGMA incremental_vacuum(1)")
+            if not db.connection.execute("PRAGMA auto_vacuum").fetchone()[0]:
+                return 0  # a file that was made without: only a VACUUM takes its free pages away
+            return int(db.connection.execute("PRAGMA freelist_count").fetchone()[0])
+
+        return await self._write(write)
+
+
+def _expire(db: Database, before: str, now: str, most: int) -> int:
+    since, *_ = db.one("checkpoint") or ("",)
+    rows = db.all("records_old", since=since, before=before, most=most)
+    for turn, record, _, conversation, number, kept, snapshot in rows:
+        named = _referred_to(kept, snapshot)
+        if named:
+            for sha256 in named - _still_named(db, conversation, number):
+                db.run("blob_expired", sha256=sha256)
+        db.run("record_expired", id=record, now=now)
+        db.run("responses_expired", turn=turn)
+    if rows:
+        db.run("records_expired_to", at=rows[-1][2])
+    return len(rows)
+
+
+def _still_named(db: Database, conversation: str, number: int) -> set[str]:
+    """Return what the next turn of a conversation names that was asked of a model; what others heard names nothing."""
+    rows = db.connection.execute(db.queries["records_after"], {"conversation": conversation, "number": number})
+    return next((named for kept, snapshot in rows if (named := _referred_to(kept, snapshot)) is not None), set())
+
+
+def _referred_to(kept: bytes | None, snapshot: bytes) -> set[str] | None:
+    """Return the hashes that a turn's snapshot names, but for the soul's: many turns share that. None = it has none.
+
+    A conversation's history and summary only ever move on: what the turn after does not name, no later one does.
+    """
+    text = snapshot if kept is None else snapshot_of(unpack(kept))
+    if not text or text == ERASED:
+        return None
+    found = parse(text)
+    return {name for name in (*found["past"], found.get("summary")) if isinstance(name, str) and name}
+
+
+def _trace(id_: int, turn: str, person: str, inputs: str, after: str, moved: bytes | None, traits: str) -> Trace:
+    found: dict[str, Any] = parse(unpacked(moved)) if moved else {"inputs": parse(inputs), "after": parse(after)}
+    return Trace(
+        id=id_,
+        turn=turn,
+        person=person,
+        inputs=found["inputs"],
+        after=msgspec.convert(found["after"], Numbers),
+        traits=tuple(parse(traits)),
+    )

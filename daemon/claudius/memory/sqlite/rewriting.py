@@ -1,0 +1,81 @@
+"""Write rows anew in place: what SQLite left of older copies beside them is overwritten, without a VACUUM of the file.
+
+Deleted rows are zeroed (`secure_delete`). A row that SQLite moved to another page to balance a tree leaves its old copy
+in the free space of the first one, and that is not zeroed when the row is deleted later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from claudius.memory.search import tables
+from claudius.memory.sqlite.queries import Database
+
+ROWS, BESIDE = 200, 60
+"""So many rows are written anew at once; so many on both sides of a page, to empty its neighbours with it."""
+
+Step = Callable[[Database], None]
+
+
+def steps(db: Database, name: str, rowids: Sequence[int]) -> list[Step]:
+    """Return what writes a table's rows around these anew, or an index; each outside of any transaction."""
+    known = {table: (key, columns) for table, key, columns in tables(db.connection)}
+    if not name:
+        return []
+    if name not in known:
+        return [lambda db: _reindex(db, name)]
+    key, columns = known[name]
+    if key == ("rowid",):
+        spans = [_span(db, name, low, high) for low, high in zip(rowids[::2], rowids[1::2], strict=True)]
+        columns = ("rowid", *(column for column in columns if not _is_rowid(db, name, column)))
+        rewrite = partial(_rewrite, table=name, columns=columns, where='"rowid" BETWEEN ? AND ?')
+        return [partial(rewrite, values=span) for span in spans]
+    names = ", ".join(f'"{one}"' for one in key)
+    rows = db.connection.execute(f'SELECT {names} FROM "{name}" ORDER BY {names}').fetchall()  # noqa: S608 - names of our own schema
+    chunks = [(rows[at], rows[min(at + ROWS, len(rows)) - 1]) for at in range(0, len(rows), ROWS)]
+    marks = ", ".join("?" * len(key))
+    rewrite = partial(_rewrite, table=name, columns=columns, where=f"({names}) >= ({marks}) AND ({names}) <= ({marks})")
+    return [partial(rewrite, values=(*first, *last)) for first, last in chunks]
+
+
+def _is_rowid(db: Database, table: str, column: str) -> bool:
+    """Tell whether a column is the rowid by another name."""
+    sql = "SELECT 1 FROM pragma_table_info(?) WHERE name = ? AND pk = 1 AND upper(type) = 'INTEGER'"
+    keys = "SELECT count(*) FROM pragma_table_info(?) WHERE pk > 0"
+    is_only = db.connection.execute(keys, (table,)).fetchone()[0] == 1
+    return is_only and db.connection.execute(sql, (table, column)).fetchone() is not None
+
+
+def _span(db: Database, table: str, low: int, high: int) -> tuple[int, int]:
+    before = f'SELECT min(rowid) FROM (SELECT rowid FROM "{table}" WHERE rowid < ? ORDER BY rowid DESC LIMIT {BESIDE})'  # noqa: S608 - names of our own schema
+    after = f'SELECT max(rowid) FROM (SELECT rowid FROM "{table}" WHERE rowid > ? ORDER BY rowid LIMIT {BESIDE})'  # noqa: S608 - names of our own schema
+    first = db.connection.execute(before, (low,)).fetchone()[0]
+    last = db.connection.execute(after, (high,)).fetchone()[0]
+    return low if first is None else first, high if last is None else last
+
+
+def _rewrite(db: Database, table: str, columns: Sequence[str], where: str, values: Sequence[Any]) -> None:
+    """Delete some rows and insert them again, in one transaction in which nothing follows from a row's going."""
+    names, marks = ", ".join(f'"{one}"' for one in columns), ", ".join("?" * len(columns))
+    connection = db.connection
+    connection.execute("PRAGMA foreign_keys = OFF")
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            rows = connection.execute(f'SELECT {names} FROM "{table}" WHERE {where}', values).fetchall()  # noqa: S608 - names of our own schema
+            connection.execute(f'DELETE FROM "{table}" WHERE {where}', values)  # noqa: S608 - names of our own schema
+            connection.executemany(f'INSERT INTO "{table}" ({names}) VALUES ({marks})', rows)  # noqa: S608 - names of our own schema
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+    finally:
+        connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _reindex(db: Database, name: str) -> None:
+    found = db.connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'index' AND name = ?", (name,)).fetchone()
+    if found:
+        db.connection.execute(f'REINDEX "{name}"')

@@ -1,0 +1,117 @@
+"""Taking ids apart that were linked: each gets back what came from it. Inside a writer's transaction.
+
+What is bound to a place goes to the id whose place it is: a portrait of a private talk to the id that talked there.
+What came from a message goes to the id that wrote it. What cannot be divided (counts, trust, warmth) stays with the id
+that stood for all of them; the others go on from what they had before they were linked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Literal
+
+from claudius.errors import StoreError
+from claudius.intent import ModelVersion
+from claudius.memory.sqlite.owner import canonical, linked_note
+from claudius.memory.sqlite.queries import Database
+from claudius.memory.sqlite.rows import dump, parse
+from claudius.memory.sqlite.turns import write_model
+from claudius.perception import private
+
+Author = Literal["owner", "person"]
+"""Whose hand it is."""
+OF_TURNS = (
+    *("unlink_calls", "unlink_places", "unlink_places_left", "unlink_interactions", "unlink_promises"),
+    *("unlink_facts", "unlink_episodes", "unlink_traces"),
+)
+"""Each gives the rows that came with one id's turns back to that id."""
+
+
+def unlink(db: Database, person: str, at: str, author: Author) -> list[str]:
+    """Let every id of a person stand alone again; return them, the one that stood for all first. Raises: StoreError."""
+    kept = canonical(db, person)
+    others = [one for (one,) in db.all("linked", canonical=kept)]
+    if not others:
+        raise StoreError(f"{person} is linked with no other id")
+    ids = [kept, *others]
+    db.run("link_gone", canonical=kept)
+    for one in others:
+        network = one.partition(":")[0] + ":"
+        alone = network if sum(other.startswith(network) for other in ids) == 1 else ""
+        db.run("unlink_turns", person=one, canonical=kept, label=private(one), network=alone)
+        for query in OF_TURNS:
+            db.run(query, person=one, canonical=kept)
+    for (audience,) in db.all("models_own", person=kept):
+        _divide(db, ids, audience, at, author)
+    db.run("facts_in_force", ids=dump(ids))
+    _show_anew(db, ids, at)
+    for one in ids:
+        db.run("audiences_relinked", person=one)
+    db.run("revisions_let_go")
+    db.run("every_turn_anew")  # a turn that was begun while they were linked is thought anew
+    return ids
+
+
+def _divide(db: Database, ids: Sequence[str], audience: str, at: str, author: Author) -> None:
+    """Give the portrait of one audience back to the id that it was learned from."""
+    kept = ids[0]
+    notes = dump([linked_note(one) for one in ids[1:]])
+    merged = db.one("series_merged", person=kept, audience=audience, notes=notes)
+    if merged and merged[0]:  # a text that was made of two belongs to neither: each has its own from before
+        db.run("series_cut", person=kept, audience=audience, version=merged[0])
+        for one in ids:
+            if one != kept and (audience,) in db.all("models_own", person=one):
+                _write_again(db, one, audience, at, author)
+    owner = _owner(db, ids, audience)
+    if owner != kept and (audience,) not in db.all("models_own", person=owner):
+        db.run("model_adopt", canonical=owner, other=kept, audience=audience)
+        db.run("archive_file_adopt", canonical=owner, other=kept, audience=audience)
+        _write_again(db, owner, audience, at, author)
+    elif merged and merged[0]:
+        _write_again(db, kept, audience, at, author)
+
+
+def _owner(db: Database, ids: Sequence[str], audience: str) -> str:
+    """Return the id that a portrait was learned from: by its private place, its first message, its network."""
+    place = next((one for one in ids if audience == private(one)), "")
+    speaker = db.one("series_speaker", person=ids[0], audience=audience)
+    there = [one for one in ids if audience.startswith(f"shared:{one.partition(':')[0]}:")]
+    if place:
+        return place
+    if speaker and speaker[0] in ids:
+        return str(speaker[0])
+    return there[0] if len(there) == 1 else ids[0]
+
+
+def _write_again(db: Database, person: str, audience: str, at: str, author: Author) -> None:
+    """Write a portrait's newest text as one more version, so that its file moves to where it belongs."""
+    db.run("series_in_force", person=person, audience=audience)
+    version, markdown, suspect = db.all("model_newest", person=person, audience=audience)[0]
+    model = ModelVersion(
+        person=person,
+        audience=audience,
+        version=version + 1,
+        markdown=markdown,
+        note="unlinked",
+        author=author,
+        suspect=bool(suspect),
+    )
+    write_model(db, model, at, None)
+
+
+def _show_anew(db: Database, ids: Sequence[str], at: str) -> None:
+    """Have past turns name the portraits that they showed by the ids which have them now.
+
+    Their nonces change too: a voice that keeps a session open has seen what the other id told, and begins a new one.
+    """
+    owned = [(one, audience) for one in ids for (audience,) in db.all("models_own", person=one)]
+    moved = {audience: one for one, audience in owned if (ids[0], audience) not in owned}
+    labels = [private(one) for one in ids]
+    for turn, shown, nonce in db.all("turns_showing", ids=dump(ids), labels=dump(labels)):
+        portraits = [
+            one | {"person": moved.get(one["audience"], one["person"])} if one["person"] in ids else one
+            for one in parse(shown)
+        ]
+        renewed = sha256(f"{nonce} {at}".encode()).hexdigest()[: len(nonce)]
+        db.run("turn_shows", turn=turn, shown=dump(portraits), nonce=renewed)

@@ -1,0 +1,230 @@
+"""Linking from chat: two ids of different networks become one person once both have agreed in a direct message.
+
+A code says which two are meant; it gives nothing by itself. Each side is then shown the other's id and what it would
+give away, and has to agree. Codes, questions and wrong tries live in memory: a restart voids them, and nothing is
+linked. Source: the security design, section 3.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import datetime
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from claudius.cognition.mind import Mind
+from claudius.perception import Perception, Place
+from claudius.runtime.codes import LIFE, WRONG_TRIES, Codes
+from claudius.runtime.commands.places import is_direct
+
+log = logging.getLogger("claudius.linking")
+
+NAME_CHARS = 40
+MARKUP = frozenset('`*_~|<>[]()\\"“”@#:')
+"""Left out of a display name, so that it can neither look like an id nor end the quotes around it."""
+NOT_HERE = "Linking is between the two of us: say it to me in a direct message."
+NOT_GOOD = "That code is not good. On the other network, ask for a new one with: link"
+TOO_OFTEN = "Too many wrong codes: try again in an hour."
+OWN = "That is your own code: say it to me on the other network."
+ONE_NETWORK = (
+    "I link accounts of different networks only, and these two would be of the same one ({}). "
+    "Whoever runs me can still link them, with: claudius users link"
+)
+NOTHING_WAITS = "Nothing waits for your answer: after an hour, or a restart of mine, it is void. Begin again with: link"
+CHANGED = "Who is linked with whom has changed meanwhile, so nothing was linked. Begin again with: link"
+NETWORKS = {"slack": "Slack", "discord": "Discord", "terminal": "the terminal"}
+_WAYS_BACK = ("response_url", "token", "application")
+"""In `extra`: good for an answer to that very command, not for what is said later."""
+
+Tell = Callable[[Perception, str], None]
+"""Says a line, in the background, to the one who gave a command."""
+
+
+class Side(Struct, frozen=True, kw_only=True):
+    """One of the two who would be one person."""
+
+    heard: Perception
+    """The command with which they took part: whoever gave it is told where they gave it."""
+    ids: tuple[str, ...]
+    """Every id that is this person already."""
+
+    @property
+    def person(self) -> str:
+        """The id that takes part."""
+        return self.heard.person
+
+    @property
+    def told(self) -> str:
+        """What the other side is told of this one: ids as the networks sign them, then the name that they chose."""
+        also = [one for one in self.ids if one != self.person]
+        name = shown_name(self.heard.name)
+        named = f', which calls itself "{name}"' if name else ""
+        return f"{self.person}{named}" + (f" (one person with {', '.join(also)})" if also else "")
+
+    @property
+    def where(self) -> str:
+        """The network, as people call it."""
+        network = network_of(self.person)
+        return NETWORKS.get(network, network)
+
+
+class Question(Struct, kw_only=True):
+    """Two who were asked whether they are one person."""
+
+    sides: tuple[Side, Side]
+    asked_at: datetime
+    agreed: set[str] = field(default_factory=set)
+
+    def seen_by(self, person: str) -> tuple[Side, Side]:
+        """Return the side of `person`, then the other."""
+        return self.sides if self.sides[0].person == person else (self.sides[1], self.sides[0])
+
+
+class Linking:
+    """What waits to be linked."""
+
+    def __init__(self, mind: Mind, tell: Tell) -> None:
+        """Link in the mind's store; `tell` reaches the side that does not speak just now."""
+        self._mind, self._tell = mind, tell
+        self._codes = Codes(most=100)
+        self._asked: dict[str, Perception] = {}
+        """By person: the command that asked for the code which is open."""
+        self._questions: list[Question] = []
+        self._wrong: dict[str, list[datetime]] = {}
+        self._one_at_a_time = asyncio.Lock()
+
+    async def link(self, perception: Perception, rest: str) -> str:
+        """Give a code, take one, or take the answer to the question that followed."""
+        if not is_direct(str(perception.extra.get("where") or perception.conversation), perception):
+            return NOT_HERE
+        async with self._one_at_a_time:
+            match rest.strip().lower():
+                case "":
+                    return self._begin(perception)
+                case "yes":
+                    return await self._agree(perception)
+                case "no":
+                    return self._decline(perception)
+                case _:
+                    return await self._take(perception, rest)
+
+    async def unlink(self, perception: Perception, _: str) -> str:
+        """Let every id of whoever asks stand alone again."""
+        person = perception.person
+        if len(await self._mind.store.ids_of(person)) < 2:
+            return "You are linked with no other account."
+        ids = await self._mind.store.unlink(person, self._mind.clock(), "person")
+        log.info("unlinked", extra={"person": person, "ids": list(ids)})
+        return (
+            f"{' and '.join(ids)} are apart again. Each sees, exports and erases only its own from now on. What I said "
+            "or wrote in one place while they were one stays in that place, even where it drew on the other."
+        )
+
+    def _begin(self, perception: Perception) -> str:
+        now, person = self._mind.clock(), perception.person
+        question = self._question_of(person, now)
+        if question is not None:
+            return _ask(question, person)
+        self._codes.drop(person)
+        asked = self._codes.ask(person, perception.name, network_of(person), now)
+        if asked is None:
+            return "Too many are linking just now: try again in an hour."
+        self._asked = {one.person: self._asked[one.person] for one in self._codes.open(now) if one is not asked}
+        self._asked[person] = perception
+        return (
+            "Show this code to nobody: whoever says it asks to be one person with you. "
+            f"On the other network, say this to me in a direct message within an hour: link {asked.code}"
+        )
+
+    async def _take(self, perception: Perception, code: str) -> str:
+        now, person = self._mind.clock(), perception.person
+        if self._is_guessing(person, now):
+            return TOO_OFTEN
+        found = self._codes.find(code, now)
+        if found is None:
+            self._wrong.setdefault(person, []).append(now)
+            return NOT_GOOD
+        mine, theirs = await self._ids_of(person), await self._ids_of(found.person)
+        if found.person in mine:
+            return OWN
+        self._codes.drop(found.person)
+        common = sorted({network_of(one) for one in mine} & {network_of(one) for one in theirs})
+        if common:
+            return ONE_NETWORK.format(", ".join(NETWORKS.get(one, one) for one in common))
+        other = Side(heard=self._asked.pop(found.person), ids=theirs)
+        question = Question(sides=(other, Side(heard=perception, ids=mine)), asked_at=now)
+        pair = {found.person, person}
+        self._questions = [one for one in self._questions if pair.isdisjoint(side.person for side in one.sides)]
+        self._questions.append(question)
+        self._tell_later(other, _ask(question, other.person), "asked")
+        return f"{_ask(question, person)}\nI ask there too. If my question does not arrive there, say to me there: link"
+
+    async def _agree(self, perception: Perception) -> str:
+        now, person = self._mind.clock(), perception.person
+        question = self._question_of(person, now)
+        if question is None:
+            also = [one for one in await self._ids_of(person) if one != person]
+            return f"{NOTHING_WAITS}" + (f" You are one person with {', '.join(also)} already." if also else "")
+        mine, other = question.seen_by(person)
+        question.agreed.add(person)
+        if other.person not in question.agreed:
+            return f"Noted. Nothing is linked until {other.person} agrees too, there, in a direct message: link yes"
+        self._questions.remove(question)
+        if [await self._ids_of(side.person) for side in question.sides] != [side.ids for side in question.sides]:
+            return CHANGED
+        await self._mind.store.link(*(side.person for side in question.sides))
+        log.info("linked", extra={"person": mine.person, "other": other.person})
+        done = f"{question.sides[0].person} and {question.sides[1].person} are one person to me now. To end it: unlink"
+        self._tell_later(other, done, "linked")
+        return done
+
+    def _decline(self, perception: Perception) -> str:
+        person = perception.person
+        question = self._question_of(person, self._mind.clock())
+        self._codes.drop(person)
+        if question is not None:
+            self._questions.remove(question)
+            self._tell_later(question.seen_by(person)[1], "The other side said no: nothing is linked.", "declined")
+        return "Nothing is linked."
+
+    def _question_of(self, person: str, now: datetime) -> Question | None:
+        self._questions = [one for one in self._questions if now - one.asked_at < LIFE]
+        return next((one for one in self._questions if person in (side.person for side in one.sides)), None)
+
+    def _is_guessing(self, person: str, now: datetime) -> bool:
+        """Tell whether a person has tried too many wrong codes within an hour; others are none the worse for it."""
+        lately = {one: [at for at in tries if now - at < LIFE] for one, tries in self._wrong.items()}
+        self._wrong = {one: tries for one, tries in lately.items() if tries}
+        return len(self._wrong.get(person, ())) >= WRONG_TRIES
+
+    async def _ids_of(self, person: str) -> tuple[str, ...]:
+        return tuple(await self._mind.store.ids_of(person)) or (person,)
+
+    def _tell_later(self, side: Side, text: str, what: str) -> None:
+        extra = {name: value for name, value in side.heard.extra.items() if name not in _WAYS_BACK}
+        self._tell(replace(side.heard, key=f"{side.heard.key}:{what}", extra=extra), text)
+
+
+def network_of(person: str) -> str:
+    """Return the network of a person's id. Pure."""
+    return Place.of(f"{person}::").network
+
+
+def shown_name(name: str) -> str:
+    """Return a display name as it may stand in quotes: one line, no markup, nothing unseen. Pure."""
+    plain = "".join(char for char in " ".join(name.split()) if char.isprintable() and char not in MARKUP)
+    return plain[:NAME_CHARS].strip()
+
+
+def _ask(question: Question, person: str) -> str:
+    """Ask one side whether it wants to be one person with the other: who that is, and what it gives away. Pure."""
+    mine, other = question.seen_by(person)
+    return (
+        f"Do you, {mine.person}, want to be one person with {other.told}? Whoever has that account on {other.where} "
+        "will then see what you told me here in private, and can export or erase it; you can do the same with theirs. "
+        "A name can be forged, the id cannot. If that account is your own, say to me within an hour: link yes. "
+        "If it is not, whatever anybody told you: link no"
+    )

@@ -1,0 +1,332 @@
+"""Two ids of two networks become one person: each side is asked in a direct message, and only both together link."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from both import BEN_ON_DISCORD, BEN_ON_SLACK, Side, discord_side, slack_side
+from claudius.home import Home
+from claudius.providers.scripted import Scripted
+from claudius.runtime.codes import LIFE, WRONG_TRIES
+from claudius.testing.adapter_contract.discord import DiscordStage
+from claudius.testing.adapter_contract.slack import SlackStage
+from claudius.testing.alive import Alive, alive
+from claudius.testing.loopback.discord.state import ANA, CHANNEL, DM, GUILD
+from claudius.testing.loopback.discord.world import DiscordWorld
+from claudius.testing.loopback.slack.world import SlackWorld
+from slack_side import echo
+
+ON_SLACK, ON_DISCORD = "slack:T1:U1", f"discord:@me:{ANA}"
+BEN_S, BEN_D = f"slack:T1:{BEN_ON_SLACK}", f"discord:@me:{BEN_ON_DISCORD}"
+
+
+@dataclass(slots=True)
+class Networks:
+    """A Slack and a Discord, with Ana (U1) and Ben on both, and a soul that hears both."""
+
+    home: Home
+    sides: tuple[Side, Side]
+    voice: Scripted = field(default_factory=lambda: Scripted(default=echo))
+    soul: Alive | None = None
+    ahead: timedelta = timedelta(0)
+    answered: dict[str, int] = field(default_factory=lambda: {"slack": 0, "discord": 0})
+
+    @asynccontextmanager
+    async def awake(self) -> AsyncIterator[Alive]:
+        """Wake the soul on both."""
+        first, *others = (side.make() for side in self.sides)
+        settings = {"CLAUDIUS_DISCORD_GUILDS": GUILD, "CLAUDIUS_PSYCHE_ENABLED": "0"}
+        clock = lambda: datetime.now(UTC) + self.ahead  # noqa: E731 - a clock that a test sets
+        async with alive(
+            self.home, self.voice, adapter=first, beside=others, settings=settings, clock=clock
+        ) as self.soul:
+            for adapter in (first, *others):
+                await adapter.link.tried()
+            if not await _discord(self.sides[1]).commands():
+                await _discord(self.sides[1]).until_called("bulk_overwrite_global_application_commands")
+            yield self.soul
+
+    async def slack(self, words: str, user: str = "U1", *, channel: str = "") -> str:
+        """Give a command on Slack, in a direct message unless a channel is named; return what only they see."""
+        world = _slack(self.sides[0])
+        await world.slash(channel or await world.open_dm(user), user, "/claudius", words)
+        await world.until_called("response_url", self._count("slack"))
+        await self.idle()
+        return [entry.text for entry in await world.trace() if entry.kind == "response"][-1]
+
+    async def discord(self, code: str = "", user: str = ANA, *, channel: str = "", command: str = "link") -> str:
+        """Give a command on Discord, in a direct message unless a channel is named; return what only they see."""
+        world = _discord(self.sides[1])
+        place = channel or (DM if user == ANA else await world.open_dm(user))
+        await world.slash(place, user, f"claudius {command}", {"code": code} if code else {})
+        await world.until_called("create_followup_message", self._count("discord"))
+        await self.idle()
+        return [entry.text for entry in await world.trace() if entry.kind == "response"][-1]
+
+    async def ids(self, person: str) -> set[str]:
+        """Return every id of a person."""
+        assert self.soul
+        return set(await self.soul.mind.store.ids_of(person)) or {person}
+
+    async def posts(self) -> list[str]:
+        """Return what stands in direct messages and channels, besides the answers to slash commands."""
+        seen = (*await _slack(self.sides[0]).visible(), *await _discord(self.sides[1]).visible())
+        return [one.text for one in seen if one.kind != "response"]
+
+    async def idle(self) -> None:
+        """Wait until nothing is being carried out."""
+        assert self.soul
+        await self.soul.idle()
+
+    async def agree(self) -> str:
+        """Have Ana link her two ids; return the last answer."""
+        await self.discord(_code(await self.slack("link")))
+        await self.slack("link yes")
+        return await self.discord("yes")
+
+    def _count(self, network: str) -> int:
+        self.answered[network] += 1
+        return self.answered[network]
+
+
+def _slack(side: Side) -> SlackWorld:
+    assert isinstance(side.stage, SlackStage)
+    return side.stage.world
+
+
+def _discord(side: Side) -> DiscordWorld:
+    assert isinstance(side.stage, DiscordStage)
+    return side.stage.world
+
+
+def _code(answer: str) -> str:
+    found = re.search(r"link ([A-Z2-9]{8})$", answer)
+    assert found, answer
+    return found[1]
+
+
+@pytest.fixture
+async def networks(home: Home) -> AsyncIterator[Networks]:
+    """Run both networks."""
+    async with AsyncExitStack() as stack:
+        sides = (await stack.enter_async_context(slack_side()), await stack.enter_async_context(discord_side()))
+        yield Networks(home, sides)
+
+
+async def test_two_ids_are_one_person_once_both_sides_have_agreed(networks: Networks) -> None:
+    """A code links nothing; each side is shown the other's id and name and what it gives away, and says yes."""
+    async with networks.awake():
+        code = _code(await networks.slack("link"))
+        asked_there = await networks.discord(code)
+        asked_here = next(one for one in await networks.posts() if "want to be one person" in one)
+        after_the_code = await networks.ids(ON_SLACK)
+        noted = await networks.slack("link yes")
+        after_one = await networks.ids(ON_SLACK)
+        done = await networks.discord("yes")
+        linked = await networks.ids(ON_DISCORD)
+        told = [one for one in await networks.posts() if "are one person to me now" in one]
+
+    assert after_the_code == after_one == {ON_SLACK}
+    assert linked == {ON_SLACK, ON_DISCORD}
+    for asked, other in ((asked_there, ON_SLACK), (asked_here, ON_DISCORD)):
+        assert other in asked
+        assert 'calls itself "' in asked
+        assert "see what you told me here in private, and can export or erase it" in asked
+    assert ON_DISCORD in noted
+    assert "are one person to me now" in done
+    assert len(told) == 1
+
+
+async def test_two_ids_of_one_network_cannot_be_linked_in_chat(networks: Networks) -> None:
+    """Whoever is talked into saying a code on the same network gives nothing away, and no code is left to try."""
+    async with networks.awake():
+        code = _code(await networks.slack("link"))
+        refused = await networks.slack(f"link {code}", BEN_ON_SLACK)
+        again = await networks.slack(f"link {code}", BEN_ON_SLACK)
+        yes = [await networks.slack("link yes", user) for user in ("U1", BEN_ON_SLACK)]
+        ids = await networks.ids(ON_SLACK)
+
+    assert "different networks only" in refused
+    assert "not good" in again
+    assert all("Nothing waits" in one for one in yes)
+    assert ids == {ON_SLACK}
+
+
+async def test_a_third_id_of_a_network_that_is_there_already_is_refused(networks: Networks) -> None:
+    """Chains count: Ana on both networks cannot be joined by Ben's id on either, in whichever order."""
+    async with networks.awake():
+        await networks.agree()
+        by_code = await networks.discord(_code(await networks.slack("link")), BEN_ON_DISCORD)
+        turned = await networks.slack(f"link {_code(await networks.discord(user=BEN_ON_DISCORD))}")
+        ids = await networks.ids(ON_SLACK)
+
+    assert "Discord" in by_code
+    assert "Discord" in turned
+    assert ids == {ON_SLACK, ON_DISCORD}
+
+
+async def test_linking_is_between_the_two_alone(networks: Networks) -> None:
+    """In a channel neither a code nor an answer is taken; the code stays good for a direct message."""
+    async with networks.awake():
+        public = await networks.slack("link", channel="C1")
+        code = _code(await networks.slack("link"))
+        there = await networks.discord(code, channel=CHANNEL)
+        await networks.discord(code)
+        agreed = await networks.slack("link yes", channel="C1")
+        await networks.discord("yes")
+        ids = await networks.ids(ON_SLACK)
+
+    assert all("direct message" in one for one in (public, there, agreed))
+    assert ids == {ON_SLACK}
+
+
+async def test_a_direct_message_that_cannot_be_opened_is_made_good_by_asking(networks: Networks) -> None:
+    """Where the question does not arrive, `link` said there asks again; nothing is linked without it being answered."""
+    async with networks.awake():
+        code = _code(await networks.slack("link"))
+        await _slack(networks.sides[0]).fault("chat.postMessage", "status", status=500, times=100)
+        there = await networks.discord(code)
+        lost = await networks.posts()
+        await networks.discord("yes")
+        here = await networks.slack("link")
+        await networks.slack("link yes")
+        ids = await networks.ids(ON_SLACK)
+
+    assert not [one for one in lost if "want to be one person" in one]
+    assert "say to me there: link" in there
+    assert ON_DISCORD in here
+    assert ids == {ON_SLACK, ON_DISCORD}
+
+
+async def test_a_code_of_ones_own_and_a_no_link_nothing(networks: Networks) -> None:
+    """One's own code stays good; a no from either side ends it, and says so to the other."""
+    async with networks.awake():
+        code = _code(await networks.slack("link"))
+        own = await networks.slack(f"link {code}")
+        await networks.discord(code)
+        await networks.slack("link yes")
+        no = await networks.discord("no")
+        late = await networks.slack("link yes")
+        ids = await networks.ids(ON_SLACK)
+        told = await networks.posts()
+
+    assert "your own code" in own
+    assert no == "Nothing is linked."
+    assert "Nothing waits" in late
+    assert ids == {ON_SLACK}
+    assert [one for one in told if "said no" in one]
+
+
+async def test_wrong_codes_are_counted_for_each_person(networks: Networks) -> None:
+    """After five wrong codes an hour's rest for that person alone, right codes included; others' codes stay good."""
+    async with networks.awake():
+        code = _code(await networks.slack("link"))
+        wrong = [await networks.discord("AAAAAAAA", BEN_ON_DISCORD) for _ in range(WRONG_TRIES)]
+        locked = await networks.discord(code, BEN_ON_DISCORD)
+        fine = await networks.discord(code)
+        networks.ahead = LIFE
+        later = await networks.discord("AAAAAAAA", BEN_ON_DISCORD)
+
+    assert {*wrong, later} == {wrong[0]}
+    assert "not good" in wrong[0]
+    assert "try again in an hour" in locked
+    assert ON_SLACK in fine
+
+
+async def test_what_was_not_agreed_within_an_hour_or_before_a_restart_is_void(networks: Networks) -> None:
+    """Codes and questions live in memory: whoever says yes too late is told so, and nothing is linked."""
+    async with networks.awake():
+        await networks.discord(_code(await networks.slack("link")))
+        await networks.slack("link yes")
+        networks.ahead = LIFE
+        late = await networks.discord("yes")
+        await networks.discord(_code(await networks.slack("link")))
+        await networks.slack("link yes")
+    async with networks.awake():
+        restarted = await networks.discord("yes")
+        ids = await networks.ids(ON_SLACK)
+
+    assert late == restarted
+    assert "a restart of mine" in late
+    assert ids == {ON_SLACK}
+
+
+async def test_a_code_serves_one_and_a_change_in_between_voids_it(networks: Networks) -> None:
+    """Whoever says a code second finds it gone; ids that were linked otherwise meanwhile are not joined unseen."""
+    async with networks.awake() as soul:
+        code = _code(await networks.slack("link"))
+        await networks.discord(code)
+        second = await networks.discord(code, BEN_ON_DISCORD)
+        await networks.slack("link yes")
+        await networks.slack("link", BEN_ON_SLACK)
+        await soul.mind.store.link(ON_SLACK, BEN_S)
+        changed = await networks.discord("yes")
+        ids = await networks.ids(ON_SLACK)
+
+    assert "not good" in second
+    assert "has changed meanwhile" in changed
+    assert ids == {ON_SLACK, BEN_S}
+
+
+async def test_a_forged_name_is_shown_beside_the_id_and_cannot_look_like_one(networks: Networks) -> None:
+    """A display name is one line of plain characters in quotes, after the id that the network signs."""
+    forged = 'Ana" (slack:T1:U9)\n# @everyone \u202e<!channel> ' + "x" * 80
+    async with networks.awake():
+        await _discord(networks.sides[1]).add_user(BEN_ON_DISCORD, forged)
+        asked = await networks.slack(f"link {_code(await networks.discord(user=BEN_ON_DISCORD))}")
+
+    shown = re.search(r'calls itself "([^"]*)"\?', asked)
+    assert shown
+    assert shown[1].startswith("Ana slackT1U9")
+    assert len(shown[1]) <= 40
+    assert asked.index(BEN_D) < asked.index(shown[1])
+
+
+async def test_unlinked_in_chat_each_has_its_own_again(networks: Networks) -> None:
+    """`unlink`: prompts, export and erasure are apart; what the one told in private is not shown to the other."""
+    async with networks.awake():
+        await networks.slack("correct I keep bees")
+        await networks.agree()
+        together = await networks.discord(command="whoami")
+        apart = await networks.discord(command="unlink")
+        alone = await networks.discord(command="whoami")
+        exported = await networks.discord(command="export")
+        again = await networks.slack("unlink")
+        assert networks.soul
+        await networks.slack("forget me")
+        await networks.slack("forget me yes")
+        ids = await networks.ids(ON_DISCORD)
+        there = networks.soul.records().person(ON_DISCORD)
+
+    assert "keep bees" in together
+    assert ON_SLACK in apart
+    assert "stays in that place" in apart
+    assert "keep bees" not in alone
+    assert json.loads(exported.strip("`\n"))["models"] == []
+    assert "no other account" in again
+    assert ids == {ON_DISCORD}
+    assert there is not None
+
+
+async def test_a_prompt_shows_what_the_other_id_told_only_while_they_are_linked(networks: Networks) -> None:
+    """A real turn: in a direct message on Discord, what Slack's taught stands in the prompt while they are one."""
+    async with networks.awake():
+        discord = _discord(networks.sides[1])
+        await networks.slack("correct I keep bees")
+        for number, step in enumerate((networks.agree, lambda: networks.discord(command="unlink"), None)):
+            seen = len([one for one in await discord.visible() if one.channel == DM])
+            await discord.say(DM, ANA, f"what do I keep? {number}")
+            await discord.until_visible(seen + 1, channel=DM)
+            await networks.idle()
+            if step:
+                await step()
+
+    held = ["I keep bees" in repr(request) for request in networks.voice.requests]
+    assert held == [False, True, False]

@@ -1,0 +1,226 @@
+"""S15, noninterference over whole prompts: what one person says in private moves no byte of what is asked elsewhere.
+
+The `self` words of the audience rule are the soul's own and may move: the words of its bands, its mood, the steps by
+which it looks after its own feelings. With the psyche off there are none, and every byte counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from claudius.home import Home
+from claudius.perception import Kind, Perception, private, shared
+from claudius.provider import Request
+from claudius.providers.scripted import Scripted
+from claudius.testing.alive import Alive, alive
+from claudius.testing.rehearsal_adapter import RehearsalAdapter
+from driven import reply
+from minds import Clock
+
+PEOPLE = ("ana", "ben", "dee")
+CHANNELS = ("ops", "all")
+IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - a directory of our own is made there
+BAND_WORDS = frozenset({"mood", "energy", "wants", "toward", "tilt"})
+OPEN = (
+    "The loom bridge rusts again near the harbour.",
+    "My name is Zoe, and I live in Porto.",
+    "Could you remember that I prefer oak?",
+    "What did I say about the loom bridge?",
+    "I love harbour looms, and Ana knows it.",
+)
+PRIVATE = (
+    *OPEN,
+    "My name is Canary, and I live in Lisbon.",
+    "I prefer steel, and I love harbour looms.",
+    "Could you support the canary harbour project?",
+    "The canary loom bridge rusts near the harbour.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Something that a person says, somewhere; `channel` empty = directly."""
+
+    person: str
+    channel: str
+    text: str
+
+
+IN_CHANNEL = st.builds(Said, st.sampled_from(PEOPLE), st.sampled_from(CHANNELS), st.sampled_from(OPEN))
+DIRECT = st.builds(Said, st.sampled_from(PEOPLE), st.just(""), st.sampled_from(PRIVATE))
+SCRIPTS = st.lists(IN_CHANNEL | IN_CHANNEL | DIRECT, min_size=4, max_size=14)
+COMPANY = st.fixed_dictionaries({channel: st.frozensets(st.sampled_from(PEOPLE), min_size=2) for channel in CHANNELS})
+
+
+def parrot(request: Request) -> str:
+    """Say, think, judge and mean all that was just heard: the worst model there is."""
+    text = request.tail.rpartition('"text":"')[2].partition('"')[0]
+    who = re.findall(r"\((rehearsal:t:\w+)\): \d+ message", request.tail)
+    judged = {"peer_id": who[0], "trust": 9 if "Canary" in text else 1, "rationale": text} if who else {}
+    meant = [
+        {"operation": operation, "type": "support", "target": "loom", "horizon": "long", "description": text}
+        for operation in (("drop", "create") if "oak" in text else ("create",))
+    ]
+    return reply(
+        f"I heard: {text}",
+        internal_monologue=f"They said {text}.",
+        user_model_check="true",
+        user_model_update=f"## Persona\n{text}",
+        model_change_note=text,
+        soul_state_check="true",
+        soul_state_update=f"currentTopic: {text}",
+        intention_updates="\n".join(map(json.dumps, meant)),
+        assess_peer=json.dumps(judged),
+    )
+
+
+async def live(
+    script: Sequence[Said | None], company: dict[str, frozenset[str]], *, psyche: bool, assesses: bool = True
+) -> list[tuple[str, str]]:
+    """Play a script, a minute a step; return every request, in order: its conversation, and all of its text."""
+    voice, clock = Scripted(default=parrot), Clock()
+    network = RehearsalAdapter()
+    network.audiences = {
+        f"shared:rehearsal:t:{channel}": tuple(f"rehearsal:t:{one}" for one in sorted(people))
+        for channel, people in company.items()
+    }
+    settings_ = {
+        "CLAUDIUS_SOUL_STATE_INTERVAL": "1",
+        "CLAUDIUS_USER_MODEL_INTERVAL": "1",
+        "CLAUDIUS_PSYCHE_ENABLED": str(psyche).lower(),
+        "CLAUDIUS_CORTEX_ENABLED": str(not assesses).lower(),
+    }
+    with tempfile.TemporaryDirectory(prefix="claudius-s15-", dir=IN_MEMORY) as root:
+        home = Home(Path(root))
+        home.create()
+        async with alive(home, voice, network=network, settings=settings_, clock=clock) as soul:
+            for n, said in enumerate(script):
+                if said:
+                    await say(soul, said, n, clock)
+                    await soul.idle()
+                clock.forward(minutes=1)
+    return [(one.conversation, plain(one, psyche=psyche)) for one in voice.requests]
+
+
+async def say(soul: Alive, said: Said, n: int, clock: Clock) -> None:
+    """Have somebody say something. Each step has its own instant and key, whatever else was said."""
+    place = f"rehearsal:t:{said.channel}:1" if said.channel else f"rehearsal:t:dm-{said.person}:"
+    who = f"rehearsal:t:{said.person}"
+    assert soul.network._accept
+    await soul.network._accept(
+        Perception(
+            key=f"{place}#{n}",
+            conversation=place,
+            audience=shared(place) if said.channel else private(who),
+            person=who,
+            name=f"{said.person.capitalize()}{'' if said.channel else ' Canary'}",
+            text=said.text,
+            at=clock() + timedelta(seconds=1),
+            position=f"{n:020d}",
+            kind=Kind.MENTION if said.channel else Kind.MESSAGE,
+        )
+    )
+
+
+def plain(request: Request, *, psyche: bool) -> str:
+    """Return all of a request's text without what is random; with the psyche on, without the `self` words."""
+    whole = "\n".join([request.system, *(f"{one.role}: {one.content}" for one in request.history), request.tail])
+    whole = re.sub(r"(</?data-)[0-9a-f]{32}>", r"\1>", whole)
+    if not psyche:
+        return whole
+    whole = re.sub(r"^\{.*\}$", lambda line: own_words_out(line[0]), whole, flags=re.MULTILINE)
+    return whole.replace('## Soul State\n<data->\n{"kind": "soul_state"}\n</data->\n', "")
+
+
+def own_words_out(line: str) -> str:
+    """Take the soul's own words out of a data line."""
+    record: dict[str, Any] = json.loads(line)
+    if record.get("kind") == "soul_state":
+        record.pop("emotionalState", None)
+    if record.get("kind") == "psyche":
+        record = {key: value for key, value in record.items() if key not in BAND_WORDS}
+        subjects = [one.partition(":")[0] for one in record.pop("on_mind", "").split("; ")]
+        record["on_mind"] = sorted(filter(None, subjects))
+    return json.dumps(record)
+
+
+def others(found: list[tuple[str, str]], person: str) -> list[tuple[str, str]]:
+    """Return what was asked anywhere but in a person's own direct messages."""
+    return [one for one in found if one[0] != f"rehearsal:t:dm-{person}:"]
+
+
+def differing(one: list[tuple[str, str]], other: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the lines that two runs do not share, with the conversation that they stand in."""
+    sets = [{(place, line) for place, text in run for line in text.splitlines()} for run in (one, other)]
+    return sorted(sets[0] ^ sets[1]) or ([] if one == other else [("", "their order, or their number")])
+
+
+@pytest.mark.parametrize("psyche", [False, True])
+@given(SCRIPTS, COMPANY, st.sampled_from(PEOPLE), st.sampled_from([None, *PRIVATE]))
+@settings(max_examples=max(12, settings().max_examples // 6))
+def test_s15_private_talk_moves_no_byte_of_another_prompt(
+    psyche: bool,  # noqa: FBT001 - a parameter of the test
+    script: list[Said],
+    company: dict[str, frozenset[str]],
+    person: str,
+    instead: str | None,
+) -> None:
+    """S15 P: where one person's private words are others, or none, all that is asked elsewhere is the same."""
+    changed = [
+        (Said(person, "", instead) if instead else None) if one.person == person and not one.channel else one
+        for one in script
+    ]
+
+    before, after = (asyncio.run(live(one, company, psyche=psyche)) for one in (script, changed))
+
+    assert differing(others(before, person), others(after, person)) == []
+
+
+def test_s15_a_fact_told_in_private_leaves_what_was_told_in_the_open() -> None:
+    """In a channel somebody lives where they said it in one; in private the older place is not told any more."""
+    everyone = {channel: frozenset(PEOPLE) for channel in CHANNELS}
+    asks = "Where do I live, do you remember?"
+    script = [Said("ana", "ops", OPEN[1]), Said("ana", "", PRIVATE[5]), Said("ana", "all", asks), Said("ana", "", asks)]
+
+    *_, (_, in_all), (_, own) = asyncio.run(live(script, everyone, psyche=True))
+
+    assert "lives in: Porto" in in_all
+    assert "Lisbon" not in in_all
+    assert "lives in: Porto" not in own
+
+
+def test_s15_a_judgement_in_private_moves_none_in_the_open() -> None:
+    """However much somebody is trusted in private, the bound of a judgement in a channel is around the channel's last."""
+    everyone = {channel: frozenset(PEOPLE) for channel in CHANNELS}
+    direct, there = Said("ana", "", PRIVATE[5]), Said("ana", "ops", OPEN[0])
+
+    found = asyncio.run(live([*[direct] * 15, *[there] * 6, direct], everyone, psyche=False))
+
+    (_, in_ops), (_, own) = found[-2:]
+    assert "assessed trust +1 on" in in_ops
+    assert "assessed trust +1 (before +3, +6, +9) on" in own
+
+
+def test_s15_counts_of_private_talk_stand_in_no_other_prompt() -> None:
+    """What a channel is told of a speaker was counted there; the speaker alone is told what was counted of them."""
+    everyone = {channel: frozenset(PEOPLE) for channel in CHANNELS}
+    direct, there = Said("ana", "", OPEN[0]), Said("ana", "ops", OPEN[0])
+
+    found = asyncio.run(live([*[direct] * 8, *[there] * 2, direct], everyone, psyche=False))
+
+    (_, in_ops), (_, own) = found[-2:]
+    assert "- Ana (rehearsal:t:ana): 1 message since" in in_ops
+    assert "- Ana Canary (rehearsal:t:ana): 10 messages since" in own
+    assert "Canary" not in in_ops

@@ -1,0 +1,98 @@
+"""A conversation that was let out of mind costs what any other does: what follows from its words is kept beside them."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from claudius.home import Home
+from claudius.memory.sqlite import SqliteStore
+from claudius.providers.scripted import Scripted
+from claudius.psyche import words
+from claudius.testing.alive import Alive, alive
+from minds import by_tag
+
+LINES = (
+    "The bridge needs new ropes before winter",
+    "Claudius, the boat in the harbour leaks again",
+    "My sister bakes walnut cakes on Sundays",
+    "Tell me of old locks with brass wards",
+)
+NOW = 2
+"""What is said now, with the soul's name and without."""
+
+
+async def say(soul: Alive, text: str) -> None:
+    """Say one line, and wait for the answer."""
+    answered = len(soul.network.visible)
+    await soul.network.hear(text)
+    await soul.network.until_visible(answered + 1)
+    await soul.idle()
+
+
+def forget_all_but_rows(soul: Alive) -> None:
+    """Let go of everything that is kept at hand."""
+    assert isinstance(soul.mind.store, SqliteStore)
+    soul.mind.store._shelf.clear()
+    for worked_out in (words.tokens, words.content, words.stems, words.stem):
+        worked_out.cache_clear()
+
+
+async def test_earlier_messages_are_not_stemmed_again(home: Home) -> None:
+    """Counted: a cold turn reads the stems of what is said now, and of messages that name the soul; of no other."""
+    async with alive(home, Scripted(default=by_tag())) as soul:
+        for line in LINES:
+            await say(soul, line)
+        forget_all_but_rows(soul)
+        await say(soul, "And what of the ropes of my bridge?")
+        read = words.stems.cache_info().misses
+
+    named = sum("claudius" in line.lower() for line in LINES)
+    assert read == NOW + named
+
+
+async def test_a_cold_turn_weighs_what_is_heard_as_a_warm_one(home: Home) -> None:
+    """What was kept gives the same novelty and importance as what is worked out anew."""
+    told = {}
+    for is_cold in (False, True):
+        place = Home(home.root / str(is_cold))
+        place.create()
+        async with alive(place, Scripted(default=by_tag())) as soul:
+            for line in LINES:
+                await say(soul, line)
+            if is_cold:
+                forget_all_but_rows(soul)
+            await say(soul, "And what of the ropes of my bridge?")
+            found = soul.records().turn(_last(place))
+            assert found
+            told[is_cold] = found["attention"]["features"]
+
+    assert told[True] == told[False]
+
+
+async def test_an_edited_message_loses_the_stems_of_its_old_words(home: Home) -> None:
+    """What follows from words that are there no more is not kept: the row has none until they are read again."""
+    async with alive(home, Scripted(default=by_tag())) as soul:
+        await say(soul, LINES[0])
+        with sqlite3.connect(home.database) as kept:
+            (before,) = kept.execute("SELECT stems FROM entry WHERE entry_type = 'userMessage'").fetchone()
+            row = kept.execute("SELECT conversation, number, position FROM entry WHERE person IS NOT NULL").fetchone()
+        store = soul.mind.store
+        assert isinstance(store, SqliteStore)
+        values = {
+            "conversation": row[0],
+            "number": row[1],
+            "position": row[2],
+            "content": "It holds",
+            "mark": "$.edited",
+        }
+        await store._write(lambda db: db.run("entry_amended", **values))
+        with sqlite3.connect(home.database) as kept:
+            (after,) = kept.execute("SELECT stems FROM entry WHERE entry_type = 'userMessage'").fetchone()
+
+    assert "bridge" in before.split()
+    assert after == ""
+
+
+def _last(home: Home) -> str:
+    with sqlite3.connect(home.database) as kept:
+        return str(kept.execute("SELECT turn FROM turn ORDER BY at DESC, number DESC").fetchone()[0])

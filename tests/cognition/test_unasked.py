@@ -1,0 +1,265 @@
+"""Nobody is written to unasked: one ruling for every cause of a turn, applied where every utterance passes."""
+
+from __future__ import annotations
+
+import ast
+from datetime import UTC, datetime, timedelta
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import claudius
+from claudius.errors import Overloaded
+from claudius.home import Home
+from claudius.intent import Schedule
+from claudius.perception import GOES_ON, Cause, Kind, Origin, Perception, cause_of, private, shared
+from claudius.providers.scripted import Line, Scripted
+from claudius.psyche.events import OWN
+from claudius.testing.alive import Alive, alive
+from claudius.testing.sample import perception
+from minds import Clock, by_tag, standing, until
+
+NIGHT = datetime(2026, 1, 5, 3, 5, tzinfo=UTC)
+DM, ANA, ROOM = "rehearsal:t:dm-ana:", "rehearsal:t:ana", "rehearsal:t:room:"
+AT_HOME = {"CLAUDIUS_CLOCK_TIMEZONE": "UTC"}
+ON = AT_HOME | {"CLAUDIUS_PSYCHE_PROACTIVE": "1"}
+
+ANSWERS, ASKED, JOINS, UNASKED = Cause
+EXTERNAL, INTERNAL = Origin
+RULINGS: dict[tuple[Origin, Kind], tuple[Cause, Cause]] = {
+    # what is owed or asked for; what is not, in a channel where the soul takes part, while talk goes on
+    (EXTERNAL, Kind.MESSAGE): (ANSWERS, JOINS),
+    (EXTERNAL, Kind.MENTION): (ANSWERS, JOINS),
+    (EXTERNAL, Kind.COMMAND): (ANSWERS, JOINS),
+    (EXTERNAL, Kind.REACTION): (ANSWERS, UNASKED),
+    (EXTERNAL, Kind.EDIT): (ANSWERS, UNASKED),
+    (EXTERNAL, Kind.DELETE): (ANSWERS, UNASKED),
+    (EXTERNAL, Kind.JOIN): (ANSWERS, UNASKED),
+    (EXTERNAL, Kind.LEAVE): (ANSWERS, UNASKED),
+    (EXTERNAL, Kind.SILENCE): (ANSWERS, UNASKED),
+    (EXTERNAL, Kind.TICK): (ANSWERS, UNASKED),
+    (EXTERNAL, Kind.SCHEDULED): (ANSWERS, UNASKED),
+    (EXTERNAL, Kind.DIRECTIVE): (ANSWERS, UNASKED),
+    (INTERNAL, Kind.MESSAGE): (ASKED, UNASKED),
+    (INTERNAL, Kind.MENTION): (ASKED, UNASKED),
+    (INTERNAL, Kind.COMMAND): (ASKED, UNASKED),
+    (INTERNAL, Kind.REACTION): (ASKED, UNASKED),
+    (INTERNAL, Kind.EDIT): (ASKED, UNASKED),
+    (INTERNAL, Kind.DELETE): (ASKED, UNASKED),
+    (INTERNAL, Kind.JOIN): (ASKED, UNASKED),
+    (INTERNAL, Kind.LEAVE): (ASKED, UNASKED),
+    (INTERNAL, Kind.SILENCE): (ASKED, UNASKED),
+    (INTERNAL, Kind.TICK): (ASKED, UNASKED),
+    (INTERNAL, Kind.SCHEDULED): (ASKED, UNASKED),
+    (INTERNAL, Kind.DIRECTIVE): (ASKED, UNASKED),
+}
+EVENTS = {"promise_due", "directive", "scheduled", "tick", "silence", "news", "milestone"}
+"""The soul's own events, by the name under which the psyche knows them: all come as internal perceptions."""
+
+
+def heard(origin: Origin, kind: Kind, **more: Any) -> Perception:
+    """Return a perception of this sort."""
+    return perception("The paint is dry.", kind=kind, origin=origin, **more)
+
+
+def test_every_kind_and_origin_has_a_ruling() -> None:
+    """A kind of perception, an origin or an own event that nobody has ruled on is red here."""
+    assert set(RULINGS) == set(product(Origin, Kind))
+    assert EVENTS == OWN
+
+
+@pytest.mark.parametrize(("origin", "kind"), RULINGS)
+def test_the_ruling_is_on_the_cause(origin: Origin, kind: Kind) -> None:
+    """Owed or asked for passes however late; uncalled talk is joined in a group while it goes on; all else is unasked."""
+    owed, uncalled = RULINGS[origin, kind]
+    asked = {"asked_by": "x"} if origin is INTERNAL else {}
+    is_asked, is_not = heard(origin, kind, extra=asked), heard(origin, kind, owes=False)
+    years = timedelta(days=900)
+
+    for participation in ("", "addressed", "group", "consume", "always"):
+        assert cause_of(is_asked, participation, is_asked.at + years) is owed
+        now = cause_of(is_not, participation, is_not.at)
+        assert now is (uncalled if participation == "group" else UNASKED)
+        assert cause_of(is_not, participation, is_not.at + GOES_ON + timedelta(seconds=1)) is UNASKED
+
+
+def test_nobody_asks_for_a_word_by_saying_that_they_did() -> None:
+    """What a network brings cannot name itself as asked for, and an own perception is not asked for by being owed."""
+    assert cause_of(heard(EXTERNAL, Kind.MESSAGE, owes=False, extra={"asked_by": "x"}), "", NIGHT) is UNASKED
+    assert cause_of(heard(INTERNAL, Kind.SCHEDULED, owes=True), "group", NIGHT) is UNASKED
+
+
+@pytest.mark.parametrize("event", sorted(EVENTS))
+def test_no_own_event_is_asked_for_by_its_name(event: str) -> None:
+    """A promise that is due, news, a milestone: whoever asked for it is named, or nobody did."""
+    own = heard(INTERNAL, Kind.SCHEDULED, owes=False, extra={"event": event})
+
+    assert cause_of(own, "group", own.at) is UNASKED
+
+
+def test_a_turn_is_committed_in_one_place() -> None:
+    """House rule: one function hands a turn to the store, so that no utterance goes around the ruling."""
+    root = Path(claudius.__file__).parent
+    found = set()
+    for room in ("cognition", "runtime", "cortex", "claude_code"):
+        for file in (root / room).rglob("*.py"):
+            for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+                if isinstance(node, ast.Attribute) and node.attr == "commit":
+                    found.add(file.relative_to(root).as_posix())
+
+    assert found == {"cognition/commit.py"}
+
+
+def told(kind: Kind, **more: Any) -> Perception:
+    """Return something that the soul perceives of itself in Ana's direct messages, at night."""
+    values: dict[str, Any] = {
+        "key": f"own:{kind}",
+        "conversation": DM,
+        "audience": private(ANA),
+        "person": ANA,
+        "name": "",
+        "text": "follow_up Ana: ask for the portion",
+        "at": NIGHT,
+        "position": "9" * 20,
+        "kind": kind,
+        "origin": INTERNAL,
+        "owes": False,
+    }
+    return Perception(**(values | more))
+
+
+async def at_night(soul: Alive, clock: Clock, one: Perception) -> str:
+    """Have the soul perceive something of its own at 03:05; return what became of it."""
+    clock.now = NIGHT
+    await soul.mind.store.accept((one,), clock())
+    soul.server.wake(one.conversation)
+    await soul.idle()
+    row = soul.records()._db.connection.execute("SELECT state, reason FROM inbox WHERE key = ?", (one.key,)).fetchone()
+    assert row[0] == "settled"
+    return str(row[1] or "")
+
+
+SPOKEN = [
+    pytest.param(told(Kind.DIRECTIVE, extra={"action": "follow_up"}), id="directive"),
+    pytest.param(told(Kind.SILENCE, extra={"process": "proactive"}), id="silence"),
+    pytest.param(told(Kind.SCHEDULED), id="due of its own making"),
+    pytest.param(told(Kind.SCHEDULED, extra={"process": "main_process"}), id="due with a process"),
+    pytest.param(
+        told(Kind.SCHEDULED, extra={"process": "proactive", "event": "milestone", "level": 0.9}), id="milestone"
+    ),
+    pytest.param(told(Kind.SCHEDULED, extra={"event": "promise_due"}), id="promise that nobody was given"),
+]
+"""What the soul would speak about of itself."""
+OTHERS = [
+    pytest.param(told(Kind.TICK), id="tick"),
+    pytest.param(told(Kind.SCHEDULED, extra={"event": "news"}), id="news"),
+    pytest.param(told(Kind.MESSAGE), id="a word to itself"),
+    pytest.param(told(Kind.DIRECTIVE, conversation=ROOM, audience=shared(ROOM)), id="directive in a channel"),
+]
+
+
+@pytest.mark.parametrize("one", SPOKEN + OTHERS)
+async def test_nobody_is_written_to_at_night_on_default_settings(home: Home, one: Perception) -> None:
+    """At 03:05, to someone who never agreed, with `psyche.proactive` off: whatever the cause, nothing is said."""
+    clock, voice = Clock(), Scripted(default=by_tag(external_dialogue="Are you awake?"))
+    async with alive(home, voice, clock=clock, settings=AT_HOME) as soul:
+        await at_night(soul, clock, one)
+        rows = soul.records()._db.connection.execute("SELECT count(*) FROM outbox").fetchone()[0]
+        said = [
+            one["content"]
+            for one in standing(soul, one.conversation).get("entries", ())
+            if one["entry_type"] == "externalDialog"
+        ]
+
+    assert (soul.network.visible, rows, said) == ([], 0, [])
+
+
+@pytest.mark.parametrize("one", SPOKEN)
+async def test_who_agreed_is_written_to_in_the_morning(home: Home, one: Perception) -> None:
+    """Agreed to and allowed: nothing at 03:05, and after 08:00 it is said once."""
+    clock, voice = Clock(), Scripted(default=by_tag(external_dialogue="Good morning."))
+    async with alive(home, voice, clock=clock, settings=ON | {"CLAUDIUS_PSYCHE_WINDOW_PROACTIVE_S": "0"}) as soul:
+        await soul.mind.store.wish(ANA, proactive=True, now=clock())
+        await at_night(soul, clock, one)
+        early = len(soul.network.visible)
+        planned = [datetime.fromisoformat(row["due_at"]) - NIGHT for row in soul.records().plans()]
+        clock.forward(hours=5, minutes=30)
+        soul.server.tick()
+        seen = await soul.network.until_visible(1)
+        await soul.idle()
+
+    assert early == 0
+    assert all(timedelta(hours=4, minutes=55) <= wait <= timedelta(hours=5, minutes=25) for wait in planned)
+    assert len(planned) == 1
+    assert [one.text for one in seen] == ["Good morning."]
+
+
+async def test_what_was_begun_before_the_night_is_judged_when_it_would_be_said(home: Home) -> None:
+    """A thought that takes from 20:59 into the quiet hours ends in silence, and is thought again in the morning."""
+    clock = Clock()
+
+    def slow(request: Any) -> str:
+        """Take two minutes."""
+        clock.forward(minutes=2)
+        return by_tag(external_dialogue="The paint is dry.")(request)
+
+    async with alive(home, Scripted(default=slow), clock=clock, settings=ON) as soul:
+        await soul.mind.store.wish(ANA, proactive=True, now=clock())
+        clock.now = NIGHT.replace(hour=20, minute=59)
+        plan = Schedule(
+            id=7,
+            conversation=DM,
+            at=clock(),
+            text="The paint is dry.",
+            process="proactive",
+            audience=private(ANA),
+            person=ANA,
+        )
+        await soul.mind.store.plan(plan)
+        soul.server.tick()
+        await until(lambda: [row for row in soul.records().plans() if row["id"] != 7])
+        await soul.idle()
+        (again,) = soul.records().plans()
+        kept = [one["entry_type"] for one in standing(soul)["entries"]]
+
+        assert soul.network.visible == []
+
+    assert datetime.fromisoformat(again["due_at"]).hour == 8
+    assert "externalDialog" not in kept
+
+
+async def test_talk_that_is_over_is_not_joined(home: Home) -> None:
+    """In a channel where the soul takes part: what it hears as it is said it may join; what it hears late it keeps."""
+    clock, voice = Clock(), Scripted(default=by_tag(external_dialogue="A new coat, I would say."))
+    async with alive(home, voice, clock=clock, settings=AT_HOME) as soul:
+        seen = []
+        for number, late in enumerate((timedelta(hours=5), timedelta(0))):
+            clock.forward(hours=1)
+            assert soul.network._accept
+            spoken = perception(
+                "Does anybody know why the old bridge rusts again?", key=f"r:{number}", conversation=ROOM, audience=shared(ROOM),
+                person=ANA, at=clock() - late, position=f"{number:020d}", owes=False,
+                extra={"participation": "group", "address": "thread"},
+            )  # fmt: skip
+            await soul.mind.store.accept((spoken,), clock())
+            soul.server.wake(ROOM)
+            await soul.idle()
+            seen.append(len(soul.network.visible))
+        kept = [one["content"] for one in standing(soul, ROOM)["entries"] if one["entry_type"] == "userMessage"]
+
+    assert seen == [0, 1]
+    assert len(kept) == 2
+
+
+async def test_an_owed_message_is_answered_however_late(home: Home) -> None:
+    """An outage from the evening into the night: the answer comes at 03:05, for it is an answer."""
+    clock = Clock()
+    clock.now = NIGHT - timedelta(minutes=10)
+    voice = Scripted([Line(fault=Overloaded("down"))], default=by_tag(external_dialogue="Here I am."))
+    async with alive(home, voice, clock=clock, settings=AT_HOME) as soul:
+        await soul.network.hear("Are you there?")
+        seen = await soul.network.until_visible(1)
+
+    assert [one.text for one in seen] == ["Here I am."]

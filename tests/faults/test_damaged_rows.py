@@ -1,0 +1,298 @@
+"""Damaged rows and lasting bugs: whoever is owed an answer gets at least an apology, and every display says what is wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from claudius.cognition import turn as turns
+from claudius.errors import DeliveryLater
+from claudius.home import Home
+from claudius.intent import Intent, Schedule
+from claudius.memory.sqlite import SqliteRecords, SqliteStore
+from claudius.perception import Kind, Perception, private
+from claudius.provider import Request
+from claudius.providers.scripted import Scripted
+from claudius.testing.alive import Alive, alive
+from claudius.testing.rehearsal_adapter import RehearsalAdapter
+from driven import Machine, reply
+
+ANA, BEN = "rehearsal:t:dm-ana:", "rehearsal:t:dm-ben:"
+SUMMARY = """
+    INSERT INTO summary (conversation, text, sources, upto, nonce, at)
+    VALUES ('{ana}', 'We met.', 'no list', 0, '0', '2026-01-01T00:00:00.000000Z')
+"""
+APOLOGY = "not fit to say aloud"
+
+
+def echo(request: Request) -> str:
+    """Answer with the message itself."""
+    return reply("re " + request.tail.rpartition('"text":"')[2].partition('"')[0])
+
+
+def damaged(home: Home, sql: str) -> None:
+    """Change rows by hand, as a tool beside the daemon does."""
+    with closing(sqlite3.connect(home.database)) as db, db:
+        assert db.execute(sql).rowcount == 1
+
+
+def one(home: Home, sql: str) -> str:
+    """Return the one value that a question gives."""
+    with closing(sqlite3.connect(home.database)) as db:
+        return str(db.execute(sql).fetchone()[0])
+
+
+def dead_and_invalid(home: Home) -> tuple[int, list[str], list[tuple[str, str]]]:
+    """Return what `status` counts as dead, the reasons that `doctor` gives, and the rows that it names."""
+    with closing(SqliteRecords(home.database)) as kept:
+        counted = kept.counts(datetime.now(UTC))
+        return (
+            counted["inbox"]["dead"] + counted["outbox"]["failed"],
+            [str(row["reason"]) for row in kept.dead()],
+            list(kept.invalid()),
+        )
+
+
+async def said(soul: Alive, *, ana: str, ben: str = "") -> list[str]:
+    """Have people say something; return what each conversation was answered with since, that of Ana first."""
+    before = len(soul.network.visible)
+    await soul.network.hear(ana)
+    if ben:
+        await soul.network.hear(ben, person="ben")
+    await soul.idle()
+    seen = soul.network.visible[before:]
+    return [one.text for one in sorted(seen, key=lambda one: one.conversation)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "row"),
+    [
+        ("UPDATE conversation SET params = '{{\"cut' WHERE conversation = '{ana}'", ("conversation", ANA)),
+        ("UPDATE conversation SET process_memory = '[1]' WHERE conversation = '{ana}'", ("conversation", ANA)),
+        ("UPDATE conversation SET entered_at = 'soon' WHERE conversation = '{ana}'", ("conversation", ANA)),
+        ("UPDATE turn SET shown = '' WHERE conversation = '{ana}'", ("turn", f"{ANA}/1")),
+        ("UPDATE entry SET metadata = '{{' WHERE conversation = '{ana}' AND n = 0", ("entry", f"{ANA}/1/0")),
+        ("UPDATE entry SET entry_type = 'song' WHERE conversation = '{ana}' AND n = 0", ("entry", f"{ANA}/1/0")),
+        ("UPDATE peer SET last_at = '' WHERE peer_id LIKE '%ana'", ("peer", "rehearsal:t:ana")),
+        (SUMMARY, ("summary", ANA)),
+    ],
+)
+async def test_a_damaged_row_is_answered_with_an_apology_and_named(home: Home, sql: str, row: tuple[str, str]) -> None:
+    """That conversation gets the apology each time, the others their reply; `doctor` names table and row."""
+    async with alive(home, Scripted(default=echo)) as soul:
+        await said(soul, ana="hello", ben="hello")
+    damaged(home, sql.format(ana=ANA))
+    named_before = dead_and_invalid(home)[2]
+
+    async with alive(home, Scripted(default=echo)) as soul:
+        first = await said(soul, ana="again", ben="again")
+        second = await said(soul, ana="and again", ben="and again")
+
+    assert named_before == [row]
+    assert [APOLOGY in line for line in (first[0], second[0])] == [True, True]
+    assert (first[1], second[1]) == ("re again", "re and again")
+    assert dead_and_invalid(home) == (0, [], [row])
+
+
+async def test_a_damaged_row_is_told_from_a_store_that_failed(home: Home) -> None:
+    """Nothing is tried again that cannot get better, and the message after the mend is answered as ever."""
+    async with alive(home, voice := Scripted(default=echo)) as soul:
+        await said(soul, ana="hello")
+        damaged(home, "UPDATE conversation SET params = '{'")
+        line = (await said(soul, ana="again"))[0]
+        tries = one(home, "SELECT max(attempts) FROM inbox")
+        damaged(home, "UPDATE conversation SET params = '{}'")
+        after = await said(soul, ana="and now")
+
+    assert APOLOGY in line
+    assert (tries, len(voice.requests)) == ("1", 2)
+    assert after == ["re and now"]
+
+
+async def test_a_message_whose_own_row_is_damaged_is_dead_and_counted(home: Home) -> None:
+    """Not even the apology can be made of it: `status` counts it, `doctor` names it, and the next one is answered."""
+    store, network = SqliteStore(home.database), RehearsalAdapter()
+    await store.start("ended", datetime.now(UTC))
+
+    async def keep(heard: Perception) -> bool:
+        """Accept, in a process that ends before any turn."""
+        return (await store.accept((heard,), heard.at))[0]
+
+    network._accept = keep
+    await network.hear("lost")
+    await network.hear("found")
+    await store.close(clean=True)
+    damaged(home, 'UPDATE inbox SET payload = \'{"key": "cut\' WHERE seq = 1')
+
+    async with alive(home, Scripted(default=echo)) as soul:
+        await soul.idle()
+        seen = [one.text for one in soul.network.visible]
+
+    dead, reasons, rows = dead_and_invalid(home)
+    assert seen == ["re found"]
+    assert (dead, rows) == (1, [("inbox", "1")])
+    assert reasons[0].startswith("inbox 1 cannot be read: ")
+
+
+async def test_a_reply_whose_row_is_damaged_is_dead_and_holds_up_nothing(home: Home) -> None:
+    """A part that cannot be read cannot be said: it is given up with its reason, and the next reply is said."""
+    async with alive(home, Scripted(default=echo)) as soul:
+        soul.network.faults.append((DeliveryLater(0.5), False))
+        await soul.network.hear("m")
+        async with asyncio.timeout(20):
+            while one(home, "SELECT count(*) FROM outbox WHERE state = 'pending'") == "0":
+                await asyncio.sleep(0)
+        damaged(home, "UPDATE outbox SET answers = '\"' WHERE state = 'pending'")
+        await soul.network.hear("next")
+        await soul.idle()
+        seen = [visible.text for visible in soul.network.visible if visible.conversation == ANA]
+
+    dead, reasons, _ = dead_and_invalid(home)
+    assert seen == ["re next"]
+    assert dead == 2  # what was heard, and what was to be said
+    assert all(reason.startswith("outbox ") for reason in reasons)
+
+
+async def test_what_was_only_overheard_never_stands_in_the_way(home: Home) -> None:
+    """A message that is owed nothing fails as lastingly; whoever calls the soul behind it gets the apology."""
+    place = "rehearsal:t:ops:1"
+    async with alive(home, Scripted(default=echo)) as soul:
+        await soul.network.hear("hello", conversation=place, is_shared=True)
+        await soul.idle()
+        damaged(home, "UPDATE conversation SET params = '{'")
+        await soul.network.hear("chatter", conversation=place, is_shared=True, kind=Kind.JOIN)
+        await soul.network.hear("Claudius?", conversation=place, is_shared=True)
+        await soul.idle()
+        seen = [visible.text for visible in soul.network.visible]
+
+    assert seen[0] == "re hello"
+    assert len(seen) == 2
+    assert APOLOGY in seen[1]
+
+
+@pytest.mark.parametrize("name", ["_recall", "route", "attend_to", "plan"])
+async def test_a_lasting_bug_ends_in_an_apology_each_time(
+    home: Home, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Whatever a turn stumbles over, its apology needs none of it."""
+
+    def broken(*_: object, **__: object) -> object:
+        """Fail, always."""
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(turns, name, broken)
+    async with alive(home, Scripted(default=echo)) as soul:
+        lines = [*await said(soul, ana="one"), *await said(soul, ana="two")]
+
+    assert len(lines) == 2
+    assert all(APOLOGY in line for line in lines)
+
+
+async def test_a_lasting_bug_before_the_turn_ends_in_an_apology_too(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What looks at members or reads a thread may fail lastingly; each failure is counted like any other."""
+
+    async def broken(*_: object) -> bool:
+        """Fail, always."""
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr("claudius.runtime.hydrating.Hydration.read", broken)
+    async with alive(home, Scripted(default=echo)) as soul:
+        lines = await said(soul, ana="one")
+
+    assert len(lines) == 1
+    assert APOLOGY in lines[0]
+
+
+async def test_a_turn_that_owes_a_reply_and_has_none_is_not_settled_in_silence(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A turn without a word where one is owed counts as failed."""
+    concluded = turns.conclude
+
+    def silent(*args: Any) -> Intent:
+        """Leave out what is said."""
+        return replace(concluded(*args), utterances=())
+
+    monkeypatch.setattr(turns, "conclude", silent)
+    async with alive(home, Scripted(default=echo)) as soul:
+        lines = await said(soul, ana="one")
+
+    assert len(lines) == 1
+    assert APOLOGY in lines[0]
+
+
+async def test_where_not_even_an_apology_can_be_made_it_is_dead_and_counted(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing that is owed an answer is called settled: `status` counts it, `doctor` tells why."""
+
+    async def broken(*_: object) -> object:
+        """Fail, always."""
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(turns, "route", broken)
+    monkeypatch.setattr("claudius.runtime.lanes.apologise", broken)
+    async with alive(home, Scripted(default=echo)) as soul:
+        lines = await said(soul, ana="one")
+
+    dead, reasons, _ = dead_and_invalid(home)
+    assert lines == []
+    assert (dead, reasons) == (1, ["no apology (unreadable) could be made: RuntimeError"])
+
+
+async def test_a_plan_whose_row_is_damaged_is_heard_all_the_same(home: Home) -> None:
+    """What was asked for comes, without the process that can no longer be read; the clock goes on."""
+    async with alive(home, Scripted(default=echo)) as soul:
+        await said(soul, ana="hello")
+        at = datetime.now(UTC) + timedelta(hours=1)
+        asked = Schedule(
+            id=1,
+            conversation=ANA,
+            at=at,
+            text="the oven",
+            process="reminder",
+            audience=private("rehearsal:t:ana"),
+            person="rehearsal:t:ana",
+            asked_by="rehearsal:t:ana",
+        )
+        await soul.mind.store.plan(asked)
+        damaged(home, "UPDATE due SET params = '{'")
+        fired = await soul.mind.store.fire_due(at + timedelta(minutes=1), 72.0)
+
+    heard = one(home, "SELECT payload FROM inbox WHERE kind = 'scheduled'")
+    assert fired == (ANA,)
+    assert "the oven" in heard
+    assert dead_and_invalid(home)[2] == [("due", "1")]
+
+
+def test_the_owner_sees_which_row_is_damaged_and_everyone_else_is_answered(tmp_path: Path) -> None:
+    """Through the front door: a row is damaged by hand while the daemon is awake, and named with it awake and asleep."""
+    machine = Machine(tmp_path)
+    with machine.daemon():
+        machine.ok("chat", "--once", "hello", "--conversation", "first")
+        damaged(Home(machine.home), "UPDATE conversation SET params = '{\"' WHERE conversation LIKE '%first%'")
+        ran = machine.run("chat", "--once", "again", "--conversation", "first", "--json")
+        other = machine.ok("chat", "--once", "hello", "--conversation", "second", "--json")
+        awake = machine.run("doctor", "--json")
+        status = machine.ok("status", "--json").json
+    asleep = machine.run("doctor", "--json")
+
+    named = [
+        [check["detail"] for check in ran.json["checks"] if check["name"] == "row" and not check["ok"]]
+        for ran in (awake, asleep)
+    ]
+    assert (ran.code, ran.json["apology"]) == (75, "unreadable")
+    assert "apology" not in other.json
+    assert status["inbox"] == {"pending": 0, "dead": 0}
+    assert [len(lines) for lines in named] == [1, 1]
+    assert all(lines[0].startswith("conversation ") and "first" in lines[0] for lines in named)
+    assert awake.code == asleep.code == 1

@@ -1,0 +1,34 @@
+"""What a kept turn names in place of texts, in memory: for tests that rebuild a prompt without a database."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from claudius.recollection import PastTurn
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Texts by what names them; whatever is missing counts as erased."""
+
+    blobs: Mapping[str, bytes] = field(default_factory=dict)
+    turns: Mapping[int, PastTurn] = field(default_factory=dict)
+    portraits: Mapping[tuple[str, str, int], str] = field(default_factory=dict)
+    rows: Mapping[str, str] = field(default_factory=dict)
+
+    def blob(self, sha256: str) -> bytes | None:
+        """Return stored content."""
+        return self.blobs.get(sha256)
+
+    def past_turn(self, conversation: str, number: int) -> PastTurn | None:  # noqa: ARG002 - the protocol's
+        """Return an earlier turn."""
+        return self.turns.get(number)
+
+    def portrait(self, person: str, audience: str, version: int) -> str | None:
+        """Return one version of a portrait."""
+        return self.portraits.get((person, audience, version))
+
+    def recalled(self, row: str) -> str | None:
+        """Return the text of a recalled line."""
+        return self.rows.get(row)

@@ -1,0 +1,81 @@
+"""Rows that do not decode: an error of their own names them, and the doctor's look knows every column of JSON."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from claudius.errors import RowInvalid, StoreError
+from claudius.home import Home, shipped
+from claudius.memory.sqlite import SqliteRecords, SqliteStore
+from claudius.memory.sqlite.queries import load_queries
+from claudius.memory.sqlite.rows import Decoding, parse_object, parse_strings
+from claudius.testing.store_contract.ground import DM, NOW, heard, taken
+
+_COLUMN = re.compile(r"^\s+(\w+)\s+TEXT\b.*-- .*\bJSON\b", re.MULTILINE)
+
+
+def test_the_doctor_looks_at_every_column_of_json() -> None:
+    """A column that the schema says is JSON stands in the query that finds damaged rows."""
+    looked_at = load_queries(shipped("memory") / "queries")["rows_invalid"]
+    blocks = dict(re.findall(r"SELECT '(\w+)' AS \"table\"(.*?)(?=UNION ALL|LIMIT)", looked_at, re.DOTALL))
+    schema = "\n".join(file.read_text("utf-8") for file in sorted((shipped("memory") / "schema").glob("*.sql")))
+    tables = re.findall(r"^CREATE TABLE (\w+) \((.*?)^\)", schema, re.MULTILINE | re.DOTALL)
+
+    missed = [
+        f"{table}.{column}"
+        for table, body in tables
+        for column in _COLUMN.findall(body)
+        if column not in blocks.get(table, "")
+    ]
+
+    assert missed == []
+
+
+def test_a_home_without_a_database_has_no_damaged_row(home: Home) -> None:
+    """Nothing is there, so nothing is wrong."""
+    assert SqliteRecords(home.database).invalid() == []
+
+
+@pytest.mark.parametrize(
+    ("read", "text"), [(parse_object, "[]"), (parse_object, '{"a'), (parse_strings, "{}"), (parse_strings, "[1]")]
+)
+def test_a_value_that_does_not_decode_names_its_row_and_does_not_quote_it(read: Any, text: str) -> None:
+    """The error is none of the store's, which as a whole is sound."""
+    with pytest.raises(RowInvalid) as caught, Decoding("kept", "here", 3):
+        read(text)
+
+    assert (caught.value.table, caught.value.row) == ("kept", "here/3")
+    assert caught.value.message.startswith("kept here/3 cannot be read: ")
+    assert not isinstance(caught.value, StoreError)
+
+
+def test_an_error_that_quotes_what_it_read_is_not_passed_on() -> None:
+    """Rows hold people's words; logs and `doctor` do not."""
+    with pytest.raises(RowInvalid) as caught, Decoding("entry", 1):
+        {"a": 1}["a secret"]
+
+    assert "secret" not in caught.value.message
+
+
+async def test_what_is_given_up_is_dead_with_its_reason_and_stands_in_nobodys_way(home: Home) -> None:
+    """The next message is the oldest then; a failure that took nothing is counted all the same."""
+    store = SqliteStore(home.database)
+    await store.start("boot-1", NOW)
+    first = await taken(store, heard(n=1))
+    await store.accept((heard(n=2),), NOW)
+    await store.give_up(first.seq, "no apology could be made")
+    second = await store.oldest(DM)
+    assert second is not None
+    await store.postpone(second.seq, NOW + timedelta(seconds=1), "RuntimeError", 2)
+    again = await store.oldest(DM)
+    await store.close(clean=True)
+    records = SqliteRecords(home.database)
+
+    assert (second.perception.key, second.attempts, again and again.attempts) == (heard(n=2).key, 0, 2)
+    assert records.counts(NOW)["inbox"] == {"pending": 1, "dead": 1}
+    assert [row["reason"] for row in records.dead()] == ["no apology could be made"]
+    records.close()

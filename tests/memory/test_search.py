@@ -1,0 +1,153 @@
+"""The search for what was erased: any script, any of our encodings; an answer that is not whole is none."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import sqlite3
+import subprocess
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from claudius.memory import search
+from claudius.memory.kept_turns import pack
+from claudius.memory.sqlite import SqliteStore
+from claudius.memory.sqlite.queries import Database
+from claudius.memory.sqlite.rewriting import steps
+
+WITHIN_S = 60.0
+WORDS = {
+    "english": "my locker number is seven four one nine",
+    "russian": "номер моего шкафа семь четыре один",
+    "chinese": "我的储物柜号码是七四一九",
+    "arabic": "رقم خزانتي هو سبعة أربعة واحد تسعة",
+    "hindi": "मेरे लॉकर का नंबर सात चार एक नौ",
+    "emoji": "🐝🦋🐞🦗🕷🦂🐢🐍",
+}
+
+
+def asked(root: Path, **more: Any) -> dict[str, Any]:
+    """Ask for nothing below a directory."""
+    nothing = {"ids": [], "folders": [], "excerpts": [], "places": [str(root)], "git": None, "left_out": []}
+    return {**nothing, "database": str(root / "none.db"), **more}
+
+
+def found(root: Path, **more: Any) -> list[str]:
+    """Return the files in which it was found, by their names."""
+    answer = search.run(asked(root, **more), within_s=WITHIN_S)
+    assert answer is not None
+    return [Path(one).name for one in answer["found"]]
+
+
+@pytest.mark.parametrize("words", WORDS.values(), ids=WORDS)
+def test_words_of_any_script_are_found_in_every_form_of_ours(tmp_path: Path, words: str) -> None:
+    """Plain, as JSON escapes in both cases, in JSON within JSON, zipped, and across the blocks of a large file."""
+    escaped = json.dumps(words)
+    upper = "".join(f"\\u{ord(one):04X}" if "\x80" < one < "\U00010000" else one for one in words)
+    (tmp_path / "plain").write_text(f"so {words}.", "utf-8")
+    (tmp_path / "escaped").write_text(escaped)
+    (tmp_path / "upper").write_text(upper, "utf-8")
+    (tmp_path / "twice").write_text(json.dumps(escaped))
+    (tmp_path / "zipped.gz").write_bytes(gzip.compress(words.encode()))
+    (tmp_path / "large").write_bytes(b"x" * (search.BLOCK - 9) + words.encode() + b"y" * search.BLOCK)
+    (tmp_path / "other").write_text(words[:-4] + "else", "utf-8")
+
+    assert found(tmp_path, excerpts=[words]) == ["escaped", "large", "plain", "twice", "upper", "zipped.gz"]
+
+
+def test_an_id_is_found_as_a_whole_word(tmp_path: Path) -> None:
+    """Another id that begins with it is another's; a file whose name bears a folder's part counts."""
+    (tmp_path / "it").write_text('{"person": "slack:T1:U1"}')
+    (tmp_path / "longer").write_text("slack:T1:U12 slack:T1:U1-b")
+    (tmp_path / "ana-abcdefghijkl").write_text("")
+
+    assert found(tmp_path, ids=["slack:T1:U1"], folders=["abcdefghijkl"]) == ["ana-abcdefghijkl", "it"]
+
+
+def test_what_git_has_packed_is_found(tmp_path: Path) -> None:
+    """An object that no commit holds any more is still an object."""
+    git = {"PATH": os.environ["PATH"], "GIT_DIR": str(tmp_path / ".git"), "HOME": str(tmp_path)}
+    subprocess.run(["git", "init", "-q"], env=git, check=True)
+    subprocess.run(["git", "hash-object", "-w", "--stdin"], env=git, input=WORDS["russian"].encode(), check=True)
+
+    assert found(tmp_path, excerpts=[WORDS["russian"]]) == []
+    assert found(tmp_path, excerpts=[WORDS["russian"]], git={"env": git}) == ["git"]
+
+
+async def test_what_the_database_has_packed_is_found_by_its_row(tmp_path: Path) -> None:
+    """A row is named by table, key and column, also where the words are compressed; the live file is searched beside."""
+    path = tmp_path / "state" / "claudius.db"
+    path.parent.mkdir()
+    store = SqliteStore(path)
+    await store.open()
+    kept = pack({"thoughts": [{"step": "a", "content": WORDS["chinese"]}]})
+    row = ("complete", "said", "[]", "[]", "{}", "{}", "[]", "", b"", kept)
+    names = "rung, verb, flags, steps, attention, changes, thoughts, prompt_sha256, snapshot, kept"
+    connection = store._open_now().writer._database.connection
+    marks = ", ".join("?" * len(row))
+    connection.execute(f"INSERT INTO turn_record ({names}) VALUES ({marks})", row)  # noqa: S608 - its own columns
+
+    answer = search.run(asked(tmp_path, excerpts=[WORDS["chinese"]], database=str(path)), within_s=WITHIN_S)
+    await store.close(clean=False)
+
+    assert answer is not None
+    assert answer["rows"] == [{"table": "turn_record", "key": {"rowid": 1}, "columns": ["kept"]}]
+
+
+def test_bytes_beside_the_rows_are_found_and_rewriting_overwrites_them(tmp_path: Path) -> None:
+    """A row that was moved to balance a tree leaves a copy which `secure_delete` does not know: it is found, and goes."""
+    path = tmp_path / "kept.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("PRAGMA secure_delete = ON")
+        db.execute("PRAGMA synchronous = OFF")
+        db.execute("CREATE TABLE line (id INTEGER PRIMARY KEY, words TEXT NOT NULL) STRICT")
+        db.execute("CREATE TABLE place (name TEXT PRIMARY KEY, words TEXT NOT NULL) STRICT, WITHOUT ROWID")
+        for number in range(6000):
+            who = "ana-canary" if number % 4 == 0 else "ben"
+            words = f"{who} {number} " + "x" * (number * 37 % 300)
+            db.execute("INSERT INTO line VALUES (?, ?)", (number * 7919 % 6007, words))
+            db.execute("INSERT INTO place VALUES (?, ?)", (f"p{number * 7919 % 6007:05}", words))
+        for table in ("line", "place"):
+            db.execute(f"DELETE FROM {table} WHERE words LIKE 'ana-canary%'")  # noqa: S608 - two names
+        assert b"ana-canary" in path.read_bytes()
+
+        for _ in range(6):
+            answer = search.run(asked(tmp_path, ids=["ana-canary"], database=str(path)), within_s=WITHIN_S)
+            assert answer is not None
+            for name, rowids in answer["pages"].items():
+                for step in steps(Database(db, {}), name, rowids):
+                    step(Database(db, {}))
+        kept = db.execute("SELECT (SELECT count(*) FROM line), (SELECT count(*) FROM place)").fetchone()
+        sound = db.execute("PRAGMA integrity_check").fetchone()
+
+    assert answer["found"] == []
+    assert b"ana-canary" not in path.read_bytes()
+    assert kept == (4500, 4500)
+    assert sound == ("ok",)
+
+
+def test_a_search_that_does_not_end_well_found_nothing_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed, too slow, or stumbling over what it is asked: None, never an empty finding."""
+    (tmp_path / "it").write_text(WORDS["english"])
+    wanted = asked(tmp_path, excerpts=[WORDS["english"]])
+
+    assert search.run(wanted, within_s=0.0) is None
+    assert search.run({}, within_s=WITHIN_S) is None
+    monkeypatch.setattr("sys.executable", str(tmp_path / "killed"))
+    (tmp_path / "killed").write_text("#!/bin/sh\nkill -9 $$\n")
+    (tmp_path / "killed").chmod(0o700)
+    assert search.run(wanted, within_s=WITHIN_S) is None
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    """A zipped log that is cut short was not searched whole."""
+    (tmp_path / "claudius.log.1.gz").write_bytes(gzip.compress(b"x" * 9999)[:-9])
+
+    answer = search.run(asked(tmp_path, excerpts=[WORDS["english"]]), within_s=WITHIN_S)
+
+    assert answer is not None
+    assert "claudius.log.1.gz" in answer["unread"][0]

@@ -1,0 +1,123 @@
+"""Unlinking in SQLite: every row that came with an id's own turns is that id's again."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from typing import Any
+
+from archiving import Kept
+from claudius.home import Home
+from claudius.memory.names import short_id
+from claudius.memory.sqlite import SqliteStore
+from claudius.perception import private
+from claudius.testing.store_contract.ground import ANA, DM, NOW, Ground, awake, exchange, heard
+
+OTHER, THERE = "discord:@me:7", "discord:@me:D-ana:"
+ROWS: dict[str, dict[str, Any]] = {
+    "interaction": {"peer_id": ANA, "direction": "in", "channel_type": "dm", "scope": 1, "preview": "x"},
+    "promise": {
+        "peer_id": ANA,
+        "side": "theirs",
+        "what": "x",
+        "stems": "[]",
+        "made_at": "",
+        "due_at": "",
+        "grace_s": 0,
+        "state": "open",
+    },
+    "psyche_fact": {"person": ANA, "key": "name", "sources": "[]", "stated_s": 0, "is_single": 1, "newest": 1},
+    "psyche_episode": {
+        "person": ANA,
+        "at_s": 0,
+        "name": "Ana",
+        "text": "x",
+        "previous": "",
+        "stems": " x ",
+        "sources": "[]",
+        "previous_stems": "",
+        "importance": 0.5,
+        "is_own": 0,
+    },
+    "psyche_trace": {"person": ANA, "kernel": "k", "inputs": "{}", "after": "{}", "edges": "[]"},
+    "step": {
+        "person": ANA,
+        "n": 9,
+        "purpose": "turn",
+        "request_sha256": "",
+        "response": "",
+        "stop_reason": "end",
+        "provider": "p",
+        "model": "m",
+        "input_tokens": 0,
+        "cache_read_tokens": 0,
+        "cache_write_tokens": 0,
+        "output_tokens": 0,
+        "estimated": 0,
+        "ms": 0,
+    },
+}
+"""What a turn writes under the id that stands for all of a person's."""
+
+
+def put(kept: sqlite3.Connection, turn: str, conversation: str, value: str) -> None:
+    """Write one row of each table, as a turn of a linked id does."""
+    for table, row in ROWS.items():
+        columns = {column[1] for column in kept.execute(f"PRAGMA table_info({table})")}
+        more = {"turn": turn, "conversation": conversation, "at": "2026", "audience": "a", "value": value}
+        full = {name: given for name, given in (more | row).items() if name in columns}
+        names, marks = ", ".join(full), ", ".join(f":{name}" for name in full)
+        kept.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", full)  # noqa: S608 - names of this file
+
+
+async def test_rows_of_a_turn_follow_the_id_that_spoke_in_it(home: Home) -> None:
+    """Ledger, promises, facts, moments, traces and calls; a fact that the other id had overruled is in force again."""
+    async with awake(Ground(lambda: SqliteStore(home.database))) as store:
+        ours = await exchange(store, heard(n=1, person=ANA))
+        await exchange(store, heard(n=1, at=THERE, person=OTHER))
+        await store.link(ANA, OTHER)
+        theirs = await exchange(store, heard(n=2, at=THERE, person=OTHER))
+        with closing(sqlite3.connect(home.database)) as kept, kept:
+            put(kept, ours.turn, DM, "Ana")
+            kept.execute("UPDATE psyche_fact SET newest = 0")
+            put(kept, theirs.turn, THERE, "Anna")
+
+        await store.unlink(OTHER, NOW)
+
+    with closing(sqlite3.connect(home.database)) as kept:
+        for table, row in ROWS.items():
+            column = "peer_id" if "peer_id" in row else "person"
+            found = dict(kept.execute(f"SELECT turn, {column} FROM {table}").fetchall())  # noqa: S608 - names of this file
+            assert (table, found[ours.turn], found[theirs.turn]) == (table, ANA, OTHER)
+        facts = kept.execute("SELECT person, value FROM psyche_fact WHERE newest = 1 ORDER BY id").fetchall()
+    assert facts == [(ANA, "Ana"), (OTHER, "Anna")]
+
+
+async def test_a_portrait_s_file_moves_back_to_its_own_folder(home: Home) -> None:
+    """What lay in the folder of the id that stood for both lies in the other's again, and nothing is imported by it."""
+    kept = await Kept.begin(home)
+    await exchange(kept.store, heard(n=1, person=ANA))
+    await exchange(kept.store, heard(n=1, at=THERE, person=OTHER))
+    await kept.learn("of bees")
+    await kept.learn("of owls", person=OTHER)
+    await kept.settle()
+    await kept.store.link(ANA, OTHER)
+    await kept.store.set_model(OTHER, private(OTHER), "of more owls", "note", "owner", NOW)
+    await kept.settle()
+    together = files_of(home)
+
+    await kept.store.unlink(ANA, NOW)
+    rounds = [await kept.round() for _ in range(3)]
+    await kept.end()
+
+    assert together == {short_id(ANA): {"of bees", "of more owls"}}
+    assert files_of(home) == {short_id(ANA): {"of bees"}, short_id(OTHER): {"of more owls"}}
+    assert sum(done.imported for done in rounds) == 0
+
+
+def files_of(home: Home) -> dict[str, set[str]]:
+    """Return what lies in each person's folder."""
+    found: dict[str, set[str]] = {}
+    for file in (home.memory / "users").glob("*/*.md"):
+        found.setdefault(file.parent.name.rpartition("-")[2], set()).add(file.read_text("utf-8"))
+    return found

@@ -1,0 +1,218 @@
+"""What is kept for `memory.records_days`: it goes in quiet hours, its room is given back, and what is kept stays true."""
+
+from __future__ import annotations
+
+import sqlite3
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from claudius.cognition.soul_engine import prompt_sha256, rebuild
+from claudius.home import Home
+from claudius.memory.sqlite import SqliteRecords, SqliteStore
+from claudius.providers.scripted import Scripted
+from claudius.psyche.change import change_of
+from claudius.substrate import Edge, Numbers, Psyche
+from claudius.testing.alive import Alive, alive
+from minds import by_tag
+
+NIGHT, DAY = "2026-03-02T03:00:00", "2026-03-02T12:00:00"
+QUIET = {"CLAUDIUS_CLOCK_TIMEZONE": "UTC", "CLAUDIUS_CLOCK_QUIET": "22:00-08:00"}
+OLD, NEW = ("Hello, how are you?", "You are useless", "thanks!"), ("I build bridges in Rome", "Well done, you!")
+
+
+class Wall:
+    """A clock that a test moves, as time that the machine lives through."""
+
+    def __init__(self, text: str) -> None:
+        self.now = datetime.fromisoformat(text).replace(tzinfo=UTC)
+        self.lived = 0.0
+
+    def __call__(self) -> datetime:
+        """Tell the time."""
+        return self.now
+
+    def running(self) -> float:
+        """Tell how long the machine has lived."""
+        return self.lived
+
+    def passes(self, **by: float) -> None:
+        """Let time pass."""
+        self.now += timedelta(**by)
+        self.lived += timedelta(**by).total_seconds()
+
+
+async def look(soul: Alive, wall: Wall) -> None:
+    """Have the clock look, and what it rings for be done."""
+    assert soul.tending
+    await soul.tending.look(wall.now)
+    await soul.idle()
+
+
+def outcomes(home: Home) -> list[str]:
+    """Return what came of each ring of the job, oldest first."""
+    with sqlite3.connect(home.database) as kept:
+        rows = kept.execute(
+            "SELECT reason FROM inbox WHERE conversation = 'self:claudius:inner:records' AND state = 'settled' ORDER BY seq"
+        )
+        return [reason for (reason,) in rows]
+
+
+def awake(home: Home, wall: Wall, **settings: str) -> Any:
+    """Wake a soul that keeps its clock."""
+    voice = Scripted(default=by_tag())
+    return alive(home, voice, clock=wall, running=wall.running, settings=QUIET | settings, keeps_clock=True)
+
+
+async def say(soul: Alive, *lines: str, wall: Wall) -> None:
+    """Say some lines, ten minutes apart, each answered."""
+    for line in lines:
+        answered = len(soul.network.visible)
+        await soul.network.hear(line, person="ana")
+        await soul.network.until_visible(answered + 1)
+        await soul.idle()
+        wall.passes(minutes=10)
+
+
+def turns(home: Home) -> list[tuple[str, str]]:
+    """Return every turn that was asked of a model or let go, oldest first: its id and its instant."""
+    with sqlite3.connect(home.database) as kept:
+        return kept.execute("SELECT turn, at FROM turn ORDER BY at").fetchall()
+
+
+def number(home: Home, sql: str) -> int:
+    """Ask the database for one number."""
+    with sqlite3.connect(home.database) as kept:
+        return int(kept.execute(sql).fetchone()[0])
+
+
+def folded(records: SqliteRecords) -> Psyche:
+    """Fold the traces that are kept, from the checkpoint."""
+    now = records.psyche_checkpoint()
+    for row in records.psyche_moves(datetime(2000, 1, 1, tzinfo=UTC)):
+        change = change_of(row["turn"], row["inputs"], row["person"], tuple(row["traits"]))
+        after = change.fold(now)
+        now = Psyche(numbers=after.numbers, edges=after.edges)
+    return now
+
+
+async def test_what_is_past_its_time_goes_at_night_and_the_rest_stays_true(home: Home) -> None:
+    """Records and traces of old turns go; `why` says when; later turns replay; the fold from the checkpoint holds."""
+    wall = Wall(DAY)
+    async with awake(home, wall) as soul:
+        await say(soul, *OLD, wall=wall)
+        wall.passes(days=200)
+        await say(soul, *NEW, wall=wall)
+        wall.passes(days=166, hours=2)
+        await look(soul, wall)
+        by_day = soul.records().turn(turns(home)[0][0])
+        wall.passes(hours=13)
+        await look(soul, wall)
+        records = soul.records()
+        found = [records.turn(turn) for turn, _ in turns(home)]
+        kept = [one for one in found if one and one["snapshot"]]
+        replayed = [prompt_sha256(rebuild(one["snapshot"], records)) for one in kept]
+        again = folded(records)
+    with sqlite3.connect(home.database) as kept_file:
+        stored = msgspec.json.decode(kept_file.execute("SELECT numbers FROM psyche_state").fetchone()[0], type=Numbers)
+        edges = [msgspec.json.decode(row[0], type=Edge) for row in kept_file.execute("SELECT edge FROM psyche_edge")]
+
+    assert by_day is not None
+    assert by_day["expired_at"] is None, "nothing goes while it is not quiet"
+    old, new = found[: len(OLD)], found[len(OLD) :]
+    assert all(one and one["expired_at"] == "2027-03-04T" + one["expired_at"][11:] for one in old)
+    assert all(one and not (one["snapshot"] or one["thoughts"] or one["attention"] or one["response"]) for one in old)
+    assert all(one and one["utterance"] and one["expired_at"] is None for one in new)
+    assert replayed == [one["prompt_sha256"] for one in kept] != []
+    assert number(home, "SELECT count(*) FROM psyche_trace") == len(NEW)
+    assert again.numbers == stored
+    assert [replace(edge, name="ana") for edge in again.edges] == [replace(edge, name="ana") for edge in edges]
+    assert number(home, "PRAGMA freelist_count") == 0
+    assert outcomes(home)[-1] == f"{len(OLD)} records are past their time"
+
+
+async def test_nothing_goes_where_the_owner_keeps_it_for_ever(home: Home) -> None:
+    """`memory.records_days = 0`: a record of ten years ago still replays."""
+    wall = Wall(DAY)
+    async with awake(home, wall, CLAUDIUS_MEMORY_RECORDS_DAYS="0") as soul:
+        await say(soul, *NEW, wall=wall)
+        wall.passes(days=3650, hours=15)
+        await look(soul, wall)
+        records = soul.records()
+        found = [records.turn(turn) for turn, _ in turns(home)]
+
+    assert all(one and one["snapshot"] and not one["expired_at"] for one in found)
+    assert number(home, "SELECT count(*) FROM psyche_trace") == len(NEW)
+
+
+async def test_a_prompt_that_shows_a_turn_past_its_time_is_past_its_time_too(home: Home) -> None:
+    """A record names earlier turns: where one of them went, `replay` says so rather than leave it out."""
+    wall = Wall(NIGHT)
+    async with awake(home, wall) as soul:
+        await say(soul, *NEW, wall=wall)
+        store = soul.mind.store
+        assert await store.expire_records(wall.now - timedelta(minutes=15), wall.now, 10) == 1
+        assert await store.expire_records(wall.now - timedelta(minutes=15), wall.now, 10) == 0
+        records = soul.records()
+        later = records.turn(turns(home)[-1][0])
+
+        assert later is not None
+        with pytest.raises(LookupError, match="2026-03-02"):
+            rebuild(later["snapshot"], records)
+
+
+async def test_summaries_that_only_old_turns_showed_go_with_them(home: Home) -> None:
+    """A text that several snapshots share stays while one of them is kept, and no longer; the soul's own stays."""
+    wall = Wall(DAY)
+    async with awake(home, wall, CLAUDIUS_HISTORY_BUDGET_TOKENS="200", CLAUDIUS_MEMORY_WINDOW="2") as soul:
+        await say(soul, *(f"{line} {n}, and more words than fit" for n in range(4) for line in OLD), wall=wall)
+        shared = number(home, "SELECT count(*) FROM blob")
+        store = soul.mind.store
+        assert await store.expire_records(wall.now - timedelta(minutes=15), wall.now, 100) == 11
+        partly = number(home, "SELECT count(*) FROM blob")
+        assert await store.expire_records(wall.now, wall.now, 100) == 1
+
+    assert shared > 3
+    assert partly == 2
+    assert number(home, "SELECT count(*) FROM blob") == 1
+
+
+async def test_free_pages_are_given_back_in_small_steps(home: Home) -> None:
+    """Each step moves as many pages as it was asked to, so that no writer waits for the whole file."""
+    home.create()
+    store = SqliteStore(home.database)
+    await store.open()
+    await store._write(lambda db: db.connection.execute("CREATE TABLE much (it BLOB)"))
+    await store._write(lambda db: db.connection.execute("INSERT INTO much VALUES (zeroblob(400000))"))
+    await store._write(lambda db: db.connection.execute("DELETE FROM much"))
+
+    before = await store.give_back(0)
+    left = await store.give_back(10)
+    await store.close(clean=True)
+
+    assert before >= 90
+    assert left == before - 10
+
+
+async def test_a_file_of_older_days_is_written_anew_once(tmp_path: Path) -> None:
+    """A database that was made without it learns to give pages back at the next start, and loses nothing by it."""
+    home = Home(tmp_path)
+    home.create()
+    store = SqliteStore(home.database)
+    await store.open()
+    await store.close(clean=True)
+    with sqlite3.connect(home.database, isolation_level=None) as old:
+        old.execute("PRAGMA auto_vacuum = NONE")
+        old.execute("VACUUM")
+        assert old.execute("PRAGMA auto_vacuum").fetchone() == (0,)
+    old.close()
+
+    await store.open()
+    await store.close(clean=True)
+
+    assert number(home, "PRAGMA auto_vacuum") == 2
+    assert number(home, "SELECT count(*) FROM pragma_integrity_check WHERE integrity_check = 'ok'") == 1

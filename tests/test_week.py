@@ -1,0 +1,237 @@
+"""One week of one soul, on default settings, told as a story: where it is silent, glad, short, and asleep."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from claudius.cortex.asking import JOB
+from claudius.home import Home
+from claudius.provider import Request
+from claudius.providers.scripted import Scripted
+from living import MONDAY, Days, Moment, lived
+from minds import by_tag, heard
+from reflecting import answer
+
+OWNER = "rehearsal:t:owner"
+SHORT = "One or two sentences. Prefer the verbs pointed out"
+SMALL_TALK = (
+    "The soup at the corner was pea with mint.",
+    "My bus took the long way round the harbour.",
+    "They painted the shelter by the library green.",
+    "A pigeon rode along for two stops.",
+    "Tomorrow the canteen does pumpkin with ginger.",
+    "Our driver whistled something by Schubert.",
+    "The ticket machine swallowed a coin.",
+    "I like barley in it, and plenty of pepper.",
+    "Line nine has those old wooden benches.",
+    "Somebody left an umbrella shaped like a duck.",
+    "The kettle at work leaks onto the tiles.",
+    "Rain again, and the windows were steamed up.",
+    "A child counted every lamp along the quay.",
+    "Leeks were cheap, so it is leek and potato.",
+)
+INSULTS = (
+    "Claudius, you are useless and stupid.",
+    "Claudius, shut up, you stupid machine, I hate you.",
+    "Claudius, you are pathetic and a liar.",
+)
+THANKS = ("Thank you, you are brilliant and kind. What a lovely talk!", "I am so happy, I got the job!")
+KINDNESS = (
+    "Thank you so much, you are wonderful.",
+    "I love how you think, well done!",
+    "You are a great friend, thank you.",
+    "We did it, it works! I am so happy and grateful.",
+    "You are brilliant, thank you for everything!",
+)
+CALLS = ("Claudius, do you hear me?", "Claudius, are you there?")
+SLEEPLESS = ("I cannot sleep.", "It rains.", "Do you know the old bridge?", "It rusts.", "The paint is off again.")
+LINES = {
+    "Will I have the drawing in the morning?": "I'll send it tomorrow at nine.",
+    "Remind me tomorrow at 6:30 to feed the cat.": "I'll remind you tomorrow at 6:30.",
+}
+"""What it answers to these; to everything else, a line that promises nothing."""
+
+
+def words(request: Request) -> str:
+    """Say what fits."""
+    said = heard(request)[-1] if heard(request) else ""
+    if "what you said you would do here" in said:
+        return "Here is the drawing."
+    if "what they asked of you here" in said:
+        return "The cat is hungry."
+    return LINES.get(said, "So it is.")
+
+
+def spoken(request: Request) -> str:
+    """Answer as both minds: the second one would have the first write to Ben, whom it hears at night."""
+    if request.purpose == JOB:
+        told = {"peer_id": "rehearsal:t:ben", "action": "follow_up", "text": "ask whether he sleeps"}
+        return answer(directives=[told] if "cannot sleep" in request.tail else [])
+    return by_tag(external_dialogue=words)(request)
+
+
+async def monday(days: Days) -> None:
+    """Small talk, thanks, and at night a promise."""
+    await days.until(1, "09:00")
+    await days.says("owner", "!ensoul on", "room", mentions=True)
+    for line in SMALL_TALK:
+        await days.says("ana", line)
+        await days.until_instant(days.now + timedelta(minutes=1))
+    for line in THANKS:
+        await days.says("ana", line)
+    await days.until(1, "23:10")
+    await days.says("ana", "Will I have the drawing in the morning?")
+
+
+async def tuesday(days: Days) -> None:
+    """A quarrel with Ben in a room, Cem beside him; then Ana is kind elsewhere."""
+    await days.until(2, "10:00")
+    await days.says("cem", "Good morning. Thank you for your help.", "room", mentions=True)
+    for line in INSULTS:
+        await days.says("ben", line, "room")
+        await days.until_instant(days.now + timedelta(minutes=1))
+    await days.says("ben", "ok", "room", mentions=True)
+    for line in CALLS:
+        await days.says("cem", line, "room")
+    await days.until(2, "10:20")
+    for line in KINDNESS:
+        await days.says("ana", line)
+        await days.until_instant(days.now + timedelta(minutes=2))
+    await days.says("cem", "Is the bridge painted now?", "room", mentions=True)
+
+
+async def wednesday(days: Days) -> None:
+    """Ben cannot sleep; he is answered, and the second mind has ideas."""
+    await days.until(3, "02:50")
+    for line in SLEEPLESS:
+        await days.says("ben", line)
+        await days.until_instant(days.now + timedelta(minutes=3))
+
+
+async def story(days: Days) -> None:
+    """Live the week, and the month after it."""
+    await monday(days)
+    await tuesday(days)
+    await wednesday(days)
+    await days.until(4, "23:50")  # Thursday: a reminder
+    await days.says("cem", "Remind me tomorrow at 6:30 to feed the cat.")
+    await days.until(8, "09:00", timedelta(minutes=30))  # Friday, and a weekend on which nobody writes
+    await days.until(38, "10:00", timedelta(hours=3))  # a month away
+    await days.says("ana", "Hello, I am back.")
+
+
+@pytest.fixture(scope="module")
+def days(tmp_path_factory: pytest.TempPathFactory) -> Days:
+    """Live the week once."""
+    home = Home(tmp_path_factory.mktemp("week") / "home")
+    home.create()
+    settings = {"CLAUDIUS_OWNERS": OWNER, "CLAUDIUS_CORTEX_ENABLED": "1"}  # a real voice has a second mind by default
+    return lived(home, Scripted(default=spoken), story, settings)
+
+
+def of(days: Days, *lines: str) -> list[Moment]:
+    """Return the moments in which these were said."""
+    return [one for one in days.diary if one.text in lines]
+
+
+def at(day: int, clock: str) -> datetime:
+    """Return an hour of the n-th day."""
+    hour, minute = map(int, clock.split(":"))
+    return MONDAY.replace(hour=hour, minute=minute) + timedelta(days=day - 1)
+
+
+def test_monday_small_talk_is_small_talk(days: Days) -> None:
+    """Fourteen sentences about soup and buses: no deep work, and the portrait is looked after to the last of them."""
+    talk = of(days, *SMALL_TALK)
+
+    assert [one.process for one in talk] == ["greeting", *["main_process"] * 13]
+    assert all("user_model_check" in one.asked for one in talk)
+
+
+def test_monday_it_is_glad(days: Days) -> None:
+    """Thanks and good news lift its mood, and not one moment of the small talk had."""
+    assert {one.mood for one in of(days, *SMALL_TALK)} <= {"quiet", "even, attentive"}
+    assert [one.mood for one in of(days, *THANKS)] == ["lively", "lively"]
+
+
+def test_monday_night_a_promise_is_brought_up_at_its_time(days: Days) -> None:
+    """Promised at 23:10 for nine: not a word in between, then one, and it is kept."""
+    assert of(days, "Will I have the drawing in the morning?")[0].said == ("I'll send it tomorrow at nine.",)
+    assert days.said_between(at(1, "23:11"), at(2, "09:59")) == [(at(2, "09:00"), "dm-ana", "Here is the drawing.")]
+    assert days.kept("SELECT state FROM promise WHERE what LIKE '%at nine.'") == [("kept",)]
+
+
+def test_tuesday_it_is_short_with_whom_it_quarrels_with(days: Days) -> None:
+    """Insulted by its name in a channel, it hears it, grows short and dry, and its mood sinks step by step."""
+    quarrel = of(days, *INSULTS)
+
+    assert [one.process for one in quarrel] == ["main_process", "frustrated", "frustrated"]
+    assert [one.mood for one in quarrel] == ["out of sorts", "irritable", "in distress"]
+    assert all(SHORT in one.tail for one in quarrel[1:])
+    assert all(len(one.said) == 1 for one in quarrel)
+    assert quarrel[-1].toward == "Ben: a little tense"
+
+
+def test_tuesday_a_short_answer_follows_the_mood(days: Days) -> None:
+    """An "ok" after the insults asks no model, and is not met with "Good."."""
+    (short,) = of(days, "ok")
+
+    assert short.mood == ""
+    assert short.said[0] in ("Noted.", "So be it.")
+
+
+def test_tuesday_the_friend_beside_is_heard_and_not_blamed(days: Days) -> None:
+    """Called by its name, twice, it answers each time; what is between it and Ben is not between it and Cem."""
+    calls = of(days, *CALLS)
+
+    assert [len(one.said) for one in calls] == [1, 1]
+    assert {one.toward for one in calls} == {"Cem: new to you"}
+
+
+def test_tuesday_a_mood_that_healed_elsewhere_is_healed_here(days: Days) -> None:
+    """Ana's kindness in her own conversation lifts it; half an hour after the quarrel the room meets it glad again."""
+    (healed,) = of(days, KINDNESS[-1])
+    (after,) = of(days, "Is the bridge painted now?")
+
+    assert (healed.mood, after.mood) == ("elated", "elated")
+    assert after.process == "main_process"
+    assert SHORT not in after.tail
+
+
+def test_wednesday_who_writes_at_night_is_answered_and_nobody_is_written_to(days: Days) -> None:
+    """Between 02:50 and 03:05 each of Ben's messages is answered; what the second mind would have said after is not."""
+    directed = days.kept("SELECT heard_at, state, reason FROM inbox WHERE kind = 'directive' AND key LIKE 'cortex:%'")
+
+    assert [len(one.said) for one in of(days, *SLEEPLESS)] == [1] * 5
+    assert len(days.said_between(at(3, "00:00"), at(4, "23:49"))) == 5
+    assert [(heard_at[:12], state) for heard_at, state, _ in directed] == [("2026-01-07T0", "settled")]
+    assert "psyche.proactive is off" in directed[0][2]
+
+
+def test_friday_a_reminder_comes_before_the_day_once(days: Days) -> None:
+    """Asked for and promised, it is one plan: 06:30 in Rome, in the quiet hours, one post."""
+    posts = days.said_between(at(4, "23:51"), at(6, "00:00"))
+
+    assert posts == [(at(5, "06:30"), "dm-cem", "The cat is hungry.")]
+
+
+def test_on_the_weekend_and_for_a_month_it_is_silent(days: Days) -> None:
+    """Nobody writes, and nobody is written to; it comes to rest, and knows Ana when she is back."""
+    (back,) = of(days, "Hello, I am back.")
+
+    assert days.said_between(at(5, "06:31"), at(38, "09:59")) == []
+    assert back.at.date() == at(38, "10:00").date()
+    assert (back.mood, back.toward, len(back.said)) == ("quiet", "Ana: friendly", 1)
+
+
+def test_every_post_of_the_week_has_a_cause(days: Days) -> None:
+    """Asleep at night, it says nothing but answers, one each, and the two things that were asked for."""
+    answers = [text for one in days.diary for text in one.said]
+    asked_for = ["Here is the drawing.", "The cat is hungry."]
+
+    assert sorted(text for _, _, text in days.network.posts) == sorted([*answers, *asked_for])
+    assert all(len(one.said) == 1 for one in days.diary)
+    assert days.kept("SELECT count(*) FROM outbox WHERE state <> 'sent' OR kind = 'proactive'") == [(0,)]
+    assert days.kept("SELECT count(*) FROM inbox WHERE state <> 'settled'") == [(0,)]
