@@ -21,7 +21,7 @@ from claudius.cognition.steps import STEPS
 from claudius.compose import ADAPTERS, PROVIDERS
 from tree import PACKAGE, REPOSITORY, calls, dotted, modules, python_files, texts
 
-MAX_LINES = 300
+MAX_LINES = 500
 LONGER: dict[str, str] = {}
 """Modules that may be longer than a head holds, each with its reason."""
 
@@ -103,7 +103,7 @@ def _raises_again(handler: ast.ExceptHandler) -> bool:
 
 
 def test_a_module_fits_in_a_head() -> None:
-    """Size: no module is longer than 300 lines."""
+    """Size: no module is longer than 500 lines."""
     lines = {
         str(path.relative_to(PACKAGE)): len(path.read_text("utf-8").splitlines()) for path in PACKAGE.rglob("*.py")
     }

@@ -74,12 +74,16 @@ class Archive:
         self._is_prepared = self._is_known = self._is_aligned = False
         self._next_look_s = 0.0
         self._untidy = 0
-        self._batch = BATCH
+        self._anew_batch = 0
         self._one_at_a_time = asyncio.Lock()
         self.next_look: datetime | None = None
         """When the next round begins, at the latest."""
         self.problem: str | None = None
         """Why the last round failed, in one line; None where it did not."""
+
+    @property
+    def _batch(self) -> int:
+        return self._anew_batch or BATCH
 
     def wake(self) -> None:
         """Have it look soon: something may have been written."""
@@ -132,12 +136,12 @@ class Archive:
         await self._in_thread(lambda: self._repository.discard(persons))
         await self._store.archive_anew()
         self._is_prepared = self._is_known = self._is_aligned = False
-        self._batch = ANEW_BATCH
+        self._anew_batch = ANEW_BATCH
         try:
             while Repository.is_possible() and (await self._guarded()).committed == ANEW_BATCH:
                 pass
         finally:
-            self._batch = BATCH
+            self._anew_batch = 0
 
     def searched(self) -> dict[str, Any] | None:
         """Return what a search of every object needs; None where there is no history."""
