@@ -76,8 +76,8 @@ async def overhear(soul: Alive, text: str, n: int, **extra: object) -> None:
 def attention(soul: Alive) -> list[dict[str, object]]:
     """Return what attention made of every turn, oldest first."""
     with sqlite3.connect(soul.home.database) as kept:
-        rows = kept.execute("SELECT attention FROM turn_record ORDER BY id").fetchall()
-    return [json.loads(row[0]) for row in rows]
+        rows = kept.execute("SELECT kept FROM turn_record ORDER BY id").fetchall()
+    return [dict(unpack(row[0]).attention) for row in rows]
 
 
 async def test_a_trivial_message_is_answered_by_one_line_and_no_model(home: Home) -> None:

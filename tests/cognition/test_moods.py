@@ -266,7 +266,7 @@ async def test_turns_of_every_mood_replay(home: Home) -> None:
         turns: list[Mapping[str, Any]] = [
             kept.turn(turn) or {} for turn in dict.fromkeys(one["turn"] for one in standing(soul)["entries"])
         ]
-        rebuilt = [prompt_sha256(rebuild(one["snapshot"], kept.blob)) for one in turns]
+        rebuilt = [prompt_sha256(rebuild(one["snapshot"], kept)) for one in turns]
 
     assert rebuilt == [one["prompt_sha256"] for one in turns]
 

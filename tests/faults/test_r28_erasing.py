@@ -6,10 +6,12 @@ import asyncio
 import shutil
 import sqlite3
 import subprocess
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -111,9 +113,9 @@ async def test_r28_a_small_transaction_changes_few_rows(home: Home, monkeypatch:
     changed: list[int] = []
     run_together = Writer._run_together
 
-    def counting(self: Writer, batch: list[object]) -> bool:
+    def counting(self: Writer, batch: list[Any]) -> bool:
         before = self._database.connection.total_changes
-        done = run_together(self, batch)  # type: ignore[arg-type]
+        done = run_together(self, batch)
         changed.append(self._database.connection.total_changes - before)
         return done
 
@@ -169,6 +171,10 @@ async def test_c13_a_second_forget_me_within_a_day_waits(home: Home) -> None:
     assert again.endswith("forget me yes")
 
 
+def _is_done(ledger: Erasures) -> bool:
+    return not ledger.unfinished()
+
+
 class _Killed(BaseException):
     """The process ends here."""
 
@@ -179,14 +185,14 @@ async def test_r28_what_is_cut_off_anywhere_is_carried_on(
 ) -> None:
     """After any number of its transactions nothing more happens: the next start ends it, and knows what to search for."""
     count = 0
-    write: Callable[..., object] = SqliteStore._write
+    write: Callable[..., Awaitable[object]] = SqliteStore._write
 
     async def dying(self: SqliteStore, run: Callable[[Database], object]) -> object:
         nonlocal count
         count += 1
         if count > after:
             raise _Killed
-        return await write(self, run)  # type: ignore[misc]
+        return await write(self, run)
 
     async with alive(home, learning()) as soul:
         await talked(soul, 4)
@@ -237,7 +243,7 @@ def test_r28_kill_9_in_the_middle_of_an_erasure(tmp_path: Path) -> None:
         deaths += ended.returncode != 0
         ledger = Erasures(machine.home / "state")
         with machine.daemon() as pid:
-            until(pid, lambda ledger=ledger: not ledger.unfinished())  # type: ignore[misc]
+            until(pid, partial(_is_done, ledger))
             begun = bool(ledger.erased_at())
             machine.ok("chat", "--once", "Still there?", "--as", "ben", "--conversation", "hall")
         kept = machine.ok("conversations", "show", "terminal:local:main:hall", "--json").json["entries"]

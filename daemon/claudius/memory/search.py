@@ -25,8 +25,10 @@ from urllib.parse import quote
 GRAM, STRIDE = 8, 17
 NEEDLE_BYTES = GRAM + STRIDE - 1
 """Of each run of so many bytes, one eighth-gram begins at a multiple of the stride: so only those are looked up."""
-BLOCK = 2**20
-ROWS = 256
+BLOCK = 2**18
+ROWS = 32
+NICE = 10
+"""Others are answered first."""
 MOST_HITS = 2000
 GIT = ("cat-file", "--batch-all-objects", "--batch", "--unordered", "--buffer")
 _GRAMS = re.compile(rb"(?s)(.{8}).{9}")
@@ -359,6 +361,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 def main() -> None:
     """Read what is asked from stdin, write what was found to stdout."""
+    os.nice(NICE)
     sys.stdout.write(json.dumps(search(json.load(sys.stdin))))
 
 

@@ -120,9 +120,13 @@ class Forgetting:
         if any(_is_own(one) for one in ids):
             await asyncio.to_thread(self._forget_sessions)
         lines = await asyncio.to_thread(self._around.leave_out, _says(ids))
-        await sweep(self._store, self._home.database, probes)
-        copies, kept = await asyncio.to_thread(self._renew_backups, now)
+        copies, kept = await self._copy_anew(probes, now)
         found = await self._found(probes, kept)
+        for _ in range(SWEEPS):  # what others said or did between a sweep and the search
+            if str(self._home.database.relative_to(self._home.root)) not in found:
+                break
+            _, kept = await self._copy_anew(probes, now)
+            found = await self._found(probes, kept)
         if not found:
             self._ledger.drop_probes(ids)
             self._ledger.finish(ids, now)
@@ -147,6 +151,10 @@ class Forgetting:
             self._around.forget_members(audience)
         return erased
 
+    async def _copy_anew(self, probes: Probes, now: datetime) -> tuple[int, list[str]]:
+        await sweep(self._store, self._home.database, probes)
+        return await asyncio.to_thread(self._renew_backups, now)
+
     def _forget_sessions(self) -> None:
         """Delete what this machine's user typed into sessions of Claude Code; each is without the soul from now on."""
         for directory in self._home.sessions:
@@ -157,15 +165,14 @@ class Forgetting:
         """Take a verified copy, then delete our older ones; return how many those were, and what is not ours."""
         before = sorted(self._home.backups.iterdir())
         try:
-            back_up(self._home.database, self._home.backups, now)
+            made = back_up(self._home.database, self._home.backups, now)
         except sqlite3.Error as error:
             raise ClaudiusError(f"no fresh backup could be made, so the old ones stay: {error}") from error
-        ours = [one for one in before if is_ours(one.name)]
+        ours = [one for one in before if is_ours(one.name) and not one.name.startswith(made.path.name)]
         for old in ours:
             shutil.rmtree(old) if old.is_dir() and not old.is_symlink() else old.unlink(missing_ok=True)
-        return sum(one.suffix != ".sha256" for one in ours), [
-            str(one.relative_to(self._home.root)) for one in before if one not in ours
-        ]
+        copies = sum(one.suffix != ".sha256" for one in ours)
+        return copies, [str(one.relative_to(self._home.root)) for one in before if not is_ours(one.name)]
 
     async def _found(self, probes: Probes, kept: Sequence[str]) -> list[str]:
         """Return the files that still hold something of it or could not be read, and `git` for its objects."""

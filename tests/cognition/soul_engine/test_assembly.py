@@ -16,6 +16,7 @@ from claudius.cognition.soul_engine.planning import EngineSettings, plan
 from claudius.cognition.soul_engine.snapshot import freeze, rebuild, thaw, with_soul
 from claudius.cognition.steps import PSYCHE_STEPS
 from claudius.home import Home
+from claudius.memory.personal import BLANK
 from claudius.perception import SELF
 from claudius.prompt import Prompt, next_nonce
 from claudius.recollection import EntryType, LeftOut, Recollection, StateValue, Summary
@@ -251,7 +252,7 @@ def test_what_was_erased_since_is_a_blank_in_a_rebuilt_prompt(text: SoulText) ->
 
     made = rebuild(snapshot, Texts(blobs=blobs))
 
-    assert made.history == ()
+    assert [one["text"] for message in made.history for one in records(message.content)] == [BLANK]
     assert [one["text"] for one in records(made.tail) if one["kind"] in ("memory", "user_model")] == ["", ""]
 
 
