@@ -14,7 +14,6 @@ import pytest
 from claudius.cognition.craft import Turn, WorkingMemory, external_dialogue, internal_monologue, mental_process
 from claudius.errors import Overloaded
 from claudius.home import Home
-from claudius.memory.sqlite.erasing import erase
 from claudius.memory.whispers import Whisper
 from claudius.perception import SELF, private, shared
 from claudius.provider import Request
@@ -377,7 +376,7 @@ async def test_who_is_forgotten_leaves_no_whisper_behind(home: Home) -> None:
         await keep(soul, "CANARY", sources=(private("rehearsal:t:ana"),))
         await keep(soul, "They wait.")
         await soul.mind.store.set_mode("kothar", "off", "rehearsal:t:dm-ana:")
-        await soul.mind.store._write(lambda db: erase(db, ["rehearsal:t:ana"]))
+        await soul.mind.store.erase(["rehearsal:t:ana"])
         rows = soul.records()._db.connection.execute("SELECT text FROM whisper").fetchall()
         modes = soul.records()._db.connection.execute("SELECT count(*) FROM daimon_mode").fetchone()
 
