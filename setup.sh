@@ -15,7 +15,7 @@ It needs Python 3.11 or later, or uv. It writes to .venv here, to the home (CLAU
 link `claudius` into ~/.local/bin if that is on your PATH. It can be run again at any time: what is there stays.
 
 Libraries come in the versions of requirements.lock, each download compared with its hash. The lock is for CPython 3.11 to
-3.13 on Linux, macOS and Windows. Where it does not fit, setup.sh says so and takes any version that pyproject.toml allows.
+3.13 on Linux and macOS. Where it does not fit, setup.sh says so and takes any version that pyproject.toml allows.
 END
 }
 
