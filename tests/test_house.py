@@ -29,6 +29,7 @@ MOUTH = "cognition/soul_engine/"
 READS_BACK = "memory/sqlite/rows.py"
 """Gives back, from the outbox, what the soul engine made and the store kept."""
 SWALLOWERS = {
+    "cognition/turn.py": "an apology is said whatever fails; only its record lacks the prompt then, which is logged",
     "cognition/reflection.py": "a bug in one subprocess stops no other, and no turn; it is logged",
     "runtime/commands/commands.py": "a bug in one command ends that command, never those after it; it is logged",
     "runtime/lanes.py": "a bug in one turn ends that turn, never the lane; it is logged",

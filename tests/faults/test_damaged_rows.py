@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from claudius.cognition import hop
 from claudius.cognition import turn as turns
 from claudius.errors import DeliveryLater
 from claudius.home import Home
@@ -80,7 +81,10 @@ async def said(soul: Alive, *, ana: str, ben: str = "") -> list[str]:
         ("UPDATE turn SET shown = '' WHERE conversation = '{ana}'", ("turn", f"{ANA}/1")),
         ("UPDATE entry SET metadata = '{{' WHERE conversation = '{ana}' AND n = 0", ("entry", f"{ANA}/1/0")),
         ("UPDATE entry SET entry_type = 'song' WHERE conversation = '{ana}' AND n = 0", ("entry", f"{ANA}/1/0")),
-        ("UPDATE peer SET last_at = '' WHERE peer_id LIKE '%ana'", ("peer", "rehearsal:t:ana")),
+        (
+            "UPDATE peer_tally SET last_at = '' WHERE peer_id LIKE '%ana'",
+            ("peer_tally", "rehearsal:t:ana/private:rehearsal:t:ana"),
+        ),
         (SUMMARY, ("summary", ANA)),
     ],
 )
@@ -177,7 +181,7 @@ async def test_what_was_only_overheard_never_stands_in_the_way(home: Home) -> No
     assert APOLOGY in seen[1]
 
 
-@pytest.mark.parametrize("name", ["_recall", "route", "attend_to", "plan"])
+@pytest.mark.parametrize("name", ["_recalled", "route", "attend_to", "run"])
 async def test_a_lasting_bug_ends_in_an_apology_each_time(
     home: Home, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -216,13 +220,13 @@ async def test_a_turn_that_owes_a_reply_and_has_none_is_not_settled_in_silence(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A turn without a word where one is owed counts as failed."""
-    concluded = turns.conclude
+    concluded = hop.conclude
 
     def silent(*args: Any) -> Intent:
         """Leave out what is said."""
         return replace(concluded(*args), utterances=())
 
-    monkeypatch.setattr(turns, "conclude", silent)
+    monkeypatch.setattr(hop, "conclude", silent)
     async with alive(home, Scripted(default=echo)) as soul:
         lines = await said(soul, ana="one")
 
