@@ -234,3 +234,9 @@ UNION ALL SELECT 'interaction' AS "table", CAST(id AS TEXT) AS "row" FROM intera
 UNION ALL SELECT 'job' AS "table", job AS "row" FROM job WHERE NOT (
     next_due GLOB '[0-9]*-*-*T*')
 LIMIT :most;
+
+-- name: rows_packed
+-- What `rows_invalid` takes for packed, to be unpacked.
+-- scans: doctor reads everything once
+SELECT 'turn_record', CAST(id AS TEXT), kept FROM turn_record WHERE substr(kept, 1, 1) = x'01'
+UNION ALL SELECT 'psyche_trace', CAST(id AS TEXT), moved FROM psyche_trace WHERE substr(moved, 1, 1) = x'01';

@@ -105,6 +105,18 @@ async def test_a_damaged_row_is_answered_with_an_apology_and_named(home: Home, s
     assert dead_and_invalid(home) == (0, [], [row])
 
 
+async def test_doctor_names_no_row_of_a_sound_home_and_every_packed_one_that_is_damaged(home: Home) -> None:
+    """What a turn leaves is compressed, and its older columns are empty: that is no damage; a cut document is."""
+    async with alive(home, Scripted(default=echo)) as soul:
+        await said(soul, ana="hello", ben="hello")
+    sound = dead_and_invalid(home)[2]
+    damaged(home, "UPDATE turn_record SET kept = substr(kept, 1, 20) WHERE id = 1")
+    damaged(home, "UPDATE psyche_trace SET moved = x'01ff' WHERE id = 2")
+
+    assert sound == []
+    assert dead_and_invalid(home)[2] == [("turn_record", "1"), ("psyche_trace", "2")]
+
+
 async def test_a_damaged_row_is_told_from_a_store_that_failed(home: Home) -> None:
     """Nothing is tried again that cannot get better, and the message after the mend is answered as ever."""
     async with alive(home, voice := Scripted(default=echo)) as soul:
