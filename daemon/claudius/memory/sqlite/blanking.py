@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from claudius.memory.kept_turns import ERASED_SNAPSHOT, KeptTurn, pack, packed, unpack, unpacked
+from claudius.memory.kept_turns import ERASED_SNAPSHOT, KeptTurn, pack, unpack
+from claudius.memory.packing import packed, unpacked
 from claudius.memory.personal import BLANK, ERASED, Probes
 from claudius.memory.search import Needles
 from claudius.memory.sqlite.queries import Database
@@ -98,13 +99,17 @@ def _edited(db: Database, table: str, where: str, keys: Mapping[str, Any]) -> No
 
 
 def lines_of_others(content: bytes | None, ids: Sequence[str]) -> bytes | None:
-    """Leave of a turn's record what others said in it; the other lines are blank. Pure."""
+    """Leave of a turn's record what others said in it; the other lines are blank, all of them if it is damaged. Pure."""
     if content is None:
         return None
+    try:
+        said = unpack(content).entries
+    except ValueError:
+        said = ()
     entries = tuple(
         one
         if one.person and one.person not in ids
         else replace(one, content=BLANK, person=one.person and NOBODY, name=one.name and "", metadata={})
-        for one in unpack(content).entries
+        for one in said
     )
     return pack(KeptTurn(entries=entries, snapshot=ERASED_SNAPSHOT))
