@@ -99,7 +99,7 @@ def _edited(db: Database, table: str, where: str, keys: Mapping[str, Any]) -> No
 
 
 def lines_of_others(content: bytes | None, ids: Sequence[str]) -> bytes | None:
-    """Leave of a turn's record what others said in it; the other lines are blank, all of them if it is damaged. Pure."""
+    """Leave of a turn's record what others said in it; other lines are blank, all if it is damaged. Pure."""
     if content is None:
         return None
     try:
