@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 import sqlite3
 import subprocess
@@ -173,6 +174,30 @@ async def test_c13_a_second_forget_me_within_a_day_waits(home: Home) -> None:
 
 def _is_done(ledger: Erasures) -> bool:
     return not ledger.unfinished()
+
+
+async def test_r28_a_portrait_that_an_older_record_shows_goes_though_it_is_short(home: Home) -> None:
+    """Older versions kept portraits whole, in the records of everyone who saw them: a few words are no less theirs."""
+    short = "Cat: Mitzi-741."
+    shown = {"person": ANA, "audience": f"private:{ANA}", "version": 1, "text": short}
+    past = json.dumps({"turn": "0123456789abcdef", "number": 1, "entries": [], "shown": [shown]}, separators=(",", ":"))
+    models = {"person": ANA, "name": "ana", "models": [{"person": ANA, "version": 1, "markdown": short}]}
+    snapshot = json.dumps({"recollection": {"others": [models], "speaker": {"person": BEN, "name": "ben"}}})
+    async with alive(home, learning()) as soul:
+        await talked(soul, 1)
+    with closing(sqlite3.connect(home.database)) as db, db:
+        db.execute("INSERT INTO blob (sha256, content) VALUES ('past', ?)", (past.encode(),))
+        db.execute(
+            "UPDATE turn_record SET snapshot = ? WHERE id = (SELECT record FROM turn WHERE person = ?)",
+            (snapshot.encode(), BEN),
+        )
+
+    async with alive(home, Scripted(default=reply("So it is."))) as soul:
+        receipt = await soul.server._forgetting.forget(ANA, soul.mind.clock(), "owner")
+
+    assert receipt["verified"]
+    assert held(home, short) == held(home, '"ana"') == []
+    assert held(home, '"ben"')
 
 
 async def test_r28_a_damaged_record_stands_in_no_erasures_way_and_is_named(home: Home) -> None:

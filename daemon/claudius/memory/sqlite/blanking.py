@@ -18,6 +18,8 @@ from claudius.memory.sqlite.queries import Database
 
 NOBODY = "erased"
 """What stands in the place of an id."""
+_WORDS = ("text", "content", "markdown", "note")
+"""What of a record that names somebody as its person holds words of theirs, or about them."""
 
 
 class Blanker:
@@ -28,6 +30,7 @@ class Blanker:
         ids = [rf"(?<![\w.@-]){re.escape(one)}(?![\w.@-])" for one in probes.ids]
         folders = [rf"(?<!\w){re.escape(one)}(?!\w)" for one in probes.folders]
         self._named = re.compile("|".join((*ids, *folders)) or r"(?!)")
+        self._ids = frozenset(probes.ids)
         self._needles = Needles((), (), probes.excerpts)
 
     def blank(self, value: Any) -> Any:
@@ -57,6 +60,9 @@ class Blanker:
         if isinstance(value, str):
             return "\n".join(map(self._line, value.split("\n")))
         if isinstance(value, dict):
+            if value.get("person") in self._ids:  # a portrait or a line: short ones hold no excerpt
+                named = {"name": ""} if value.get("name") else {}
+                value = value | named | {key: BLANK for key in _WORDS if value.get(key)}
             return {self._tree(key): self._tree(item) for key, item in value.items()}
         return [self._tree(item) for item in value] if isinstance(value, list) else value
 
