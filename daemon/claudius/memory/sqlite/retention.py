@@ -101,7 +101,10 @@ def _referred_to(kept: bytes | None, snapshot: bytes) -> set[str] | None:
 
     A conversation's history and summary only ever move on: what the turn after does not name, no later one does.
     """
-    text = snapshot if kept is None else snapshot_of(unpack(kept))
+    try:
+        text = snapshot if kept is None else snapshot_of(unpack(kept))
+    except ValueError:  # damaged: `doctor` names it
+        return None
     if not text or text == ERASED:
         return None
     found = parse(text)
