@@ -223,10 +223,11 @@ UNION ALL SELECT 'soul_state' AS "table", CAST(id AS TEXT) AS "row" FROM soul_st
     updated_at GLOB '[0-9]*-*-*T*')
 UNION ALL SELECT 'peer' AS "table", peer_id AS "row" FROM peer WHERE NOT (
     first_at GLOB '[0-9]*-*-*T*' AND last_at GLOB '[0-9]*-*-*T*' AND first_in_at GLOB '[0-9]*-*-*T*'
-    AND last_in_at GLOB '[0-9]*-*-*T*')
+    AND last_in_at GLOB '[0-9]*-*-*T*' AND last_day GLOB '[0-9]*-*-*')
 UNION ALL SELECT 'peer_tally' AS "table", peer_id || '/' || audience AS "row" FROM peer_tally WHERE NOT (
     first_at GLOB '[0-9]*-*-*T*' AND last_at GLOB '[0-9]*-*-*T*'
-    AND first_in_at GLOB '[0-9]*-*-*T*' AND last_in_at GLOB '[0-9]*-*-*T*')
+    AND first_in_at GLOB '[0-9]*-*-*T*' AND last_in_at GLOB '[0-9]*-*-*T*'
+    AND last_day GLOB '[0-9]*-*-*')
 UNION ALL SELECT 'interaction' AS "table", CAST(id AS TEXT) AS "row" FROM interaction WHERE NOT (
     at GLOB '[0-9]*-*-*T*')
 UNION ALL SELECT 'job' AS "table", job AS "row" FROM job WHERE NOT (

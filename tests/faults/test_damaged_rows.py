@@ -87,6 +87,11 @@ async def said(soul: Alive, *, ana: str, ben: str = "") -> list[str]:
             "UPDATE peer_tally SET last_at = '' WHERE peer_id LIKE '%ana'",
             ("peer_tally", "rehearsal:t:ana/private:rehearsal:t:ana"),
         ),
+        ("UPDATE peer SET last_day = 'today' WHERE peer_id LIKE '%ana'", ("peer", "rehearsal:t:ana")),
+        (
+            "UPDATE peer_tally SET last_day = '' || 1 WHERE peer_id LIKE '%ana'",
+            ("peer_tally", "rehearsal:t:ana/private:rehearsal:t:ana"),
+        ),
         ("UPDATE peer SET first_in_at = 'soon' WHERE peer_id LIKE '%ana'", ("peer", "rehearsal:t:ana")),
         (SUMMARY, ("summary", ANA)),
     ],
