@@ -43,7 +43,10 @@ SWALLOWERS = {
 }
 """Modules that may catch everything without raising it again, each with its reason."""
 
-SLOW_ON_PURPOSE = {"tests/providers/test_chain.py": "a listener that takes its time between two words"}
+SLOW_ON_PURPOSE = {
+    "tests/living.py": "its loop keeps virtual time, in which a sleep takes none",
+    "tests/providers/test_chain.py": "a listener that takes its time between two words",
+}
 """Tests in which time itself is the matter, each with its reason."""
 
 HEAVY = ("anthropic", "slack_bolt", "discord", "claude_agent_sdk", "git", "aiohttp", "httpx", "rich", "sqlite3")
