@@ -78,6 +78,15 @@ def unpack(content: bytes) -> KeptTurn:
     return msgspec.json.decode(unpacked(content), type=KeptTurn)
 
 
+def is_damaged(content: bytes) -> bool:
+    """Tell whether a packed document cannot be read any more. Pure."""
+    try:
+        msgspec.json.decode(unpacked(content))
+    except (ValueError, msgspec.MsgspecError):
+        return True
+    return False
+
+
 def snapshot_of(kept: KeptTurn) -> bytes:
     """Return the JSON of a turn's snapshot; empty where no model was asked, `ERASED` where it was erased. Pure."""
     snapshot = bytes(kept.snapshot)

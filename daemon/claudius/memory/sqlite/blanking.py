@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from claudius.memory.kept_turns import ERASED_SNAPSHOT, KeptTurn, pack, packed, unpack, unpacked
+from claudius.memory.kept_turns import ERASED_SNAPSHOT, KeptTurn, is_damaged, pack, packed, unpack, unpacked
 from claudius.memory.personal import BLANK, ERASED, Probes
 from claudius.memory.search import Needles
 from claudius.memory.sqlite.queries import Database
@@ -98,9 +98,11 @@ def _edited(db: Database, table: str, where: str, keys: Mapping[str, Any]) -> No
 
 
 def lines_of_others(content: bytes | None, ids: Sequence[str]) -> bytes | None:
-    """Leave of a turn's record what others said in it; the other lines are blank. Pure."""
+    """Leave of a turn's record what others said in it; the other lines are blank. Nothing of a damaged one. Pure."""
     if content is None:
         return None
+    if is_damaged(content):
+        return pack(KeptTurn(snapshot=ERASED_SNAPSHOT))
     entries = tuple(
         one
         if one.person and one.person not in ids

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from claudius.memory.kept_turns import snapshot_of, unpack, unpacked
+from claudius.memory.kept_turns import is_damaged, snapshot_of, unpack, unpacked
 from claudius.memory.personal import ERASED
 from claudius.memory.retention import OldTraces, Trace
 from claudius.memory.sqlite.queries import Database
@@ -100,6 +100,8 @@ def _referred_to(kept: bytes | None, snapshot: bytes) -> set[str] | None:
 
     A conversation's history and summary only ever move on: what the turn after does not name, no later one does.
     """
+    if kept is not None and is_damaged(kept):
+        return None  # it goes like any other; blobs that it alone named stay
     text = snapshot if kept is None else snapshot_of(unpack(kept))
     if not text or text == ERASED:
         return None
