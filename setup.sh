@@ -13,6 +13,9 @@ Set Claudius up, all inside this checkout, and begin to talk.
 
 It needs Python 3.11 or later, or uv. It writes to .venv here, to the home (CLAUDIUS_HOME, else ~/.claudius), and a
 link `claudius` into ~/.local/bin if that is on your PATH. It can be run again at any time: what is there stays.
+
+Libraries come in the versions of requirements.lock, each download compared with its hash. The lock is for CPython 3.11 to
+3.13 on Linux and macOS. Where it does not fit, setup.sh says so and takes any version that pyproject.toml allows.
 END
 }
 
@@ -59,8 +62,8 @@ make_environment() {
     fi
 }
 
-# What .venv was last given: this very pyproject.toml, and these extras (what it ever held is kept).
-stamp() { cksum pyproject.toml; }
+# What .venv was last given: this very pyproject.toml and lock, and these extras (what it ever held is kept).
+stamp() { cksum pyproject.toml requirements.lock; }
 extras_held() { if [ -f .venv/claudius-extras ]; then cat .venv/claudius-extras; fi; }
 
 is_installed() {
@@ -88,8 +91,45 @@ for wanted in [project["dependencies"], *(project["optional-dependencies"][extra
 END
 }
 
+# Print the part of requirements.lock that these extras need, each version with its hashes, and what builds Claudius.
+# Fails where the lock was not made for this Python, or lacks what pyproject.toml asks for.
+locked() {
+    .venv/bin/python - "$@" <<'END'
+import pathlib, re, sys, tomllib
+
+if sys.implementation.name != "cpython" or not (3, 11) <= sys.version_info[:2] <= (3, 13):
+    sys.exit("requirements.lock is for CPython 3.11 to 3.13")
+same = lambda name: re.sub(r"[-_.]+", "-", name).lower()
+project = tomllib.loads(pathlib.Path("pyproject.toml").read_text())["project"]
+lists = [project["dependencies"], *(project["optional-dependencies"][extra] for extra in sys.argv[1:])]
+needed = {same(re.match(r"[\w.-]+", line)[0]) for lines in lists for line in lines} | {"hatchling", "editables"}
+parts = re.split(r"^(?=\w)", pathlib.Path("requirements.lock").read_text(), flags=re.MULTILINE)[1:]
+names = [same(re.match(r"[\w.-]+", part)[0]) for part in parts]
+if lacking := needed - set(names):
+    sys.exit(f"requirements.lock lacks {', '.join(sorted(lacking))}: .ci/run lock renews it")
+wanted_by = [set(re.findall(r"^    #(?: via)? +([\w.-]+)$", part, flags=re.MULTILINE)) for part in parts]
+while more := {name for name, by in zip(names, wanted_by) if by & needed} - needed:
+    needed |= more
+print("".join(part for name, part in zip(names, parts) if name in needed))
+END
+}
+
+# Install from the lock: every download must have a hash that stands there. 1 = it does not fit here, 2 = not done.
+install_locked() {
+    local said
+    if ! locked "$@" >.venv/claudius-requirements; then return 1; fi
+    said=$("${tool[@]}" --require-hashes -r .venv/claudius-requirements 2>&1 | tee >(cat >&2)) || {
+        case "$said" in
+        *"DO NOT MATCH THE HASHES"* | *"Hash mismatch"*)
+            fail "a download is not the one that requirements.lock names (see above): nothing of it was installed" ;;
+        esac
+        return 2
+    }
+    "${tool[@]}" --no-deps --no-build-isolation -e . >&2 || return 2
+}
+
 install() {
-    local all list tool
+    local all list tool code=0
     if is_installed "$@"; then
         say "already installed: $*"
         return
@@ -101,7 +141,15 @@ install() {
     rm -f .venv/claudius-stamp
     tool=(.venv/bin/python -m pip install --disable-pip-version-check --progress-bar on)
     if command -v uv >/dev/null; then tool=(uv pip install --compile-bytecode --python .venv/bin/python); fi
-    if "${tool[@]}" -e ".[$list]" >&2; then
+    # shellcheck disable=SC2086 # words on purpose
+    install_locked $all || code=$?
+    if [ "$code" -ne 0 ]; then
+        say "the versions of requirements.lock could not be installed here (see above):" \
+            "trying any that pyproject.toml allows, without hashes"
+        code=0
+        "${tool[@]}" -e ".[$list]" >&2 || code=$?
+    fi
+    if [ "$code" -eq 0 ]; then
         printf '%s\n' "$all" >.venv/claudius-extras
         stamp >.venv/claudius-stamp
     elif is_usable "$@"; then

@@ -21,7 +21,7 @@ from command import Bench, alone
 from figures import Beside, Bound, Figure, percentile
 from ours import Soul
 from process import daemon
-from script import message
+from script import MESSAGE_CHARS, message, prose
 from sides import alternate, peer_python, side
 
 HERE = Path(__file__).resolve().parent
@@ -109,9 +109,12 @@ async def _in_turn(root: Path, live: int, turns: int) -> tuple[list[float], list
     soul = Soul(root)
     await soul.open()
 
+    said = count()  # nobody says what somebody said before: what is at hand of one talk is of no use in another
+
     async def cpu_ms(number: int) -> float:
+        text = prose(MESSAGE_CHARS, next(said))
         began = time.thread_time()
-        await soul.turn(f"terminal:local:p{number}:", f"terminal:local:p{number}")
+        await soul.turn(f"terminal:local:p{number}:", f"terminal:local:p{number}", text=text)
         return 1000 * (time.thread_time() - began)
 
     for number in (number for _ in range(PAST) for number in range(live)):

@@ -214,6 +214,10 @@ UNION ALL SELECT 'psyche_trace' AS "table", CAST(id AS TEXT) AS "row" FROM psych
     OR moved IS NULL AND NOT (json_valid(after) AND after GLOB '{*'
     AND json_valid(edges) AND edges GLOB '[[]*'
     AND json_valid(coalesce(arcs, '[]')) AND coalesce(arcs, '[]') GLOB '[[]*')
+UNION ALL SELECT 'checkpoint' AS "table", CAST(id AS TEXT) AS "row" FROM checkpoint WHERE NOT (
+    json_valid(coalesce(numbers, '{}')) AND coalesce(numbers, '{}') GLOB '{*')
+UNION ALL SELECT 'checkpoint_edge' AS "table", person AS "row" FROM checkpoint_edge WHERE NOT (
+    json_valid(edge) AND edge GLOB '{*')
 UNION ALL SELECT 'psyche_kernel' AS "table", kernel AS "row" FROM psyche_kernel WHERE NOT (
     json_valid(traits) AND traits GLOB '[[]*')
 UNION ALL SELECT 'whisper' AS "table", CAST(id AS TEXT) AS "row" FROM whisper WHERE NOT (

@@ -34,9 +34,9 @@ from claudius.cognition.soul_engine.conclusion import (
 )
 from claudius.cognition.soul_engine.feeling import mood_before
 from claudius.cognition.soul_engine.planning import EngineSettings, silent_plan
-from claudius.cognition.turn_state import Surface, TurnState
+from claudius.cognition.turn_state import Surface, TurnState, recorded
 from claudius.config import daimon_modes
-from claudius.errors import BadRequest, OverBudget, TooLong
+from claudius.errors import BadRequest, OverBudget, StoreError, TooLong
 from claudius.intent import ApologyKind, Intent
 from claudius.memory.store import Pending, RecallLimits
 from claudius.perception import Origin, Perception
@@ -79,7 +79,9 @@ async def take_turn(pending: Pending, mind: Mind, surface: Surface = NO_SURFACE)
     """
     if await _is_let_go(pending, mind):
         return None
-    turn = await _recalled(pending, mind, surface)
+    now, nonce = _inputs(pending, mind)
+    mind.store.take(pending.seq, {"now": now.isoformat(), "nonce": nonce}, mind.clock())
+    turn = await _recalled(pending, mind, surface, now, nonce)
     before = turn.recollection.summary
     intent = await _concluded(turn, pending)
     if turn.recollection.summary is not before:
@@ -94,7 +96,21 @@ async def apologise(pending: Pending, mind: Mind, kind: ApologyKind) -> Intent:
     psyche or ledger, the apology would fail on too. Raises: StaleTurn, StoreError.
     """
     heard = unrecalled(pending.turn, pending.perceptions, mind.nonce(), mind.clock())
-    return await commit(conclude_apology(heard, kind, mind.soul(), pending.calls), heard, mind, is_turn=False)
+    intent = conclude_apology(heard, kind, mind.soul(), pending.calls)
+    return await commit(await _with_prompt(intent, pending, mind), heard, mind, is_turn=False)
+
+
+async def _with_prompt(intent: Intent, pending: Pending, mind: Mind) -> Intent:
+    """Add to an apology the prompt that the turn would have asked, for `why` and `replay`, where it can be built."""
+    try:
+        turn = await _recalled(pending, mind, NO_SURFACE, *_inputs(pending, mind))
+        begin(turn, route(turn.recollection, turn.soul, autonomous=turn.settings.autonomous))
+        return replace(recorded(turn, intent), calls=intent.calls)
+    except StoreError:
+        raise
+    except Exception:
+        log.exception("an apology keeps no prompt", extra={"turn": pending.turn})
+        return intent
 
 
 async def afterthought(turned: Turned, mind: Mind) -> None:
@@ -124,18 +140,21 @@ def _has_lapsed(perception: Perception, now: datetime) -> bool:
 # -- recall ----------------------------------------------------------------------------------------------------------
 
 
-async def _recalled(pending: Pending, mind: Mind, surface: Surface) -> TurnState:
-    """Count the attempt, and recall what the turn knows: with the time and nonce of an unfinished run, if any."""
+def _inputs(pending: Pending, mind: Mind) -> tuple[datetime, str]:
+    """Return the turn's time and nonce: those of an earlier, unfinished run where there was one."""
+    earlier = pending.inputs
+    now = datetime.fromisoformat(earlier["now"]) if "now" in earlier else mind.clock()
+    return now, earlier.get("nonce") or mind.nonce()
+
+
+async def _recalled(pending: Pending, mind: Mind, surface: Surface, now: datetime, nonce: str) -> TurnState:
+    """Recall what the turn knows. Raises: RowInvalid, StoreError."""
     config = mind.config()
     settings = EngineSettings.of(
         config,
         post_chars=None if surface.post_chars is None else min(surface.post_chars, config.reply.post_chars),
         assesses=not mind.reflects(),
     )
-    earlier = pending.inputs
-    now = datetime.fromisoformat(earlier["now"]) if "now" in earlier else mind.clock()
-    nonce = earlier.get("nonce") or mind.nonce()
-    mind.store.take(pending.seq, {"now": now.isoformat(), "nonce": nonce}, mind.clock())
     limits = RecallLimits(
         ttl_hours=config.memory.ttl_hours,
         aged_at=mind.aged_at(),

@@ -163,7 +163,8 @@ def counted(db: Database, peer_id: str, seeing: Seeing | None, *, only_here: boo
 
 def counted_peer(peer_id: str, rows: Sequence[Row], assessments: Sequence[Assessment]) -> Peer:
     """Read what was counted of a peer, who was assessed so (newest first)."""
-    with Decoding("peer", peer_id):
+    table, *row = ("peer_tally", peer_id, rows[0][11]) if len(rows[0]) > 11 else ("peer", peer_id)
+    with Decoding(table, *row):
         return Peer(
             peer_id=peer_id,
             name=next((row[0] for row in rows if row[0]), peer_id),
