@@ -196,7 +196,8 @@ async def test_a_message_that_ended_three_processes_is_not_thought_again(home: H
 
 
 @pytest.mark.parametrize(
-    "poison", ["claudius.memory.sqlite.SqliteStore.recall", "claudius.cognition.turn.route", "claudius.cognition.turn.begin"]
+    "poison",
+    ["claudius.memory.sqlite.SqliteStore.recall", "claudius.cognition.turn.route", "claudius.cognition.turn.begin"],
 )
 async def test_the_apology_for_it_does_nothing_that_may_have_ended_them(
     home: Home, monkeypatch: pytest.MonkeyPatch, poison: str
