@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from claudius.cognition import hop
 from claudius.cognition import turn as turns
-from claudius.errors import DeliveryLater
+from claudius.errors import EXIT_FAILED, DeliveryLater
 from claudius.home import Home
 from claudius.intent import Intent, Schedule
 from claudius.memory.kept_turns import KeptTurn, pack
@@ -336,3 +336,20 @@ def test_the_owner_sees_which_row_is_damaged_and_everyone_else_is_answered(tmp_p
     assert [len(lines) for lines in named] == [1, 1]
     assert all(lines[0].startswith("conversation ") and "first" in lines[0] for lines in named)
     assert awake.code == asleep.code == 1
+
+
+def test_a_damaged_record_is_told_in_one_line(tmp_path: Path) -> None:
+    """Who asks for what hangs on a damaged record is told which row it is, and sees no trace of our code."""
+    machine = Machine(tmp_path)
+    machine.scripted(reply("One."), reply("Two."))
+    first = machine.ok("chat", "--once", "one", "--json").json["turn"]
+    second = machine.ok("chat", "--once", "two", "--json").json["turn"]
+    damaged(Home(machine.home), "UPDATE turn_record SET kept = x'01ff' WHERE id = 1")
+    damaged(Home(machine.home), "UPDATE psyche_trace SET moved = x'01ff' WHERE id = 1")
+
+    asked = [("why", first), ("replay", first), ("replay", second), ("psyche", "plot")]
+    told = [machine.run(*one) for one in asked]
+
+    assert [ran.code for ran in told] == [EXIT_FAILED] * len(asked)
+    assert [ran.stderr.count("\n") for ran in told] == [1] * len(asked)
+    assert all("cannot be read" in ran.stderr for ran in told)

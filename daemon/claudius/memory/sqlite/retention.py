@@ -15,7 +15,7 @@ from claudius.memory.kept_turns import is_damaged, snapshot_of, unpack, unpacked
 from claudius.memory.personal import ERASED
 from claudius.memory.retention import OldTraces, Trace
 from claudius.memory.sqlite.queries import Database
-from claudius.memory.sqlite.rows import dump, parse, stamp
+from claudius.memory.sqlite.rows import Decoding, dump, parse, stamp
 from claudius.substrate import Edge, Numbers, Psyche
 
 T = TypeVar("T")
@@ -110,12 +110,13 @@ def _referred_to(kept: bytes | None, snapshot: bytes) -> set[str] | None:
 
 
 def _trace(id_: int, turn: str, person: str, inputs: str, after: str, moved: bytes | None, traits: str) -> Trace:
-    found: dict[str, Any] = parse(unpacked(moved)) if moved else {"inputs": parse(inputs), "after": parse(after)}
-    return Trace(
-        id=id_,
-        turn=turn,
-        person=person,
-        inputs=found["inputs"],
-        after=msgspec.convert(found["after"], Numbers),
-        traits=tuple(parse(traits)),
-    )
+    with Decoding("psyche_trace", id_):
+        found: dict[str, Any] = parse(unpacked(moved)) if moved else {"inputs": parse(inputs), "after": parse(after)}
+        return Trace(
+            id=id_,
+            turn=turn,
+            person=person,
+            inputs=found["inputs"],
+            after=msgspec.convert(found["after"], Numbers),
+            traits=tuple(parse(traits)),
+        )
