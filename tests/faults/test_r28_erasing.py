@@ -175,6 +175,29 @@ def _is_done(ledger: Erasures) -> bool:
     return not ledger.unfinished()
 
 
+async def test_r28_a_damaged_record_stands_in_no_erasures_way_and_is_named(home: Home) -> None:
+    """What cannot be unpacked cannot be searched: the receipt names it, nothing fails, and all else is done."""
+    async with alive(home, learning()) as soul:
+        await talked(soul, 2)
+    with closing(sqlite3.connect(home.database)) as db, db:
+        number = db.execute("SELECT max(record) FROM turn WHERE person = ?", (BEN,)).fetchone()[0]
+        db.execute("UPDATE turn_record SET kept = substr(kept, 1, 20) WHERE id = ?", (number,))
+
+    async with alive(home, Scripted(default=reply("So it is."))) as soul:
+        receipt = await soul.server._forgetting.forget(ANA, soul.mind.clock(), "owner")
+    async with alive(home, Scripted(default=reply("So it is."))) as soul:
+        await soul.network.hear("still there?", person="ben")
+        await soul.idle()
+        seen = [one.text for one in soul.network.visible]
+
+    assert receipt["verified"] is False
+    assert [one for one in receipt["left"] if "backups" not in one] == [
+        f"state/claudius.db: turn_record {number} (could not be read)"
+    ]
+    assert seen[-1] == "So it is."
+    assert not [one for one in (*held(home, SECRET), *held(home, ANA)) if not one.startswith("state/erasing-")]
+
+
 class _Killed(BaseException):
     """The process ends here."""
 

@@ -8,15 +8,8 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from claudius.intent import Thought
-from claudius.memory.kept_turns import (
-    ERASED_SNAPSHOT,
-    KeptTurn,
-    pack,
-    packed,
-    snapshot_of,
-    unpack,
-    unpacked,
-)
+from claudius.memory.kept_turns import ERASED_SNAPSHOT, KeptTurn, pack, snapshot_of, unpack
+from claudius.memory.packing import packed, unpacked
 from claudius.memory.personal import ERASED
 from claudius.testing.sample import message, said
 

@@ -22,10 +22,13 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote
 
+from claudius.memory.packing import PACKED, unpacked
+
 GRAM, STRIDE = 8, 17
 NEEDLE_BYTES = GRAM + STRIDE - 1
 """Of each run of so many bytes, one eighth-gram begins at a multiple of the stride: so only those are looked up."""
 BLOCK = 2**18
+CACHE_KIB = 256
 ROWS = 32
 NICE = 10
 """Others are answered first."""
@@ -33,7 +36,6 @@ MOST_HITS = 2000
 GIT = ("cat-file", "--batch-all-objects", "--batch", "--unordered", "--buffer")
 _GRAMS = re.compile(rb"(?s)(.{8}).{9}")
 _ESCAPE = re.compile(r"\\u[0-9a-f]{4}")
-_PACKED = b"\x01"
 _LEAF = 13
 """What a leaf of a table with rowids begins with."""
 _WAL_HEAD, _FRAME_HEAD = 32, 24
@@ -113,7 +115,7 @@ def search(asked: dict[str, Any]) -> dict[str, Any]:
                 unread.add(f"{path}: {error}")
     if asked["git"] and _git_holds(asked["git"], needles):
         found.add("git")
-    rows = list(_rows(database, needles)) if database.exists() else []
+    rows = list(_rows(database, needles, unread)) if database.exists() else []
     pages = _stale(database, needles) if database.exists() and not rows else {}
     if rows or pages or _logged(Path(f"{database}-wal"), needles):
         found.add(str(database))
@@ -174,21 +176,22 @@ def _git_holds(git: dict[str, Any], needles: Needles) -> bool:
     return hit
 
 
-def _rows(database: Path, needles: Needles) -> Iterator[dict[str, Any]]:
-    """Return each row that holds any of it: its table, its key, and in which columns."""
+def _rows(database: Path, needles: Needles, unread: set[str]) -> Iterator[dict[str, Any]]:
+    """Return each row that holds any of it: its table, its key, and in which columns. A damaged one is `unread`."""
     with closing(sqlite3.connect(f"file:{quote(str(database))}?mode=ro", uri=True)) as connection:
         connection.execute("PRAGMA busy_timeout = 5000")
+        connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")  # each page is read once
         for table, key, columns in tables(connection):
             names = ", ".join(f'"{one}"' for one in (*key, *columns))
             cursor = connection.execute(f'SELECT {names} FROM "{table}"')  # noqa: S608 - names of our own schema
             while page := cursor.fetchmany(ROWS):
-                if needles.are_in(b"\0".join(plain(value) for row in page for value in row[len(key) :])):
-                    for row in page:
-                        held = [
-                            one
-                            for one, value in zip(columns, row[len(key) :], strict=True)
-                            if needles.are_in(plain(value))
-                        ]
+                texts = [[plain(value) for value in row[len(key) :]] for row in page]
+                for row, values in zip(page, texts, strict=True):
+                    if None in values:
+                        unread.add(f"{database}: {table} {'/'.join(map(str, row[: len(key)]))}")
+                if needles.are_in(b"\0".join(value or b"" for values in texts for value in values)):
+                    for row, values in zip(page, texts, strict=True):
+                        held = [one for one, value in zip(columns, values, strict=True) if needles.are_in(value or b"")]
                         if held:
                             yield {"table": table, "key": dict(zip(key, row, strict=False)), "columns": held}
 
@@ -208,16 +211,17 @@ def tables(connection: sqlite3.Connection) -> list[tuple[str, tuple[str, ...], t
     return found
 
 
-def plain(value: object) -> bytes:
-    """Return a value's bytes as they are to be searched: unpacked where we packed them. Pure."""
+def plain(value: object) -> bytes | None:
+    """Return a value's bytes as they are to be searched: unpacked where we packed them; None if damaged. Pure."""
     if isinstance(value, str):
         return value.encode("utf-8", "surrogatepass")
     if not isinstance(value, bytes):
         return b""
-    if value[:1] == _PACKED:
-        from claudius.memory.kept_turns import unpacked  # noqa: PLC0415 - where something is packed
-
-        return unpacked(value)
+    if value[:1] == PACKED:
+        try:
+            return unpacked(value)
+        except ValueError:
+            return None
     return value
 
 

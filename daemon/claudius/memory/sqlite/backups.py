@@ -16,7 +16,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from claudius.errors import StoreCorrupt
-from claudius.memory.sqlite.connection import APPLICATION_ID, open_reader, private_files, siblings
+from claudius.memory.sqlite.connection import APPLICATION_ID, ONCE_KIB, open_reader, private_files, siblings
 
 PATTERN = "claudius-*.db"
 _STAMP = r"\d{8}T\d{6}(\.\d{6})?Z"
@@ -72,7 +72,7 @@ def back_up(database: Path, directory: Path, now: datetime, name: str = "") -> B
     """
     name = name or f"claudius-{now.astimezone(UTC):%Y%m%dT%H%M%S.%fZ}.db"
     aside = directory / f".partial-{name}"
-    with private_files(), closing(open_reader(database)) as connection:
+    with private_files(), closing(open_reader(database, cache_kib=ONCE_KIB)) as connection:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         aside.unlink(missing_ok=True)
         try:

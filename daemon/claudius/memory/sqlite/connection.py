@@ -17,6 +17,8 @@ APPLICATION_ID = 0x436C6475
 
 BUSY_MS = 5000
 _CACHE_KIB = 4 * 1024
+ONCE_KIB = 512
+"""For whoever reads everything once, beside the others: what was read is not read again."""
 _STATEMENTS = 256
 _umask = threading.RLock()
 
@@ -66,12 +68,12 @@ def vacuum(connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA temp_store = MEMORY")
 
 
-def open_reader(path: Path) -> sqlite3.Connection:
+def open_reader(path: Path, *, cache_kib: int = _CACHE_KIB) -> sqlite3.Connection:
     """Open an existing database for reading, beside whoever writes it. Raises: sqlite3.Error."""
     with private_files():
         connection = _connect(path, "ro")
         try:
-            connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+            connection.execute(f"PRAGMA cache_size = -{cache_kib}")
             connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
         except BaseException:
             connection.close()

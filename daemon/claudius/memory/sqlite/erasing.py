@@ -316,7 +316,7 @@ def _unsaid(db: Database, excerpts: list[str], values: Mapping[str, Any], *queri
     for query in queries:
         cursor = _read(db, query, values)
         while rows := cursor.fetchmany(PAGE):
-            said.update(needles.excerpts_in(b"\0".join(plain(text) for (text,) in rows)))
+            said.update(needles.excerpts_in(b"\0".join(plain(text) or b"" for (text,) in rows)))
     return [one for one in excerpts if one.encode() not in said]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from claudius.memory.kept_turns import unpacked
+from claudius.memory.packing import unpacked
 from claudius.memory.sqlite.psyche import recall_psyche
 from claudius.memory.sqlite.queries import Database
 from claudius.memory.sqlite.rows import Decoding, parse, stamp

@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from claudius.memory.kept_turns import is_damaged, snapshot_of, unpack, unpacked
+from claudius.memory.kept_turns import is_damaged, snapshot_of, unpack
+from claudius.memory.packing import unpacked
 from claudius.memory.personal import ERASED
 from claudius.memory.retention import OldTraces, Trace
 from claudius.memory.sqlite.queries import Database

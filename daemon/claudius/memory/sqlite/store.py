@@ -20,7 +20,7 @@ from claudius.memory.documents import Document, KeptFile, Unarchived
 from claudius.memory.sqlite import archiving, mail, owner, turns
 from claudius.memory.sqlite.amending import SqliteAmendments
 from claudius.memory.sqlite.backups import backups_of
-from claudius.memory.sqlite.connection import open_reader
+from claudius.memory.sqlite.connection import ONCE_KIB, open_reader
 from claudius.memory.sqlite.jobs import SqliteJobs
 from claudius.memory.sqlite.ledger_store import LedgerStore
 from claudius.memory.sqlite.past import Shelf
@@ -304,7 +304,7 @@ class SqliteStore(
     def _beside(self) -> Iterator[Database]:
         """Give a connection of its own, which a thread may read with while turns go on."""
         try:
-            with closing(open_reader(self._path)) as connection:
+            with closing(open_reader(self._path, cache_kib=ONCE_KIB)) as connection:
                 yield Database(connection, self._open_now().reader.queries)
         except sqlite3.Error as error:
             raise translate(error, self._path) from error
