@@ -49,15 +49,6 @@ def pack(document: Any) -> bytes:
     return packed(msgspec.json.encode(document, enc_hook=dict))
 
 
-def is_whole(content: bytes) -> bool:
-    """Tell whether some bytes are a packed document that can be read. Pure."""
-    try:
-        msgspec.json.decode(unpacked(content))
-    except ValueError:
-        return False
-    return True
-
-
 def unpack(content: bytes) -> KeptTurn:
     """Read a turn that `pack` wrote. Pure. Raises: ValueError, msgspec.ValidationError."""
     return msgspec.json.decode(unpacked(content), type=KeptTurn)

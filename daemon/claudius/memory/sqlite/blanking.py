@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from claudius.memory.kept_turns import ERASED_SNAPSHOT, KeptTurn, is_damaged, pack
+from claudius.memory.kept_turns import ERASED_SNAPSHOT, KeptTurn, is_damaged, pack, unpack
 from claudius.memory.packing import packed, unpacked
 from claudius.memory.personal import BLANK, ERASED, Probes
 from claudius.memory.search import Needles
