@@ -44,7 +44,10 @@ SWALLOWERS = {
 }
 """Modules that may catch everything without raising it again, each with its reason."""
 
-SLOW_ON_PURPOSE = {"tests/providers/test_chain.py": "a listener that takes its time between two words"}
+SLOW_ON_PURPOSE = {
+    "tests/living.py": "its seconds are virtual: nobody waits for them",
+    "tests/providers/test_chain.py": "a listener that takes its time between two words",
+}
 """Tests in which time itself is the matter, each with its reason."""
 
 HEAVY = ("anthropic", "slack_bolt", "discord", "claude_agent_sdk", "git", "aiohttp", "httpx", "rich", "sqlite3")

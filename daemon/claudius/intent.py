@@ -118,6 +118,8 @@ class Schedule(Struct, frozen=True, kw_only=True):
     """Who hears what is said then, where hearers are told apart."""
     asked_by: str = ""
     """Who asked for it; empty = the soul's own plan, which lapses when it comes too late."""
+    in_answer: bool = False
+    """The soul planned it in a turn that answered somebody: at its time it may speak, as what was asked for may."""
     instead_of: int = 0
     """The plan that this one puts off; 0 = none."""
 

@@ -94,7 +94,7 @@ class Cause(StrEnum):
     ANSWERS = "answers"
     """It answers a message that is owed a reply, however late."""
     ASKED = "asked"
-    """Somebody asked for it: a reminder, a plan, a promise made to them."""
+    """Somebody asked for it: a reminder, a promise made to them, what the soul planned in answering them."""
     JOINS = "joins"
     """It joins talk that goes on now, in a channel where the soul takes part."""
     UNASKED = "unasked"
@@ -114,7 +114,8 @@ def cause_of(perception: Perception, participation: str, now: datetime) -> Cause
     `participation`: how the conversation is heard; what the perception itself says of it comes first.
     """
     if perception.origin is Origin.INTERNAL:
-        return Cause.ASKED if perception.extra.get("asked_by") else Cause.UNASKED
+        is_asked = perception.extra.get("asked_by") or perception.extra.get("in_answer")
+        return Cause.ASKED if is_asked else Cause.UNASKED
     if perception.owes:
         return Cause.ANSWERS
     is_group = (perception.extra.get("participation") or participation) == GROUP

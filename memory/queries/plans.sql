@@ -2,11 +2,11 @@
 
 -- name: plan_new
 -- One of the same key changes nothing while it waits; once it was heard, or came too late, it is armed anew.
-INSERT INTO due (id, kind, scheduled_for, conversation, key, process, params, text, audience, person, asked_by)
-VALUES (:id, :kind, :at, :conversation, :key, :process, :params, :text, :audience, :person, :asked_by)
+INSERT INTO due (id, kind, scheduled_for, conversation, key, process, params, text, audience, person, asked_by, in_answer)
+VALUES (:id, :kind, :at, :conversation, :key, :process, :params, :text, :audience, :person, :asked_by, :in_answer)
 ON CONFLICT (conversation, key) DO UPDATE SET kind = excluded.kind, scheduled_for = excluded.scheduled_for,
     process = excluded.process, params = excluded.params, text = excluded.text, audience = excluded.audience,
-    person = excluded.person, asked_by = excluded.asked_by, fired_turn = NULL, lapsed_at = NULL
+    person = excluded.person, asked_by = excluded.asked_by, in_answer = excluded.in_answer, fired_turn = NULL, lapsed_at = NULL
 WHERE fired_turn IS NOT NULL
 ON CONFLICT DO NOTHING;
 
@@ -32,7 +32,8 @@ WHERE d.conversation = :conversation AND d.scheduled_for BETWEEN :since AND :unt
   AND d.asked_by = :asked_by ORDER BY d.scheduled_for, d.id;
 
 -- name: plans_due
-SELECT d.id, d.kind, d.scheduled_for, d.conversation, d.process, d.params, d.text, d.audience, d.person, d.asked_by, c.closed_at
+SELECT d.id, d.kind, d.scheduled_for, d.conversation, d.process, d.params, d.text, d.audience, d.person, d.asked_by,
+    d.in_answer, c.closed_at
 FROM due d LEFT JOIN conversation c ON c.conversation = d.conversation
 WHERE d.fired_turn IS NULL AND d.scheduled_for <= :now ORDER BY d.scheduled_for LIMIT :most;
 

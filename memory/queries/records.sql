@@ -167,9 +167,10 @@ UNION ALL SELECT 'summary' AS "table", conversation AS "row" FROM summary WHERE 
 UNION ALL SELECT 'turn' AS "table", conversation || '/' || number AS "row" FROM turn WHERE NOT (
     json_valid(shown) AND shown GLOB '[[]*' AND at GLOB '[0-9]*-*-*T*')
 UNION ALL SELECT 'turn_record' AS "table", CAST(id AS TEXT) AS "row" FROM turn_record WHERE NOT (
-    json_valid(flags) AND flags GLOB '[[]*' AND (expired_at IS NOT NULL OR substr(kept, 1, 1) = x'01' OR (kept IS NULL
-    AND json_valid(steps) AND steps GLOB '[[]*' AND json_valid(attention) AND attention GLOB '{*'
-    AND json_valid(changes) AND changes GLOB '{*' AND json_valid(thoughts) AND thoughts GLOB '[[]*')))
+    json_valid(flags) AND flags GLOB '[[]*')
+    OR kept IS NULL AND expired_at IS NULL AND NOT (json_valid(steps) AND steps GLOB '[[]*'
+    AND json_valid(attention) AND attention GLOB '{*' AND json_valid(changes) AND changes GLOB '{*'
+    AND json_valid(thoughts) AND thoughts GLOB '[[]*')
 UNION ALL SELECT 'entry' AS "table", conversation || '/' || number || '/' || n AS "row" FROM entry WHERE NOT (
     json_valid(coalesce(metadata, '{}')) AND coalesce(metadata, '{}') GLOB '{*'
     AND entry_type IN ('userMessage', 'internalMonologue', 'externalDialog', 'mentalQuery',
@@ -209,9 +210,10 @@ UNION ALL SELECT 'psyche_fact' AS "table", CAST(id AS TEXT) AS "row" FROM psyche
 UNION ALL SELECT 'psyche_episode' AS "table", CAST(id AS TEXT) AS "row" FROM psyche_episode WHERE NOT (
     json_valid(sources) AND sources GLOB '[[]*')
 UNION ALL SELECT 'psyche_trace' AS "table", CAST(id AS TEXT) AS "row" FROM psyche_trace WHERE NOT (
-    json_valid(inputs) AND inputs GLOB '{*' AND (substr(moved, 1, 1) = x'01' OR (moved IS NULL
-    AND json_valid(after) AND after GLOB '{*' AND json_valid(edges) AND edges GLOB '[[]*'
-    AND json_valid(coalesce(arcs, '[]')) AND coalesce(arcs, '[]') GLOB '[[]*')))
+    json_valid(inputs) AND inputs GLOB '{*')
+    OR moved IS NULL AND NOT (json_valid(after) AND after GLOB '{*'
+    AND json_valid(edges) AND edges GLOB '[[]*'
+    AND json_valid(coalesce(arcs, '[]')) AND coalesce(arcs, '[]') GLOB '[[]*')
 UNION ALL SELECT 'checkpoint' AS "table", CAST(id AS TEXT) AS "row" FROM checkpoint WHERE NOT (
     json_valid(coalesce(numbers, '{}')) AND coalesce(numbers, '{}') GLOB '{*')
 UNION ALL SELECT 'checkpoint_edge' AS "table", person AS "row" FROM checkpoint_edge WHERE NOT (
@@ -225,10 +227,11 @@ UNION ALL SELECT 'soul_state' AS "table", CAST(id AS TEXT) AS "row" FROM soul_st
     updated_at GLOB '[0-9]*-*-*T*')
 UNION ALL SELECT 'peer' AS "table", peer_id AS "row" FROM peer WHERE NOT (
     first_at GLOB '[0-9]*-*-*T*' AND last_at GLOB '[0-9]*-*-*T*' AND first_in_at GLOB '[0-9]*-*-*T*'
-    AND last_in_at GLOB '[0-9]*-*-*T*')
+    AND last_in_at GLOB '[0-9]*-*-*T*' AND last_day GLOB '[0-9]*-*-*')
 UNION ALL SELECT 'peer_tally' AS "table", peer_id || '/' || audience AS "row" FROM peer_tally WHERE NOT (
-    first_at GLOB '[0-9]*-*-*T*' AND last_at GLOB '[0-9]*-*-*T*' AND first_in_at GLOB '[0-9]*-*-*T*'
-    AND last_in_at GLOB '[0-9]*-*-*T*')
+    first_at GLOB '[0-9]*-*-*T*' AND last_at GLOB '[0-9]*-*-*T*'
+    AND first_in_at GLOB '[0-9]*-*-*T*' AND last_in_at GLOB '[0-9]*-*-*T*'
+    AND last_day GLOB '[0-9]*-*-*')
 UNION ALL SELECT 'interaction' AS "table", CAST(id AS TEXT) AS "row" FROM interaction WHERE NOT (
     at GLOB '[0-9]*-*-*T*')
 UNION ALL SELECT 'job' AS "table", job AS "row" FROM job WHERE NOT (
@@ -236,7 +239,6 @@ UNION ALL SELECT 'job' AS "table", job AS "row" FROM job WHERE NOT (
 LIMIT :most;
 
 -- name: rows_packed
--- What `rows_invalid` takes for packed, to be unpacked.
 -- scans: doctor reads everything once
-SELECT 'turn_record', CAST(id AS TEXT), kept FROM turn_record WHERE substr(kept, 1, 1) = x'01'
-UNION ALL SELECT 'psyche_trace', CAST(id AS TEXT), moved FROM psyche_trace WHERE substr(moved, 1, 1) = x'01';
+SELECT 'turn_record' AS "table", CAST(id AS TEXT) AS "row", kept FROM turn_record WHERE kept IS NOT NULL
+UNION ALL SELECT 'psyche_trace', CAST(id AS TEXT), moved FROM psyche_trace WHERE moved IS NOT NULL;

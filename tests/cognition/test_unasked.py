@@ -85,6 +85,14 @@ def test_the_ruling_is_on_the_cause(origin: Origin, kind: Kind) -> None:
         assert cause_of(is_not, participation, is_not.at + GOES_ON + timedelta(seconds=1)) is UNASKED
 
 
+def test_what_was_planned_in_answering_somebody_was_asked_for() -> None:
+    """Such a plan may be spoken of at its time; what a network brings cannot name itself so."""
+    planned = {"in_answer": True}
+
+    assert cause_of(heard(INTERNAL, Kind.SCHEDULED, owes=False, extra=planned), "", NIGHT) is ASKED
+    assert cause_of(heard(EXTERNAL, Kind.MESSAGE, owes=False, extra=planned), "", NIGHT) is UNASKED
+
+
 def test_nobody_asks_for_a_word_by_saying_that_they_did() -> None:
     """What a network brings cannot name itself as asked for, and an own perception is not asked for by being owed."""
     assert cause_of(heard(EXTERNAL, Kind.MESSAGE, owes=False, extra={"asked_by": "x"}), "", NIGHT) is UNASKED

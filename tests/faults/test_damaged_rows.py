@@ -14,10 +14,12 @@ from msgspec.structs import replace
 
 from claudius.cognition import hop
 from claudius.cognition import turn as turns
-from claudius.errors import DeliveryLater
+from claudius.errors import EXIT_FAILED, DeliveryLater
 from claudius.home import Home
 from claudius.intent import Intent, Schedule
+from claudius.memory.kept_turns import KeptTurn, pack
 from claudius.memory.sqlite import SqliteRecords, SqliteStore
+from claudius.memory.sqlite.blanking import lines_of_others
 from claudius.perception import Kind, Perception, private
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted
@@ -85,6 +87,12 @@ async def said(soul: Alive, *, ana: str, ben: str = "") -> list[str]:
             "UPDATE peer_tally SET last_at = '' WHERE peer_id LIKE '%ana'",
             ("peer_tally", "rehearsal:t:ana/private:rehearsal:t:ana"),
         ),
+        ("UPDATE peer SET last_day = 'today' WHERE peer_id LIKE '%ana'", ("peer", "rehearsal:t:ana")),
+        (
+            "UPDATE peer_tally SET last_day = '' || 1 WHERE peer_id LIKE '%ana'",
+            ("peer_tally", "rehearsal:t:ana/private:rehearsal:t:ana"),
+        ),
+        ("UPDATE peer SET first_in_at = 'soon' WHERE peer_id LIKE '%ana'", ("peer", "rehearsal:t:ana")),
         (SUMMARY, ("summary", ANA)),
     ],
 )
@@ -105,16 +113,32 @@ async def test_a_damaged_row_is_answered_with_an_apology_and_named(home: Home, s
     assert dead_and_invalid(home) == (0, [], [row])
 
 
-async def test_doctor_names_no_row_of_a_sound_home_and_every_packed_one_that_is_damaged(home: Home) -> None:
-    """What a turn leaves is compressed, and its older columns are empty: that is no damage; a cut document is."""
+@pytest.mark.parametrize(
+    ("table", "column"), [("turn_record", "kept"), ("psyche_trace", "moved"), ("turn_record", "flags")]
+)
+async def test_only_a_record_that_cannot_be_read_is_named(home: Home, table: str, column: str) -> None:
+    """In a sound home `doctor` names no row; of what is kept of turns it names those that are damaged."""
     async with alive(home, Scripted(default=echo)) as soul:
-        await said(soul, ana="hello", ben="hello")
+        await said(soul, ana="hello")
+        await said(soul, ana="again")
     sound = dead_and_invalid(home)[2]
-    damaged(home, "UPDATE turn_record SET kept = substr(kept, 1, 20) WHERE id = 1")
-    damaged(home, "UPDATE psyche_trace SET moved = x'01ff' WHERE id = 2")
+    value = "'{'" if column == "flags" else f"substr({column}, 1, length({column}) - 3)"
+    damaged(home, f"UPDATE {table} SET {column} = {value} WHERE id = 1")  # noqa: S608 - a test's own words
 
     assert sound == []
-    assert dead_and_invalid(home)[2] == [("turn_record", "1"), ("psyche_trace", "2")]
+    assert dead_and_invalid(home)[2] == [(table, "1")]
+
+
+async def test_records_are_let_go_and_erased_whatever_stands_in_them(home: Home) -> None:
+    """A damaged record stops neither what is let go with time, nor the erasure of somebody who spoke in company."""
+    async with alive(home, Scripted(default=echo)) as soul:
+        await said(soul, ana="hello")
+        damaged(home, "UPDATE turn_record SET kept = x'01ff'")
+        later = datetime.now(UTC) + timedelta(days=400)
+        gone = await soul.mind.store.expire_records(later, later, 10)
+
+    assert gone == 1
+    assert lines_of_others(b"\x01\xff", ()) == lines_of_others(pack(KeptTurn()), ())
 
 
 async def test_a_damaged_row_is_told_from_a_store_that_failed(home: Home) -> None:
@@ -193,7 +217,7 @@ async def test_what_was_only_overheard_never_stands_in_the_way(home: Home) -> No
     assert APOLOGY in seen[1]
 
 
-@pytest.mark.parametrize("name", ["_recalled", "route", "attend_to", "run"])
+@pytest.mark.parametrize("name", ["turn._recalled", "turn.route", "turn.attend_to", "hop.plan", "hop.conclude"])
 async def test_a_lasting_bug_ends_in_an_apology_each_time(
     home: Home, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -203,7 +227,7 @@ async def test_a_lasting_bug_ends_in_an_apology_each_time(
         """Fail, always."""
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(turns, name, broken)
+    monkeypatch.setattr(f"claudius.cognition.{name}", broken)
     async with alive(home, Scripted(default=echo)) as soul:
         lines = [*await said(soul, ana="one"), *await said(soul, ana="two")]
 
@@ -312,3 +336,20 @@ def test_the_owner_sees_which_row_is_damaged_and_everyone_else_is_answered(tmp_p
     assert [len(lines) for lines in named] == [1, 1]
     assert all(lines[0].startswith("conversation ") and "first" in lines[0] for lines in named)
     assert awake.code == asleep.code == 1
+
+
+def test_a_damaged_record_is_told_in_one_line(tmp_path: Path) -> None:
+    """Who asks for what hangs on a damaged record is told which row it is, and sees no trace of our code."""
+    machine = Machine(tmp_path)
+    machine.scripted(reply("One."), reply("Two."))
+    first = machine.ok("chat", "--once", "one", "--json").json["turn"]
+    second = machine.ok("chat", "--once", "two", "--json").json["turn"]
+    damaged(Home(machine.home), "UPDATE turn_record SET kept = x'01ff' WHERE id = 1")
+    damaged(Home(machine.home), "UPDATE psyche_trace SET moved = x'01ff' WHERE id = 1")
+
+    asked = [("why", first), ("replay", first), ("replay", second), ("psyche", "plot")]
+    told = [machine.run(*one) for one in asked]
+
+    assert [ran.code for ran in told] == [EXIT_FAILED] * len(asked)
+    assert [ran.stderr.count("\n") for ran in told] == [1] * len(asked)
+    assert all("cannot be read" in ran.stderr for ran in told)

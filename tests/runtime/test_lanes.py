@@ -195,6 +195,28 @@ async def test_a_message_that_ended_three_processes_is_not_thought_again(home: H
     assert "interrupted" in apologies
 
 
+@pytest.mark.parametrize(
+    "poison",
+    ["claudius.memory.sqlite.SqliteStore.recall", "claudius.cognition.turn.route", "claudius.cognition.turn.begin"],
+)
+async def test_the_apology_for_it_does_nothing_that_may_have_ended_them(
+    home: Home, monkeypatch: pytest.MonkeyPatch, poison: str
+) -> None:
+    """Recall, route or plan may be the poison: the apology for three ended processes does without them."""
+    await ended(home, 3)
+
+    def deadly(*_: object, **__: object) -> None:
+        """End the process, as far as this test can."""
+        raise asyncio.CancelledError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(poison, deadly)
+        async with alive(home, Scripted(default=echo)) as soul:
+            seen = await soul.network.until_visible(1)
+
+    assert "I was interrupted" in seen[0].text
+
+
 async def test_the_third_try_runs_with_no_other_turn_beside_it(home: Home) -> None:
     """What ended two processes may end a third: nobody else's turn is lost with it. Others go on when it is done."""
     await ended(home, 2)

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from claudius.cognition.budget import Stage
 from claudius.cognition.call import Reply, ask_model
+from claudius.cognition.first_word import PROCESS as PROACTIVE
 from claudius.cognition.processes import sections
 from claudius.cognition.processes.process import Interruption
 from claudius.cognition.soul_engine.asks import QUERY, SPEECH, THOUGHT, Ask, external_dialogue, read, without_prefix
@@ -39,7 +40,7 @@ from claudius.cognition.turn_state import TurnState, Words, kept_json
 from claudius.cognition.working_memory import Entry, WorkingMemory
 from claudius.config import Config, blot
 from claudius.errors import Unreadable
-from claudius.perception import Perception
+from claudius.perception import Cause, Perception, cause_of
 from claudius.prompt import RecordKind, data_line, fence
 from claudius.recollection import EntryType, Recollection
 
@@ -157,7 +158,9 @@ class Thinker:
         """Plan a perception of the soul's own; return its id. It is written with the turn.
 
         `after` or `at` says when; `process` is borrowed for it; `asked`: the speaker asked for it, so it comes however
-        late. Raises: ValueError where it is said twice or not at all, or in local time.
+        late, and is owed a line. What is planned in answering somebody may speak at its time; any other plan, and one
+        for the process `proactive`, speaks by the rules of writing first. Raises: ValueError where the time is given
+        twice or not at all, or is local.
         """
         if (after is None) == (at is None):
             raise ValueError("say after=… or at=…, one of them")
@@ -174,6 +177,7 @@ class Thinker:
             audience=known.audience,
             person=person,
             asked_by=person if asked else "",
+            in_answer=process != PROACTIVE and self._answers_somebody(),
         )
         return made.id
 
@@ -193,6 +197,10 @@ class Thinker:
 
     async def _before(self, memory: WorkingMemory) -> None:
         """Do what comes before each thought."""
+
+    def _answers_somebody(self) -> bool:
+        known = self.recollection
+        return any(cause_of(one, known.participation, known.now) is Cause.ANSWERS for one in known.perceptions)
 
     def _person(self) -> str:
         known = self.recollection

@@ -97,7 +97,9 @@ async def apologise(pending: Pending, mind: Mind, kind: ApologyKind) -> Intent:
     """
     heard = unrecalled(pending.turn, pending.perceptions, mind.nonce(), mind.clock())
     intent = conclude_apology(heard, kind, mind.soul(), pending.calls)
-    return await commit(await _with_prompt(intent, pending, mind), heard, mind, is_turn=False)
+    if kind != "interrupted":  # to build its prompt may be what ended the processes
+        intent = await _with_prompt(intent, pending, mind)
+    return await commit(intent, heard, mind, is_turn=False)
 
 
 async def _with_prompt(intent: Intent, pending: Pending, mind: Mind) -> Intent:

@@ -49,18 +49,18 @@ def pack(document: Any) -> bytes:
     return packed(msgspec.json.encode(document, enc_hook=dict))
 
 
-def is_whole(content: bytes) -> bool:
-    """Tell whether some bytes are a packed document that can be read. Pure."""
-    try:
-        msgspec.json.decode(unpacked(content))
-    except ValueError:
-        return False
-    return True
-
-
 def unpack(content: bytes) -> KeptTurn:
     """Read a turn that `pack` wrote. Pure. Raises: ValueError, msgspec.ValidationError."""
     return msgspec.json.decode(unpacked(content), type=KeptTurn)
+
+
+def is_damaged(content: bytes) -> bool:
+    """Tell whether a packed document cannot be read any more. Pure."""
+    try:
+        msgspec.json.decode(unpacked(content))
+    except (ValueError, msgspec.MsgspecError):
+        return True
+    return False
 
 
 def snapshot_of(kept: KeptTurn) -> bytes:

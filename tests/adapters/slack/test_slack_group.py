@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from contextlib import closing
 
 import pytest
 
+from claudius.memory.kept_turns import unpack
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import Alive
@@ -22,7 +22,7 @@ ANSWER = "I am here. Will you talk with someone near you?"
 def attention(soul: Alive) -> list[tuple[str, str, bool]]:
     """Return what attention made of each message, oldest first: outcome, address, whether it was owed a reply."""
     with closing(sqlite3.connect(f"file:{soul.home.database}?mode=ro", uri=True)) as kept:
-        found = [json.loads(row[0]) for row in kept.execute("SELECT attention FROM turn_record ORDER BY id")]
+        found = [unpack(row[0]).attention for row in kept.execute("SELECT kept FROM turn_record ORDER BY id")]
     return [(one["attention"], one["address"], one["owed"]) for one in found if "attention" in one]
 
 

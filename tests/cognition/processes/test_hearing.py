@@ -21,8 +21,6 @@ from claudius.provider import Request
 from claudius.providers.scripted import Line, Scripted
 from minds import DM, by_tag, heard, minds, say, standing, until
 
-ASKED = {"asked_by": "rehearsal:t:ana"}
-
 
 def echo(request: Request) -> str:
     """Answer with all that was said, as one line."""
@@ -221,7 +219,7 @@ async def test_c31_c32_a_perception_names_its_process_and_has_its_own_role(home:
     voice = Scripted(default=echo)
     async with minds(home, voice, remind=mental_process()(remind)) as soul:
         await say(soul, "hello")
-        await soul.mind.store.plan(plan_of(soul, "the kettle", process="remind", params={"n": [1, {"a": 2}]}, **ASKED))
+        await soul.mind.store.plan(plan_of(soul, "the kettle", process="remind", params={"n": [1, {"a": 2}]}))
         soul.server.tick()
         await soul.network.until_visible(2)
         await say(soul, "and then?")
@@ -237,11 +235,11 @@ async def test_c31_c32_a_perception_names_its_process_and_has_its_own_role(home:
 
 
 def plan_of(soul: Any, text: str, **changes: Any) -> Any:
-    """Return a plan that is due now."""
+    """Return a plan that is due now, as one that was made in answering Ana."""
     from claudius.intent import Schedule  # noqa: PLC0415 - beside its only use
 
     values = {"id": 7, "conversation": DM, "at": soul.mind.clock(), "text": text, "audience": "private:rehearsal:t:ana"}
-    return Schedule(**(values | {"person": "rehearsal:t:ana"} | changes))
+    return Schedule(**(values | {"person": "rehearsal:t:ana", "in_answer": True} | changes))
 
 
 async def test_c45_a_streamed_line_is_one_message_that_grew(home: Home) -> None:
@@ -304,7 +302,7 @@ async def test_c47_a_closed_conversation_hears_nothing_of_its_own(home: Home) ->
         lapsed = [one for one in soul.records().plans() if one["lapsed_at"]]
         before = [one["content"] for one in standing(soul)["entries"]]
         await say(soul, "hello again")
-        await soul.mind.store.plan(plan_of(soul, "now heard", id=8, **ASKED))
+        await soul.mind.store.plan(plan_of(soul, "now heard", id=8))
         soul.server.tick()
         await soul.network.until_visible(len(soul.network.visible) + 1)
 

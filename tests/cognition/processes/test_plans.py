@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -27,13 +27,12 @@ def both(run: Any, **options: Any) -> dict[str, Any]:
 
 
 async def planner(turn: Turn, memory: WorkingMemory) -> WorkingMemory:
-    """Plan what it is told, as asked for: `plan HOURS PROCESS TEXT`."""
+    """Plan what it is told: `plan HOURS PROCESS TEXT`."""
     word, _, rest = turn.perception.text.partition(" ")
     turn.keep(turns=turn.kept.get("turns", 0) + 1)
     if word == "plan":
         hours, process, text = rest.split(" ", 2)
-        after, asked = timedelta(hours=float(hours)), process != "breaks"
-        turn.schedule(internal(text), process=process, after=after, params={"n": [1]}, key=text, asked=asked)
+        turn.schedule(internal(text), process=process, after=timedelta(hours=float(hours)), params={"n": [1]}, key=text)
     turn.say(f"{turn.invocation_count} {turn.kept['turns']}")
     return memory
 
@@ -48,6 +47,14 @@ async def fires(soul: Alive, clock: Clock, **later: float) -> None:
     """Let time pass, and the soul look at the clock."""
     clock.forward(**later)
     soul.server.tick()
+
+
+async def comes_due(soul: Alive, clock: Clock, **later: float) -> None:
+    """Let time pass until what is planned by then has been heard and thought through."""
+    await fires(soul, clock, **later)
+    await until(lambda: all(datetime.fromisoformat(one["due_at"]) > clock() for one in soul.records().plans()))
+    await until(lambda: not soul.records().counts(clock())["inbox"]["pending"])
+    await soul.idle()
 
 
 def test_c39_plans_are_listed_and_cancelled(tmp_path: Any) -> None:
@@ -227,6 +234,61 @@ async def test_c43_what_comes_too_late(home: Home, *, asked: bool, heard: bool) 
             assert soul.network.visible == []
 
 
+@pytest.mark.parametrize(
+    ("planned_by", "process", "speaks"),
+    [
+        ("an answer", "guest", True),
+        ("an answer", "", True),
+        ("an answer", "proactive", False),
+        ("a turn of its own", "guest", False),
+        ("a turn of its own", "", False),
+    ],
+)
+async def test_a_plan_made_in_answering_somebody_may_speak(
+    home: Home, planned_by: str, process: str, *, speaks: bool
+) -> None:
+    """At night, to someone who never agreed: a plan speaks if the turn that made it answered somebody."""
+
+    async def talk(turn: Turn, memory: WorkingMemory) -> WorkingMemory:
+        """Plan in answering, or have a turn of its own plan; tell of what comes due."""
+        text = turn.perception.text
+        if text == "begin" and planned_by != "an answer":
+            turn.schedule("plan", after=timedelta(hours=1))
+        elif text in ("begin", "plan"):
+            turn.schedule("tea", process=process, after=timedelta(hours=15))
+        if text != "plan":
+            turn.say(text)
+        return memory
+
+    clock, voice = Clock(), Scripted(default=by_tag(external_dialogue="tea"))
+    made = {"guest": mental_process()(guest), **both(talk)}
+    async with minds(home, voice, clock=clock, settings={"CLAUDIUS_CLOCK_TIMEZONE": "UTC"}, **made) as soul:
+        await say(soul, "begin")
+        for hours in (1, 15):
+            await comes_due(soul, clock, hours=hours)
+        left, seen = soul.records().plans(), [one.text.removeprefix("due: ")[:3] for one in soul.network.visible]
+
+    assert seen[1:] == (["tea"] if speaks else [])
+    assert [one for one in left if not one["lapsed_at"]] == []
+
+
+async def test_a_plan_made_in_answering_somebody_may_stay_silent(home: Home) -> None:
+    """It is the soul's own: no word is owed when it comes, and nobody is told that none came."""
+
+    async def silent(turn: Turn, memory: WorkingMemory, **_: Any) -> WorkingMemory:
+        """Say nothing."""
+        return memory
+
+    clock = Clock()
+    async with minds(home, Scripted(), clock=clock, silent=mental_process()(silent), **both(planner)) as soul:
+        await say(soul, "plan 1 silent tea")
+        await comes_due(soul, clock, hours=1)
+        entries = [one["content"] for one in standing(soul)["entries"]]
+
+    assert [one.text for one in soul.network.visible] == ["0 1"]
+    assert entries[-1] == "tea"
+
+
 async def test_c44_a_due_plan_waits_for_the_lane(home: Home) -> None:
     """44: what comes due while a turn runs is heard after it, and after what waited already."""
     asked, opened = asyncio.Event(), asyncio.Event()
@@ -237,7 +299,7 @@ async def test_c44_a_due_plan_waits_for_the_lane(home: Home) -> None:
             asked.set()
             await opened.wait()
         if turn.perception.text == "plan":
-            turn.schedule("tea", process="guest", after=timedelta(hours=1), asked=True)
+            turn.schedule("tea", process="guest", after=timedelta(hours=1))
         turn.say(turn.perception.text)
         return memory
 

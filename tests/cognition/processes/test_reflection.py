@@ -211,7 +211,7 @@ async def test_c38_what_is_kept_survives_transitions_and_plans(home: Home) -> No
         seen.append(dict(turn.kept))
         turn.say("ok")
         if turn.perception.text == "plan":
-            turn.schedule("tick", process="guest", after=timedelta(0), key="k", asked=True)
+            turn.schedule("tick", process="guest", after=timedelta(0), key="k")
         return Transition(memory, "other") if turn.perception.text == "leave" else memory
 
     async def guest(turn: Turn, memory: WorkingMemory) -> WorkingMemory:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from claudius.memory.kept_turns import ERASED_SNAPSHOT, KeptTurn, pack, unpack
+from claudius.memory.kept_turns import ERASED_SNAPSHOT, KeptTurn, is_damaged, pack, unpack
 from claudius.memory.packing import packed, unpacked
 from claudius.memory.personal import BLANK, ERASED, Probes
 from claudius.memory.search import Needles
@@ -105,17 +105,15 @@ def _edited(db: Database, table: str, where: str, keys: Mapping[str, Any]) -> No
 
 
 def lines_of_others(content: bytes | None, ids: Sequence[str]) -> bytes | None:
-    """Leave of a turn's record what others said in it; other lines are blank, all if it is damaged. Pure."""
+    """Leave of a turn's record what others said in it; the other lines are blank. Nothing of a damaged one. Pure."""
     if content is None:
         return None
-    try:
-        said = unpack(content).entries
-    except ValueError:
-        said = ()
+    if is_damaged(content):
+        return pack(KeptTurn(snapshot=ERASED_SNAPSHOT))
     entries = tuple(
         one
         if one.person and one.person not in ids
         else replace(one, content=BLANK, person=one.person and NOBODY, name=one.name and "", metadata={})
-        for one in said
+        for one in unpack(content).entries
     )
     return pack(KeptTurn(entries=entries, snapshot=ERASED_SNAPSHOT))

@@ -12,7 +12,7 @@ import msgspec
 from claudius.memory.kept_turns import snapshot_of, unpack
 from claudius.memory.records import Expired
 from claudius.memory.sqlite.queries import Database, Row
-from claudius.memory.sqlite.rows import parse
+from claudius.memory.sqlite.rows import Decoding, parse
 from claudius.recollection import PastTurn, Shown
 
 _TEXT_OF = {"episode": "episode_text", "fact": "fact_text"}
@@ -41,7 +41,10 @@ class KeptRecords(ABC):
         return bytes(row[0]) if row else None
 
     def past_turn(self, conversation: str, number: int) -> PastTurn | None:
-        """Return a turn as it was committed, its portraits without text; None where it was erased. Raises: Expired."""
+        """Return a turn as it was committed, its portraits without text; None where it was erased.
+
+        Raises: Expired, RowInvalid.
+        """
         row = self._one("past_kept", conversation=conversation, number=number)
         if row is None:
             return None
@@ -50,13 +53,14 @@ class KeptRecords(ABC):
             raise Expired(expired_at)
         if kept is None:
             return None
-        return PastTurn(
-            turn=turn,
-            nonce=nonce,
-            number=number,
-            entries=unpack(kept).entries,
-            shown=tuple(Shown(**fields) for fields in parse(shown)),
-        )
+        with Decoding("turn", conversation, number):
+            return PastTurn(
+                turn=turn,
+                nonce=nonce,
+                number=number,
+                entries=unpack(kept).entries,
+                shown=tuple(Shown(**fields) for fields in parse(shown)),
+            )
 
     def portrait(self, person: str, audience: str, version: int) -> str | None:
         """Return the text of one version of a portrait; None where it was erased."""

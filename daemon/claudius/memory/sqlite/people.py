@@ -13,7 +13,7 @@ from claudius.memory.sqlite.erasing import export
 from claudius.memory.sqlite.planning import SqlitePlans
 from claudius.memory.sqlite.queries import Database
 from claudius.memory.sqlite.recall import models_of, state_of
-from claudius.memory.sqlite.rows import dump, instant, parse, stamp
+from claudius.memory.sqlite.rows import Decoding, dump, instant, parse, stamp
 from claudius.memory.sqlite.seeing import Seeing
 from claudius.perception import Perception, private
 from claudius.recollection import UserModel
@@ -122,7 +122,8 @@ class SqlitePeople(SqlitePlans):
                 return None
             at, shown, snapshot, kept = row
             if kept is not None:
-                snapshot = snapshot_of(unpack(kept))
+                with Decoding("turn", turn):
+                    snapshot = snapshot_of(unpack(kept))
             models = tuple(
                 UserModel(person=one["person"], audience=one["audience"], version=one["version"])
                 for one in parse(shown)

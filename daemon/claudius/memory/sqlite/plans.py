@@ -117,6 +117,7 @@ def plan(db: Database, schedule: Schedule) -> bool:
         audience=schedule.audience,
         person=schedule.person,
         asked_by=schedule.asked_by,
+        in_answer=schedule.in_answer,
     )
     return True
 
@@ -150,7 +151,7 @@ def fire_due(db: Database, now: datetime, grace: timedelta) -> tuple[str, ...]:
     """Make a perception of each plan whose time has come; return the conversations that hear one."""
     fired: dict[str, None] = {}
     for row in db.all("plans_due", now=stamp(now), most=AT_ONCE):
-        schedule_id, conversation, asked_by, closed_at = row[0], row[3], row[9], row[10]
+        schedule_id, conversation, asked_by, closed_at = row[0], row[3], row[9], row[11]
         with Decoding("due", schedule_id):
             at = instant(row[2])
         if closed_at or (not asked_by and now - at > grace):
@@ -165,7 +166,7 @@ def fire_due(db: Database, now: datetime, grace: timedelta) -> tuple[str, ...]:
 
 
 def _perception(db: Database, row: Row, at: datetime, now: datetime) -> Perception:
-    schedule_id, kind, _, conversation, process, params, text, audience, person, asked_by, _ = row
+    schedule_id, kind, _, conversation, process, params, text, audience, person, asked_by, in_answer, _ = row
     extra: dict[str, Any] = {"schedule": schedule_id, "due_at": stamp(at)}
     given = _params(schedule_id, params)
     if process and given is not None:
@@ -174,6 +175,8 @@ def _perception(db: Database, row: Row, at: datetime, now: datetime) -> Percepti
         extra |= {"event": given["event"], "level": given.get("level", 0.0)}
     if asked_by:
         extra["asked_by"] = asked_by
+    if in_answer:
+        extra["in_answer"] = True
     is_late = now - at > LATE
     return Perception(
         key=f"due:{kind}:{stamp(at)}",

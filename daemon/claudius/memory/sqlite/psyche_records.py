@@ -13,7 +13,7 @@ import msgspec
 from claudius.memory.packing import unpacked
 from claudius.memory.sqlite.psyche import recall_psyche
 from claudius.memory.sqlite.queries import Database
-from claudius.memory.sqlite.rows import parse, stamp
+from claudius.memory.sqlite.rows import Decoding, parse, stamp
 from claudius.substrate import Edge, Numbers, Psyche
 
 
@@ -55,5 +55,6 @@ class PsycheRecordsRoom:
 def _move(turn: str, at: str, person: str, *moved: Any) -> Mapping[str, Any]:
     *columns, packed, traits = moved
     names = ("inputs", "after", "edges", "arcs")
-    found = parse(unpacked(packed)) if packed else dict(zip(names, map(parse, columns), strict=True))
-    return {"turn": turn, "at": at, "person": person, **found, "traits": parse(traits)}
+    with Decoding("psyche_trace", turn):
+        found = parse(unpacked(packed)) if packed else dict(zip(names, map(parse, columns), strict=True))
+        return {"turn": turn, "at": at, "person": person, **found, "traits": parse(traits)}

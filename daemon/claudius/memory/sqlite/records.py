@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from claudius.errors import StoreError
 from claudius.home import shipped
-from claudius.memory.kept_turns import is_whole
+from claudius.memory.kept_turns import is_damaged
 from claudius.memory.names import model_path
 from claudius.memory.sqlite.clock_records import ClockRecords
 from claudius.memory.sqlite.connection import open_reader
@@ -191,9 +191,9 @@ class SqliteRecords(PeopleRecords, PsycheRecordsRoom, ClockRecords, KeptRecords)
         """Return rows that hold a value which does not decode, as table and primary key; a few where there are many."""
         with self._snapshot() as db:
             found = [(table, row) for table, row in db.all("rows_invalid", most=_FEW)]
-            packed = db.connection.execute(db.queries["rows_packed"])
-            damaged = ((table, row) for table, row, content in packed if not is_whole(content))
-            return found + list(islice(damaged, _FEW - len(found)))
+            rows = db.connection.execute(db.queries["rows_packed"])
+            damaged = ((table, row) for table, row, content in rows if is_damaged(content))
+            return [*found, *islice(damaged, _FEW - len(found))]
 
     def archive_lag(self) -> int:
         """Return how many versions git does not hold yet."""

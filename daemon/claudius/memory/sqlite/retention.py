@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from claudius.memory.kept_turns import snapshot_of, unpack
+from claudius.memory.kept_turns import is_damaged, snapshot_of, unpack
 from claudius.memory.packing import unpacked
 from claudius.memory.personal import ERASED
 from claudius.memory.retention import OldTraces, Trace
 from claudius.memory.sqlite.queries import Database
-from claudius.memory.sqlite.rows import dump, parse, stamp
+from claudius.memory.sqlite.rows import Decoding, dump, parse, stamp
 from claudius.substrate import Edge, Numbers, Psyche
 
 T = TypeVar("T")
@@ -101,10 +101,9 @@ def _referred_to(kept: bytes | None, snapshot: bytes) -> set[str] | None:
 
     A conversation's history and summary only ever move on: what the turn after does not name, no later one does.
     """
-    try:
-        text = snapshot if kept is None else snapshot_of(unpack(kept))
-    except ValueError:  # damaged: `doctor` names it
-        return None
+    if kept is not None and is_damaged(kept):
+        return None  # it goes like any other; blobs that it alone named stay
+    text = snapshot if kept is None else snapshot_of(unpack(kept))
     if not text or text == ERASED:
         return None
     found = parse(text)
@@ -112,12 +111,13 @@ def _referred_to(kept: bytes | None, snapshot: bytes) -> set[str] | None:
 
 
 def _trace(id_: int, turn: str, person: str, inputs: str, after: str, moved: bytes | None, traits: str) -> Trace:
-    found: dict[str, Any] = parse(unpacked(moved)) if moved else {"inputs": parse(inputs), "after": parse(after)}
-    return Trace(
-        id=id_,
-        turn=turn,
-        person=person,
-        inputs=found["inputs"],
-        after=msgspec.convert(found["after"], Numbers),
-        traits=tuple(parse(traits)),
-    )
+    with Decoding("psyche_trace", id_):
+        found: dict[str, Any] = parse(unpacked(moved)) if moved else {"inputs": parse(inputs), "after": parse(after)}
+        return Trace(
+            id=id_,
+            turn=turn,
+            person=person,
+            inputs=found["inputs"],
+            after=msgspec.convert(found["after"], Numbers),
+            traits=tuple(parse(traits)),
+        )

@@ -115,6 +115,20 @@ async def p4(ground: Ground) -> None:
     assert [one.perception.text for one in found] == ["plan 2 (this was due at 2026-01-05 14:00 UTC)"]
 
 
+@case("P13", "a plan that was made in answering somebody is heard as such, owes nothing, and lapses as the soul's own")
+async def p13(ground: Ground) -> None:
+    """Fire one in time and one too late."""
+    async with awake(ground) as store:
+        await store.plan(plan(1, in_answer=True))
+        await store.plan(plan(2))
+        await store.fire_due(NOW + 2 * HOUR, 24)
+        found = await store.unfinished(DM)
+        await store.plan(plan(3, in_answer=True))
+        late = await store.fire_due(NOW + timedelta(days=3), 24)
+    marks = [(one.perception.extra.get("in_answer"), one.perception.owes) for one in found]
+    assert (marks, late) == ([(True, False), (None, False)], ())
+
+
 @case("P5", "what is due stands behind everything that waits in its conversation")
 async def p5(ground: Ground) -> None:
     """Let two messages wait, and fire."""
