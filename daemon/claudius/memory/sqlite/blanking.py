@@ -30,7 +30,7 @@ class Blanker:
         ids = [rf"(?<![\w.@-]){re.escape(one)}(?![\w.@-])" for one in probes.ids]
         folders = [rf"(?<!\w){re.escape(one)}(?!\w)" for one in probes.folders]
         self._named = re.compile("|".join((*ids, *folders)) or r"(?!)")
-        self._ids = frozenset(probes.ids)
+        self._ids = probes.ids
         self._needles = Needles((), (), probes.excerpts)
 
     def blank(self, value: Any) -> Any:
