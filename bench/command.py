@@ -34,6 +34,7 @@ METRICS: dict[str, str] = {
     "P12": "p12_parser",
     "P13": "p13_archive",
     "P14": "p14_size",
+    "P15": "p15_house",
     "P16": "p16_erasure",
     "CX": "cx_cortex",
 }

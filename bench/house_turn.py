@@ -1,0 +1,73 @@
+"""Take one terminal turn in this process and print what of the package it entered: run by `p15_house.py`.
+
+The turn is said by the real `claudius chat --once` in a process of its own; this process is the soul that hears it. A
+profile hook in every thread notes each function of the package on its first call. One turn before it warms the caches.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import threading
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import claudius
+from claudius.compose import compose
+from claudius.home import Home
+
+PACKAGE = str(Path(claudius.__file__).parent) + "/"
+INLINE = ("<listcomp>", "<dictcomp>", "<setcomp>")
+"""Not counted: newer versions of Python make no function of them."""
+HELLO, PLAIN = "Hello, my name is Ada.", "The bread came out of the oven at noon."
+
+entered: dict[CodeType, None] = {}
+is_noting = False
+
+
+def note(frame: FrameType, event: str, _: Any) -> None:
+    """Keep the code of a call, in the order of first calls."""
+    if is_noting and event == "call" and frame.f_code.co_filename.startswith(PACKAGE):
+        entered[frame.f_code] = None
+
+
+async def take(home: Home) -> None:
+    """Wake the soul, let it answer twice, and note the second turn."""
+    global is_noting  # noqa: PLW0603 - a profile hook has no other way to be told
+    composed = await compose(home)
+    await composed.start()
+    try:
+        await say(HELLO)
+        is_noting = True
+        await say(PLAIN)
+        is_noting = False
+    finally:
+        await composed.stop()
+
+
+async def say(text: str) -> None:
+    """Say one line as a user does. Raises: AssertionError where no reply comes."""
+    client = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "claudius", "chat", "--once", text, stdout=asyncio.subprocess.PIPE
+    )
+    reply, _ = await client.communicate()
+    assert client.returncode == 0, "no reply came"
+    assert reply.strip(), "the reply was empty"
+
+
+def main() -> None:
+    """Print the modules entered, in order of first entry, and how many functions were called."""
+    threading.setprofile(note)
+    sys.setprofile(note)
+    asyncio.run(take(Home.of(os.environ)))
+    sys.setprofile(None)
+    functions = [code for code in entered if code.co_name not in INLINE]
+    modules = list(dict.fromkeys(code.co_filename.removeprefix(PACKAGE) for code in functions))
+    print(json.dumps({"modules": modules, "functions": len(functions)}))
+
+
+if __name__ == "__main__":
+    main()
