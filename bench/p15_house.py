@@ -31,9 +31,6 @@ OLD_NAMES = frozenset({
 })  # fmt: skip
 """Module names that gave way to the field's standard terms."""
 
-ASKING = ("_ask", "_call", "ask_model", "call")
-"""Names that functions bear which ask a model."""
-
 Counts = dict[str, int]
 
 
@@ -104,14 +101,16 @@ def _calls(trees: Mapping[str, ast.Module], wanted: str) -> int:
 
 
 def _askers(trees: Mapping[str, ast.Module]) -> int:
-    """Count functions of `cognition/` that build a request and have it answered."""
-    found = 0
-    for name, tree in trees.items():
-        for node in ast.walk(tree) if name.startswith("cognition/") else ():
-            if isinstance(node, ast.AsyncFunctionDef) and node.name in ASKING:
-                body = ast.unparse(node)
-                found += any(sign in body for sign in ("call(", ".complete", "Request("))
-    return found
+    """Count functions of `cognition/` that have a request answered: by `provider.complete`, or by a `call` around it."""
+    made = (
+        node
+        for name, tree in trees.items()
+        if name.startswith("cognition/")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.AsyncFunctionDef)
+    )
+    calls = ({ast.unparse(one.func) for one in ast.walk(node) if isinstance(one, ast.Call)} for node in made)
+    return sum("call" in names or any(name.endswith(".complete") for name in names) for names in calls)
 
 
 def _arrows_back(trees: Mapping[str, ast.Module]) -> int:
