@@ -101,7 +101,7 @@ def _calls(trees: Mapping[str, ast.Module], wanted: str) -> int:
 
 
 def _askers(trees: Mapping[str, ast.Module]) -> int:
-    """Count functions of `cognition/` that have a request answered: by `provider.complete`, or by a `call` around it."""
+    """Count functions of `cognition/` that ask a model: by `provider.complete`, or by a `call` around it."""
     made = (
         node
         for name, tree in trees.items()
