@@ -20,10 +20,10 @@ from claudius.cortex.models import TRIGGERS, Part, State, Thresholds
 from claudius.cortex.observe import MOST_EVENTS, Buffer
 from claudius.cortex.triggers import evaluate
 from claudius.home import Home
+from claudius.ledger_types import Belief, Grounds, Interaction, Known, Noted, Peer, Promise, Reflected, Reflection
 from claudius.memory.ledger import format_beliefs, format_peers
 from claudius.memory.sqlite import SqliteStore
 from claudius.memory.store import RecallLimits
-from claudius.peers import Belief, Grounds, Interaction, Known, Noted, Peer, Promise, Reflected, Reflection
 from claudius.prompt import data_line, fence, nested_line
 from claudius.testing.store_contract.ground import exchange, heard, taken
 from command import Bench, alone

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import script
-from claudius.cognition.soul_engine import rebuild
+from claudius.cognition.prompt.snapshot import rebuild
 from claudius.home import Home
 from claudius.intent import Utterance
 from claudius.perception import Perception

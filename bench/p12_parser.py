@@ -15,8 +15,7 @@ from statistics import median
 from msgspec.structs import replace
 
 import script
-from claudius.cognition.soul_engine import Parser
-from claudius.cognition.soul_engine.parser import Limits
+from claudius.cognition.reply.parser import Limits, Parser
 from claudius.prompt import data_line, fence
 from command import Bench, alone
 from figures import Beside, Bound, Figure

@@ -30,8 +30,8 @@ from claudius.psyche.personality import Kernel
 from claudius.psyche.recall import rank
 from claudius.psyche.state import advance
 from claudius.psyche.words import stem_list, stems, tokens
+from claudius.psyche_types import Numbers, Psyche
 from claudius.recollection import Person, ProcessState, Recollection, UserModel
-from claudius.substrate import Numbers, Psyche
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 PERSON = "terminal:local:ada"

@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 
 from claudius.adapters.discord.adapter import DiscordAdapter
-from claudius.adapters.discord.watch import Patience
+from claudius.adapters.discord.liveness import Patience
 from claudius.perception import Perception
 from claudius.provider import Request
 from claudius.testing.alive import Alive

@@ -8,7 +8,7 @@ from contextlib import closing
 from typing import Any
 
 from both import Side
-from claudius.adapters.discord.speaking import nonce
+from claudius.adapters.discord.outgoing import nonce
 from claudius.home import Home
 from claudius.testing.adapter_contract.discord import US, DiscordStage
 from claudius.testing.adapter_contract.slack import SlackStage

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 
-from claudius.adapters.slack import adapter, calls
-from claudius.adapters.slack.watch import Patience
+from claudius.adapters.slack import adapter
+from claudius.adapters.slack import web_api as calls
+from claudius.adapters.slack.liveness import Patience
 from claudius.cli import main
 
 APPEARS_S = 0.1

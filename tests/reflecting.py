@@ -17,9 +17,9 @@ from claudius.config import Config
 from claudius.cortex.life import Cortex
 from claudius.cortex.models import Document, Event, Ties
 from claudius.home import Home
+from claudius.ledger_types import Assessment, Belief, Interaction, Known, Noted, Peer, Promise
 from claudius.memory.sqlite import SqliteStore
 from claudius.memory.store import turn_of
-from claudius.peers import Assessment, Belief, Interaction, Known, Noted, Peer, Promise
 from claudius.providers.scripted import Scripted
 from claudius.psyche.promises import delivers, promises
 from claudius.psyche.scope import scope

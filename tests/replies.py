@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 
 from hypothesis import strategies as st
 
-from claudius.cognition.soul_engine.parsed import Parsed
-from claudius.cognition.soul_engine.parser import Parser
+from claudius.cognition.reply.parsed import Parsed
+from claudius.cognition.reply.parser import Parser
 
 SHORT = {
     "im": "internal_monologue",

@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 
 from claudius.adapters.slack.adapter import SlackAdapter
-from claudius.adapters.slack.watch import Patience
+from claudius.adapters.slack.liveness import Patience
 from claudius.perception import Perception
 from claudius.provider import Request
 from claudius.testing.alive import Alive

@@ -39,7 +39,7 @@ SWALLOWERS = {
     "testing/simulation/loop.py": "the error is handed to whoever waits for that thread",
     "testing/simulation/town.py": "a network brings again whatever was not acknowledged, for any reason",
     "cli/ensoul.py": "a hook of ours never stands in the way of somebody's session in Claude Code",
-    "runtime/clockwork.py": "a bug in one job ends that job's run, never the clock; it is logged",
+    "runtime/job_runner.py": "a bug in one job ends that job's run, never the clock; it is logged",
     "memory/sqlite/writer.py": "the error is handed to whoever waits for that write",
 }
 """Modules that may catch everything without raising it again, each with its reason."""

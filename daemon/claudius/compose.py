@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from claudius.adapters.seats import own_person
+from claudius.adapters.terminal_identity import own_person
 from claudius.claude_code.context import Ensouled
 from claudius.cognition.mind import Mind, Voice, lately
 from claudius.cognition.processes import check_process
@@ -30,15 +30,15 @@ from claudius.memory.sqlite.backups import quarantine
 from claudius.provider import Provider
 from claudius.providers.chain import Chain
 from claudius.providers.current import CurrentVoice
-from claudius.runtime.body import Body
+from claudius.runtime.background_services import Tending
 from claudius.runtime.clock import Clock, set_wall
 from claudius.runtime.disk import Disk, check_room
 from claudius.runtime.life import Pause
 from claudius.runtime.lock import HomeLock, fingerprints
 from claudius.runtime.logs import start_log
+from claudius.runtime.process_resources import Body
 from claudius.runtime.second_mind import SecondMind
 from claudius.runtime.server import Server
-from claudius.runtime.tending import Tending
 from claudius.soul import SoulSource
 
 log = logging.getLogger("claudius.compose")

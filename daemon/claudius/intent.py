@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
-from claudius.peers import Noted
+from claudius.ledger_types import Noted
 from claudius.provider import StopReason, Usage
+from claudius.psyche_types import PsycheChange
 from claudius.recollection import Entry, ProcessState, Shown, Summary
-from claudius.substrate import PsycheChange
 
 UtteranceKind = Literal["reply", "apology", "reaction", "proactive", "daimon"]
 ApologyKind = Literal["provider_down", "over_budget", "unreadable", "interrupted", "too_large", "stopped"]

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 from msgspec import Struct, field
 
-from claudius.peers import Belief, Peer
+from claudius.ledger_types import Belief, Peer
 from claudius.perception import Members, Origin, Perception
-from claudius.substrate import Psyche
+from claudius.psyche_types import Psyche
 
 T = TypeVar("T")
 

@@ -9,14 +9,15 @@ import pytest
 
 from both import Side, discord_side, slack_side
 from claudius.adapters.downloading import download, hosts_of
-from claudius.adapters.slack.files import KNOWN
+from claudius.adapters.slack.text import KNOWN
 from claudius.errors import BadRequest
 from claudius.home import Home
 from claudius.provider import Image, Request
-from claudius.providers import anthropic_messages, openai_compat
+from claudius.providers import anthropic_api as anthropic_messages
+from claudius.providers import openai_compat
 from claudius.providers.scripted import Scripted
-from claudius.runtime import pictures
-from claudius.runtime.pictures import picture
+from claudius.runtime import attachments as pictures
+from claudius.runtime.attachments import picture
 from claudius.testing.adapter_contract.discord import DiscordStage
 from claudius.testing.adapter_contract.slack import SlackStage
 from claudius.testing.adapter_contract.stage import CHANNEL, DM

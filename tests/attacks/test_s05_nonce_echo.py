@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudius.cognition.craft import Turn, WorkingMemory, external_dialogue, internal_monologue, mental_process
-from claudius.cognition.soul_engine.gate import StreamGate, gate
-from claudius.cognition.soul_engine.ladder import NeedsRepair, Spoken, climb
-from claudius.cognition.soul_engine.output_rules import OutputRules
+from claudius.cognition.output.gate import StreamGate, gate
+from claudius.cognition.output.ladder import NeedsRepair, Spoken, climb
+from claudius.cognition.output.rules import OutputRules
 from claudius.home import Home
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted

@@ -7,10 +7,10 @@ from unicodedata import normalize
 
 from hypothesis import given
 
-from claudius.cognition.soul_engine.gate import StreamGate, gate
-from claudius.cognition.soul_engine.ladder import Spoken, climb
-from claudius.cognition.soul_engine.output_rules import OutputRules
-from claudius.cognition.soul_engine.parser import Parser
+from claudius.cognition.output.gate import StreamGate, gate
+from claudius.cognition.output.ladder import Spoken, climb
+from claudius.cognition.output.rules import OutputRules
+from claudius.cognition.reply.parser import Parser
 from replies import S1, S2, cut_up, guarded, hostile, read, sizes
 
 GROUND = OutputRules(fallback="FIXED", repairs=0)

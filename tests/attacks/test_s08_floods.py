@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from claudius.cognition.soul_engine.parser import Limits, Parser
+from claudius.cognition.reply.parser import Limits, Parser
 
 REPLY, DIALOGUE = Limits().reply, Limits().dialogue
 

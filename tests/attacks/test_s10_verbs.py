@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudius.cognition.soul_engine.ladder import Spoken, climb
-from claudius.cognition.soul_engine.output_rules import OutputRules
-from claudius.cognition.soul_engine.readers import read_verb
+from claudius.cognition.output.ladder import Spoken, climb
+from claudius.cognition.output.rules import OutputRules
+from claudius.cognition.reply.readers import read_verb
 from replies import read
 
 VERBS = ("said", "explained", "pointed out", "observed dryly")

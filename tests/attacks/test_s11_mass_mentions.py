@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from both import Side
-from claudius.cognition.soul_engine.gate import gate
-from claudius.cognition.soul_engine.output_rules import OutputRules
-from claudius.cognition.soul_engine.rewrites import Company
+from claudius.cognition.output.gate import gate
+from claudius.cognition.output.rewrites import Company
+from claudius.cognition.output.rules import OutputRules
 from claudius.home import Home
 from claudius.providers.scripted import Scripted
 from claudius.testing.adapter_contract.discord import DiscordStage

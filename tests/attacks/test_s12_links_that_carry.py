@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from both import Side
-from claudius.cognition.soul_engine.echo import Echo
-from claudius.cognition.soul_engine.gate import gate
-from claudius.cognition.soul_engine.output_rules import OutputRules
+from claudius.cognition.output.gate import gate
+from claudius.cognition.output.overlap import Echo
+from claudius.cognition.output.rules import OutputRules
 from claudius.home import Home
 from claudius.providers.scripted import Scripted
 from claudius.testing.adapter_contract.discord import DiscordStage

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudius.cognition.soul_engine.heads import find_head
-from claudius.cognition.soul_engine.portrait import merge_update
+from claudius.cognition.reply.tags import find_head
+from claudius.cognition.user_model_merge import merge_update
 from claudius.prompt import data_line
 from replies import hostile, read
 

@@ -13,7 +13,7 @@ import pytest
 from claudius.errors import BadConfiguration
 from claudius.home import Home
 from claudius.providers.scripted import Scripted
-from claudius.runtime.door import HttpDoor, Reply, Rooms
+from claudius.runtime.http_api import HttpDoor, Reply, Rooms
 from claudius.testing.alive import Alive, alive
 
 TOKEN = "a-token-of-forty-characters-for-this-door"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from claudius.config import Daimon
-from claudius.runtime.daimon_call import Refused, ask, check_address
+from claudius.runtime.daimon_http import Refused, ask, check_address
 from claudius.testing.loopback.daimon import DaimonServer, Whispers
 
 REFUSED = [

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from claudius.cli.picture import svg
+from claudius.cli.pictures import svg
 from driven import Machine, reply
 
 

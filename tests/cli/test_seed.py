@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from claudius.cli.claude_skills import Skill, skills
-from claudius.cli.seed import SKILLS_SHOWN, config_text, env_text, seed, skills_text
+from claudius.cli.seed import SKILLS_SHOWN, Skill, config_text, env_text, seed, skills, skills_text
 from claudius.config import SECRETS, SETTINGS, load, shown
 from claudius.home import Home, shipped
 from claudius.soul import check

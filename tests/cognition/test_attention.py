@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from msgspec.structs import fields, replace
 
-from claudius.cognition import attending
+from claudius.cognition.plan import attention as attending
 from claudius.home import Home, shipped
 from claudius.intent import Intent
 from claudius.memory.kept_turns import unpack
@@ -23,7 +23,7 @@ from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.psyche.change import Change, change_of
 from claudius.psyche.showing import explained, numbered
-from claudius.substrate import Edge, Numbers, Psyche
+from claudius.psyche_types import Edge, Numbers, Psyche
 from claudius.testing.alive import Alive, alive
 from minds import START, Clock
 

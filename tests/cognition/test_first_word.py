@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudius.cognition.first_word import A_DAY, A_WEEK, APART, Ground, free_at, refusal
+from claudius.cognition.proactive import A_DAY, A_WEEK, APART, Ground, free_at, refusal
 from claudius.home import Home
 from claudius.intent import Schedule
+from claudius.ledger_types import Noted, Promise
 from claudius.memory.jobs import FirstWords
-from claudius.peers import Noted, Promise
 from claudius.perception import private, shared
 from claudius.providers.scripted import Scripted
-from claudius.runtime.due import fire_due
+from claudius.runtime.scheduler import fire_due
 from claudius.testing.alive import OWNER, Alive, alive
 from minds import by_tag
 

@@ -251,8 +251,8 @@ async def test_a_quarrel_elsewhere_ends_no_work(home: Home) -> None:
 
 async def test_turns_of_every_mood_replay(home: Home) -> None:
     """Every kept turn is built again byte for byte: the mood of a prompt is a function of what the turn knew."""
-    from claudius.cognition.soul_engine import prompt_sha256  # noqa: PLC0415 - beside its only use
-    from claudius.cognition.soul_engine.snapshot import rebuild  # noqa: PLC0415 - as above
+    from claudius.cognition.prompt.assembly import prompt_sha256  # noqa: PLC0415 - beside its only use
+    from claudius.cognition.prompt.snapshot import rebuild  # noqa: PLC0415 - as above
 
     changes = [
         "emotionalState: focused\ncurrentTask: paint the door",

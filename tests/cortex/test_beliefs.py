@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from claudius.cortex.beliefs import NEW_A_CYCLE, alignment, change, clean_value, slug
-from claudius.cortex.lessons import MOST_LESSONS, learn
+from claudius.cortex.beliefs import MOST_LESSONS, NEW_A_CYCLE, alignment, change, clean_value, learn, slug
 from claudius.cortex.models import Changed
-from claudius.peers import Belief, Lesson
+from claudius.ledger_types import Belief, Lesson
 from reflecting import ANN, BEN, DM, NOW, OPS, belief, document, minutes
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from claudius.cortex import adapt, triage
-from claudius.cortex.conclusion import assessments
-from claudius.cortex.directives import directives
+from claudius.cortex import adapt
+from claudius.cortex import triggers as triage
+from claudius.cortex.conclusion import assessments, directives
 from claudius.cortex.models import Output
 from claudius.perception import Kind, Origin
 from reflecting import ANN, BEN, NOW, OPS, assessed, belief, document, known, message, minutes

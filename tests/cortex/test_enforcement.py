@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from claudius.cognition.soul_engine.heads import TAGS
+from claudius.cognition.reply.tags import TAGS
 from claudius.cognition.steps import STEPS
 from claudius.memory.ledger import format_beliefs
 from reflecting import ANN, belief

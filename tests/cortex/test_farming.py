@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudius.cortex.farming import first_farming, is_farming
+from claudius.cortex.triggers import first_farming, is_farming
 from claudius.psyche.classify import classify
 from claudius.psyche.scope import asks, critical, scope
 from claudius.testing.probes import farming

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from claudius.ledger_types import Assessment, Peer
 from claudius.memory.ledger import Tally, clamp_trust, compute_info_score, format_peers, tally
-from claudius.peers import Assessment, Peer
 from claudius.testing.probes import info_score
 
 START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)

@@ -14,8 +14,8 @@ from claudius.cortex.life import Cortex
 from claudius.cortex.reflect import system_text
 from claudius.errors import ClaudiusError, Overloaded, StoreError
 from claudius.home import Home
+from claudius.ledger_types import Recorded, Reflected
 from claudius.memory.sqlite import SqliteRecords
-from claudius.peers import Recorded, Reflected
 from claudius.providers.scripted import Line
 from claudius.testing.sample import soul
 from reflecting import ANN, ANN_DM, BEN, DM, NOW, OPS, answer, believing, minutes, second

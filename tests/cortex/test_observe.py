@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from claudius.cortex.document import activity, build, name_of, ranked
 from claudius.cortex.models import Part
 from claudius.cortex.observe import MOST_EVENTS, RETURNED_EVENTS, Buffer, fullest, messages
-from claudius.peers import Grounds
+from claudius.ledger_types import Grounds
 from claudius.prompt import nested_line
 from reflecting import ANN, BEN, DM, NOW, OPS, assessed, belief, known, line, message
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudius.cortex.parsing import Unparsable, one_line, parse
+from claudius.cortex.asking import Unparsable, one_line, parse
 
 GOOD: dict[str, Any] = {
     "assessments": [{"peer_id": "slack:T1:U7", "trust": 4, "rationale": "Six requests, six answers."}],

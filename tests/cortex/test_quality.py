@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from claudius.cognition.steps import step
 from claudius.cognition.steps.step import Limits, Reading
+from claudius.cortex.asking import parse
 from claudius.cortex.conclusion import assessments
-from claudius.cortex.parsing import parse
 from claudius.home import Home
 from claudius.intent import Thought
 from claudius.testing.sample import PERSON, person, recollection

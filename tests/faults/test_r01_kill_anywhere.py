@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from claudius.cognition.soul_engine import prompt_sha256, rebuild
+from claudius.cognition.prompt.assembly import prompt_sha256
+from claudius.cognition.prompt.snapshot import rebuild
 from claudius.memory.sqlite import SqliteRecords
 from driven import CLAUDIUS, Machine, reply, until
 

@@ -19,9 +19,9 @@ from claudius.home import Home
 from claudius.memory.sqlite import SqliteStore
 from claudius.memory.store import Pending
 from claudius.providers.scripted import Line, Scripted
-from claudius.runtime.body import Body
 from claudius.runtime.clock import Clock
 from claudius.runtime.disk import RESERVE_MB, Disk
+from claudius.runtime.process_resources import Body
 from claudius.testing.alive import alive
 from claudius.testing.sample import NOW
 from driven import Machine, reply

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from claudius.cognition.soul_engine import rebuild
+from claudius.cognition.prompt.snapshot import rebuild
 from claudius.home import Home
 from claudius.memory import search
 from claudius.memory.erasures import Erasures

@@ -7,9 +7,9 @@ import re
 import pytest
 
 from claudius.home import Home
+from claudius.ledger_types import Noted
 from claudius.memory.sqlite import SqliteStore
 from claudius.memory.store import RecallLimits
-from claudius.peers import Noted
 from claudius.perception import private
 from claudius.testing.store_contract.ground import ANA, NOW, exchange, heard, taken
 from claudius.testing.store_contract.ledgering import line

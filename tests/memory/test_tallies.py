@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from claudius.home import Home, shipped
+from claudius.ledger_types import Noted
 from claudius.memory.sqlite import SqliteStore
 from claudius.memory.store import turn_of
-from claudius.peers import Noted
 from claudius.perception import private
 from claudius.testing.store_contract.ground import ANA, BEN, DM, NOW, OPS, exchange, heard
 from claudius.testing.store_contract.ledgering import OPS_AUDIENCE, line, messages, talk

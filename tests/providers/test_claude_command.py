@@ -9,8 +9,7 @@ import pytest
 from claudius.config import load
 from claudius.errors import Unavailable
 from claudius.home import Home
-from claudius.providers.claude.command import INHERITED, child_env, find, flags, is_logged_in
-from claudius.providers.claude.places import PROMPTS_KEPT, Places
+from claudius.providers.claude.command import INHERITED, PROMPTS_KEPT, Places, child_env, find, flags, is_logged_in
 
 
 def _stand_in(directory: Path, script: str) -> str:

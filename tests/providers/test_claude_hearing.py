@@ -20,8 +20,8 @@ from claudius.errors import (
     Unreachable,
 )
 from claudius.provider import Delta, Done, Event, Reset
-from claudius.providers.claude.hearing import Hearing
-from claudius.providers.reply import REPLY_CHARS
+from claudius.providers.claude.replies import Hearing
+from claudius.providers.http_reply import REPLY_CHARS
 
 Line = dict[str, Any]
 USAGE = {"input_tokens": 100, "cache_read_input_tokens": 20, "cache_creation_input_tokens": 3, "output_tokens": 1}

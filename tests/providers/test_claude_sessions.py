@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from claudius.provider import Message, Request
-from claudius.providers.claude.framing import OPENING, user_message
-from claudius.providers.claude.sessions import Seen, Sessions
+from claudius.providers.claude.sessions import OPENING, Seen, Sessions, user_message
 from claudius.testing.provider_contract.voice import after
 
 FIRST = Request(

@@ -12,8 +12,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from claudius.cognition.soul_engine.parsed import Parsed
-from claudius.cognition.soul_engine.parser import Parser
+from claudius.cognition.reply.parsed import Parsed
+from claudius.cognition.reply.parser import Parser
 from claudius.cognition.steps import PSYCHE_STEPS, STEPS
 from claudius.config import Loaded, load
 from claudius.errors import BadSoul

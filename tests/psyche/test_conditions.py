@@ -11,7 +11,7 @@ from claudius.psyche.classify import NOTHING_HEARD
 from claudius.psyche.gate import judge
 from claudius.psyche.models import Around, Happening, Standing, Weighing
 from claudius.psyche.salience import salience
-from claudius.substrate import Arc, Edge, Numbers
+from claudius.psyche_types import Arc, Edge, Numbers
 from claudius.testing.probes import gate
 
 NEUTRAL = Standing(numbers=Numbers(at_s=0.0), edge=Edge(person="p", at_s=0.0))

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from claudius.cognition.plan.attention import kernel_of
 from claudius.cognition.steps import STEPS
-from claudius.cognition.temper import kernel_of
 from claudius.home import Home, shipped
 from claudius.providers.scripted import Scripted
 from claudius.psyche.drift import LEAST_EVENTS, MOST, PULLS, STEP, drift_on, looks_back, tinted
 from claudius.psyche.mapping import table
 from claudius.psyche.personality import Kernel, kernel_hash
 from claudius.psyche.state import DAY_S
+from claudius.psyche_types import Drift
 from claudius.soul import SoulSource
-from claudius.substrate import Drift
 from claudius.testing.alive import alive
 
 KERNEL = Kernel()

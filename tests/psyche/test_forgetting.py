@@ -11,8 +11,8 @@ from claudius.home import shipped
 from claudius.memory.sqlite import SqliteStore
 from claudius.memory.sqlite.schema import create_database, load_migrations
 from claudius.perception import private
+from claudius.psyche_types import Arc, Edge, Intention
 from claudius.runtime.forgetting import sweep
-from claudius.substrate import Arc, Edge, Intention
 
 ANA, BEN = "slack:T1:U1", "slack:T1:U2"
 SECRET = "zanzibar"

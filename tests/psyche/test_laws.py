@@ -31,7 +31,7 @@ from claudius.psyche.state import (
     push,
     stranger,
 )
-from claudius.substrate import DRIVES, Arc, Edge, Folded, Numbers, Psyche
+from claudius.psyche_types import DRIVES, Arc, Edge, Folded, Numbers, Psyche
 
 KERNEL = Kernel()
 FRIENDLY = Axes(0.7, 0.4, 0.7, 0.6, 0.4)

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudius.psyche.answers import read_action, read_shifts, read_updates
 from claudius.psyche.intentions import (
     HORIZONS,
     LEAST,
@@ -16,10 +15,21 @@ from claudius.psyche.intentions import (
     advance_intentions,
     update_intentions,
 )
-from claudius.psyche.mapping import MOST_EDGE, Shift, drive_effects, read_stance, shift_drives, shift_edge, table
+from claudius.psyche.mapping import (
+    MOST_EDGE,
+    Shift,
+    drive_effects,
+    read_action,
+    read_shifts,
+    read_stance,
+    read_updates,
+    shift_drives,
+    shift_edge,
+    table,
+)
 from claudius.psyche.personality import Kernel
 from claudius.psyche.state import DAY_S, HOUR_S, stranger
-from claudius.substrate import Intention, Numbers
+from claudius.psyche_types import Intention, Numbers
 from claudius.testing.probes import stance
 from paraphrases import PARAPHRASES
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from claudius.psyche.change import Change, Event
-from claudius.psyche.milestones import risen
+from claudius.psyche.change import Change, Event, risen
 from claudius.psyche.personality import Kernel
-from claudius.substrate import Arc, Folded, Numbers, Psyche
+from claudius.psyche_types import Arc, Folded, Numbers, Psyche
 
 AT_S = 1_700_000_000.0
 RELEASE = Arc(arc="t1", label="the release", stems=("release",), at_s=AT_S, intensity=0.79, band=3)

@@ -7,15 +7,16 @@ from datetime import UTC, datetime
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from claudius.cognition.conclude.conclusion import conclude_unthought
+from claudius.cognition.plan.plan import EngineSettings
 from claudius.cognition.processes import Process
-from claudius.cognition.soul_engine import EngineSettings, conclude_unthought
 from claudius.cognition.steps import STEPS
 from claudius.perception import Kind, Perception, private
 from claudius.psyche import Temper, attend
 from claudius.psyche.classify import vader
 from claudius.psyche.personality import Kernel
+from claudius.psyche_types import Edge, Numbers, Psyche
 from claudius.recollection import Entry, EntryType, PastTurn, Person, ProcessState, Recollection, UserModel
-from claudius.substrate import Edge, Numbers, Psyche
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 ANA = "slack:T1:U1"

@@ -22,7 +22,7 @@ from claudius.memory.sqlite.schema import create_database, load_migrations
 from claudius.perception import Perception, private
 from claudius.psyche.recall import asks_about_the_past, importance, is_single_valued, rank, stated_facts
 from claudius.psyche.words import stem_list
-from claudius.substrate import Episode, Found
+from claudius.psyche_types import Episode, Found
 
 
 def episode(n: int, text: str, previous: str = "", *, at_s: float = 0.0, weight: float = 0.4) -> Episode:

@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from claudius.psyche.change import Change, Event
-from claudius.psyche.moves import lanes_of, moves_of, sparks
 from claudius.psyche.personality import Kernel
-from claudius.psyche.plot import plot
+from claudius.psyche.plot import lanes_of, moves_of, plot, sparks
 from claudius.psyche.showing import explained, numbered, shown
 from claudius.psyche.state import DAY_S, Axes, Stimulus, advance, advance_edge
-from claudius.substrate import DRIVES, Arc, Edge, Numbers, Psyche
+from claudius.psyche_types import DRIVES, Arc, Edge, Numbers, Psyche
 from driven import Machine
 
 KIND = Stimulus(axes=Axes(0.7, 0.4, 0.7, 0.6, 0.4), tone=0.7)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from claudius.psyche import bands as words
-from claudius.psyche.intentions import TYPES
+from claudius.psyche.intentions import TENDENCIES, TYPES, acknowledgement, emoji, tendencies
 from claudius.psyche.models import Standing
 from claudius.psyche.packet import packet, remembered
 from claudius.psyche.personality import (
@@ -26,8 +26,7 @@ from claudius.psyche.personality import (
     personality,
 )
 from claudius.psyche.scrubber import Unnumbered, numbers_itself, spoken_without_numbers
-from claudius.psyche.tendencies import TENDENCIES, acknowledgement, emoji, tendencies
-from claudius.substrate import DRIVES, Arc, Edge, Episode, Fact, Intention, Numbers
+from claudius.psyche_types import DRIVES, Arc, Edge, Episode, Fact, Intention, Numbers
 
 POLARITY = [
     ["heavy and flat", "low and sore", "in distress"],

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from claudius.home import Home
 from claudius.providers.scripted import Line, Scripted
-from claudius.runtime.body import Body
-from claudius.runtime.careful import CAREFUL_S, Careful
 from claudius.runtime.clock import Clock
+from claudius.runtime.crash_recovery import CAREFUL_S, Careful
 from claudius.runtime.disk import Disk
+from claudius.runtime.process_resources import Body
 from claudius.testing.alive import alive
 from claudius.testing.sample import NOW
 from driven import Machine, reply, until

@@ -8,7 +8,7 @@ from claudius.config import Budget
 from claudius.errors import OverBudget
 from claudius.home import Home
 from claudius.providers.scripted import Scripted
-from claudius.runtime.rates import HOUR_S, MOST_KNOWN, Rates, Verdict
+from claudius.runtime.access import HOUR_S, MOST_KNOWN, Rates, Verdict
 from claudius.testing.alive import alive
 
 BUDGET = Budget(person_per_minute=3, person_per_day=10, conversation_per_hour=5)

@@ -11,12 +11,13 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from claudius.cognition.soul_engine import prompt_sha256, rebuild
+from claudius.cognition.prompt.assembly import prompt_sha256
+from claudius.cognition.prompt.snapshot import rebuild
 from claudius.home import Home
 from claudius.memory.sqlite import SqliteRecords, SqliteStore
 from claudius.providers.scripted import Scripted
 from claudius.psyche.change import change_of
-from claudius.substrate import Edge, Numbers, Psyche
+from claudius.psyche_types import Edge, Numbers, Psyche
 from claudius.testing.alive import Alive, alive
 from minds import by_tag
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from claudius.adapters.seats import NETWORK, seat
+from claudius.adapters.terminal_identity import NETWORK, seat
 from claudius.config import Loaded
 from claudius.errors import ClaudiusError, DeliveryLater
 from claudius.intent import Utterance

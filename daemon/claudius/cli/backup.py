@@ -105,7 +105,7 @@ def restore(path: Path, *, yes: bool) -> None:
 @json_option
 def export_(directory: Path, *, as_json: bool) -> None:
     """Write the whole soul into a new directory, to be carried elsewhere: memory, texts, settings, and no secret."""
-    from claudius.cli.carrying import carry_out, check_carried
+    from claudius.cli.export import carry_out, check_carried
 
     home = Home.of(os.environ)
     if not home.database.exists():
@@ -131,7 +131,7 @@ def import_(directory: Path, *, yes: bool) -> None:
 
     It asks first, and names the code that the export would have this home run.
     """
-    from claudius.cli.carrying import DATABASE, carry_in, check_carried, code_of
+    from claudius.cli.export import DATABASE, carry_in, check_carried, code_of
 
     home = Home.of(os.environ)
     home.create()

@@ -47,8 +47,7 @@ def chat(text: str | None, conversation: str, other: str | None, timeout_s: floa
         if not text.strip():
             raise UsageProblem("--once needs some words to say")
         return asyncio.run(_once(home, hello, text, timeout_s, as_json=as_json))
-    from claudius.cli.keyboard import given_back
-    from claudius.cli.talk import talk
+    from claudius.cli.talk import given_back, talk
 
     with given_back():
         return asyncio.run(talk(home, hello | {"stream": sys.stdin.isatty() and sys.stdout.isatty()}))

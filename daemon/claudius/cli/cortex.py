@@ -14,7 +14,7 @@ from claudius.cli.output import json_option, print_json, safe
 from claudius.cli.records import records
 from claudius.errors import ClaudiusError, TryAgain
 from claudius.home import Home
-from claudius.peers import OwnersHand
+from claudius.ledger_types import OwnersHand
 
 
 @click.group()

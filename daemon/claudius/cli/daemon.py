@@ -106,7 +106,7 @@ def restart(*, as_json: bool) -> int:
 @click.option("-f", "--follow", is_flag=True, help="Go on with new lines as they come.")
 def logs(count: int | None, *, follow: bool) -> int:
     """Print the log: one JSON object a line, no words of anybody's."""
-    from claudius.cli.daemon_logs import follow_log, last_lines
+    from claudius.cli.daemon_process import follow_log, last_lines
     from claudius.runtime.logs import LOG
 
     path = Home.of(os.environ).logs / LOG

@@ -1,9 +1,14 @@
-"""`claudius discord`: what is needed once, to bring the bot into a server."""
+"""The address at which an owner brings the bot into a guild. Pure.
+
+Source: docs.discord.com/developers/topics/oauth2, "Bot Authorization Flow"; …/topics/permissions.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
+from base64 import urlsafe_b64decode
+from urllib.parse import urlencode
 
 import click
 
@@ -11,6 +16,33 @@ from claudius.cli.output import json_option, print_json
 from claudius.config import load
 from claudius.errors import AdapterRefused, BadConfiguration, TryAgain
 from claudius.home import Home
+
+PERMISSIONS = {
+    "Add Reactions": 1 << 6,
+    "View Channels": 1 << 10,
+    "Send Messages": 1 << 11,
+    "Read Message History": 1 << 16,
+    "Create Public Threads": 1 << 35,
+    "Send Messages in Threads": 1 << 38,
+}
+SCOPES = ("bot", "applications.commands")
+
+
+def invite_url(application: str) -> str:
+    """Return the address for an application's id."""
+    query = {"client_id": application, "scope": " ".join(SCOPES), "permissions": str(sum(PERMISSIONS.values()))}
+    return f"https://discord.com/oauth2/authorize?{urlencode(query)}"
+
+
+def application_in(token: str) -> str:
+    """Return the bot's id that stands in its token, the application's too since 2016; empty where there is none."""
+    first = token.partition(".")[0]
+    try:
+        found = urlsafe_b64decode(first + "=" * (-len(first) % 4)).decode("ascii")
+    except ValueError:
+        return ""
+    return found if found.isdigit() and 17 <= len(found) <= 20 else ""
+
 
 TOKEN = "DISCORD_TOKEN"  # noqa: S105 - its name
 PATIENCE_S = 5.0
@@ -25,7 +57,7 @@ def discord() -> None:
 @json_option
 def invite(*, as_json: bool) -> None:
     """Print the address at which you add the bot to your server."""
-    from claudius.adapters.discord.invite import PERMISSIONS, application_in, invite_url
+    from claudius.cli.discord import PERMISSIONS, application_in, invite_url
 
     home = Home.of(os.environ)
     loaded = load(home, os.environ)

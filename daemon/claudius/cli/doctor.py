@@ -12,8 +12,8 @@ from typing import Any
 import click
 from msgspec.structs import asdict, replace
 
-from claudius.cli.ask_networks import half_set, networks
 from claudius.cli.checks import Check
+from claudius.cli.network_checks import half_set, networks
 from claudius.cli.output import json_option, print_json
 from claudius.cli.records import records
 from claudius.cognition.steps import STEPS

@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from claudius.cli.output import json_option, print_json, safe
+from claudius.cli.pictures import bar, picture
 from claudius.cli.records import records
-from claudius.cli.trust_picture import bar, picture
 from claudius.errors import ClaudiusError
 from claudius.home import Home
 

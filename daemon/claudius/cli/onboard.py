@@ -121,7 +121,7 @@ def _server(loaded: Loaded, *, is_asked: bool) -> dict[str, tuple[str, ...]]:
     """Find which server's members are heard: what is set, else the one that the bot is in."""
     if loaded.config.discord.guilds:
         return {"discord.guilds": loaded.config.discord.guilds}
-    from claudius.cli.ask_discord import servers
+    from claudius.cli.discord_checks import servers
 
     there = asyncio.run(servers(loaded))
     if len(there) == 1 and (not is_asked or click.confirm(f"Hear the members of {next(iter(there.values()))}?")):
@@ -134,9 +134,9 @@ def _server(loaded: Loaded, *, is_asked: bool) -> dict[str, tuple[str, ...]]:
 
 
 async def _checks(loaded: Loaded, home: Home, networks: Sequence[str], voices: Sequence[str]) -> list[Check]:
-    from claudius.cli.ask_discord import ask_discord
-    from claudius.cli.ask_slack import ask_slack
+    from claudius.cli.discord_checks import ask_discord
     from claudius.cli.doctor import one_word
+    from claudius.cli.slack_checks import ask_slack
 
     asking: dict[str, AsyncIterator[Check]] = {"slack": ask_slack(loaded), "discord": ask_discord(loaded)}
     found = [check for name in networks if name in asking for check in [one async for one in asking[name]]]

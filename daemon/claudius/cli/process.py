@@ -63,7 +63,7 @@ def show(name: str, *, as_json: bool) -> None:
 @json_option
 def graph(out: Path | None, *, as_json: bool) -> None:
     """Print the graph of the processes as Mermaid, or draw it with every conversation at its place."""
-    from claudius.cli.picture import mermaid, svg
+    from claudius.cli.pictures import mermaid, svg
 
     home = Home.of(os.environ)
     rows = [_row(one) for one in _known(home)]

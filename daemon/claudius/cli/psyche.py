@@ -54,7 +54,7 @@ def show(*, as_json: bool) -> None:
 @json_option
 def plot(out: Path | None, days: float, *, as_json: bool) -> None:
     """Draw how the numbers moved, with the turns that moved them: an SVG, or lines in the terminal."""
-    from claudius.psyche.moves import moves_of, sparks
+    from claudius.psyche.plot import moves_of, sparks
     from claudius.psyche.plot import plot as draw
 
     now = _now()

@@ -10,7 +10,7 @@ import click
 
 from claudius.cli.output import json_option, print_json, safe
 from claudius.cli.records import records
-from claudius.cognition.soul_engine.readers import read_state
+from claudius.cognition.reply.readers import read_state
 from claudius.errors import UsageProblem
 from claudius.home import Home
 from claudius.perception import SELF, private
@@ -45,7 +45,7 @@ def show(*, every: bool, as_json: bool) -> None:
 @click.argument("value")
 def set_(key: str, value: str) -> None:
     """Set one value by hand."""
-    from claudius.adapters.seats import own_person
+    from claudius.adapters.terminal_identity import own_person
     from claudius.memory.sqlite import SqliteStore
 
     is_mood = key == StateKey.EMOTIONAL_STATE

@@ -10,7 +10,7 @@ import click
 
 from claudius.cli.output import json_option, print_json
 from claudius.cli.records import records
-from claudius.cognition.budget import stage
+from claudius.cognition.mind import stage
 from claudius.config import load
 from claudius.home import Home
 

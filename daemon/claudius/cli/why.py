@@ -46,7 +46,8 @@ def why(turn: str, *, as_json: bool) -> None:
 @json_option
 def replay(turn: str, soul_file: Path | None, *, as_json: bool) -> int:
     """Build a turn's prompt again from what was kept, with the same or another soul; nothing is written."""
-    from claudius.cognition.soul_engine import Erased, prompt_sha256, rebuild, thaw, with_soul
+    from claudius.cognition.prompt.assembly import prompt_sha256
+    from claudius.cognition.prompt.snapshot import Erased, rebuild, thaw, with_soul
 
     with records(Home.of(os.environ)) as kept:
         found = _turn(kept, turn)
@@ -93,7 +94,7 @@ def _turn(kept: Records, turn: str) -> dict[str, Any]:
 
 
 def _rebuilt(kept: Records, snapshot: bytes | None) -> Prompt | str | None:
-    from claudius.cognition.soul_engine import Erased, rebuild
+    from claudius.cognition.prompt.snapshot import Erased, rebuild
 
     if not snapshot:
         return None

@@ -12,13 +12,13 @@ from typing import cast
 
 from msgspec import Struct
 
-from claudius.cognition.encounter import show_prompt
 from claudius.cognition.mind import Show, Voice
-from claudius.cognition.soul_engine.assembly import prompt_sha256
-from claudius.cognition.soul_engine.gate import StreamGate
-from claudius.cognition.soul_engine.in_mind import Drawn
-from claudius.cognition.soul_engine.parsed import Parsed
-from claudius.cognition.soul_engine.parser import Parser
+from claudius.cognition.observer_events import show_prompt
+from claudius.cognition.output.gate import StreamGate
+from claudius.cognition.prompt.assembly import prompt_sha256
+from claudius.cognition.prompt.function_prompts import Drawn
+from claudius.cognition.reply.parsed import Parsed
+from claudius.cognition.reply.parser import Parser
 from claudius.cognition.turn_state import FirstCall, TurnState
 from claudius.config import blot
 from claudius.errors import ProviderError, RefusedReply

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from claudius.cognition.asks import (
+    Ask,
+    cognitive_step,
+    external_dialogue,
+    internal_monologue,
+    mental_query,
+)
 from claudius.cognition.function_process import Turn, internal
 from claudius.cognition.ism import Action, Continue, End, Ended, action, run_ism
 from claudius.cognition.processes.process import (
@@ -14,13 +21,6 @@ from claudius.cognition.processes.process import (
     wording,
 )
 from claudius.cognition.reflection import Reflection, Subprocess, subprocess
-from claudius.cognition.soul_engine.asks import (
-    Ask,
-    cognitive_step,
-    external_dialogue,
-    internal_monologue,
-    mental_query,
-)
 from claudius.cognition.working_memory import Entry, WorkingMemory
 from claudius.errors import ProcessError, Unreadable
 

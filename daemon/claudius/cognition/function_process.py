@@ -13,14 +13,14 @@ from typing import Any, TypeVar, overload
 
 from msgspec.structs import replace
 
-from claudius.cognition.budget import Stage
+from claudius.cognition.asks import QUERY, SPEECH, THOUGHT, Ask, external_dialogue, read, without_prefix
 from claudius.cognition.call import Reply, ask_model
-from claudius.cognition.first_word import PROCESS as PROACTIVE
+from claudius.cognition.mind import Stage
+from claudius.cognition.output.ladder import NeedsRepair, climb
+from claudius.cognition.proactive import PROCESS as PROACTIVE
 from claudius.cognition.processes import sections
 from claudius.cognition.processes.process import Interruption
-from claudius.cognition.soul_engine.asks import QUERY, SPEECH, THOUGHT, Ask, external_dialogue, read, without_prefix
-from claudius.cognition.soul_engine.disguises import is_structured
-from claudius.cognition.soul_engine.in_mind import (
+from claudius.cognition.prompt.function_prompts import (
     NAME,
     Asked,
     Scene,
@@ -31,10 +31,10 @@ from claudius.cognition.soul_engine.in_mind import (
     prompt_of,
     quoted,
 )
-from claudius.cognition.soul_engine.interpretation import allowed_verbs
-from claudius.cognition.soul_engine.ladder import NeedsRepair, climb
-from claudius.cognition.soul_engine.parsed import Parsed, Section
-from claudius.cognition.soul_engine.readers import clean_text, read_verb
+from claudius.cognition.reply.disguises import is_structured
+from claudius.cognition.reply.interpretation import allowed_verbs
+from claudius.cognition.reply.parsed import Parsed, Section
+from claudius.cognition.reply.readers import clean_text, read_verb
 from claudius.cognition.steps import STEPS
 from claudius.cognition.turn_state import TurnState, Words, kept_json
 from claudius.cognition.working_memory import Entry, WorkingMemory

@@ -15,15 +15,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from claudius.cognition.commit import commit_whole
+from claudius.cognition.conclude.conclusion import Kept, conclude_reflection
+from claudius.cognition.conclude.transitions import allowed, moved
 from claudius.cognition.function_process import Thinker
-from claudius.cognition.importing import module_of
 from claudius.cognition.mind import Mind
 from claudius.cognition.processes import find, process
-from claudius.cognition.processes.process import Transition
-from claudius.cognition.soul_engine.conclusion import Kept, conclude_reflection
-from claudius.cognition.soul_engine.in_mind import fresh
-from claudius.cognition.soul_engine.moving import allowed, moved
-from claudius.cognition.soul_engine.readers import clean_text, read_state
+from claudius.cognition.processes.process import Transition, module_of
+from claudius.cognition.prompt.function_prompts import fresh
+from claudius.cognition.reply.readers import clean_text, read_state
 from claudius.cognition.turn_state import TurnState, recorded, silent_turn
 from claudius.cognition.working_memory import DEFAULT, WorkingMemory
 from claudius.errors import ProcessError, StaleTurn, StoreError

@@ -13,18 +13,8 @@ from datetime import datetime
 from msgspec import Struct
 from msgspec.structs import replace
 
-from claudius.cognition.attending import attend_to
-from claudius.cognition.budget import Stage
 from claudius.cognition.commit import commit
-from claudius.cognition.encounter import show_heard
-from claudius.cognition.first_word import PROCESS, is_to_speak, is_told_to_stop, withheld
-from claudius.cognition.fold import fold_expired
-from claudius.cognition.hop import begin, run
-from claudius.cognition.mind import Mind
-from claudius.cognition.processes import route, sections
-from claudius.cognition.reflection import Idle, reflect
-from claudius.cognition.second_thought import think_twice
-from claudius.cognition.soul_engine.conclusion import (
+from claudius.cognition.conclude.conclusion import (
     TOO_LONG,
     conclude_apology,
     conclude_heard,
@@ -32,8 +22,17 @@ from claudius.cognition.soul_engine.conclusion import (
     conclude_unthought,
     lines_for,
 )
-from claudius.cognition.soul_engine.feeling import mood_before
-from claudius.cognition.soul_engine.planning import EngineSettings, silent_plan
+from claudius.cognition.conclude.feeling import mood_before
+from claudius.cognition.hop import begin, run
+from claudius.cognition.mind import Mind, Stage
+from claudius.cognition.observer_events import show_heard
+from claudius.cognition.plan.attention import attend_to
+from claudius.cognition.plan.plan import EngineSettings, silent_plan
+from claudius.cognition.proactive import PROCESS, is_to_speak, is_told_to_stop, withheld
+from claudius.cognition.processes import route, sections
+from claudius.cognition.reflection import Idle, reflect
+from claudius.cognition.second_thought import think_twice
+from claudius.cognition.summaries import fold_expired
 from claudius.cognition.turn_state import Surface, TurnState, recorded
 from claudius.config import daimon_modes
 from claudius.errors import BadRequest, OverBudget, StoreError, TooLong
@@ -41,7 +40,7 @@ from claudius.intent import ApologyKind, Intent
 from claudius.memory.store import Pending, RecallLimits
 from claudius.perception import Origin, Perception
 from claudius.psyche import Attention
-from claudius.psyche.surroundings import ANNOUNCED
+from claudius.psyche.context import ANNOUNCED
 from claudius.recollection import Recollection, unrecalled
 
 log = logging.getLogger("claudius.turn")

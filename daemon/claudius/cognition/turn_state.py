@@ -14,14 +14,14 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from claudius.cognition.hearing import Hearing
+from claudius.cognition.interruption import Hearing
 from claudius.cognition.mind import Mind, Show
+from claudius.cognition.output.rules import OutputRules, output_rules
+from claudius.cognition.plan.plan import EngineSettings, Plan, silent_plan
 from claudius.cognition.processes.process import Process
-from claudius.cognition.soul_engine.assembly import build_prompt, prompt_sha256
-from claudius.cognition.soul_engine.in_mind import Drawn, Scene
-from claudius.cognition.soul_engine.output_rules import OutputRules, output_rules
-from claudius.cognition.soul_engine.planning import EngineSettings, Plan, silent_plan
-from claudius.cognition.soul_engine.snapshot import freeze
+from claudius.cognition.prompt.assembly import build_prompt, prompt_sha256
+from claudius.cognition.prompt.function_prompts import Drawn, Scene
+from claudius.cognition.prompt.snapshot import freeze
 from claudius.cognition.working_memory import Entry as Line
 from claudius.config import Config
 from claudius.intent import Call, Intent, Planned, Rung, Schedule

@@ -1,9 +1,8 @@
 """Settings and secrets."""
 
-from claudius.config.cortex import Consult, Cortex
 from claudius.config.daimons import KOTHAR, Daimon, Mode, all_daimons, modes_of, token_name
 from claudius.config.load import Loaded, load, overriding, parse_value, shown, toml
-from claudius.config.schema import ALIASES, SETTINGS, Budget, Config, Model, Setting
+from claudius.config.schema import ALIASES, SETTINGS, Budget, Config, Consult, Cortex, Model, Setting
 from claudius.config.secrets import SECRETS, Secret, blot, held, read_env_file, take_secrets
 from claudius.config.section import Section
 

@@ -1,4 +1,4 @@
-"""Every setting there is: its type, its bounds, its default, and what it is for."""
+"""The settings of the second mind."""
 
 from __future__ import annotations
 
@@ -8,11 +8,112 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from claudius.config.cortex import Cortex
 from claudius.config.daimons import Daimon, Http
-from claudius.config.ensoul import Ensoul
-from claudius.config.psyche import Psyche
 from claudius.config.section import HOURS, QUIET, NotNegative, Positive, Seconds, Section, SocketUrl, Url
+
+TRIGGER = r"^\s*(timer|interaction_count(\s*[:=]\s*[1-9]\d{0,5})?|promise_timeout|farming|new_peer|manual)\s*$"
+"""What may start a cycle; a name that is none would switch one off unseen."""
+
+
+class Consult(Section, frozen=True):
+    """Thinking twice before speaking where much is at stake."""
+
+    enabled: Annotated[bool, Meta(description="consult the cortex before answering where much is at stake")] = False
+    timeout_seconds: Annotated[Seconds, Meta(description="seconds until the cautious default is taken")] = 20.0
+    channels: Annotated[
+        tuple[str, ...], Meta(description="network:workspace:channel prefixes where it consults; empty = all")
+    ] = ()
+
+
+class Cortex(Section, frozen=True):
+    """The second mind, which reflects."""
+
+    enabled: Annotated[
+        bool | Literal["auto"], Meta(description="true, false, or auto = on with a real model, else off")
+    ] = "auto"
+    schedule_minutes: Annotated[float, Meta(gt=0, le=525_600, description="minutes between reflections")] = 30.0
+    reflection_interval: Annotated[
+        float, Meta(ge=0, le=525_600, description="another name of schedule_minutes; 0 = not set")
+    ] = 0.0
+    interaction_threshold: Annotated[Positive, Meta(description="messages since the last cycle that start one")] = 5
+    triggers: Annotated[
+        tuple[Annotated[str, Meta(pattern=TRIGGER)], ...],
+        Meta(
+            description="what starts a cycle: timer, interaction_count (or interaction_count: N), promise_timeout, "
+            "farming, new_peer"
+        ),
+    ] = ("timer", "interaction_count", "promise_timeout", "farming")
+    max_trust_delta: Annotated[int, Meta(ge=1, le=10, description="how far trust may move in one cycle")] = 3
+    max_beliefs: Annotated[Positive, Meta(description="beliefs held at once")] = 20
+    belief_ttl_minutes: Annotated[float, Meta(gt=0, description="minutes until a belief runs out")] = 120.0
+    reflection_timeout_seconds: Annotated[Seconds, Meta(description="seconds until a cycle is given up")] = 60.0
+    context_window: Annotated[Positive, Meta(description="interactions of a peer that a cycle sees")] = 10
+    max_peers: Annotated[Positive, Meta(description="peers that a cycle sees")] = 8
+    max_context_tokens: Annotated[int, Meta(ge=500, description="tokens (characters / 4) that a cycle may ask")] = 2500
+    history_size: Annotated[Positive, Meta(description="cycles that history keeps")] = 50
+    provider: Annotated[str, Meta(description="the cortex's own provider; empty = the main one")] = ""
+    model: Annotated[str, Meta(description="the cortex's own model; empty = the provider's")] = ""
+    depth: Annotated[
+        Literal["deep", "triage"], Meta(description="deep = each cycle asks the model; triage = only if it is worth it")
+    ] = "deep"
+    triage_model: Annotated[str, Meta(description="a small model that says whether a cycle is worth it")] = ""
+    directives: Annotated[bool, Meta(description="the cortex may ask the soul to write to someone")] = True
+    max_directives: Annotated[NotNegative, Meta(description="directives of one cycle")] = 2
+    soul_alignment: Annotated[bool, Meta(description="keep the cortex's verdict on the soul's own conduct")] = True
+    adaptive: Annotated[bool, Meta(description="triggers tune themselves by how often they prove useful")] = False
+    consult: Consult = Consult()
+
+
+class Psyche(Section, frozen=True):
+    """The numbers below language: when the soul thinks, and how that is coloured."""
+
+    enabled: Annotated[bool, Meta(description="0 = every owed message is thought about, and nothing is felt")] = True
+    acknowledge: Annotated[
+        Literal["line", "emoji"], Meta(description="how an addressed thanks is answered where the network can react")
+    ] = "line"
+    weights: Annotated[
+        tuple[float, float, float, float, float],
+        Meta(description="meaning: salience, pressed need, hot subject, stakes; less spent energy"),
+    ] = (0.50, 0.15, 0.15, 0.15, 0.10)
+    threshold: Annotated[float, Meta(gt=0, le=1, description="meaning from which the soul thinks")] = 0.32
+    window_thread_s: Annotated[float, Meta(ge=0, description="seconds between uncalled thoughts in a thread")] = 60.0
+    window_ambient_s: Annotated[float, Meta(ge=0, description="seconds between thoughts about what is overheard")] = (
+        300.0
+    )
+    window_proactive_s: Annotated[float, Meta(ge=0, description="seconds between thoughts of the soul's own")] = (
+        21_600.0
+    )
+    episode_threshold: Annotated[float, Meta(ge=0, le=1, description="importance from which a moment is kept")] = 0.35
+    top_k: Annotated[Positive, Meta(description="moments that are ranked for a message that matters")] = 5
+    max_arcs: Annotated[Positive, Meta(description="subjects that are on the mind at once")] = 12
+
+    proactive: Annotated[bool, Meta(description="the soul may write first, to those who agreed to it")] = False
+
+    def __post_init__(self) -> None:
+        """Refuse weights under which an owed message could fail to mean enough. Raises: ValueError."""
+        salience, *_, spent = self.weights
+        if min(self.weights) < 0 or salience * 0.98 - spent < self.threshold + 0.05:
+            raise ValueError(
+                "psyche.weights and psyche.threshold: the first weight times .98, less the last, "
+                "must be at least the threshold plus .05, else an owed message could go unanswered"
+            )
+
+
+class Ensoul(Section, frozen=True):
+    """The soul in Claude Code, and who may bring it into a channel."""
+
+    who: Annotated[
+        tuple[str, ...],
+        Meta(description="person ids that may say /ensoul on and listen, besides the owners"),
+    ] = ()
+    remember: Annotated[bool, Meta(description="keep what is asked and answered in ensouled sessions")] = False
+    shared: Annotated[
+        bool,
+        Meta(description="give sessions, too, what was learned in channels that you share with others"),
+    ] = False
+    default: Annotated[Literal["ask", "always"], Meta(description="always = every session of yours is ensouled")] = (
+        "ask"
+    )
 
 
 class Anthropic(Section, frozen=True):

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from claudius.peers import Tuned
+from claudius.ledger_types import Tuned
 
 WINDOW, EVERY = 20, 10
 LOW, HIGH = 0.3, 0.7

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any, cast
 
-from claudius.cortex.models import Answer
+from claudius.cortex.models import Answer, Output
 from claudius.prompt import fence, nested_line
 from claudius.provider import Delta, Done, Event, Provider, Request, Reset, Usage
 
@@ -54,3 +56,68 @@ async def ask(provider: Provider, asked: Request, timeout_s: float) -> Answer:
         model=done.model or provider.model,
         ms=round((time.monotonic() - started) * 1000),
     )
+
+
+MOST_CHARS = 65_536
+SUMMARY_CHARS = 800
+_FENCED = re.compile(r"```json[ \t]*\r?\n(.*?)```", re.DOTALL | re.IGNORECASE)
+_LISTS = ("assessments", "beliefs", "directives")
+
+
+class Unparsable(ValueError):
+    """The answer is not what was asked for."""
+
+
+def parse(text: str) -> Output:
+    """Read an answer: the whole text as JSON, else its first ```json fence. Pure. Raises: Unparsable."""
+    found = read_object(text)
+    summary = found.get("summary")
+    if not isinstance(summary, str) or not summary.strip():
+        raise Unparsable("it has no summary")
+    dropped: list[str] = []
+    lists = {name: _entries(name, found.get(name, []), dropped) for name in _LISTS}
+    alignment = found.get("alignment")
+    return Output(
+        summary=one_line(summary)[:SUMMARY_CHARS],
+        alignment=alignment if isinstance(alignment, dict) else {},
+        dropped=tuple(dropped),
+        **lists,
+    )
+
+
+def read_object(text: str) -> Mapping[str, Any]:
+    """Read the one JSON object of an answer. Pure. Raises: Unparsable."""
+    if len(text) > MOST_CHARS:
+        raise Unparsable(f"it is longer than {MOST_CHARS} characters")
+    fenced = _FENCED.search(text)
+    for body in (text, fenced[1] if fenced else ""):
+        try:
+            found = json.loads(body)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(found, dict):
+            return found
+        raise Unparsable("it is no JSON object")
+    raise Unparsable("it is not JSON")
+
+
+def _entries(name: str, found: Any, dropped: list[str]) -> tuple[Mapping[str, Any], ...]:
+    if not isinstance(found, list):
+        raise Unparsable(f"{name} is no list")
+    objects = tuple(entry for entry in found if isinstance(entry, dict))
+    if len(objects) < len(found):
+        dropped.append(f"{name}: {len(found) - len(objects)} that are no objects")
+    if name == "assessments" and any("info_score" in entry for entry in objects):
+        dropped.append("info_score: it is counted, never judged")
+    return tuple({key: value for key, value in entry.items() if key != "info_score"} for entry in objects)
+
+
+_UNSEEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    "\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff\ud800-\udfff]"
+)
+
+
+def one_line(text: str) -> str:
+    """Return a text as one line, without characters that nobody sees. Pure."""
+    return " ".join(_UNSEEN.sub(" ", text).split())

@@ -11,10 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from claudius.config import blot
-from claudius.cortex.asking import ask, request
+from claudius.cortex.asking import Unparsable, ask, one_line, read_object, request
 from claudius.cortex.document import SOUL_TOKENS, shortened
 from claudius.cortex.models import Counsel, Ties, Verdict
-from claudius.cortex.parsing import Unparsable, one_line, read_object
 from claudius.cortex.reflect import book, system_text
 from claudius.errors import ClaudiusError, TimedOut
 from claudius.prompt import nested_line, valid

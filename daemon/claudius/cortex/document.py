@@ -10,10 +10,10 @@ from datetime import datetime
 from typing import Any
 
 from claudius.config import blot
+from claudius.cortex.asking import one_line
 from claudius.cortex.models import Document, Event, Part
 from claudius.cortex.observe import messages
-from claudius.cortex.parsing import one_line
-from claudius.peers import Grounds, Interaction, Known
+from claudius.ledger_types import Grounds, Interaction, Known
 from claudius.prompt import nested_line
 
 SOUL_TOKENS = 500

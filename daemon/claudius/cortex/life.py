@@ -14,15 +14,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from claudius.cortex import adapt
-from claudius.cortex.models import Ended, Part, State, Thresholds, Ties
+from claudius.cortex.models import Ended, Part, State, Thresholds, Ties, tell
 from claudius.cortex.observe import Buffer, messages
-from claudius.cortex.parts import parts
 from claudius.cortex.reflect import bases, reflect
-from claudius.cortex.telling import tell
-from claudius.cortex.triggers import backoff, evaluate, next_look
+from claudius.cortex.triggers import backoff, evaluate, next_look, parts
 from claudius.cortex.watching import Watch
 from claudius.errors import ClaudiusError, StoreError
-from claudius.peers import Recorded, Reflected, Reflection
+from claudius.ledger_types import Recorded, Reflected, Reflection
 from claudius.perception import SELF
 
 log = logging.getLogger("claudius.cortex")

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from claudius.cortex.models import Event
-from claudius.peers import Interaction
+from claudius.ledger_types import Interaction
 
 MOST_EVENTS = 2000
 RETURNED_EVENTS = 500

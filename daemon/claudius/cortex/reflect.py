@@ -12,15 +12,15 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from claudius.cortex import adapt, triage
-from claudius.cortex.asking import JOB, ask, request
+from claudius.cortex import adapt
+from claudius.cortex import triggers as triage
+from claudius.cortex.asking import JOB, Unparsable, ask, parse, request
 from claudius.cortex.conclusion import conclude, failure
 from claudius.cortex.document import build, name_of, ranked
 from claudius.cortex.models import Answer, Cycle, Ended, Part, Thresholds, Ties
-from claudius.cortex.parsing import Unparsable, parse
 from claudius.errors import ClaudiusError, TimedOut
 from claudius.intent import Call
-from claudius.peers import Outcome, Tuned
+from claudius.ledger_types import Outcome, Tuned
 from claudius.prompt import nested_line
 from claudius.provider import Usage
 from claudius.soul import SoulText, tokens

@@ -1,16 +1,93 @@
-"""When to reflect: observable facts, looked at in memory, judged by nobody. Pure.
-
-Source: the cortex design, section 3.
-"""
+"""What waits, split by audience: where code points someone out first, then the fullest, each for one cycle."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from itertools import islice
+from statistics import median
 
-from claudius.cortex.models import TRIGGERS, Event, State, Thresholds
-from claudius.cortex.observe import MESSAGE, dealings
+from claudius.cortex.models import TRIGGERS, Event, Part, State, Thresholds, Ties
+from claudius.cortex.observe import MESSAGE, dealings, fullest
+from claudius.ledger_types import Belief
+
+PARTS = 3
+"""Audiences that one pass takes up."""
+
+
+async def parts(ties: Ties, state: State, fired: Sequence[str]) -> list[Part]:
+    """Return the parts of a pass, events not yet taken; one where the owner asked for it."""
+    now = ties.clock()
+    overdue = [one for one in state.promises if one.overdue_at < now] if "promise_timeout" in fired else []
+    pointed = [*(one.audience for one in overdue), *state.farming.values(), *state.new_peers.values()]
+    found = []
+    for audience in fullest(state.events, 1 if "manual" in fired else PARTS, pointed):
+        flags: dict[str, tuple[str, ...]] = {}
+        mine = tuple(one for one in overdue if one.audience == audience)
+        for promise in mine:
+            said = f"promise overdue since {promise.overdue_at.isoformat(timespec='minutes')}: {promise.what}"
+            flags[promise.peer_id] = (*flags.get(promise.peer_id, ()), said)
+        for name, peers in (("farming pattern", state.farming), ("first contact", state.new_peers)):
+            for peer in (peer for peer, where in peers.items() if where == audience):
+                flags[peer] = (*flags.get(peer, ()), name)
+        found.append(Part(audience=audience, flags=flags, overdue=mine))
+    return found or (await _newest(ties) if "manual" in fired else [])
+
+
+async def _newest(ties: Ties) -> list[Part]:
+    """Point at whom the soul dealt with last: the owner asks although nothing waits."""
+    newest = await ties.store.newest_interactions(ties.config().cortex.context_window)
+    if not newest:
+        return []
+    audience = newest[0].audience
+    flags: dict[str, tuple[str, ...]] = {one.peer_id: () for one in newest if one.audience == audience}
+    return [Part(audience=audience, flags=flags)]
+
+
+WORTH_IT = 2
+SOON = timedelta(minutes=30)
+STRONG_AXIS, MOST_AXES = 0.5, 3
+_BY_TRIGGER = {"promise_timeout": 3, "farming": 3, "new_peer": 2, "interaction_count": 2, "manual": WORTH_IT}
+CRITICAL_SCOPE = 60
+"""At such a scope a critical class, or something just as large, was in the message."""
+
+
+def score(triggers: Sequence[str], events: Sequence[Event], beliefs: Sequence[Belief], now: datetime) -> int:
+    """Return how much there is to reflect on; from `WORTH_IT` on the model is asked. Pure."""
+    found = sum(_BY_TRIGGER.get(name, 0) for name in triggers)
+    found += 2 * any(event.get("critical") or (event.get("scope") or 0) >= CRITICAL_SCOPE for event in events)
+    found += min(MOST_AXES, sum((event.get("axis") or 0) >= STRONG_AXIS for event in events))
+    return int(found + any(_runs_out(belief, now) for belief in beliefs))
+
+
+def _runs_out(belief: Belief, now: datetime) -> bool:
+    until = belief.expires_at
+    return until is not None and now < until <= now + SOON
+
+
+LEAST_BEFORE, WINDOW = 4, 20
+"""Earlier bursts there must be, and how many of the last are looked at."""
+LEAST_SCOPE = 60
+OVER_MEDIAN, OVER_MAX = 5, 3
+TRUSTS = 5
+
+
+def is_farming(scopes: Sequence[int], trusts: Sequence[int] = ()) -> bool:
+    """Tell whether the last of these bursts stands out of the earlier ones. `trusts`: oldest first. Pure."""
+    *before, newest = scopes or (0,)
+    before = before[-WINDOW:]
+    if len(before) < LEAST_BEFORE or newest < LEAST_SCOPE:
+        return False
+    recent = trusts[-TRUSTS:]
+    if recent and recent[-1] < recent[0]:
+        return False
+    return newest >= OVER_MEDIAN * median(before) and newest >= OVER_MAX * max(before)
+
+
+def first_farming(scopes: Sequence[int], trusts: Sequence[int] = ()) -> int | None:
+    """Return the index of the first burst that fires; None where none does. Pure."""
+    return next((at for at in range(len(scopes)) if is_farming(scopes[: at + 1], trusts)), None)
+
 
 LEAST_BACKOFF = timedelta(minutes=1)
 

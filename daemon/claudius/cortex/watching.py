@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from claudius.cortex.farming import LEAST_SCOPE, WINDOW, is_farming
 from claudius.cortex.models import Event
 from claudius.cortex.observe import messages
+from claudius.cortex.triggers import LEAST_SCOPE, WINDOW, is_farming
+from claudius.ledger_types import Interaction
 from claudius.memory.ledger import BURST_GAP_S
 from claudius.memory.ledger_store import Ledger
-from claudius.peers import Interaction
 from claudius.perception import SELF
 
 LOOKED_AT = 300

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from claudius.peers import Belief, Peer
+from claudius.ledger_types import Belief, Peer
 
 BURST_GAP_S = 120.0
 """A message within so many seconds of the last continues its burst."""

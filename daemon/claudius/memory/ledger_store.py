@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from claudius.intent import Call
-from claudius.peers import (
+from claudius.ledger_types import (
     Author,
     Grounds,
     Interaction,

@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any, Literal, Protocol
 
 from claudius.memory.ledger_store import LedgerRecords
+from claudius.psyche_types import Psyche
 from claudius.recollection import PastTurn
-from claudius.substrate import Psyche
 
 
 class Expired(LookupError):

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from claudius.substrate import Edge, Numbers, Psyche
+from claudius.psyche_types import Edge, Numbers, Psyche
 
 
 class Trace(Struct, frozen=True, kw_only=True):

@@ -23,8 +23,8 @@ from claudius.memory.plans import Plans
 from claudius.memory.retention import Retention
 from claudius.memory.whispers import Whispers
 from claudius.perception import Perception
+from claudius.psyche_types import Found
 from claudius.recollection import Recollection, Summary
-from claudius.substrate import Found
 
 __all__ = ["Delivery", "OutboxState", "Pending", "RecallLimits", "Store", "Waiting", "turn_of"]
 

@@ -21,11 +21,9 @@ from claudius.provider import Done, Event, Request
 from claudius.providers import pricing
 from claudius.providers.classify import one_line
 from claudius.providers.claude.child import RSS_LIMIT_BYTES, Child, Children
-from claudius.providers.claude.command import Command, child_env, find, flags
-from claudius.providers.claude.framing import user_message
-from claudius.providers.claude.hearing import Hearing
-from claudius.providers.claude.places import Places
-from claudius.providers.claude.sessions import Sessions
+from claudius.providers.claude.command import Command, Places, child_env, find, flags
+from claudius.providers.claude.replies import Hearing
+from claudius.providers.claude.sessions import Sessions, user_message
 
 if TYPE_CHECKING:
     from claude_agent_sdk import ClaudeSDKClient

@@ -1,30 +1,55 @@
-"""The Anthropic API: streamed, cached by explicit breakpoints, every failure typed.
-
-What the library leaves to us: a stream that ends without `message_stop` (no error at all), a stall, a drop or broken
-JSON in mid-stream (raw errors of its HTTP library), an error event inside a 200. It never retries: the chain does.
-Source: the chat design, section 9.2, the performance design, section 4.
-"""
+"""History, pictures and tail in the shape of Anthropic's API. Pure."""
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import importlib.util
 import logging
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from claudius.config import Loaded, Model
 from claudius.errors import Cut, ProviderError, TimedOut, Unavailable, Unreachable
 from claudius.home import Home
-from claudius.provider import Done, Event, Request, StopReason, Usage, estimate
+from claudius.provider import Done, Event, Image, Request, Role, StopReason, Usage, estimate
 from claudius.providers import pricing
-from claudius.providers.anthropic_messages import messages
 from claudius.providers.classify import by_kind, by_status, message_of, one_line, retry_after_s
-from claudius.providers.kept import drain
-from claudius.providers.reply import LINE_BYTES, Reply
+from claudius.providers.http_reply import LINE_BYTES, Reply, drain
+
+OPENING = "(the conversation so far)"
+"""Stands first where history begins with the soul's own words: a user message must come first."""
+
+
+def messages(request: Request) -> Iterator[dict[str, Any]]:
+    """Give history and tail in the API's shape. Pure.
+
+    Neighbours of one role become content blocks of one message, so that a longer history never changes the bytes of a
+    shorter one. Breakpoints stand at the end of `history[:cached]` and at the end of the history.
+    """
+    marks = {request.cached - 1, len(request.history) - 1}
+    parts: list[tuple[Role, Any]] = []
+    if request.history and request.history[0].role == "assistant":
+        parts.append(("user", {"type": "text", "text": OPENING}))
+    for number, message in enumerate(request.history):
+        if message.content.strip():
+            parts.append((message.role, {"type": "text", "text": message.content}))
+        if number in marks and parts:
+            parts[-1][1]["cache_control"] = {"type": "ephemeral"}
+    parts += [("user", _image(image)) for image in request.images]
+    parts.append(("user", {"type": "text", "text": request.tail}))
+    for role, group in groupby(parts, key=lambda part: part[0]):
+        yield {"role": role, "content": [block for _, block in group]}
+
+
+def _image(image: Image) -> dict[str, Any]:
+    data = base64.b64encode(image.data).decode()
+    return {"type": "image", "source": {"type": "base64", "media_type": image.media_type, "data": data}}
+
 
 if TYPE_CHECKING:
     import httpx2

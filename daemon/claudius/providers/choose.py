@@ -39,7 +39,7 @@ def _is_installed(package: str) -> bool:
 
 
 def _has_login(loaded: Loaded) -> bool:
-    from claudius.providers.claude import command  # noqa: PLC0415 - only where no key is set
+    from claudius.providers.claude import command  # noqa: PLC0415 - probes only where it is asked
 
     try:
         found = command.find(loaded.config.claude.cli_path)

@@ -17,11 +17,9 @@ from claudius.provider import Done, Event, Request
 from claudius.providers import pricing
 from claudius.providers.classify import one_line
 from claudius.providers.claude.child import Child, Children
-from claudius.providers.claude.command import Command, child_env, find, flags
-from claudius.providers.claude.framing import user_message
-from claudius.providers.claude.hearing import GONE, Hearing
-from claudius.providers.claude.places import Places
-from claudius.providers.claude.sessions import Sessions
+from claudius.providers.claude.command import Command, Places, child_env, find, flags
+from claudius.providers.claude.replies import GONE, Hearing
+from claudius.providers.claude.sessions import Sessions, user_message
 
 NAME = "claude_cli"
 SESSIONS = 256

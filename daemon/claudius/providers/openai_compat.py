@@ -1,7 +1,7 @@
-"""Any chat-completions server over HTTP: Ollama, Groq, llama.cpp, vLLM, OpenRouter. The stream is read here.
+"""One chunk of a chat-completions stream, checked before anything of it is believed.
 
-Source: platform.openai.com/docs/api-reference/chat-streaming; html.spec.whatwg.org/multipage/server-sent-events.html;
-the chat design, section 9.3.
+Source: platform.openai.com/docs/api-reference/chat-streaming; docs.mistral.ai/capabilities/reasoning, where `content`
+is a list of parts and thought is one of them.
 """
 
 from __future__ import annotations
@@ -16,15 +16,101 @@ from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+import msgspec
+
 from claudius.config import Loaded, Model
 from claudius.errors import BadRequest, Cut, ProviderError, TimedOut, Unavailable, Unreachable
 from claudius.home import Home
 from claudius.provider import Done, Event, Image, Request, StopReason, Usage, estimate
 from claudius.providers import pricing
 from claudius.providers.classify import by_kind, by_status, message_of, one_line, retry_after_s
-from claudius.providers.kept import drain
-from claudius.providers.openai_chunk import Cached, Counts, read_chunk
-from claudius.providers.reply import LINE_BYTES, Reply
+from claudius.providers.http_reply import LINE_BYTES, Reply, drain
+
+
+class Function(msgspec.Struct, frozen=True):
+    """What a tool call names."""
+
+    name: str | None = None
+
+
+class ToolCall(msgspec.Struct, frozen=True):
+    """A call of a tool that nobody offered."""
+
+    function: Function | None = None
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A part of a content that comes in parts; only text is said."""
+
+    type: str = ""
+    text: str = ""
+
+
+class Words(msgspec.Struct, frozen=True):
+    """What a chunk adds to the reply; a model's reasoning beside it is not read."""
+
+    content: str | tuple[Part, ...] | None = None
+    tool_calls: tuple[ToolCall, ...] | None = None
+
+    @property
+    def text(self) -> str:
+        """The text, without parts of any other kind."""
+        if isinstance(self.content, tuple):
+            return "".join(part.text for part in self.content if part.type == "text")
+        return self.content or ""
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """One of the replies; the first alone was asked for."""
+
+    index: int | None = 0
+    delta: Words | None = None
+    message: Words | None = None
+    """The whole of it, from a server that does not stream."""
+    finish_reason: str | None = None
+
+    @property
+    def words(self) -> Words:
+        """What it says, in whichever form."""
+        return next((one for one in (self.delta, self.message) if one and (one.content or one.tool_calls)), Words())
+
+
+class Cached(msgspec.Struct, frozen=True):
+    """How much of the prompt a cache gave."""
+
+    cached_tokens: int | None = None
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """What a call took."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_tokens_details: Cached | None = None
+
+
+class Chunk(msgspec.Struct, frozen=True):
+    """One event of the stream."""
+
+    choices: tuple[Choice, ...] | None = None
+    model: str | None = None
+    usage: Counts | None = None
+    error: Any = None
+
+    @property
+    def choice(self) -> Choice:
+        """The one reply that was asked for; an empty one where the chunk is of no reply, or of another."""
+        return next((one for one in self.choices or () if not one.index), Choice())
+
+
+def read_chunk(data: str) -> Chunk:
+    """Read one event. Pure. Raises: ValueError where it is no chunk."""
+    try:
+        document = json.loads(data)  # it takes lone surrogates, which models do send
+    except RecursionError as error:
+        raise ValueError("nested too deep") from error
+    return msgspec.convert(document, Chunk)
+
 
 if TYPE_CHECKING:
     import httpx

@@ -15,7 +15,7 @@ from claudius.psyche.bands import arc_band
 from claudius.psyche.salience import HIT
 from claudius.psyche.state import DAY_S, HOUR_S, drifted
 from claudius.psyche.words import content, overlap, stems
-from claudius.substrate import Arc
+from claudius.psyche_types import Arc
 
 HALF_S = 48 * HOUR_S
 BORN, DEAD = 0.30, 0.05

@@ -24,21 +24,20 @@ from claudius.psyche.bands import (
     wants_words,
 )
 from claudius.psyche.change import Change, Event, edge_of, feel
+from claudius.psyche.context import around, earlier_messages
 from claudius.psyche.drift import tinted
 from claudius.psyche.events import MESSAGES, is_addressed
 from claudius.psyche.gate import judge
 from claudius.psyche.happening import episode_of, event_of, facts_of, happening_of
-from claudius.psyche.intentions import SHOWN_FROM, IntentionUpdate, advance_intentions
+from claudius.psyche.intentions import SHOWN_FROM, IntentionUpdate, advance_intentions, emoji
 from claudius.psyche.mapping import Shift
 from claudius.psyche.models import Happening, Judgement, Outcome, Standing
 from claudius.psyche.mood import felt_before, new_mood, recent_word
 from claudius.psyche.packet import packet, remembered
 from claudius.psyche.recall import EPISODE_CHARS, asks_about_the_past, rank
-from claudius.psyche.surroundings import around, earlier_messages
-from claudius.psyche.tendencies import emoji
 from claudius.psyche.words import stem_list
+from claudius.psyche_types import Arc, Edge, Episode, Felt, Found, Intention, Psyche
 from claudius.recollection import Recollection
-from claudius.substrate import Arc, Edge, Episode, Felt, Found, Intention, Psyche
 
 REMEMBERED, REMEMBERED_ASKED = 3, 5
 STANCE_EVERY = 5

@@ -12,7 +12,7 @@ from claudius.psyche.change import Change
 from claudius.psyche.classify import Compound
 from claudius.psyche.models import Outcome, Weighing
 from claudius.psyche.personality import Kernel
-from claudius.substrate import Felt
+from claudius.psyche_types import Felt
 
 
 class Temper(Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from claudius.psyche.personality import Kernel
-from claudius.substrate import DRIVES, Arc, Edge, Numbers
+from claudius.psyche_types import DRIVES, Arc, Edge, Numbers
 
 SLACK = 0.03
 VALENCE_CUTS = (-0.50, -0.15, 0.15, 0.50)

@@ -1,12 +1,11 @@
-"""What one turn does to the numbers, as data: the event, then what was thought, folded on whatever stands there.
+"""A need or a subject that has grown strong: an event of the soul's own, once each time that it rises. Pure.
 
-Turns run side by side and the state is the soul's own, so a change holds look-ups and never absolute values; the store
-folds it on the state as it is when it is written. Source: the psyche design, section 11.
+Source: the psyche design, section 2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -17,11 +16,39 @@ from claudius.psyche import arcs as subjects
 from claudius.psyche import intentions as aims
 from claudius.psyche.bands import edge_bands, numbers_bands
 from claudius.psyche.drift import drift_on, looks_back, tinted
+from claudius.psyche.events import MILESTONE, MILESTONE_REARMED
 from claudius.psyche.mapping import Shift, drive_effects, shift_drives, shift_edge
-from claudius.psyche.milestones import levels_of, milestones, risen
 from claudius.psyche.personality import Kernel, kernel_hash
 from claudius.psyche.state import Axes, Stimulus, advance, advance_edge, apply, apply_edge, stranger
-from claudius.substrate import Arc, Edge, Episode, Fact, Folded, Numbers, Psyche
+from claudius.psyche_types import DRIVES, Arc, Edge, Episode, Fact, Folded, Milestone, Numbers, Psyche
+
+
+def levels_of(numbers: Numbers, arcs: Collection[Arc]) -> dict[str, float]:
+    """Return every level that may rise, by the need's name or the arc's id. Pure."""
+    return dict(zip(DRIVES, numbers.drives, strict=True)) | {arc.arc: arc.intensity for arc in arcs}
+
+
+def risen(levels: Mapping[str, float], were: Collection[str]) -> tuple[str, ...]:
+    """Return what is high now, of what was before too: one falls out again only well below where it came in. Pure."""
+    return tuple(
+        name for name, level in levels.items() if level > MILESTONE or (name in were and level >= MILESTONE_REARMED)
+    )
+
+
+def milestones(
+    high: Collection[str], were: Collection[str], about: Collection[str], levels: Mapping[str, float], words: str
+) -> tuple[Milestone, ...]:
+    """Return what is `high` with an event and was not before, told in `words`. Pure.
+
+    `about`: the arcs of the event. No other is told of; none by its name, which is of what people said: the packet
+    says what is on the soul's mind when the time comes, as far as it may be shown then.
+    """
+    return tuple(
+        Milestone(name=name, level=levels[name], text=words)
+        for name in high
+        if name not in were and (name in DRIVES or name in about)
+    )
+
 
 HINT_MOST, HINT_REST_S = 0.04, 600.0
 _STIMULUS = ("axes", "tone", "novelty", "load", "drive_effects")
@@ -91,7 +118,7 @@ def traits_of(kernel: Kernel) -> tuple[float, ...]:
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """One turn's change. Implements `claudius.substrate.PsycheChange`."""
+    """One turn's change. Implements `claudius.psyche_types.PsycheChange`."""
 
     turn: str
     audience: str

@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 
 from claudius.psyche.personality import HIGHEST, LOWEST, Kernel, kernel_hash
 from claudius.psyche.state import DAY_S
-from claudius.substrate import Drift
+from claudius.psyche_types import Drift
 
 EACH_S = 7 * DAY_S
 """How often it is looked at."""

@@ -6,9 +6,9 @@ Source: the psyche design, sections 5 and 7. Presence is no rule: who else is th
 from __future__ import annotations
 
 from claudius.psyche.events import MESSAGES, OWN, claim, is_addressed
+from claudius.psyche.intentions import engagement
 from claudius.psyche.models import Around, Happening, Judgement, Outcome, Standing, Triviality, Weighing
 from claudius.psyche.salience import HIT, arc_heat, salience, stakes
-from claudius.psyche.tendencies import engagement
 
 BOT_STREAK = 6
 """Bots alone may keep the soul talking so long."""

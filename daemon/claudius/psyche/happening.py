@@ -12,14 +12,14 @@ from claudius.psyche import arcs as subjects
 from claudius.psyche.attention import Temper
 from claudius.psyche.change import Event
 from claudius.psyche.classify import NOTHING_HEARD, Heard, classify
+from claudius.psyche.context import address_of, kind_of, novelty_of
 from claudius.psyche.events import GLAD_REACTION, MESSAGES, SILENCE_EFFECTS, SORE_REACTION
 from claudius.psyche.models import Happening
 from claudius.psyche.recall import EPISODE_CHARS, TELLS, importance, stated_facts
 from claudius.psyche.state import Axes, Stimulus
-from claudius.psyche.surroundings import address_of, kind_of, novelty_of
 from claudius.psyche.words import leaning, stem_list
+from claudius.psyche_types import Episode, Fact, Psyche
 from claudius.recollection import EntryType, Recollection
-from claudius.substrate import Episode, Fact, Psyche
 
 
 def happening_of(

@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from claudius.psyche.classify import NOTHING_HEARD, Heard
 from claudius.psyche.personality import Kernel
-from claudius.substrate import Arc, Edge, Numbers
+from claudius.psyche_types import Arc, Edge, Numbers
 
 Outcome = Literal["think", "react", "ignore"]
 Triviality = Literal["critical", "trivial", "significant", "moderate"]

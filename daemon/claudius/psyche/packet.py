@@ -9,10 +9,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from claudius.psyche import bands as words
-from claudius.psyche.intentions import MOST_SHOWN, SHOWN_FROM
+from claudius.psyche.intentions import MOST_SHOWN, SHOWN_FROM, tendencies
 from claudius.psyche.models import Standing
-from claudius.psyche.tendencies import tendencies
-from claudius.substrate import Arc, Edge, Episode, Fact, Intention
+from claudius.psyche_types import Arc, Edge, Episode, Fact, Intention
 
 MOST_TOWARD, MOST_ARCS, MOST_FACTS = 3, 3, 6
 NAME_CHARS, OWN_WORDS_CHARS = 40, 80

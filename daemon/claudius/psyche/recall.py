@@ -12,7 +12,7 @@ from math import exp2
 
 from claudius.memory.rarity import rarity
 from claudius.psyche.state import DAY_S
-from claudius.substrate import Episode, Fact, Found
+from claudius.psyche_types import Episode, Fact, Found
 
 K1, B = 1.2, 0.75
 PREVIOUS_SHARE = 0.5

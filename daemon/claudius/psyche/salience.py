@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from claudius.psyche.events import MESSAGES, OWN, claim, is_addressed
 from claudius.psyche.models import Happening, Standing
-from claudius.substrate import Edge
+from claudius.psyche_types import Edge
 
 HIT = 0.35
 """An event is about an arc from this match on."""

@@ -13,7 +13,7 @@ from claudius.psyche.arcs import advance_arcs
 from claudius.psyche.intentions import advance_intentions
 from claudius.psyche.personality import Kernel
 from claudius.psyche.state import advance, advance_edge
-from claudius.substrate import DRIVES, Numbers, Psyche
+from claudius.psyche_types import DRIVES, Numbers, Psyche
 
 _FAILED = {
     "M": "it did not mean enough",

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from claudius.psyche.personality import Kernel
-from claudius.substrate import DRIVES, Edge, Numbers
+from claudius.psyche_types import DRIVES, Edge, Numbers
 
 HOUR_S = 3600.0
 DAY_S = 86_400.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import takewhile
 
-from claudius.cognition.hearing import Hearing
+from claudius.cognition.interruption import Hearing
 from claudius.cognition.mind import Mind
 from claudius.memory.store import Pending
 from claudius.perception import Perception

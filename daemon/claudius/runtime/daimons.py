@@ -14,16 +14,15 @@ from hashlib import sha256
 from msgspec import Struct
 from msgspec.structs import replace
 
-from claudius.cognition.budget import Stage
-from claudius.cognition.daimonic import PURPOSE, Context, character, model_of, request, sanitised, told
-from claudius.cognition.mind import Mind
+from claudius.cognition.mind import Mind, Stage
+from claudius.cognition.whispers import PURPOSE, Context, character, model_of, request, sanitised, told
 from claudius.config import Daimon, daimons
 from claudius.cortex.asking import ask as ask_once
 from claudius.errors import ClaudiusError, ProviderError, UsageProblem
 from claudius.intent import Call
 from claudius.memory.whispers import Standing, Transport, Whisper
 from claudius.provider import Provider, Request
-from claudius.runtime.daimon_call import Answer, ask
+from claudius.runtime.daimon_http import Answer, ask
 
 log = logging.getLogger("claudius.daimons")
 

@@ -13,11 +13,10 @@ from msgspec.structs import replace
 from claudius.cognition.mind import Mind
 from claudius.errors import OverBudget, StoreError, TryAgain
 from claudius.perception import OURSELVES, Kind, Origin, Perception, Place
-from claudius.runtime.access import admit
-from claudius.runtime.body import Body
-from claudius.runtime.company import Company
-from claudius.runtime.rates import Rates, Verdict
-from claudius.runtime.stopping import is_owner, is_stop
+from claudius.runtime.access import Rates, Verdict, admit
+from claudius.runtime.commands.words import is_owner, is_stop
+from claudius.runtime.participation import Company
+from claudius.runtime.process_resources import Body
 
 log = logging.getLogger("claudius.intake")
 

@@ -1,4 +1,4 @@
-"""What one lane knows of itself, and how a turn of it is broken off."""
+"""How a lane waits: for a while, or until its bell rings."""
 
 from __future__ import annotations
 
@@ -10,13 +10,35 @@ from typing import Any, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from claudius.cognition.hearing import Hearing
+from claudius.cognition.interruption import Hearing
 from claudius.cognition.mind import Mind
 from claudius.cognition.turn import Turned, afterthought
 from claudius.intent import ApologyKind
 from claudius.memory.store import Pending
 from claudius.perception import Perception
-from claudius.runtime.waiting import unless
+
+
+async def unless(bell: asyncio.Event, work: Coroutine[None, None, None]) -> None:
+    """Do idle work, and drop it as soon as someone speaks."""
+    doing, ringing = asyncio.ensure_future(work), asyncio.ensure_future(bell.wait())
+    try:
+        await asyncio.wait((doing, ringing), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (doing, ringing):
+            task.cancel()
+        await asyncio.gather(doing, ringing, return_exceptions=True)
+    if not doing.cancelled() and (error := doing.exception()):
+        raise error
+
+
+async def until(bell: asyncio.Event, seconds: float) -> None:
+    """Wait for so long, or until it rings."""
+    try:
+        async with asyncio.timeout(seconds):
+            await bell.wait()
+    except TimeoutError:
+        return
+
 
 log = logging.getLogger("claudius.lanes")
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
 
-from claudius.cognition.encounter import show_error
-from claudius.cognition.hearing import Hearing, Superseded
+from claudius.cognition.interruption import Hearing, Superseded
 from claudius.cognition.mind import Mind
+from claudius.cognition.observer_events import show_error
 from claudius.cognition.turn import Turned, apologise, take_turn
 from claudius.cognition.turn_state import Surface
 from claudius.errors import ClaudiusError, RowInvalid, StaleTurn, StoreCorrupt, StoreError
@@ -21,18 +21,16 @@ from claudius.intent import ApologyKind
 from claudius.memory.store import Pending
 from claudius.perception import Kind, Perception, Place
 from claudius.runtime.adapter import Adapter
-from claudius.runtime.attaching import Attachments
-from claudius.runtime.body import Body
+from claudius.runtime.attachments import Attachments
 from claudius.runtime.bursts import hearing_of, is_overtaken, together
 from claudius.runtime.commands.words import is_apart
-from claudius.runtime.delivery import Delivered, Post, deliver
+from claudius.runtime.delivery import Delivered, Post, Stream, deliver, hold
 from claudius.runtime.failures import Apologise, decide
-from claudius.runtime.hydrating import Hydration
-from claudius.runtime.lane import ALONE_AFTER, BrokenOff, Held, Lane, given_up
+from claudius.runtime.lane import ALONE_AFTER, BrokenOff, Held, Lane, given_up, until
 from claudius.runtime.membership import Membership
-from claudius.runtime.patience import patient, waiting
-from claudius.runtime.streaming import Stream, hold
-from claudius.runtime.waiting import until
+from claudius.runtime.process_resources import Body
+from claudius.runtime.thread_backfill import Hydration
+from claudius.runtime.turn_timeout import patient, waiting
 
 log = logging.getLogger("claudius.lanes")
 

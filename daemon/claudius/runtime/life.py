@@ -17,8 +17,8 @@ from typing import Any, Protocol
 
 from claudius.errors import ClaudiusError
 from claudius.home import Home
-from claudius.runtime.brake import Brake
 from claudius.runtime.control import Connection, ControlSocket, allow_files
+from claudius.runtime.crash_backoff import Brake
 from claudius.runtime.lock import HomeLock
 from claudius.runtime.notify import Starter
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from claudius.cognition.budget import Stage
-from claudius.cognition.mind import Mind
+from claudius.cognition.mind import Mind, Stage
 from claudius.cortex.consult import consult
 from claudius.cortex.life import Cortex
 from claudius.cortex.models import Ties

@@ -18,21 +18,21 @@ from claudius.home import Home
 from claudius.memory.archive import Archive, GitFailed
 from claudius.memory.store import Waiting
 from claudius.runtime.adapter import Adapter
-from claudius.runtime.body import Body
+from claudius.runtime.background_services import Tending
 from claudius.runtime.commands import Commands
-from claudius.runtime.company import Company
 from claudius.runtime.control import Connection, ControlSocket, Handler
 from claudius.runtime.disk import LOOK_S
-from claudius.runtime.due import keep_time
 from claudius.runtime.forgetting import Around, Forgetting
 from claudius.runtime.intake import Intake
 from claudius.runtime.lanes import Lanes
 from claudius.runtime.lock import HomeLock
 from claudius.runtime.logs import lost
 from claudius.runtime.networks import Networks
+from claudius.runtime.participation import Company
+from claudius.runtime.process_resources import Body
+from claudius.runtime.retraction import TakingBack
+from claudius.runtime.scheduler import keep_time
 from claudius.runtime.second_mind import SecondMind
-from claudius.runtime.taking_back import TakingBack
-from claudius.runtime.tending import Tending
 
 log = logging.getLogger("claudius.server")
 

@@ -17,13 +17,13 @@ from claudius.memory.archive import Archive
 from claudius.memory.sqlite import SqliteRecords, SqliteStore
 from claudius.provider import Provider
 from claudius.runtime.adapter import Adapter
-from claudius.runtime.body import Body
+from claudius.runtime.background_services import Tending
 from claudius.runtime.clock import Clock, running_s
 from claudius.runtime.disk import Disk
 from claudius.runtime.lock import HomeLock
+from claudius.runtime.process_resources import Body
 from claudius.runtime.second_mind import SecondMind
 from claudius.runtime.server import Server
-from claudius.runtime.tending import Tending
 from claudius.soul import SoulSource
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
 

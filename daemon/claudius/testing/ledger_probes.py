@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from claudius.cortex.farming import first_farming
+from claudius.cortex.triggers import first_farming
 from claudius.memory.ledger import tally
 from claudius.psyche.scope import scope
 

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from claudius.psyche import arcs as subjects
 from claudius.psyche.change import Event, feel
 from claudius.psyche.classify import NOTHING_HEARD, classify, vader
+from claudius.psyche.context import REPEAT, REPEAT_S
 from claudius.psyche.events import MESSAGES, is_addressed
 from claudius.psyche.gate import judge
 from claudius.psyche.happening import stimulus_of
@@ -20,9 +21,8 @@ from claudius.psyche.mapping import read_stance
 from claudius.psyche.models import Around, Happening, Standing, Weighing
 from claudius.psyche.personality import Kernel
 from claudius.psyche.recall import importance
-from claudius.psyche.surroundings import REPEAT, REPEAT_S
 from claudius.psyche.words import likeness, stems, tokens
-from claudius.substrate import DRIVES, Arc, Edge, Numbers, Psyche
+from claudius.psyche_types import DRIVES, Arc, Edge, Numbers, Psyche
 from claudius.testing.ledger_probes import farming, info_score
 
 __all__ = ["farming", "gate", "info_score", "stance"]

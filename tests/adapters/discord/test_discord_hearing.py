@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudius.adapters.discord.hearing import DIRECT, Said, Us, Where, moment, perceive, position, stamp
-from claudius.adapters.discord.invite import application_in, invite_url
-from claudius.adapters.discord.refusals import refusal
+from claudius.adapters.discord.api_errors import refusal
+from claudius.adapters.discord.incoming import DIRECT, Said, Us, Where, moment, perceive, position, stamp
 from claudius.adapters.discord.text import begins_with, read, title
+from claudius.cli.discord import application_in, invite_url
 from claudius.perception import Standing
 
 US = Us("1", "9", "Claudius")

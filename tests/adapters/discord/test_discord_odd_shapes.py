@@ -10,11 +10,11 @@ import discord
 import pytest
 
 from claudius.adapters.discord.adapter import DiscordAdapter
-from claudius.adapters.discord.hearing import NETWORK, Us, Where
 from claudius.adapters.discord.history import History
+from claudius.adapters.discord.incoming import NETWORK, Us, Where
 from claudius.adapters.discord.people import People
 from claudius.adapters.discord.places import Places
-from claudius.adapters.reached import Reached
+from claudius.adapters.heard_marks import Reached
 from claudius.errors import DeliveryUnknown
 from claudius.perception import Kind
 from claudius.runtime.adapter import Gap

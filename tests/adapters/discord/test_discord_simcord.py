@@ -13,7 +13,7 @@ import simcord
 
 from claudius.adapters.discord.adapter import DiscordAdapter
 from claudius.adapters.discord.gateway import Gateway
-from claudius.adapters.discord.hearing import Us
+from claudius.adapters.discord.incoming import Us
 from claudius.adapters.discord.options import Options
 from claudius.perception import Kind
 from discord_side import QUICK, Listening

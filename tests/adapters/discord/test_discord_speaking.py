@@ -9,7 +9,7 @@ import pytest
 
 from claudius.adapters.discord.adapter import DiscordAdapter
 from claudius.adapters.discord.gateway import tells_wait
-from claudius.adapters.discord.speaking import nonce
+from claudius.adapters.discord.outgoing import nonce
 from claudius.errors import LONGEST_DELAY_S, DeliveryLater, DeliveryRefused, DeliveryUnknown
 from claudius.intent import Utterance
 from claudius.testing.loopback.discord.state import ANA, BOT_USER, CHANNEL, DM, GUILD

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from claudius.adapters.slack.commands import commanded
-from claudius.adapters.slack.hearing import Us, Who
+from claudius.adapters.slack.incoming import Us, Who
 from claudius.home import Home
 from claudius.memory.sqlite import SqliteStore
 from claudius.providers.scripted import Scripted

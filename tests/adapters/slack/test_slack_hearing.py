@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudius.adapters.slack.hearing import (
+from claudius.adapters.slack.incoming import (
     Goodbye,
     Nothing,
     Said,

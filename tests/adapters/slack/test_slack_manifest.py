@@ -7,7 +7,7 @@ import re
 
 from click.testing import CliRunner
 
-from claudius.adapters.slack.hearing import HANDLED
+from claudius.adapters.slack.incoming import HANDLED
 from claudius.adapters.slack.manifest import EVENTS, SCOPES, manifest
 from claudius.cli.slack import slack as command
 from claudius.testing.loopback.slack.rules import EVENT_SCOPE, HISTORY_SCOPE, METHODS, READ_SCOPE

@@ -11,8 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 from claudius.adapters.slack.adapter import SlackAdapter
+from claudius.adapters.slack.liveness import Patience, judge, watch
 from claudius.adapters.slack.socket import Socket
-from claudius.adapters.slack.watch import Patience, judge, watch
 from claudius.errors import AdapterRefused, OverBudget, StoreFull
 from claudius.runtime.adapter import Gap, Link
 from claudius.testing.loopback.slack.state import APP_TOKEN, BOT_USER

@@ -9,8 +9,8 @@ import pytest
 
 from claudius.adapters.slack.adapter import SlackAdapter
 from claudius.adapters.slack.commands import commanded
-from claudius.adapters.slack.hearing import Us, Who, timed
-from claudius.cognition.soul_engine.conclusion import utterance_key
+from claudius.adapters.slack.incoming import Us, Who, timed
+from claudius.cognition.conclude.conclusion import utterance_key
 from claudius.intent import Utterance
 from claudius.perception import Kind
 from claudius.providers.scripted import Line, Scripted

@@ -11,8 +11,8 @@ import pytest
 from slack_sdk.errors import SlackApiError
 
 from claudius.adapters.slack.adapter import SlackAdapter
-from claudius.adapters.slack.refusals import classify
-from claudius.cognition.soul_engine.conclusion import utterance_key
+from claudius.adapters.slack.web_api import classify
+from claudius.cognition.conclude.conclusion import utterance_key
 from claudius.errors import LONGEST_DELAY_S, DeliveryLater, DeliveryRefused, DeliveryUnknown
 from claudius.intent import Utterance
 from claudius.testing.loopback.slack.state import BOT_TOKEN, BOT_USER

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
+from claudius.cognition.asks import read, readable, without_prefix
 from claudius.cognition.craft import (
     Ask,
     Turn,
@@ -20,7 +21,6 @@ from claudius.cognition.craft import (
     mental_process,
     mental_query,
 )
-from claudius.cognition.soul_engine.asks import read, readable, without_prefix
 from claudius.errors import Unreadable
 from claudius.home import Home
 from claudius.intent import Utterance

@@ -23,7 +23,8 @@ from claudius.cognition.craft import (
     mental_process,
     run_ism,
 )
-from claudius.cognition.soul_engine import prompt_sha256, rebuild
+from claudius.cognition.prompt.assembly import prompt_sha256
+from claudius.cognition.prompt.snapshot import rebuild
 from claudius.home import Home
 from claudius.intent import Intent
 from claudius.provider import Request

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from claudius.cognition.conclude.transitions import moved
 from claudius.cognition.craft import (
     Interruption,
     Outcome,
@@ -19,7 +20,6 @@ from claudius.cognition.craft import (
     mental_query,
 )
 from claudius.cognition.processes import process, route
-from claudius.cognition.soul_engine.moving import moved
 from claudius.home import Home
 from claudius.perception import SELF
 from claudius.providers.scripted import Scripted

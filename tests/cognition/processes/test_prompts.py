@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from msgspec.structs import force_setattr
 
+from claudius.cognition.plan.plan import EngineSettings, plan
 from claudius.cognition.processes import PROCESSES, find
-from claudius.cognition.soul_engine import build_prompt, plan
-from claudius.cognition.soul_engine.planning import EngineSettings
+from claudius.cognition.prompt.assembly import build_prompt
 from claudius.home import Home
 from claudius.perception import SELF, Kind, Origin
 from claudius.provider import Request

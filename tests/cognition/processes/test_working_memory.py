@@ -6,9 +6,9 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
+from claudius.cognition.plan.plan import EngineSettings, plan
 from claudius.cognition.processes import process
-from claudius.cognition.soul_engine.in_mind import Scene
-from claudius.cognition.soul_engine.planning import EngineSettings, plan
+from claudius.cognition.prompt.function_prompts import Scene
 from claudius.cognition.working_memory import Entry, WorkingMemory
 from claudius.home import Home
 from claudius.testing.sample import past, recollection, soul

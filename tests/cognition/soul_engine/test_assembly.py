@@ -10,18 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from claudius.cognition.plan.plan import EngineSettings, plan
 from claudius.cognition.processes import process
-from claudius.cognition.soul_engine.assembly import build_prompt
-from claudius.cognition.soul_engine.planning import EngineSettings, plan
-from claudius.cognition.soul_engine.snapshot import freeze, rebuild, thaw, with_soul
+from claudius.cognition.prompt.assembly import build_prompt
+from claudius.cognition.prompt.snapshot import freeze, rebuild, thaw, with_soul
 from claudius.cognition.steps import PSYCHE_STEPS
 from claudius.home import Home
 from claudius.memory.personal import BLANK
 from claudius.perception import SELF
 from claudius.prompt import Prompt, next_nonce
+from claudius.psyche_types import Felt
 from claudius.recollection import EntryType, LeftOut, Recollection, StateValue, Summary
 from claudius.soul import SoulText
-from claudius.substrate import Felt
 from claudius.testing.sample import (
     NONCE,
     NOW,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from claudius.cognition.soul_engine.disguises import is_disguised, is_structured
-from claudius.cognition.soul_engine.gate import StreamGate, gate
-from claudius.cognition.soul_engine.ladder import NeedsRepair, climb
-from claudius.cognition.soul_engine.output_rules import OutputRules
-from claudius.cognition.soul_engine.parser import Parser
+from claudius.cognition.output.gate import StreamGate, gate
+from claudius.cognition.output.ladder import NeedsRepair, climb
+from claudius.cognition.output.rules import OutputRules
+from claudius.cognition.reply.disguises import is_disguised, is_structured
+from claudius.cognition.reply.parser import Parser
 from replies import cut_up, read
 
 TAGS = [

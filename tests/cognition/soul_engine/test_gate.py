@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from claudius.cognition.soul_engine.echo import Echo
-from claudius.cognition.soul_engine.gate import HOLD_CHARS, Gated, OutputRules, StreamGate, gate
-from claudius.cognition.soul_engine.rewrites import Company, reveal, rewrite, settled
+from claudius.cognition.output.gate import HOLD_CHARS, Gated, OutputRules, StreamGate, gate
+from claudius.cognition.output.overlap import Echo
+from claudius.cognition.output.rewrites import Company, reveal, rewrite, settled
 from replies import cut_up, sizes
 
 NONCE = "0123456789abcdef0123456789abcdef"

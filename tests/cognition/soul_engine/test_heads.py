@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudius.cognition.soul_engine.disguises import is_structured
-from claudius.cognition.soul_engine.heads import NAMES, canonical, escape_heads, find_head, is_blank
+from claudius.cognition.reply.disguises import is_structured
+from claudius.cognition.reply.tags import NAMES, canonical, escape_heads, find_head, is_blank
 from replies import hostile
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from claudius.cognition.soul_engine import prompt_sha256, rebuild
+from claudius.cognition.prompt.assembly import prompt_sha256
+from claudius.cognition.prompt.snapshot import rebuild
 from kept_texts import Texts
 
 KEPT: dict[str, Any] = json.loads(Path(__file__).with_name("kept_turns.json").read_text("utf-8"))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from claudius.cognition.soul_engine.echo import Echo
-from claudius.cognition.soul_engine.ladder import NeedsRepair, Spoken, climb, whole_sentences
-from claudius.cognition.soul_engine.output_rules import OutputRules
-from claudius.cognition.soul_engine.parsed import Parsed
+from claudius.cognition.output.ladder import NeedsRepair, Spoken, climb, whole_sentences
+from claudius.cognition.output.overlap import Echo
+from claudius.cognition.output.rules import OutputRules
+from claudius.cognition.reply.parsed import Parsed
 from replies import read, written_out
 
 GROUND = OutputRules(fallback="FIXED", verbs=("said", "explained"), default_verb="said")

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudius.cognition.soul_engine.heads import NAMES, Names
-from claudius.cognition.soul_engine.ladder import NeedsRepair, Spoken, climb
-from claudius.cognition.soul_engine.output_rules import OutputRules
-from claudius.cognition.soul_engine.parser import Limits, Parser
-from claudius.cognition.soul_engine.readers import read_bool, read_state, read_verb
+from claudius.cognition.output.ladder import NeedsRepair, Spoken, climb
+from claudius.cognition.output.rules import OutputRules
+from claudius.cognition.reply.parser import Limits, Parser
+from claudius.cognition.reply.readers import read_bool, read_state, read_verb
+from claudius.cognition.reply.tags import NAMES, Names
 from replies import cut_up, hostile, read, sizes, written_out
 
 SAID = [

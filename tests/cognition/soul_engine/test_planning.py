@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from claudius.cognition.plan.plan import EngineSettings, compact, plan
 from claudius.cognition.processes import process
-from claudius.cognition.soul_engine.planning import EngineSettings, compact, plan
 from claudius.perception import Origin
 from claudius.testing.sample import check, message, model, past, perception, person, recollection, said, shown, thought
 

@@ -6,10 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudius.cognition.soul_engine.heads import find_head
-from claudius.cognition.soul_engine.parsed import Section
-from claudius.cognition.soul_engine.portrait import is_suspect
-from claudius.cognition.soul_engine.readers import (
+from claudius.cognition.reply.parsed import Section
+from claudius.cognition.reply.readers import (
     clean_note,
     clean_text,
     drop_unasked,
@@ -18,6 +16,8 @@ from claudius.cognition.soul_engine.readers import (
     read_state,
     read_verb,
 )
+from claudius.cognition.reply.tags import find_head
+from claudius.cognition.user_model_merge import is_suspect
 from replies import hostile
 
 

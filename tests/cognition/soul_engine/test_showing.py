@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from claudius.cognition.soul_engine.render import shown_record
-from claudius.cognition.soul_engine.showing import show
+from claudius.cognition.history import shown_record
+from claudius.cognition.plan.shown_models import show
 from claudius.recollection import PastTurn, UserModel
 from claudius.testing.sample import PERSON, check, message, model, past, person, said, shown
 

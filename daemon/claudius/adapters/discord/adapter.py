@@ -14,26 +14,23 @@ from typing import Any
 import discord
 from msgspec import Struct
 
-from claudius.adapters.discord.afterwards import heeded
+from claudius.adapters.discord.api_errors import FAILURES, refusal
+from claudius.adapters.discord.channel_visibility import Sight
 from claudius.adapters.discord.commands import Tree, answer, ask
-from claudius.adapters.discord.deafness import Probe
-from claudius.adapters.discord.entrance import enter
-from claudius.adapters.discord.files import fetch
-from claudius.adapters.discord.gateway import HEARD, Change, Gateway, NotNow, connect, hang_up, point_at
-from claudius.adapters.discord.hearing import NETWORK, Nothing, Said, Us, interpret, perceive, position
+from claudius.adapters.discord.gateway import HEARD, Change, Gateway, NotNow, connect, enter, hang_up, point_at
 from claudius.adapters.discord.history import History
+from claudius.adapters.discord.incoming import NETWORK, Nothing, Said, Us, interpret, perceive, position
+from claudius.adapters.discord.liveness import Patience, Probe, Pulse, watch
+from claudius.adapters.discord.message_changes import heeded
 from claudius.adapters.discord.options import Options
+from claudius.adapters.discord.outgoing import Voice
 from claudius.adapters.discord.people import People
 from claudius.adapters.discord.places import Places, keep
-from claudius.adapters.discord.refusals import FAILURES, refusal
-from claudius.adapters.discord.sight import Sight
-from claudius.adapters.discord.sign import Signs
-from claudius.adapters.discord.speaking import Voice
-from claudius.adapters.discord.text import title
-from claudius.adapters.discord.watch import Patience, Pulse, watch
-from claudius.adapters.reached import Reached
+from claudius.adapters.discord.text import fetch, title
+from claudius.adapters.discord.typing_indicator import Signs
+from claudius.adapters.heard_marks import Reached
+from claudius.adapters.no_streaming import Whole
 from claudius.adapters.waiting import Soon, either, ended, surely, unless, until
-from claudius.adapters.whole import Whole
 from claudius.config import Config
 from claudius.errors import ClaudiusError, DeliveryLater, OverBudget
 from claudius.intent import Utterance

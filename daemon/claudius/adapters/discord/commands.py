@@ -14,10 +14,10 @@ from uuid import NAMESPACE_URL, uuid5
 import discord
 from discord import app_commands
 
-from claudius.adapters.discord.hearing import DIRECT, NETWORK, Where, moment, position
-from claudius.adapters.discord.refusals import FAILURES, classify
-from claudius.adapters.discord.speaking import nonce
-from claudius.cognition.soul_engine.splitting import in_posts
+from claudius.adapters.discord.api_errors import FAILURES, classify
+from claudius.adapters.discord.incoming import DIRECT, NETWORK, Where, moment, position
+from claudius.adapters.discord.outgoing import nonce
+from claudius.cognition.output.splitting import in_posts
 from claudius.perception import Kind, Perception, Place, Standing, private
 from claudius.prompt import valid
 from claudius.runtime.adapter import Accept

@@ -12,11 +12,11 @@ import discord
 from msgspec import Struct
 from msgspec.structs import replace
 
-from claudius.adapters.discord.hearing import DIRECT, NETWORK, Said, Us, Where, interpret, perceive, position, stamp
+from claudius.adapters.discord.api_errors import FAILURES, MISREAD, classify
+from claudius.adapters.discord.incoming import DIRECT, NETWORK, Said, Us, Where, interpret, perceive, position, stamp
 from claudius.adapters.discord.people import People
 from claudius.adapters.discord.places import Places, where_is
-from claudius.adapters.discord.refusals import FAILURES, MISREAD, classify
-from claudius.adapters.reached import Reached
+from claudius.adapters.heard_marks import Reached
 from claudius.errors import DeliveryRefused, DeliveryUnknown
 from claudius.perception import Perception, Place
 from claudius.runtime.adapter import Gap, Swept

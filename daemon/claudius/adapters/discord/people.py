@@ -14,8 +14,8 @@ from time import monotonic
 import discord
 from msgspec import Struct
 
-from claudius.adapters.discord.hearing import DIRECT
-from claudius.adapters.discord.refusals import FAILURES
+from claudius.adapters.discord.api_errors import FAILURES
+from claudius.adapters.discord.incoming import DIRECT
 from claudius.config import Config
 
 log = logging.getLogger("claudius.discord.people")

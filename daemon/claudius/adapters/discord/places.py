@@ -8,7 +8,7 @@ from typing import TypeVar
 import discord
 from msgspec import Struct, field
 
-from claudius.adapters.discord.hearing import DIRECT, Where
+from claudius.adapters.discord.incoming import DIRECT, Where
 
 log = logging.getLogger("claudius.discord.places")
 

@@ -14,15 +14,11 @@ from msgspec import Struct
 from slack_bolt.response import BoltResponse
 from slack_sdk.web.async_client import AsyncWebClient
 
-from claudius.adapters.reached import Reached
-from claudius.adapters.slack.afterwards import afterwards
-from claudius.adapters.slack.calls import web_client
-from claudius.adapters.slack.channels import Channels
+from claudius.adapters.heard_marks import Reached
+from claudius.adapters.no_streaming import Whole
 from claudius.adapters.slack.commands import HOME_OPENED, Answers, asked_by, commanded
-from claudius.adapters.slack.deafness import Probe
-from claudius.adapters.slack.entrance import BOT_TOKEN, NotNow, enter
-from claudius.adapters.slack.files import fetch
-from claudius.adapters.slack.hearing import (
+from claudius.adapters.slack.history import History
+from claudius.adapters.slack.incoming import (
     NETWORK,
     Goodbye,
     Moved,
@@ -34,16 +30,16 @@ from claudius.adapters.slack.hearing import (
     perceive,
     perceive_move,
 )
-from claudius.adapters.slack.history import History
+from claudius.adapters.slack.liveness import Patience, Probe, watch
+from claudius.adapters.slack.message_changes import afterwards
 from claudius.adapters.slack.options import Options
-from claudius.adapters.slack.people import People
-from claudius.adapters.slack.sign import Signs
-from claudius.adapters.slack.socket import Socket, bolt
-from claudius.adapters.slack.speaking import Voice
-from claudius.adapters.slack.text import named_in
-from claudius.adapters.slack.watch import Patience, watch
+from claudius.adapters.slack.outgoing import Voice
+from claudius.adapters.slack.people import Channels, People
+from claudius.adapters.slack.socket import BOT_TOKEN, NotNow, Socket, bolt, enter
+from claudius.adapters.slack.text import fetch, named_in
+from claudius.adapters.slack.typing_indicator import Signs
+from claudius.adapters.slack.web_api import web_client
 from claudius.adapters.waiting import ended, surely, unless, until
-from claudius.adapters.whole import Whole
 from claudius.errors import AdapterRefused, ClaudiusError, DeliveryLater, OverBudget
 from claudius.intent import Utterance
 from claudius.perception import Perception, Place, Standing

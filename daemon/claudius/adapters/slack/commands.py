@@ -12,10 +12,10 @@ from typing import Any
 
 from slack_sdk.web.async_client import AsyncWebClient
 
-from claudius.adapters.slack.hearing import NETWORK, Us, Who
-from claudius.adapters.slack.refusals import FAILURES, classify, classify_read
+from claudius.adapters.slack.incoming import NETWORK, Us, Who
 from claudius.adapters.slack.text import mrkdwn, read
-from claudius.cognition.soul_engine.splitting import in_posts
+from claudius.adapters.slack.web_api import FAILURES, classify, classify_read
+from claudius.cognition.output.splitting import in_posts
 from claudius.errors import DeliveryRefused
 from claudius.perception import Kind, Perception, Place, Standing, private
 from claudius.prompt import valid

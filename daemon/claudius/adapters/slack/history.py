@@ -19,11 +19,11 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from slack_sdk.web.async_client import AsyncWebClient
 
-from claudius.adapters.reached import Reached
-from claudius.adapters.slack.hearing import NETWORK, Said, Us, from_history, perceive, stamp
+from claudius.adapters.heard_marks import Reached
+from claudius.adapters.slack.incoming import NETWORK, Said, Us, from_history, perceive, stamp
 from claudius.adapters.slack.people import People
-from claudius.adapters.slack.refusals import FAILURES, classify_read, code_of
 from claudius.adapters.slack.text import named_in
+from claudius.adapters.slack.web_api import FAILURES, classify_read, code_of
 from claudius.errors import DeliveryRefused, DeliveryUnknown
 from claudius.perception import Perception, Place
 from claudius.runtime.adapter import Gap, Swept

@@ -9,8 +9,6 @@ from functools import cache
 
 from msgspec.structs import replace
 
-from claudius.cognition.importing import module_of
-from claudius.cognition.process_text import described, is_process, sections, written
 from claudius.cognition.processes.process import (
     Interruption,
     Outcome,
@@ -19,8 +17,10 @@ from claudius.cognition.processes.process import (
     Transition,
     declared,
     mental_process,
+    module_of,
     wording,
 )
+from claudius.cognition.processes.text import described, is_process, sections, written
 from claudius.cognition.steps import STEPS
 from claudius.errors import BadSoul
 from claudius.perception import Origin
@@ -61,7 +61,7 @@ PROCESSES: dict[str, str] = {
     "frustrated": "claudius.cognition.processes.frustrated",
     "proactive": "claudius.cognition.processes.proactive",
     "looking_inward": "claudius.cognition.processes.looking_inward",
-    "problem_solving": "claudius.cognition.processes.problem_solving:problem_solving",
+    "problem_solving": "claudius.cognition.problem_solving:problem_solving",
 }
 
 

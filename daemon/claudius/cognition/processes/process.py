@@ -1,10 +1,8 @@
-"""What a mental process is: a behaviour mode of one conversation, declared by a module, by a text, or by a function.
-
-Source: seed 001; the process design, sections 3 and 6.
-"""
+"""Import what somebody else wrote: whatever a module of theirs raises is one kind of error."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from enum import StrEnum
@@ -14,6 +12,16 @@ from typing import Any
 from msgspec import Struct, field
 
 from claudius.cognition.working_memory import WorkingMemory
+
+
+def module_of(name: str) -> ModuleType:
+    """Import a module. Raises: ImportError, with the cause in one line, whatever running it raised."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise
+    except Exception as error:
+        raise ImportError(f"{name}: {type(error).__name__}: {error}") from error
 
 
 class Interruption(StrEnum):

@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 
 from claudius.cognition.steps.step import NOTHING, Effect, Reading, Situation, Step
+from claudius.ledger_types import Proposal
 from claudius.memory.ledger import MAX_TRUST_DELTA, clamp_trust
-from claudius.peers import Proposal
 
 EACH = 5
 """Asked at each fifth exchange with a person."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from claudius.cognition.steps.step import NOTHING, Effect, Reading, Situation, Step
-from claudius.psyche.answers import ACTIONS, read_action
-from claudius.psyche.tendencies import sign_named
+from claudius.psyche.intentions import sign_named
+from claudius.psyche.mapping import ACTIONS, read_action
 
 
 def _gate(situation: Situation) -> bool:

@@ -5,7 +5,7 @@ Source: the pipeline design, section 9.
 
 from __future__ import annotations
 
-from claudius.cognition.soul_engine.readers import read_bool, read_state
+from claudius.cognition.reply.readers import read_bool, read_state
 from claudius.cognition.steps.step import NOTHING, Effect, Reading, Situation, Step
 from claudius.intent import StateChange
 from claudius.perception import SELF

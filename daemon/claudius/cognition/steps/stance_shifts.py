@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from claudius.cognition.addressing import people
 from claudius.cognition.steps.step import NOTHING, Effect, Reading, Situation, Step
-from claudius.cognition.targets import people
-from claudius.psyche.answers import read_shifts
+from claudius.psyche.mapping import read_shifts
 
 
 def _gate(situation: Situation) -> bool:

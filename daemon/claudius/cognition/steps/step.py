@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from claudius.intent import ModelVersion, StateChange, Thought
-from claudius.peers import Proposal
+from claudius.ledger_types import Proposal
 from claudius.psyche.intentions import IntentionUpdate
 from claudius.psyche.mapping import Shift
 from claudius.recollection import Entry, Person, Recollection

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claudius.cognition.soul_engine.readers import read_bool
+from claudius.cognition.reply.readers import read_bool
 from claudius.cognition.steps.step import NOTHING, Effect, Reading, Situation, Step
 from claudius.cognition.steps.user_model_update import outcome
 from claudius.recollection import Entry, EntryType

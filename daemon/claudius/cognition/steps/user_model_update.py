@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from claudius.cognition.soul_engine.readers import Merged, clean_note, merge_update, read_bool
+from claudius.cognition.reply.readers import Merged, clean_note, merge_update, read_bool
 from claudius.cognition.steps.step import NOTHING, Effect, Reading, Situation, Step
 from claudius.intent import ModelVersion
 

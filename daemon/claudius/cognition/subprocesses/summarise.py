@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from claudius.cognition.fold import fold_for_room
 from claudius.cognition.mind import Mind
 from claudius.cognition.reflection import Idle, Subprocess
+from claudius.cognition.summaries import fold_for_room
 
 
 async def _fold(idle: Idle, mind: Mind) -> None:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from claudius.errors import RowInvalid
 from claudius.memory.amendments import Amended
-from claudius.memory.sqlite.inbox import keep
+from claudius.memory.sqlite.mail import keep
 from claudius.memory.sqlite.queries import Database
 from claudius.memory.sqlite.rows import Decoding, perception_json, perception_of, stamp
 from claudius.memory.store import turn_of

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from claudius.memory.jobs import Due, FirstWords, Quiet
-from claudius.memory.sqlite.inbox import keep
+from claudius.memory.sqlite.mail import keep
 from claudius.memory.sqlite.plans import position
 from claudius.memory.sqlite.queries import Database
 from claudius.memory.sqlite.rows import dump, instant, stamp

@@ -9,11 +9,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from claudius.ledger_types import TRAJECTORY, Assessment, Interaction, Noted, Peer, Promise, Proposal
 from claudius.memory.ledger import Tally, check_proposal, clamp_trust, together
 from claudius.memory.sqlite.queries import Database, Row
 from claudius.memory.sqlite.rows import Decoding, dump, instant, maybe_instant, parse_strings, stamp
 from claudius.memory.sqlite.seeing import Seeing
-from claudius.peers import TRAJECTORY, Assessment, Interaction, Noted, Peer, Promise, Proposal
 from claudius.prompt import valid
 
 log = logging.getLogger(__name__)

@@ -8,9 +8,9 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any
 
+from claudius.ledger_types import Assessment, Belief, Interaction, Peer, Reflection
 from claudius.memory.sqlite import ledger, reflections
 from claudius.memory.sqlite.queries import Database
-from claudius.peers import Assessment, Belief, Interaction, Peer, Reflection
 
 TIMELINE = 200
 ASSESSMENTS = 10_000

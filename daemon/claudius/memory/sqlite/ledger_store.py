@@ -9,12 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from claudius.intent import Call
-from claudius.memory.sqlite import ledger, reflections
-from claudius.memory.sqlite.queries import Database
-from claudius.memory.sqlite.rows import instant, stamp
-from claudius.memory.sqlite.seeing import Seeing
-from claudius.memory.sqlite.writer import Writer
-from claudius.peers import (
+from claudius.ledger_types import (
     TRAJECTORY,
     Author,
     Grounds,
@@ -27,6 +22,11 @@ from claudius.peers import (
     Reflected,
     Reflection,
 )
+from claudius.memory.sqlite import ledger, reflections
+from claudius.memory.sqlite.queries import Database
+from claudius.memory.sqlite.rows import instant, stamp
+from claudius.memory.sqlite.seeing import Seeing
+from claudius.memory.sqlite.writer import Writer
 
 T = TypeVar("T")
 _EVER = datetime(1, 1, 1, tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""The life of an inbox row and of an outbox row, one function a step. Each runs inside a transaction of the writer."""
+"""The one way into the inbox."""
 
 from __future__ import annotations
 
@@ -7,11 +7,34 @@ from datetime import datetime, timedelta
 
 from claudius.intent import Call, Utterance
 from claudius.memory.audience import is_terminal
-from claudius.memory.sqlite.inbox import keep
 from claudius.memory.sqlite.queries import Database
-from claudius.memory.sqlite.rows import call_row, dump, instant, stamp, utterance_row
+from claudius.memory.sqlite.rows import call_row, dump, instant, perception_json, stamp, utterance_row
+from claudius.memory.store import turn_of
 from claudius.perception import Kind, Origin, Perception, Place, Thread, settled_in
 from claudius.prompt import valid
+
+
+def keep(db: Database, perception: Perception, at: str, *, said: bool = False) -> bool:
+    """Keep a perception for its lane; False where it was kept before.
+
+    `said`: a person said it, so that it is owed an answer where everything said is.
+    """
+    return bool(
+        db.change(
+            "accept",
+            key=perception.key,
+            conversation=perception.conversation,
+            position=perception.position,
+            kind=perception.kind,
+            owes=perception.owes,
+            said=said,
+            person=perception.person,
+            payload=perception_json(perception),
+            now=at,
+            turn=turn_of(perception.key),
+        )
+    )
+
 
 KEYS_KEPT = timedelta(days=30)
 """How long the key of a settled perception is known, so that a late redelivery is still a duplicate."""

@@ -12,13 +12,13 @@ from typing import Any
 from claudius.errors import RowInvalid
 from claudius.intent import PROMISE_DUE, Intent, Schedule
 from claudius.memory.plans import MOST_OPEN
-from claudius.memory.sqlite.inbox import keep
+from claudius.memory.sqlite.mail import keep
 from claudius.memory.sqlite.queries import Database, Row
 from claudius.memory.sqlite.rows import Decoding, dump, instant, parse_object, parse_strings, stamp
 from claudius.memory.store import turn_of
 from claudius.perception import Kind, Origin, Perception
 from claudius.prompt import valid
-from claudius.substrate import Milestone
+from claudius.psyche_types import Milestone
 
 log = logging.getLogger("claudius.plans")
 

@@ -22,7 +22,7 @@ from claudius.memory.sqlite.rows import dump, parse, stamp
 from claudius.memory.sqlite.seeing import Seeing
 from claudius.perception import Perception
 from claudius.prompt import valid
-from claudius.substrate import FAULTS, Arc, Drift, Edge, Episode, Fact, Folded, Found, Intention, Numbers, Psyche
+from claudius.psyche_types import FAULTS, Arc, Drift, Edge, Episode, Fact, Folded, Found, Intention, Numbers, Psyche
 
 log = logging.getLogger("claudius.psyche")
 

@@ -14,7 +14,7 @@ from claudius.memory.packing import unpacked
 from claudius.memory.sqlite.psyche import recall_psyche
 from claudius.memory.sqlite.queries import Database
 from claudius.memory.sqlite.rows import Decoding, parse, stamp
-from claudius.substrate import Edge, Numbers, Psyche
+from claudius.psyche_types import Edge, Numbers, Psyche
 
 
 class PsycheRecordsRoom:

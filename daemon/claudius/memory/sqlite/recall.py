@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
-from claudius.memory.sqlite.company import company
 from claudius.memory.sqlite.past import Past, Shelf
+from claudius.memory.sqlite.peers_recalled import company
 from claudius.memory.sqlite.psyche import psyche_if_whole
 from claudius.memory.sqlite.queries import Database, Row
 from claudius.memory.sqlite.rows import (

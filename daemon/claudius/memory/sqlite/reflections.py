@@ -9,12 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from claudius.intent import Call
-from claudius.memory.sqlite import ledger
-from claudius.memory.sqlite.mail import accept
-from claudius.memory.sqlite.queries import Database, Row
-from claudius.memory.sqlite.rows import Decoding, call_row, dump, instant, maybe_instant, parse, parse_strings, stamp
-from claudius.memory.sqlite.seeing import Seeing
-from claudius.peers import (
+from claudius.ledger_types import (
     Belief,
     Grounds,
     Known,
@@ -26,6 +21,11 @@ from claudius.peers import (
     Reflection,
     Tuned,
 )
+from claudius.memory.sqlite import ledger
+from claudius.memory.sqlite.mail import accept
+from claudius.memory.sqlite.queries import Database, Row
+from claudius.memory.sqlite.rows import Decoding, call_row, dump, instant, maybe_instant, parse, parse_strings, stamp
+from claudius.memory.sqlite.seeing import Seeing
 from claudius.prompt import valid
 from claudius.provider import Usage
 

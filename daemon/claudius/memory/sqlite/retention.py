@@ -17,7 +17,7 @@ from claudius.memory.personal import ERASED
 from claudius.memory.retention import OldTraces, Trace
 from claudius.memory.sqlite.queries import Database
 from claudius.memory.sqlite.rows import Decoding, dump, parse, stamp
-from claudius.substrate import Edge, Numbers, Psyche
+from claudius.psyche_types import Edge, Numbers, Psyche
 
 T = TypeVar("T")
 _NUMBERS = msgspec.json.Decoder(Numbers)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from claudius.errors import Crashed, Cut, Unavailable
-from claudius.providers.reply import LINE_BYTES
+from claudius.providers.http_reply import LINE_BYTES
 
 PATIENCE_S = 5.0
 """How long a child may take to end by itself."""

@@ -1,15 +1,43 @@
-"""Which session may go on: only one that saw exactly this conversation, and nothing that never came to be."""
+"""What a child is told: the history as blocks where it has not seen it, then the tail."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Sequence
-from typing import Generic, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
 from claudius.provider import Message, Request
+
+OPENING = (
+    "What follows, block by block and oldest first, is the conversation so far: [heard] is what was said to you, "
+    "[you] is what you wrote. It is past. Answer only the last block."
+)
+LABELS = {"user": "[heard]", "assistant": "[you]"}
+
+
+def user_message(request: Request, *, knows_history: bool) -> dict[str, Any]:
+    """Compose one line of a child's input. Pure. `client_composed` makes the command send it verbatim."""
+    content = [{"type": "text", "text": text} for text in _blocks(request, knows_history=knows_history)]
+    return {
+        "type": "user",
+        "message": {"role": "user", "content": content},
+        "parent_tool_use_id": None,
+        "session_id": "",
+        "client_composed": True,
+    }
+
+
+def _blocks(request: Request, *, knows_history: bool) -> Iterator[str]:
+    past = [] if knows_history else [message for message in request.history if message.content.strip()]
+    if past:
+        yield OPENING
+    for message in past:
+        yield f"{LABELS[message.role]}\n{message.content}"
+    yield request.tail
+
 
 S = TypeVar("S")
 

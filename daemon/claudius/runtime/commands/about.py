@@ -9,14 +9,14 @@ from datetime import datetime, timedelta
 import msgspec
 
 from claudius.cognition.mind import Mind
-from claudius.cognition.soul_engine.portrait import merge_update
-from claudius.cognition.soul_engine.snapshot import Snapshot
+from claudius.cognition.prompt.snapshot import Snapshot
+from claudius.cognition.user_model_merge import merge_update
 from claudius.memory.personal import ERASED
 from claudius.perception import SELF, Perception, Place, private, shared
 from claudius.recollection import UserModel
 from claudius.runtime.commands.places import is_direct
+from claudius.runtime.commands.words import is_owner
 from claudius.runtime.forgetting import THEMSELF, Forgetting
-from claudius.runtime.stopping import is_owner
 
 CONFIRM_WITHIN = timedelta(minutes=10)
 CORRECTIONS = "Corrections"

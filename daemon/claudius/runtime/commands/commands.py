@@ -17,9 +17,9 @@ from claudius.runtime.commands.about import About
 from claudius.runtime.commands.linking import Linking
 from claudius.runtime.commands.places import Places
 from claudius.runtime.commands.words import read_command
-from claudius.runtime.company import Company
 from claudius.runtime.forgetting import Forgetting
 from claudius.runtime.lanes import Lanes
+from claudius.runtime.participation import Company
 
 log = logging.getLogger("claudius.commands")
 

@@ -10,9 +10,8 @@ from claudius.config import KOTHAR
 from claudius.memory.audience import is_terminal
 from claudius.memory.people import Mode
 from claudius.perception import Kind, Origin, Perception, Place, shared
-from claudius.runtime.commands.words import ENSOUL
-from claudius.runtime.company import Company
-from claudius.runtime.stopping import is_owner
+from claudius.runtime.commands.words import ENSOUL, is_owner
+from claudius.runtime.participation import Company
 
 WORDS: dict[Mode | None, str] = {
     "on": "I take part here: I hear what is said, answer when I am called, and seldom speak up of my own accord.",

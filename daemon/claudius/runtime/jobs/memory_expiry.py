@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from msgspec.structs import replace
 
-from claudius.cognition.fold import fold_whole
+from claudius.cognition.summaries import fold_whole
 from claudius.cognition.timing import Timing
 from claudius.memory.store import Pending, RecallLimits, turn_of
 from claudius.perception import Kind, Origin, Perception

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from claudius.cognition.timing import Timing
 from claudius.memory.retention import OldTraces, Retention
 from claudius.psyche.change import change_of
+from claudius.psyche_types import Edge
 from claudius.runtime.jobs.job import Job, Tools
-from claudius.substrate import Edge
 
 AT_ONCE, BATCHES = 100, 100
 """Rows of one transaction, and transactions of one ring; the rest goes with the next."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from string import Template
 
-from claudius.cognition.first_word import PROCESS, consents
+from claudius.cognition.proactive import PROCESS, consents
 from claudius.cognition.processes import sections
 from claudius.cognition.timing import Timing
 from claudius.memory.jobs import Quiet

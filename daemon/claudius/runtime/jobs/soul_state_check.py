@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from claudius.cognition.budget import Stage
+from claudius.cognition.mind import Stage
 from claudius.cognition.processes import sections
 from claudius.cognition.timing import Timing
 from claudius.memory.jobs import Quiet

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 from datetime import UTC, datetime
 
-from claudius.cognition.soul_engine.splitting import in_posts
+from claudius.cognition.output.splitting import in_posts
 from claudius.errors import AdapterRefused, DeliveryLater, DeliveryRefused, DeliveryUnknown
 from claudius.testing.adapter_contract.ground import PATIENCE_S, Ear, Make, answer, case, listening
 from claudius.testing.adapter_contract.stage import CHANNEL, DM, Stage, Trouble

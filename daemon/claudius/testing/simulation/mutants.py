@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from claudius.cognition import turn
 from claudius.cognition.mind import Mind
-from claudius.cognition.soul_engine import assembly
+from claudius.cognition.prompt import assembly
 from claudius.errors import DeliveryError
 from claudius.intent import Intent, Utterance
 from claudius.memory.archive import Archive, worker

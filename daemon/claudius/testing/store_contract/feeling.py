@@ -13,8 +13,8 @@ from claudius.psyche.intentions import IntentionUpdate
 from claudius.psyche.personality import Kernel
 from claudius.psyche.state import Axes, Stimulus
 from claudius.psyche.words import stem_list
+from claudius.psyche_types import Arc, Episode, Fact, Psyche
 from claudius.recollection import Recollection
-from claudius.substrate import Arc, Episode, Fact, Psyche
 from claudius.testing.store_contract.ground import (
     ANA,
     BEN,

@@ -7,9 +7,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from claudius.ledger_types import Interaction, Noted, Promise, Proposal
 from claudius.memory.ledger import tally
 from claudius.memory.store import Store
-from claudius.peers import Interaction, Noted, Promise, Proposal
 from claudius.perception import Perception, private, shared
 from claudius.testing.store_contract.ground import ANA, BEN, DM, NOW, OPS, Ground, awake, case, exchange, heard
 

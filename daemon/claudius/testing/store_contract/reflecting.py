@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from claudius.intent import Call
-from claudius.peers import Belief, Directive, Lesson, Noted, Proposal, Reflected, Reflection, Tuned
+from claudius.ledger_types import Belief, Directive, Lesson, Noted, Proposal, Reflected, Reflection, Tuned
 from claudius.perception import Kind, Origin, private
 from claudius.testing.store_contract.ground import ANA, BEN, DM, NOW, OPS, Ground, awake, call, case, heard
 from claudius.testing.store_contract.ledgering import OPS_AUDIENCE, messages, talk, theirs

@@ -1,0 +1,118 @@
+"""Watching one client: what the library does not notice by itself is found here, and a fresh client asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from time import monotonic
+
+import discord
+from msgspec import Struct, field
+
+from claudius.adapters.discord.api_errors import FAILURES
+from claudius.adapters.discord.incoming import position
+from claudius.adapters.discord.places import Places
+from claudius.runtime.adapter import Link
+
+log = logging.getLogger("claudius.discord.liveness")
+
+
+class Patience(Struct, frozen=True):
+    """How long each thing may take, in seconds."""
+
+    tick_s: float = 1.0
+    guild_ready_s: float = 2.0
+    """After so long without a further guild all of them are taken for known."""
+    identify_s: float = 5.0
+    """Before a further session."""
+    lost_s: float = 5.0
+    """A socket that is resumed sooner was never away."""
+    client_s: float = 120.0
+    """Not connected for so long: the library would wait ever longer by now; a fresh client begins at once."""
+    deaf_s: float = 60.0
+    """No event for so long: the history is asked whether there should have been one."""
+    spoke_s: float = 3600.0
+    """But only where somebody spoke within so long."""
+    arrives_s: float = 3.0
+    """How much later than into the history a message may come to us."""
+    again_s: float = 5.0
+    """After Discord could not be reached, or a message not be kept, it is tried again after so long."""
+    close_s: float = 5.0
+    """The other side may take so long to end a socket."""
+    send_s: float = 60.0
+    """A post may take so long, waiting for rates included."""
+
+
+class Pulse(Struct):
+    """Since when a client has no socket; None = it has one."""
+
+    down_at: float | None = field(default_factory=monotonic)
+
+    def down_s(self) -> float:
+        """Return for how long it has had none."""
+        return 0.0 if self.down_at is None else monotonic() - self.down_at
+
+
+async def watch(pulse: Pulse, link: Link, patience: Patience, is_deaf: Callable[[], Awaitable[bool]]) -> None:
+    """Return when a fresh client is needed."""
+    while True:
+        down_s = pulse.down_s()
+        if link.connected and down_s >= patience.lost_s:
+            link.down("the connection is lost and being made again")
+        if down_s >= patience.client_s:
+            link.down("nothing is heard from Discord; connecting from the beginning")
+            log.warning("a fresh client is made", extra={"reason": "lost"})
+            return
+        if pulse.down_at is None and await is_deaf():
+            log.warning("a fresh client is made", extra={"reason": "deaf"})
+            link.deaf()
+            return
+        await asyncio.sleep(patience.tick_s)
+
+
+LOOKED_AT = 20
+"""So many of the newest messages are looked at: some are our own."""
+
+
+class Probe:
+    """Compares the newest message of the place that was last heard with the last one that came."""
+
+    def __init__(self, places: Places, patience: Patience) -> None:
+        """Know what `places` knows."""
+        self._places, self._patience = places, patience
+        self._spoke_at: float | None = None
+        self._came_at = self._asked_at = monotonic()
+
+    def came(self) -> None:
+        """Note that an event came."""
+        self._came_at = self._asked_at = monotonic()
+
+    def spoke(self) -> None:
+        """Note that somebody said something."""
+        self._spoke_at = monotonic()
+
+    async def is_deaf(self, client: discord.Client) -> bool:
+        """Tell whether something was said that did not come; asked seldom, and only where somebody spoke of late."""
+        now = monotonic()
+        if self._spoke_at is None or now - self._spoke_at > self._patience.spoke_s or not self._places.newest:
+            return False
+        if now - self._asked_at < self._patience.deaf_s:
+            return False
+        self._asked_at = now
+        place = next(reversed(self._places.newest))
+        if not await self._is_ahead(client, place):
+            return False
+        before = self._came_at
+        await asyncio.sleep(self._patience.arrives_s)
+        return self._came_at == before and await self._is_ahead(client, place)
+
+    async def _is_ahead(self, client: discord.Client, place: str) -> bool:
+        try:
+            found = [one async for one in client.get_partial_messageable(int(place)).history(limit=LOOKED_AT)]
+            # what we said since hides nothing that others said before it
+            others = [position(str(one.id)) for one in found if one.author != client.user]
+        except FAILURES as error:
+            log.info("not asked whether we are deaf", extra={"error": repr(error)})
+            return False
+        return max(others, default="") > self._places.newest.get(place, "")

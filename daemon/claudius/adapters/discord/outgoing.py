@@ -1,0 +1,235 @@
+"""Speaking: one post a part, under its nonce; and looking whether a part is visible already.
+
+Source: the chat design, section 2; the reliability design, section 6.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from base64 import b32encode
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+import discord
+
+from claudius.adapters.discord.api_errors import (
+    FAILURES,
+    MISSING_ACCESS,
+    THREAD_EXISTS,
+    UNKNOWN_CHANNEL,
+    UNKNOWN_MESSAGE,
+    classify,
+    classify_look,
+    code_of,
+)
+from claudius.adapters.discord.incoming import DIRECT, NETWORK, Us, position, stamp
+from claudius.adapters.discord.places import Places, keep
+from claudius.adapters.discord.text import read, title
+from claudius.errors import DeliveryLater, DeliveryRefused, DeliveryUnknown
+from claudius.intent import Utterance
+from claudius.perception import Place
+
+log = logging.getLogger("claudius.discord.speaking")
+
+NONCE_CHARS = 25
+NONCE_HOLDS = timedelta(seconds=120)
+"""For so long Discord surely knows a nonce: a second post with it is the first one."""
+LOOKED_AT = 1000
+"""Messages since the one that is answered."""
+BEFORE = timedelta(minutes=5)
+"""Where an utterance answers no message, it is looked for from so long before it was decided: clocks differ."""
+ARCHIVED_AFTER_MINUTES: Final = 1440
+OPENED_AGAIN_S = 1.0
+NO_REPLY = "160002"
+"""A reply needs the permission to read the history."""
+
+
+class Voice:
+    """Says what the soul says, through one client."""
+
+    def __init__(
+        self, client: discord.Client, us: Us, places: Places, clock: Callable[[], datetime], patience_s: float
+    ) -> None:
+        """Post through `client`; what is learned of threads is kept in `places`. A call may take `patience_s`."""
+        self._client, self._us, self._places, self._clock = client, us, places, clock
+        self._patience_s = patience_s
+
+    async def speak(self, utterance: Utterance) -> str:
+        """Post one part; return its id. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
+        place = Place.of(utterance.conversation)
+        if place.thread and place.thread not in self._places.closed:
+            await self._open(place)
+        is_beside = place.thread in self._places.closed
+        target = place.channel if is_beside or not place.thread else place.thread
+        try:
+            message = await self._post(target, place, utterance, answers=place.thread if is_beside else "")
+        except DeliveryRefused as error:
+            if not is_beside or error.code != NO_REPLY:
+                raise
+            message = await self._post(target, place, utterance)
+        keep(self._places.spoken, str(message.id), utterance.key)
+        return str(message.id)
+
+    async def react(self, utterance: Utterance) -> str:
+        """Put a sign on what an utterance answers; twice is once. Raises: as `speak`."""
+        place, message = Place.of(utterance.conversation), _trigger(utterance, -1).lstrip("0")
+        if not message:
+            raise DeliveryRefused(str(UNKNOWN_MESSAGE))
+        # a thread's first message stands beside it, in the channel
+        is_within = place.thread and place.thread != message and place.thread not in self._places.closed
+        channel = self._client.get_partial_messageable(int(place.thread if is_within else place.channel))
+        try:
+            async with asyncio.timeout(self._patience_s):
+                await channel.get_partial_message(int(message)).add_reaction(utterance.body)
+        except FAILURES as error:
+            raise classify(error) from error
+        return f"{message}:{utterance.body}"
+
+    async def take_back(self, conversation: str, receipt: str) -> None:
+        """Take a post of ours down; one that is gone is no fault. Raises: as `speak`."""
+        place = Place.of(conversation)
+        for target in filter(None, (place.thread, place.channel)):  # where no thread could be, it stands beside
+            channel = self._client.get_partial_messageable(int(target), guild_id=_guild(place))
+            try:
+                async with asyncio.timeout(self._patience_s):
+                    await channel.get_partial_message(int(receipt)).delete()
+            except FAILURES as error:
+                if code_of(error) not in (UNKNOWN_CHANNEL, UNKNOWN_MESSAGE):
+                    raise classify(error) from error
+
+    async def find(self, utterance: Utterance, decided_at: datetime) -> str | None:
+        """Look whether a part is visible; return its id. None too where posting once more cannot double it.
+
+        Raises: DeliveryRefused where the history cannot be read, DeliveryLater and DeliveryUnknown where not now.
+        """
+        place = Place.of(utterance.conversation)
+        try:
+            return await self._look(place, utterance, decided_at)
+        except DeliveryRefused:
+            if self._clock() - decided_at > NONCE_HOLDS:
+                raise
+            return None
+
+    async def _post(self, target: str, place: Place, utterance: Utterance, *, answers: str = "") -> discord.Message:
+        channel = self._client.get_partial_messageable(int(target), guild_id=_guild(place))
+        options: dict[str, Any] = {}
+        if answers:
+            options["reference"] = discord.MessageReference(
+                message_id=int(answers), channel_id=int(target), guild_id=_guild(place), fail_if_not_exists=False
+            )
+        try:
+            async with asyncio.timeout(self._patience_s):
+                message: discord.Message = await channel.send(
+                    utterance.body,
+                    nonce=nonce(utterance.key),
+                    allowed_mentions=discord.AllowedMentions.none(),
+                    suppress_embeds=True,
+                    **options,
+                )
+        except FAILURES as error:
+            raise classify(error) from error
+        return message
+
+    async def _open(self, place: Place) -> None:
+        """See to it that a thread is there; where none may be, note that. Raises: DeliveryRefused, DeliveryLater."""
+        is_private = place.thread == place.channel  # and was there before us
+        if is_private or place.thread in self._places.opened or self._client.get_channel(int(place.thread)):
+            return
+        try:
+            async with asyncio.timeout(self._patience_s):
+                name = self._places.titles.get(place.thread) or await self._title(place)
+                await self._client.http.start_thread_with_message(
+                    int(place.channel), int(place.thread), name=name, auto_archive_duration=ARCHIVED_AFTER_MINUTES
+                )
+        except FAILURES as error:
+            code = code_of(error)
+            # 10008: it stands on no message of the channel, as the posts of a forum, or the message is gone
+            if code not in (THREAD_EXISTS, UNKNOWN_MESSAGE):
+                self._stay_beside(place, error)
+                return
+        keep(self._places.opened, place.thread, None)
+
+    def _stay_beside(self, place: Place, error: BaseException) -> None:
+        found = classify(error)
+        if not isinstance(found, DeliveryRefused):  # nothing was said: nothing is in doubt
+            raise found if isinstance(found, DeliveryLater) else DeliveryLater(OPENED_AGAIN_S)
+        if code_of(error) in (UNKNOWN_CHANNEL, MISSING_ACCESS):
+            raise found from error
+        log.info("no thread can be opened", extra={"channel": place.channel, "code": found.code})
+        keep(self._places.closed, place.thread, None)
+
+    async def _title(self, place: Place) -> str:
+        """Name a thread by a message that an earlier process heard."""
+        channel = self._client.get_partial_messageable(int(place.channel), guild_id=_guild(place))
+        try:
+            message = await channel.fetch_message(int(place.thread))
+        except (discord.Forbidden, discord.NotFound):
+            return self._us.name
+        names = {str(user.id): user.display_name for user in message.mentions}
+        return title(read(message.content, self._us.user, names), self._us.name)
+
+    async def _look(self, place: Place, utterance: Utterance, decided_at: datetime) -> str | None:
+        after = _trigger(utterance) or stamp(decided_at - BEFORE)
+        targets = [place.thread, place.channel] if place.thread else [place.channel]
+        if place.thread and int(place.thread) != int(after):
+            targets = targets[:1]  # it answers a message of the thread, so the thread is there
+        for target in targets:
+            if found := await self._look_in(target, place, utterance, after):
+                return found
+        return None
+
+    async def _look_in(self, target: str, place: Place, utterance: Utterance, after: str) -> str | None:
+        if not self._may_read(place):
+            raise DeliveryRefused("read_message_history")
+        channel = self._client.get_partial_messageable(int(target), guild_id=_guild(place))
+        ours: list[discord.Message] = []
+        looked_at = 0
+        try:
+            async with asyncio.timeout(self._patience_s):
+                history = channel.history(limit=LOOKED_AT, after=discord.Object(int(after)), oldest_first=True)
+                async for message in history:
+                    looked_at += 1
+                    if str(message.author.id) == self._us.user and message.type.value in (0, 19):
+                        ours.append(message)
+        except FAILURES as error:
+            if code_of(error) == UNKNOWN_CHANNEL and target == place.thread:
+                return None  # the thread was never opened
+            raise classify_look(error) from error
+        # The parts before it stand there already, and none of them is this one, however alike.
+        for message in ours[utterance.part :]:
+            known = self._places.spoken.get(str(message.id), utterance.key)
+            if known == utterance.key and message.content.strip() == utterance.body.strip():
+                return str(message.id)
+        if looked_at >= LOOKED_AT:
+            raise DeliveryUnknown("too much was said since to look through")
+        return None
+
+    def _may_read(self, place: Place) -> bool:
+        """Tell whether history is given: without the permission Discord gives an empty one, and no error."""
+        guild = None if place.workspace == DIRECT else self._client.get_guild(int(place.workspace))
+        channel = guild.get_channel(int(place.channel)) if guild else None
+        if guild is None or channel is None or guild.me is None:
+            return True
+        return channel.permissions_for(guild.me).read_message_history
+
+
+def nonce(key: str) -> str:
+    """Return what makes two posts of one part the same for Discord. Pure."""
+    try:
+        whole = UUID(key).bytes
+    except ValueError:
+        whole = key.encode()
+    return b32encode(whole).decode()[:NONCE_CHARS]
+
+
+def _trigger(utterance: Utterance, which: int = 0) -> str:
+    """Return the position of a message that an utterance answers, the first; empty where it answers none. Pure."""
+    network, _, message = (utterance.answers[which] if utterance.answers else "").partition(":")
+    return position(message) if network == NETWORK and message.isdigit() else ""
+
+
+def _guild(place: Place) -> int | None:
+    return None if place.workspace == DIRECT else int(place.workspace)

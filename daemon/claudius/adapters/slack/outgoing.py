@@ -1,0 +1,196 @@
+"""Speaking: one post a part, under its key; and looking whether a part is visible already.
+
+Source: the chat design, section 1.4; the reliability design, section 6.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from slack_sdk.errors import SlackApiError
+from slack_sdk.web.async_client import AsyncWebClient
+
+from claudius.adapters.heard_marks import Reached
+from claudius.adapters.slack.incoming import NETWORK, Us, is_ours, stamp
+from claudius.adapters.slack.text import mrkdwn, read
+from claudius.adapters.slack.web_api import (
+    FAILURES,
+    NOT_UNDERSTOOD,
+    SHUT_OUT,
+    SHUT_OUT_S,
+    classify,
+    classify_look,
+    code_of,
+)
+from claudius.errors import DeliveryError, DeliveryLater, DeliveryRefused, DeliveryUnknown
+from claudius.intent import Utterance
+from claudius.perception import Place
+
+log = logging.getLogger("claudius.slack.speaking")
+
+THREAD_GONE = "thread_gone"
+"""Ours: Slack posts into the channel, and says nothing, where the thread's first message was taken down."""
+EVENT_TYPE = "claudius_turn"
+SIGNS = {"🙂": "slightly_smiling_face", "🎉": "tada", "❤️": "heart", "😄": "smile", "👍": "+1"}
+"""Slack's names for the signs that the soul puts on what it hears."""
+NO_MESSAGE, ALREADY, MISSING_SCOPE = "message_not_found", "already_reacted", "missing_scope"
+LOOKED_AT = 200
+"""Messages a page of history."""
+MOST_PAGES = 10
+BEFORE = timedelta(minutes=5)
+"""Where an utterance answers no message, it is looked for from so long before it was decided: clocks differ."""
+
+
+class Voice:
+    """Says what the soul says, in one workspace."""
+
+    def __init__(self, client: AsyncWebClient, us: Us, reached: Reached) -> None:
+        """Post through `client`, whose retry handlers never send anything twice; `reached` is told of each post."""
+        self._client, self._us, self._reached = client, us, reached
+        self._knows_markdown = True
+
+    async def speak(self, utterance: Utterance) -> str:
+        """Post one part; return its ts. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
+        place = Place.of(utterance.conversation)
+        post: dict[str, Any] = {
+            "channel": place.channel,
+            "metadata": metadata(utterance),
+            "unfurl_links": False,
+            "unfurl_media": False,
+            "link_names": False,
+        }
+        if place.thread:
+            post["thread_ts"] = place.thread
+        if not self._knows_markdown:
+            return await self._post(post, text=mrkdwn(utterance.body))
+        try:
+            return await self._post(post, markdown_text=utterance.body)
+        except _NotUnderstood as error:
+            log.warning("this Slack does not know markdown_text", extra={"error": str(error)})
+            ts = await self._post(post, text=mrkdwn(utterance.body))
+            self._knows_markdown = False
+            return ts
+
+    async def react(self, utterance: Utterance) -> str:
+        """Put a sign on what an utterance answers; twice is once. Raises: as `speak`."""
+        ts, sign = _trigger_ts(utterance, -1), SIGNS.get(utterance.body)
+        if not (ts and sign):
+            raise DeliveryRefused(NO_MESSAGE)
+        place = Place.of(utterance.conversation)
+        try:
+            await self._client.reactions_add(channel=place.channel, timestamp=ts, name=sign)
+        except FAILURES as error:
+            if code_of(error) != ALREADY:
+                raise classify(error) from error
+        return f"{ts}:{sign}"
+
+    async def take_back(self, channel: str, ts: str) -> None:
+        """Take a post of ours down; one that is gone is no fault. Raises: as `speak`."""
+        try:
+            await self._client.chat_delete(channel=channel, ts=ts)
+        except FAILURES as error:
+            if code_of(error) != NO_MESSAGE:
+                raise classify(error) from error
+
+    async def find(self, utterance: Utterance, decided_at: datetime) -> str | None:
+        """Look whether a part is visible; return its ts.
+
+        Raises: DeliveryRefused where the history cannot be read, DeliveryLater and DeliveryUnknown where not now.
+        """
+        place = Place.of(utterance.conversation)
+        span: dict[str, Any] = {
+            "channel": place.channel,
+            "oldest": _trigger_ts(utterance) or stamp(decided_at - BEFORE),
+            "inclusive": True,
+            "include_all_metadata": True,
+            "limit": LOOKED_AT,
+        }
+        try:
+            for _ in range(MOST_PAGES):
+                if place.thread:
+                    page = await self._client.conversations_replies(ts=place.thread, **span)
+                else:
+                    page = await self._client.conversations_history(**span)
+                for message in page.get("messages") or ():
+                    if is_ours(message, self._us) and _is(message, utterance):
+                        return str(message["ts"])
+                cursor = (page.get("response_metadata") or {}).get("next_cursor")
+                if not cursor:
+                    return None
+                span["cursor"] = cursor
+        except FAILURES as error:
+            raise classify_look(error) from error
+        raise DeliveryUnknown("too much was said since to look through")
+
+    async def _post(self, post: Mapping[str, Any], **text: Any) -> str:
+        try:
+            answer = await self._client.chat_postMessage(**post, **text)
+        except SlackApiError as error:
+            code = code_of(error)
+            if "markdown_text" in text and code in NOT_UNDERSTOOD:
+                raise _NotUnderstood(code) from error
+            if code == MISSING_SCOPE or code in SHUT_OUT:
+                log.warning("the app may not speak", extra={"channel": post["channel"], "error": code})
+            if code == MISSING_SCOPE:  # what was to be said waits until the app is installed anew
+                raise DeliveryLater(SHUT_OUT_S) from error
+            raise classify(error) from error
+        except FAILURES as error:
+            raise classify(error) from error
+        ts = answer.get("ts") or (answer.get("message") or {}).get("ts")
+        if not isinstance(ts, str):
+            log.warning("a post has no ts", extra={"channel": post["channel"]})
+            return ""  # it was posted: said again, it would be there twice
+        channel, thread = str(post["channel"]), post.get("thread_ts")
+        if thread and not (answer.get("message") or {}).get("thread_ts") and await self._is_gone(channel, thread):
+            try:
+                await self.take_back(channel, ts)
+            except DeliveryError as error:
+                log.warning("a post stands outside its thread", extra={"channel": channel, "error": repr(error)})
+            raise DeliveryRefused(THREAD_GONE)
+        self._reached.known(channel, ts)
+        return ts
+
+    async def _is_gone(self, channel: str, thread: str) -> bool:
+        """Tell whether Slack knows no such thread: a post's answer that leaves the thread out is no proof yet."""
+        try:
+            await self._client.conversations_replies(channel=channel, ts=thread, limit=1)
+        except SlackApiError as error:
+            return code_of(error) == "thread_not_found"
+        except FAILURES:
+            return False
+        return False
+
+
+class _NotUnderstood(Exception):
+    """The server does not know an argument, and has posted nothing."""
+
+
+def metadata(utterance: Utterance) -> dict[str, Any]:
+    """Return what marks a post as one part of one turn, for those who look for it later. Pure."""
+    payload = {"key": utterance.key, "turn": utterance.turn, "part": utterance.part}
+    return {"event_type": EVENT_TYPE, "event_payload": payload}
+
+
+def _trigger_ts(utterance: Utterance, which: int = 0) -> str:
+    """Return the ts of a message that an utterance answers, the first; empty where it answers none. Pure."""
+    network, _, rest = (utterance.answers[which] if utterance.answers else "").partition(":")
+    parts = rest.split(":")
+    return parts[-1] if network == NETWORK and len(parts) == 3 else ""
+
+
+def _is(message: Mapping[str, Any], utterance: Utterance) -> bool:
+    """Tell whether a post of ours is this part: by its key, or by its words where the server shows no keys."""
+    if "metadata" in message:
+        return _key(message) == utterance.key
+    shown, said = read(str(message.get("text") or ""), "", {}).text, utterance.body
+    words = [sorted(re.findall(r"\w+", text)) for text in (shown, said)]
+    return words[0] == words[1] if words[1] else shown.strip() == said.strip()
+
+
+def _key(message: Mapping[str, Any]) -> str:
+    found = message.get("metadata") or {}
+    return str((found.get("event_payload") or {}).get("key", "")) if found.get("event_type") == EVENT_TYPE else ""

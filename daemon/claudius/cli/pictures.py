@@ -1,0 +1,162 @@
+"""Trust over time as something one can look at: a bar in the terminal, a drawing in a file. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+MOST = 10
+CHART_WIDTH, CHART_HEIGHT, EDGE = 760, 260, 40
+FONT = 'font-family="sans-serif" font-size="12"'
+
+
+def bar(trust: int) -> str:
+    """Write a trust as a bar from -10 to 10 around a line in the middle. Pure."""
+    left = "█" * max(0, -trust)
+    right = "█" * max(0, trust)
+    return f"{left:·>{MOST}}│{right:·<{MOST}} {trust:+3d}"
+
+
+def picture(name: str, assessments: Sequence[Mapping[str, Any]]) -> str:
+    """Draw assessments, oldest first, as an SVG: trust as a line, information as dots of that size. Pure."""
+    times = [one["at"].timestamp() for one in assessments]
+    first, span = (times[0], times[-1] - times[0] or 1.0) if times else (0.0, 1.0)
+    points = [
+        (EDGE + (at - first) / span * (CHART_WIDTH - 2 * EDGE), _height(one["trust"]))
+        for at, one in zip(times, assessments, strict=True)
+    ]
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {CHART_WIDTH} {CHART_HEIGHT}" {FONT}>',
+        f'<rect width="{CHART_WIDTH}" height="{CHART_HEIGHT}" fill="#fff"/>',
+        f'<text x="{EDGE}" y="18">Trust in {escape(name)}</text>',
+    ]
+    for level in (-MOST, 0, MOST):
+        y = _height(level)
+        parts.append(f'<line x1="{EDGE}" x2="{CHART_WIDTH - EDGE}" y1="{y:.1f}" y2="{y:.1f}" stroke="#ccc"/>')
+        parts.append(f'<text x="8" y="{y + 4:.1f}">{level:+d}</text>')
+    if len(points) > 1:
+        parts.append(f'<polyline points="{path}" fill="none" stroke="#36c" stroke-width="2"/>')
+    for (x, y), one in zip(points, assessments, strict=True):
+        said = escape(f"{one['at']:%Y-%m-%d} {one['trust']:+d}: {one['rationale']}")
+        radius = 2 + one["info_score"] / 2
+        dot = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="#36c">'
+        parts.append(f"{dot}<title>{said}</title></circle>")
+    if assessments:
+        below = CHART_HEIGHT - 8
+        parts.append(f'<text x="{EDGE}" y="{below}">{assessments[0]["at"]:%Y-%m-%d}</text>')
+        parts.append(
+            f'<text x="{CHART_WIDTH - EDGE}" y="{below}" text-anchor="end">{assessments[-1]["at"]:%Y-%m-%d}</text>'
+        )
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def _height(trust: int) -> float:
+    return EDGE + (MOST - trust) / (2 * MOST) * (CHART_HEIGHT - 2 * EDGE)
+
+
+WIDTH, HEIGHT, MARGIN = 900, 560, 110
+BOX_W, BOX_H = 168, 44
+SIDE, TIP = 9.0, 9.0
+"""How far a way and the way back stand from the straight line, and how long an arrow's head is."""
+SHOWN = 4
+"""Conversations named below a process; the rest are counted."""
+
+
+def mermaid(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Write the graph as a Mermaid state diagram."""
+    lines = ["stateDiagram-v2", "  [*] --> greeting: never met", "  [*] --> main_process"]
+    lines += [f"  {row['name']} --> {to}" for row in rows for to in row["next"]]
+    lines += [f"  state {row['name']}" for row in rows if not row["next"]]
+    return "\n".join(lines) + "\n"
+
+
+def svg(rows: Sequence[Mapping[str, Any]], positions: Sequence[Mapping[str, Any]]) -> str:
+    """Draw the graph: the busiest process in the middle, its neighbours around it, below those that no arrow reaches.
+
+    Under each process stand the conversations that are there now.
+    """
+    ways = [(row["name"], to) for row in rows for to in row["next"] if to != row["name"]]
+    places = _places([row["name"] for row in rows], ways)
+    ways = [(start, end) for start, end in ways if start in places and end in places]
+    parts = [
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" '
+            'font-size="14">'
+        ),
+        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>',
+    ]
+    for start, end in ways:
+        parts += _arrow(places[start], places[end], aside=SIDE if (end, start) in ways else 0.0)
+    joined = {name for way in ways for name in way}
+    for name, (x, y) in places.items():
+        here = [str(row["conversation"]) for row in positions if row["process"] == name]
+        parts += _box(name, x, y, here, is_joined=name in joined)
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _places(names: Sequence[str], ways: Sequence[tuple[str, str]]) -> dict[str, tuple[float, float]]:
+    """Return the middle of each process's box."""
+    degree = Counter(name for way in ways for name in way)
+    joined = sorted((name for name in names if degree[name]), key=lambda name: -degree[name])
+    alone = [name for name in names if not degree[name]]
+    low = HEIGHT - 70
+    places = {name: (WIDTH * (n + 1) / (len(alone) + 1), float(low)) for n, name in enumerate(alone)}
+    middle = (WIDTH / 2, (low - MARGIN / 2) / 2 if alone else HEIGHT / 2)
+    across, down = WIDTH / 2 - MARGIN, middle[1] - BOX_H - 20
+    around = [name for name in names if name in joined[1:]]
+    turns = [2 * math.pi * (n + 0.5) / len(around) - math.pi / 2 for n in range(len(around))]
+    places |= dict.fromkeys(joined[:1], middle)
+    return places | {
+        name: (middle[0] + across * math.cos(turn), middle[1] + down * math.sin(turn))
+        for name, turn in zip(around, turns, strict=True)
+    }
+
+
+def _arrow(start: tuple[float, float], end: tuple[float, float], aside: float) -> list[str]:
+    """Draw a way, `aside` of the straight one, so that the way back has its own line."""
+    long = math.dist(start, end) or 1.0
+    along = (end[0] - start[0]) / long, (end[1] - start[1]) / long
+    off = -along[1] * aside, along[0] * aside
+    x1, y1 = _edge(start, along, off)
+    x2, y2 = _edge(end, (-along[0], -along[1]), off)
+    foot = x2 - along[0] * TIP, y2 - along[1] * TIP
+    wing = -along[1] * TIP / 2, along[0] * TIP / 2
+    head = ((x2, y2), (foot[0] + wing[0], foot[1] + wing[1]), (foot[0] - wing[0], foot[1] - wing[1]))
+    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in head)
+    return [
+        f'<path class="way" d="M{x1:.1f} {y1:.1f}L{foot[0]:.1f} {foot[1]:.1f}" stroke="#667" stroke-width="1.4"/>',
+        f'<polygon points="{points}" fill="#667"/>',
+    ]
+
+
+def _edge(box: tuple[float, float], along: tuple[float, float], off: tuple[float, float]) -> tuple[float, float]:
+    """Return where a line that passes a box's middle at `off` leaves the box."""
+    reach = min(
+        (math.copysign(half, step) - shift) / step
+        for half, step, shift in zip((BOX_W / 2, BOX_H / 2), along, off, strict=True)
+        if abs(step) > 1e-9
+    )
+    return box[0] + off[0] + along[0] * reach, box[1] + off[1] + along[1] * reach
+
+
+def _box(name: str, x: float, y: float, here: Sequence[str], *, is_joined: bool) -> list[str]:
+    fill = "#e8f0fe" if here else "#f6f6f8"
+    dashes = "" if is_joined else ' stroke-dasharray="4 3"'
+    lines = [*here[:SHOWN], *([f"and {len(here) - SHOWN} more"] if len(here) > SHOWN else [])]
+    return [
+        (
+            f'<rect x="{x - BOX_W / 2:.0f}" y="{y - BOX_H / 2:.0f}" width="{BOX_W}" height="{BOX_H}" rx="8" '
+            f'fill="{fill}" stroke="#445"{dashes}/>'
+        ),
+        f'<text x="{x:.0f}" y="{y + 5:.0f}" text-anchor="middle">{escape(name)}</text>',
+        *(
+            f'<text x="{x:.0f}" y="{y + BOX_H / 2 + 16 + 15 * n:.0f}" text-anchor="middle" font-size="12" {look}>'
+            f"{escape(line)}</text>"
+            for n, line in enumerate(lines)
+            for look in ('stroke="#fff" stroke-width="4"', 'fill="#345"')  # readable over an arrow
+        ),
+    ]

@@ -1,0 +1,153 @@
+"""Cognitive steps as values: what is asked, how the answer is read, and which line of it is remembered.
+
+An `Ask` does nothing by itself. Source: the process design, section 2.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import wraps
+from typing import Any, Generic, ParamSpec, TypeVar, get_args, get_origin
+
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from claudius.cognition.reply.readers import truth
+from claudius.errors import Unreadable
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+SPEECH, THOUGHT, QUERY = "external_dialogue", "internal_monologue", "mental_query"
+_FENCED = re.compile(r"\A\s*```\w*\n(.*?)\n?```\s*\Z", re.DOTALL)
+_BULLET = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+")
+_EDGES = " \t\n\"'`*.“”‘’"
+
+
+def readable(value: Any) -> str:  # noqa: PLR0911 - one return for each kind of value
+    """Say a value in words, never as Python would write it. Pure."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case Enum():
+            return readable(value.value)
+        case str():
+            return value
+        case list() | tuple() | set() | frozenset():
+            return ", ".join(readable(one) for one in value) or "nothing"
+        case Mapping():
+            return "; ".join(f"{name}: {readable(one)}" for name, one in value.items())
+        case None:
+            return "nothing"
+    if isinstance(value, Struct) or is_dataclass(value):
+        names = value.__struct_fields__ if isinstance(value, Struct) else [one.name for one in fields(value)]
+        return "; ".join(f"{name.replace('_', ' ')}: {readable(getattr(value, name))}" for name in names)
+    return str(value)
+
+
+class Ask(Struct, Generic[T], frozen=True, kw_only=True):
+    """One thing asked of the model. Named and reusable: `@cognitive_step` gives it its step."""
+
+    step: str = ""
+    """The step's file, `soul/steps/NAME.md`."""
+    slots: Mapping[str, str] = field(default_factory=dict)
+    """What stands for each `$placeholder` of that file; `instruction` = a line of the asker's own."""
+    schema: type[T] = str  # type: ignore[assignment]  # T is str where nothing else is said
+    """`str`, `bool`, an `Enum`, `list[str]`, or a frozen dataclass that a JSON object is checked against."""
+    remember: Callable[[Any], str] | None = readable
+    """The line that is remembered; None = none is."""
+    check: Callable[[Any], str | None] | None = None
+    """What is wrong with a value that could be read, in words; None = nothing."""
+
+
+def cognitive_step(name: str) -> Callable[[Callable[P, Ask[T]]], Callable[P, Ask[T]]]:
+    """Make a cognitive step of a function that returns an `Ask`; its words stand in `soul/steps/NAME.md`."""
+
+    def made(function: Callable[P, Ask[T]]) -> Callable[P, Ask[T]]:
+        @wraps(function)
+        def asked(*args: P.args, **kwargs: P.kwargs) -> Ask[T]:
+            return replace(function(*args, **kwargs), step=name)
+
+        return asked
+
+    return made
+
+
+@cognitive_step(THOUGHT)
+def internal_monologue(instruction: str = "") -> Ask[str]:
+    """Think in private, of what the instruction says."""
+    return Ask(slots={"instruction": instruction} if instruction else {})
+
+
+@cognitive_step(SPEECH)
+def external_dialogue(instruction: str = "") -> Ask[str]:
+    """Word what is to be said aloud; nobody hears it before the process says it."""
+    return Ask(slots={"instruction": instruction} if instruction else {})
+
+
+@cognitive_step(QUERY)
+def mental_query(statement: str) -> Ask[bool]:
+    """Weigh whether a statement is true."""
+
+    def judged(is_true: bool) -> str:  # noqa: FBT001 - the value of the step
+        return f"Claudius judged whether {statement}: {readable(is_true)}"
+
+    return Ask(slots={"statement": statement}, schema=bool, remember=judged)
+
+
+def read(ask: Ask[T], text: str) -> T:
+    """Read a section's text as the step's value. Pure. Raises: Unreadable with the reason."""
+    try:
+        value: T = _read(ask.schema, text)
+    except (ValueError, msgspec.MsgspecError) as error:
+        raise Unreadable(ask.step, str(error)) from error
+    wrong = ask.check(value) if ask.check else None
+    if wrong:
+        raise Unreadable(ask.step, wrong)
+    return value
+
+
+def _read(schema: Any, text: str) -> Any:
+    if schema is str:
+        if not text.strip():
+            raise ValueError("it is empty")
+        return text.strip()
+    if schema is bool:
+        said = truth(text)
+        if said is None:
+            raise ValueError("it is neither true nor false")
+        return said
+    if isinstance(schema, type) and issubclass(schema, Enum):
+        return _member(schema, text)
+    if get_origin(schema) is list and get_args(schema) == (str,):
+        return _lines(text)
+    return msgspec.json.decode(_FENCED.sub(r"\1", text).strip(), type=schema, strict=True)
+
+
+def _member(schema: type[Enum], text: str) -> Enum:
+    said = text.strip(_EDGES).casefold()
+    for member in schema:
+        if said in (member.name.casefold(), str(member.value).casefold()):
+            return member
+    raise ValueError(f"it is none of {', '.join(str(member.value) for member in schema)}")
+
+
+def _lines(text: str) -> list[str]:
+    plain = _FENCED.sub(r"\1", text).strip()
+    if plain.startswith("["):
+        return msgspec.json.decode(plain, type=list[str])
+    found = [_BULLET.sub("", line).strip() for line in plain.splitlines()]
+    return [line for line in found if line]
+
+
+def without_prefix(text: str, name: str, verbs: tuple[str, ...] = ("said",)) -> str:
+    """Drop `NAME said:` and `NAME:` from the very start of a reply, by literal comparison. Pure."""
+    plain = text.lstrip()
+    for opening in (*(f"{name} {verb}:" for verb in verbs), f"{name}:"):
+        if name and plain.startswith(opening):
+            return plain.removeprefix(opening).lstrip()
+    return text

@@ -1,0 +1,1 @@
+"""conclude: to be described."""

@@ -1,0 +1,314 @@
+"""From thoughts to everything that changes: entries, models, state, and the one utterance, past the output gate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from uuid import UUID, uuid5
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from claudius.cognition.conclude.entries import heard, second_thought, spoken
+from claudius.cognition.conclude.feeling import mood_before, mood_change, settled
+from claudius.cognition.conclude.transitions import rested
+from claudius.cognition.output.gate import Gated, gate, has_secret
+from claudius.cognition.output.rules import SAID, OutputRules
+from claudius.cognition.output.splitting import in_posts
+from claudius.cognition.plan.plan import EngineSettings, Plan, silent_plan
+from claudius.cognition.processes.process import Process
+from claudius.cognition.steps import step
+from claudius.cognition.steps.step import Effect, Limits, Reading
+from claudius.intent import ApologyKind, Call, Intent, Rung, Thought, Thoughts, Utterance, UtteranceKind
+from claudius.ledger_types import Noted
+from claudius.perception import Perception
+from claudius.psyche import Attention
+from claudius.psyche.intentions import acknowledgement
+from claudius.psyche.scrubber import spoken_without_numbers
+from claudius.recollection import Entry, EntryType, Recollection
+from claudius.soul import SoulText
+
+UTTERANCES = UUID("6d0f1c52-7f1f-4d3b-9a36-5a0b8f2e41c7")
+"""Namespace of the idempotency keys: uuid5(this, "turn/part")."""
+TOO_LONG = "too_long"
+NODDED = "nodded"
+"""The flag of a turn whose reply was cut to the posts that a reply may have."""
+
+
+class Kept(Struct, frozen=True, kw_only=True):
+    """Why a turn was thought about, or not."""
+
+    attention: Mapping[str, Any] = field(default_factory=dict)
+    """For `claudius why`."""
+    psyche: Attention | None = None
+    """What the psyche made of the perception; None = it was not asked."""
+
+
+def utterance_key(turn: str, part: int) -> str:
+    """Return the idempotency key of one part of a turn's utterance. Pure."""
+    return str(uuid5(UTTERANCES, f"{turn}/{part}"))
+
+
+def draft_utterance(turn: str, perception: Perception) -> Utterance:
+    """Return the still empty first part of a streamed reply; the commit completes it under the same key. Pure."""
+    return Utterance(
+        key=utterance_key(turn, 0),
+        turn=turn,
+        conversation=perception.conversation,
+        body="",
+        answers=(perception.key,),
+        person=perception.person,
+    )
+
+
+def conclude(
+    plan: Plan,
+    recollection: Recollection,
+    thoughts: Thoughts,
+    soul: SoulText,
+    settings: EngineSettings,
+    rules: OutputRules,
+    kept: Kept,
+) -> Intent:
+    """Turn what was thought into everything that changes. Pure."""
+    by_step: dict[str, tuple[Thought, ...]] = {}
+    secret = [thought for thought in thoughts.thoughts if has_secret(thought.content, rules)]
+    for thought in thoughts.thoughts:
+        if thought in secret:
+            continue
+        by_step[thought.step] = (*by_step.get(thought.step, ()), thought)
+    reading = Reading(
+        thoughts=by_step,
+        recollection=recollection,
+        person=recollection.speaker if recollection.speaker and not recollection.speaker.is_bot else None,
+        asked=frozenset(plan.asked),
+        seen=plan.seen,
+        limits=Limits(model_bytes=settings.model_bytes, shrink_floor=settings.shrink_floor),
+    )
+    effects = {name: step(name).effect(reading) for name in soul.steps}
+    called = kept.psyche is not None and kept.psyche.called
+    acts = not plan.owes and any(effect.action for effect in effects.values())
+    nod = _nod(recollection, effects.values()) if acts else ""
+    speech = "" if acts else _unnumbered(thoughts, rules, owed=plan.owes)
+    gated = gate(speech, rules, streamed=thoughts.streamed) if speech else Gated("", (), withheld=False)
+    # words that were shown as they came stand in one message, and stay there
+    limit = None if thoughts.streamed else settings.post_chars
+    said, posts = in_posts(gated.text, limit) if limit else (gated.text, (gated.text,))
+    entries: list[Entry] = [*heard(recollection), *second_thought(recollection)]
+    judged: list[Thought] = []
+    if recollection.second_thought:
+        judged.append(Thought(step="consultation", content=recollection.second_thought))
+    for name, effect in effects.items():
+        entries += effect.entries
+        judged += by_step.get(name, ())
+        if name == "external_dialogue" and said:
+            is_cut = thoughts.truncated or said != gated.text
+            entries.append(spoken(recollection, said, thoughts.verb, called=called, truncated=is_cut))
+            judged.append(Thought(step=name, content=said, verb=thoughts.verb))
+    if nod:
+        entries.append(spoken(recollection, nod, NODDED, called=called))
+    flags = (
+        *thoughts.flags,
+        *((TOO_LONG,) if said != gated.text else ()),
+        *(f"secret:{thought.step}" for thought in secret),
+        *gated.hits,
+        *(flag for effect in effects.values() for flag in effect.flags),
+    )
+    rung: Rung = thoughts.rung if not gated.is_replaced else "cut" if thoughts.streamed else "fixed"
+    changes: dict[str, Any] = {}
+    for effect in effects.values():
+        changes |= effect.changes
+    feels = settled(kept.psyche, effects.values(), recollection, said)
+    changes |= feels.told
+    return _intent(
+        recollection,
+        plan,
+        rung,
+        flags,
+        verb=NODDED if nod else thoughts.verb,
+        next_process=rested(recollection, plan.process),
+        attention=kept.attention,
+        changes=changes,
+        entries=tuple(entries),
+        thoughts=tuple(judged),
+        shown=plan.shown,
+        model=next((effect.model for effect in effects.values() if effect.model), None),
+        state=feels.state,
+        psyche=feels.change,
+        noted=Noted(proposal=next((effect.proposal for effect in effects.values() if effect.proposal), None)),
+        utterances=utter(recollection, (nod,), NODDED, kind="reaction")
+        if nod
+        else utter(recollection, posts, thoughts.verb),
+    )
+
+
+def _nod(recollection: Recollection, effects: Iterable[Effect]) -> str:
+    """Return the sign that the soul chose in place of words; empty where none was chosen, or none can be put. Pure."""
+    can_react = bool(recollection.perception.extra.get("can_react"))
+    return next((effect.sign for effect in effects if effect.sign), "") if can_react else ""
+
+
+def _unnumbered(thoughts: Thoughts, rules: OutputRules, *, owed: bool) -> str:
+    """Return the speech without the sentences in which the soul numbers its own feeling. Pure."""
+    if not rules.feels:
+        return thoughts.speech
+    left = spoken_without_numbers(thoughts.speech, was_shown=bool(thoughts.streamed))
+    return left or (rules.fallback if owed and thoughts.speech else "")
+
+
+def conclude_apology(
+    recollection: Recollection, kind: ApologyKind, soul: SoulText, calls: tuple[Call, ...] = ()
+) -> Intent:
+    """Conclude a turn that could not be thought: what was heard is kept, and one typed apology is said. Pure.
+
+    Nothing was recalled for it: of the recollection it needs only what was heard, and when.
+    """
+    owed = any(one.owes and not one.is_bot for one in recollection.perceptions)
+    nothing = Plan(process="", asked=(), conditional={}, shown=(), owes=owed)
+    line = soul.steps["external_dialogue"].apology(kind, recollection.turn)
+    said = utter(recollection, (line if owed else "",), SAID, kind="apology", apology=kind)
+    kept_line = (spoken(recollection, line, SAID, apology=kind),) if owed else ()
+    intent = _intent(
+        recollection,
+        nothing,
+        "apology",
+        (f"apology:{kind}",),
+        entries=(*heard(recollection), *kept_line),
+        utterances=said,
+        calls=calls,
+        attention={"outcome": "apologise", "reason": kind},
+    )
+    return replace(intent, version=None)
+
+
+def conclude_heard(
+    recollection: Recollection, process: Process, settings: EngineSettings, attention: Attention | None = None
+) -> Intent:
+    """Conclude a perception that is only kept: no step is asked, nothing is said. Pure."""
+    return _intent(
+        recollection,
+        silent_plan(process.name, recollection, settings),
+        "silent",
+        (),
+        entries=heard(recollection),
+        attention={"outcome": "hear", "reason": "owed nothing", **(attention.told if attention else {})},
+        psyche=attention.change if attention else None,
+        state=mood_change(attention) if attention else (),
+    )
+
+
+def lines_for(attention: Attention, recollection: Recollection, soul: SoulText) -> tuple[str, ...]:
+    """Return the lines that answer what needs no thought, in the mood of the conversation. Pure."""
+    mood = mood_before(recollection, attention.change.mood if attention.change else "")
+    return soul.steps["external_dialogue"].acknowledgements(mood)
+
+
+def conclude_unthought(
+    recollection: Recollection,
+    process: Process,
+    settings: EngineSettings,
+    attention: Attention,
+    lines: tuple[str, ...],
+    *,
+    verb: str = "acknowledged",
+) -> Intent:
+    """Conclude what needs no thought: a short line where the soul is addressed, a nod, or nothing. Pure."""
+    intent = conclude_heard(recollection, process, settings, attention)
+    called = attention.called or any(one.owes for one in recollection.perceptions)
+    nods = attention.outcome == "react" and attention.reaction
+    said = attention.reaction if nods else acknowledgement(recollection.turn, lines) if called else ""
+    verb = "nodded" if nods else verb
+    attended: Mapping[str, Any] = {"outcome": attention.outcome, "reason": "no thought was needed", **attention.told}
+    if attention.outcome != "react" or not said:
+        return replace(intent, attention=attended)
+    return replace(
+        intent,
+        attention=attended,
+        verb=verb,
+        rung="plain",
+        entries=(*intent.entries, spoken(recollection, said, verb, called=called)),
+        utterances=utter(recollection, (said,), verb, kind="reaction" if nods else "reply"),
+    )
+
+
+def conclude_told(recollection: Recollection, process: Process, settings: EngineSettings, answer: str) -> Intent:
+    """Conclude what was asked and answered elsewhere, in a session that the soul was let into: it is kept. Pure."""
+    intent = conclude_heard(recollection, process, settings)
+    said = Entry(
+        entry_type=EntryType.EXTERNAL_DIALOG,
+        content=answer,
+        verb="said",
+        at=recollection.now,
+        metadata={"elsewhere": True},
+    )
+    return replace(intent, entries=(*intent.entries, said))
+
+
+def conclude_reflection(recollection: Recollection, plan: Plan, entries: tuple[Entry, ...], kept: Kept) -> Intent:
+    """Conclude what was thought while nobody spoke: nothing was heard, nothing is said. Pure."""
+    return Intent(
+        turn=recollection.turn,
+        conversation=recollection.conversation,
+        audience=recollection.audience,
+        person="",
+        at=recollection.now,
+        nonce=recollection.nonce,
+        answers=(),
+        version=recollection.version,
+        process=plan.process,
+        next_process=recollection.process,
+        rung="silent",
+        entries=entries,
+        attention=kept.attention,
+        history_from=plan.history_from,
+    )
+
+
+def _intent(recollection: Recollection, plan: Plan, rung: Rung, flags: tuple[str, ...], **more: Any) -> Intent:
+    """Conclude with what every turn has, whatever came of it, and `more`."""
+    speaker = recollection.speaker
+    return Intent(
+        turn=recollection.turn,
+        conversation=recollection.conversation,
+        audience=recollection.audience,
+        person=speaker.person if speaker else "",
+        name=speaker.name if speaker else "",
+        at=recollection.now,
+        nonce=recollection.nonce,
+        answers=tuple(one.key for one in recollection.perceptions),
+        version=recollection.version,
+        process=plan.process,
+        rung=rung,
+        flags=flags,
+        steps=plan.asked,
+        history_from=plan.history_from,
+        **({"next_process": recollection.process} | more),
+    )
+
+
+def utter(
+    recollection: Recollection,
+    posts: Sequence[str],
+    verb: str,
+    *,
+    kind: UtteranceKind = "reply",
+    apology: ApologyKind | None = None,
+) -> tuple[Utterance, ...]:
+    """Return what is said, post by post. Pure."""
+    bodies = [post for post in posts if post]
+    return tuple(
+        Utterance(
+            key=utterance_key(recollection.turn, part),
+            turn=recollection.turn,
+            conversation=recollection.conversation,
+            body=body,
+            kind=kind,
+            part=part,
+            parts=len(bodies),
+            answers=tuple(one.key for one in recollection.perceptions),
+            person=recollection.perception.person,
+            verb=verb,
+            apology=apology,
+        )
+        for part, body in enumerate(bodies)
+    )

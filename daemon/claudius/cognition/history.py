@@ -1,0 +1,177 @@
+"""Past turns as messages: equal values give equal bytes, so the prompt's history only ever grows at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from claudius.cognition.addressing import who
+from claudius.cognition.reply.tags import escape_heads
+from claudius.cognition.steps import STEPS
+from claudius.perception import Origin, Perception
+from claudius.prompt import RecordKind, Scalar, data_line, fence
+from claudius.provider import Message
+from claudius.recollection import Entry, EntryType, Intuition, LeftOut, PastTurn, Shown, Summary, once
+
+_STEP_OF = {
+    EntryType.INTERNAL_MONOLOGUE: "internal_monologue",
+    EntryType.EXTERNAL_DIALOG: "external_dialogue",
+}
+_HEARD = (EntryType.USER_MESSAGE, EntryType.EVENT, EntryType.DAIMON_SPEECH)
+_ORDER = {name: place for place, name in enumerate(STEPS)}
+
+REACTION = RecordKind.REACTION.value
+MARKS = ("edited", "deleted", "removed")
+"""What became of a message, or of a reaction, after it was there."""
+
+MESSAGE_CHARS = 16_000
+"""A longer message is cut in each prompt, as it is heard and ever after, with a visible note (4,000 tokens)."""
+OTHER_MODEL_CHARS = 1600
+"""A model of another audience is shown up to this length (400 tokens)."""
+
+
+def message_record(person: str | None, name: str | None, text: str, *, is_bot: bool = False) -> dict[str, Scalar]:
+    """Return the data record of one message. Pure."""
+    record: dict[str, Scalar] = {"kind": RecordKind.MESSAGE}
+    if person:
+        record["who"] = who(person)
+    if name:
+        record["from"] = name
+    if is_bot:
+        record["bot"] = True
+    return record | _capped(text)
+
+
+def _capped(text: str) -> dict[str, Scalar]:
+    if len(text) <= MESSAGE_CHARS:
+        return {"text": text}
+    return {"text": text[:MESSAGE_CHARS], "cut": len(text) - MESSAGE_CHARS}
+
+
+def perception_record(perception: Perception) -> dict[str, Scalar]:
+    """Return the data record of what was heard. Pure."""
+    if perception.origin is Origin.INTERNAL:
+        return {"kind": perception.kind.value, **_capped(perception.text)}
+    return message_record(perception.person, perception.name, perception.text, is_bot=perception.is_bot)
+
+
+def feels(steps: Sequence[str]) -> bool:
+    """Tell whether a turn that asks these steps feels what is whispered: one that thinks before it speaks. Pure."""
+    return "internal_monologue" in steps
+
+
+def intuition_record(intuition: Intuition) -> dict[str, Scalar]:
+    """Return the data record of a whisper, as it surfaces. Pure."""
+    return {"kind": RecordKind.INTUITION, "text": f"{intuition.daimon.capitalize()} whispers: {intuition.text}"}
+
+
+def shown_record(shown: Shown) -> dict[str, Scalar]:
+    """Return the data record of a user model: whole, or `above` where it is only pointed at. Pure."""
+    record: dict[str, Scalar] = {"kind": RecordKind.USER_MODEL, "who": who(shown.person), "version": shown.version}
+    if shown.pointer:
+        return record | {"above": True}
+    if shown.writable:
+        record["writable"] = True
+    text = shown.text if shown.writable else shown.text[:OTHER_MODEL_CHARS]
+    return record | {"text": text} if shown.version else record
+
+
+def _entry_record(entry: Entry) -> dict[str, Scalar]:
+    if entry.entry_type is EntryType.DAIMON_SPEECH:
+        return {"kind": RecordKind.DAIMON, "from": entry.name or "", "text": entry.content}
+    if entry.entry_type is EntryType.PERCEPTION:
+        return {"kind": str(entry.metadata.get("kind", "perception")), **_capped(entry.content)}
+    record = message_record(entry.person, entry.name, entry.content, is_bot=bool(entry.metadata.get("bot")))
+    if entry.metadata.get("kind") == REACTION:
+        record["kind"] = REACTION
+    marks: dict[str, Scalar] = {mark: True for mark in MARKS if entry.metadata.get(mark)}
+    said = _capped(entry.content)
+    return {key: value for key, value in record.items() if key not in said} | marks | said
+
+
+def section(tag: str, content: str, verb: str | None = None) -> str:
+    """Write one canonical section; heads of ours inside it are defused. Pure."""
+    head = f'<{tag} verb="{verb}">' if verb else f"<{tag}>"
+    return f"{head}{escape_heads(content)}</{tag}>"
+
+
+def _own(entry: Entry) -> tuple[int, str] | None:
+    if entry.entry_type is EntryType.MENTAL_QUERY:
+        query = str(entry.metadata.get("query", ""))
+        if query not in _ORDER:
+            return None
+        if query == "mental_query":
+            return _ORDER[query], section(query, entry.content)
+        return _ORDER[query], section(query, str(bool(entry.metadata.get("result"))).lower())
+    step = _STEP_OF.get(entry.entry_type)
+    return (_ORDER[step], section(step, entry.content, entry.verb)) if step else None
+
+
+class Fixed(Struct, frozen=True):
+    """What follows from one past turn alone, computed once: its messages and their size."""
+
+    messages: tuple[Message, ...]
+    tokens: int
+    """Estimated: characters / 4."""
+
+
+def fixed(past: PastTurn) -> Fixed:
+    """Return what follows from a past turn alone. Pure; remembered with the turn."""
+    return once(past, _fixed)
+
+
+def _fixed(past: PastTurn) -> Fixed:
+    messages = _messages(past)
+    return Fixed(messages, estimate_tokens(messages))
+
+
+def render_turn(past: PastTurn) -> tuple[Message, ...]:
+    """Render one past turn: its shown models and messages as the user, its own sections as the assistant. Pure."""
+    return fixed(past).messages
+
+
+def _messages(past: PastTurn) -> tuple[Message, ...]:
+    heard = [fence(data_line(shown_record(shown)), past.nonce) for shown in past.shown if not shown.pointer]
+    heard += [fence(data_line(_entry_record(e)), past.nonce) for e in past.entries if e.entry_type in _HEARD]
+    inner = [
+        fence(data_line(_entry_record(e)), past.nonce) for e in past.entries if e.entry_type is EntryType.PERCEPTION
+    ]
+    sections = sorted((own for entry in past.entries if (own := _own(entry))), key=lambda own: own[0])
+    turn = (
+        Message("user", "\n".join(heard)),
+        Message("assistant", "\n".join([*inner, *(text for _, text in sections)])),
+    )
+    return tuple(message for message in turn if message.content)
+
+
+def render_summary(summary: Summary) -> Message:
+    """Render the summary as one fenced line of the user's. Pure."""
+    return Message("user", fence(data_line({"kind": RecordKind.SUMMARY, "text": summary.text}), summary.nonce))
+
+
+def render_left_out(left_out: LeftOut) -> Message:
+    """Render the fixed line that stands for turns neither shown nor summarised. Pure."""
+    record: dict[str, Scalar] = {
+        "kind": RecordKind.LEFT_OUT,
+        "turns": left_out.count,
+        "first": left_out.first_at.date().isoformat(),
+        "last": left_out.last_at.date().isoformat(),
+    }
+    return Message("user", data_line(record))
+
+
+def merged(messages: Iterable[Message]) -> tuple[Message, ...]:
+    """Join neighbours of one role by a blank line. Pure."""
+    out: list[Message] = []
+    for message in messages:
+        if out and out[-1].role == message.role:
+            out[-1] = Message(message.role, f"{out[-1].content}\n\n{message.content}")
+        else:
+            out.append(message)
+    return tuple(out)
+
+
+def estimate_tokens(messages: Sequence[Message]) -> int:
+    """Estimate tokens as characters / 4. Pure."""
+    return sum(len(message.content) for message in messages) // 4

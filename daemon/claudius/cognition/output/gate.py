@@ -1,0 +1,181 @@
+"""The output gate: the last look at what is about to be said. A hit on something private says the fixed line instead.
+
+Source: the security design, section 7, G1 to G9.
+"""
+
+from __future__ import annotations
+
+import re
+
+from msgspec import Struct
+
+from claudius.cognition.output.overlap import SPAN
+from claudius.cognition.output.rewrites import reveal, rewrite, settled
+from claudius.cognition.output.rules import ELLIPSIS, OutputRules
+from claudius.cognition.reply.disguises import is_disguised
+from claudius.cognition.reply.tags import find_head, is_blank
+from claudius.psyche.scrubber import Unnumbered
+
+HOLD_CHARS = 80
+"""Most ordinary text that a stream holds back, because it may yet become a hit."""
+SECRET_CHARS = 8
+"""A configured secret shorter than this is not looked for: it would be found in plain words."""
+_TELLTALE = 4
+"""From so many characters of a nonce or a secret on, a stream is held back."""
+
+_MARKER = re.compile(r"(?:[<＜﹤]|&lt;)[\s/]{0,8}data-[0-9a-f]{8}", re.IGNORECASE)
+_SECRET_SHAPES = re.compile(
+    r"""(?x) (?<![A-Za-z0-9])
+    (?: xox[abeprs]-[A-Za-z0-9] | xapp-[A-Za-z0-9] | sk-ant-[A-Za-z0-9] | gsk_[A-Za-z0-9]
+      | sk-[A-Za-z0-9_\-]{16} | (?:AKIA|ASIA)[0-9A-Z]{16}
+      | [MNO][A-Za-z0-9_\-]{23,27}\.[A-Za-z0-9_\-]{6,7}\.[A-Za-z0-9_\-]{27} )
+    | -----BEGIN[ ][A-Z0-9 ]{1,40}-----"""
+)
+_SHAPE_SIGNS = ("xox", "xapp-", "sk-", "gsk_", "AKIA", "ASIA", "-----BEGIN")
+_DOTS = re.compile(r"\.[A-Za-z0-9_\-]{6,7}\.[A-Za-z0-9_\-]{27}")
+"""Without one of these no shape is there; looking for them is a tenth of the work."""
+_SHAPE_BEGUN = re.compile(
+    r"""(?x) (?:
+      (?<![A-Za-z0-9]) (?: xo | xox | xox[abeprs]-? | xap | xapp-? | gsk_?
+        | sk-[A-Za-z0-9_\-]{0,16} | (?:AKI|ASI) | (?:AKIA|ASIA)[0-9A-Z]{0,16}
+        | [MNO][A-Za-z0-9_\-]{15,27} (?: \.[A-Za-z0-9_\-]{0,7} (?: \.[A-Za-z0-9_\-]{0,27} )? )? )
+      | (?: & | &l | &lt | [<＜﹤] | &lt; ) [\s/]{0,8} (?: d | da | dat | data | data-[0-9a-f]{0,8} )
+      | (?<!-) -{5} (?: B | BE | BEG | BEGI | BEGIN (?: [ ][A-Z0-9 ]{0,40}-{0,5} )? )
+    )\Z"""
+)
+
+
+class Gated(Struct, frozen=True):
+    """What may be said, and what was found on the way."""
+
+    text: str
+    hits: tuple[str, ...]
+    """The rules that found something, `G1` to `G9`, in their order."""
+    withheld: bool
+    """A secret or another audience's memory stood in it (G4, G5): the owner is told."""
+
+    @property
+    def is_replaced(self) -> bool:
+        """The words were not fit to be said; the fixed line, or what was already heard of them, stands instead."""
+        return any(hit in ("G1", "G2", "G3", "G4", "G5", "G9") for hit in self.hits)
+
+
+def gate(text: str, rules: OutputRules, *, streamed: str = "") -> Gated:
+    """Let through what may be said. Pure.
+
+    `streamed`: what the listener has seen of it; the result always goes on from there.
+    """
+    revealed = reveal(text)
+    hits = leaks(text, rules)
+    if revealed != text:
+        hits = tuple(sorted({*hits, *leaks(revealed, rules)}))
+    instead = streamed.rstrip() + ELLIPSIS if streamed else rules.fallback
+    if hits:
+        return Gated(instead, hits, withheld="G4" in hits or "G5" in hits)
+    rewritten = rewrite(text, rules.company, rules.hidden if "://" in text else "")
+    if is_blank(rewritten.text):
+        return Gated(instead, (*rewritten.hits, "G9"), withheld=False)
+    if not rewritten.text.startswith(streamed):
+        return Gated(instead, rewritten.hits, withheld=False)
+    return Gated(rewritten.text, rewritten.hits, withheld=False)
+
+
+def leaks(text: str, rules: OutputRules) -> tuple[str, ...]:
+    """Return which of G1 to G5 a text meets, in order. Pure."""
+    found = (
+        ("G1", find_head(text, rules.names) is not None or is_disguised(text, rules.names)),
+        ("G2", rules.private.repeated_in(text)),
+        ("G3", _has_marker(text, rules) or rules.instructions.repeated_in(text)),
+        ("G4", has_secret(text, rules)),
+        ("G5", rules.forbidden.repeated_in(text)),
+    )
+    return tuple(rule for rule, is_met in found if is_met)
+
+
+def _has_marker(text: str, rules: OutputRules) -> bool:
+    folded = text.casefold()
+    has_nonce = any(nonce.casefold() in folded for nonce in rules.nonces if nonce)
+    return has_nonce or ("data-" in folded and _MARKER.search(text) is not None)
+
+
+def has_secret(text: str, rules: OutputRules) -> bool:
+    """Tell whether a text holds a secret of ours, or anything shaped like one. Pure."""
+    known = any(secret[:SPAN] in text for secret in rules.secrets if len(secret) >= SECRET_CHARS)
+    is_likely = any(map(text.__contains__, _SHAPE_SIGNS)) or _DOTS.search(text) is not None
+    return known or (is_likely and _SECRET_SHAPES.search(text) is not None)
+
+
+class StreamGate:
+    """The gate on a growing text. What it has let through is how `gate` of the whole text begins.
+
+    Text is held back only while its end may yet become a hit: at most `HOLD_CHARS`, but for a link or a mention, which
+    is held until it is whole. At a hit nothing more is let through.
+    """
+
+    def __init__(self, rules: OutputRules) -> None:
+        self.stopped = False
+        """A hit: the listener keeps what was shown, the rest is for `gate` to judge."""
+        self.hits: tuple[str, ...] = ()
+        self._rules = rules
+        self._told = tuple(one for one in (*rules.nonces, *rules.secrets) if len(one) >= SECRET_CHARS)
+        self._before = ""
+        self._line = ""
+        self._held = ""
+        self._carried = ""
+        self._unnumbered = Unnumbered() if rules.feels else None
+
+    def show(self, text: str) -> str:
+        """Take more of what is said; return what more may be shown."""
+        if self._unnumbered and not self.stopped:
+            text = self._unnumbered.take(text)
+        if self.stopped or not text:
+            return ""
+        text = self._carried + text
+        end = len(text) - (text[-1] in _NEEDS_NEXT)
+        self._held += reveal(text[:end])
+        self._carried = text[end:]
+        seen = self._before + self._held
+        self.hits = leaks(seen, self._rules)
+        if self.hits:
+            self.stopped = True
+            return ""
+        safe = max(settled(seen[: len(seen) - self._suspicion(seen)]) - len(self._before), 0)
+        piece, self._held = self._held[:safe], self._held[safe:]
+        self._before = (self._before + piece)[-_CONTEXT:]
+        return self._rewritten(piece)
+
+    def _rewritten(self, piece: str) -> str:
+        """Rewrite a settled piece as it would be in its place, behind what was shown last."""
+        before, self._line = self._line, (self._line + piece)[-_LINE:]
+        whole = rewrite(before + piece, self._rules.company, self._rules.hidden if "://" in piece else "").text
+        if not whole.startswith(before):  # pragma: no cover - no rule reaches back so far
+            self.stopped = True
+            return ""
+        return whole[len(before) :]
+
+    def _suspicion(self, seen: str) -> int:
+        """Return how many characters at the end may yet become a hit."""
+        end = seen[-HOLD_CHARS:]
+        begun = _SHAPE_BEGUN.search(end)
+        held = [len(end) - begun.start() if begun else 0]
+        held += [zone.tail(seen) for zone in (self._rules.private, self._rules.instructions, self._rules.forbidden)]
+        held += [_overlap(end, told) for told in self._told]
+        return max(held)
+
+
+_CONTEXT = SPAN + HOLD_CHARS
+_NEEDS_NEXT = ("\r", "@")
+"""What follows these decides whether it is hidden."""
+_LINE = 4
+"""Rules look back at most so far, to tell a line's beginning."""
+
+
+def _overlap(end: str, told: str) -> int:
+    """Return the longest end of a text with which `told` begins, if it is telling at all."""
+    at = end.find(told[:_TELLTALE])
+    while at >= 0:
+        length = len(end) - at
+        if length < len(told) and told.startswith(end[at:]):
+            return length
+        at = end.find(told[:_TELLTALE], at + 1)
+    return 0

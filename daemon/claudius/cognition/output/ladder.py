@@ -1,0 +1,137 @@
+"""From a reply to what is spoken, rung by rung: complete, plain, repair, cut, fixed. Nothing private on any of them.
+
+Source: the pipeline design, section 6.
+"""
+
+from __future__ import annotations
+
+import re
+
+from msgspec import Struct
+
+from claudius.cognition.output.rules import ELLIPSIS, SAID, OutputRules
+from claudius.cognition.reply.disguises import is_disguised, is_structured
+from claudius.cognition.reply.parsed import Parsed
+from claudius.cognition.reply.readers import read_verb
+from claudius.cognition.reply.tags import find_head, is_blank, plain_form
+from claudius.intent import Rung
+from claudius.psyche.scrubber import spoken_without_numbers
+
+CUT_CHARS = 40
+"""A cut dialogue shorter than this is not worth saying; its last sentence end is looked for beyond it."""
+BROKEN_CHARS = 4000
+"""So much of a broken reply is shown to the repair call."""
+
+_SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]*_]*+(?=\s|\Z)|[。！？]++[”’」』）]*+")
+_BOM = "\ufeff"
+
+
+class Spoken(Struct, frozen=True, kw_only=True):
+    """What is to be said, before the output gate. Empty speech: silence, and nothing is owed."""
+
+    speech: str
+    rung: Rung
+    verb: str
+    flags: tuple[str, ...]
+    truncated: bool = False
+    """What is said ends before it was finished: kept in the entry's metadata."""
+
+
+class NeedsRepair(Struct, frozen=True):
+    """Nothing can be said yet: ask once more, for external_dialogue alone, then climb again with that reply."""
+
+    flags: tuple[str, ...]
+    broken: str
+    """The beginning of the reply, to be shown as a fenced line."""
+
+
+def climb(
+    reply: Parsed, rules: OutputRules, *, refused: bool = False, streamed: str = "", repair: Parsed | None = None
+) -> Spoken | NeedsRepair:
+    """Decide what a reply comes to. Pure.
+
+    `refused`: the provider declined, so no second call helps; `streamed`: what the listener has seen of the first
+    dialogue; `repair`: the repair call's reply, None before it or where it failed (then with no repairs left).
+    """
+    flags = tuple(dict.fromkeys((*reply.flags, *(repair.flags if repair else ()))))
+    if streamed:
+        return _continued(reply, rules, streamed, flags)
+    speakable = _speakable(repair or reply, rules)
+    if speakable:
+        speech, written, rung = speakable
+        return _spoken(speech, "repair" if repair else rung, written, rules, flags)
+    flags = (*flags, *_why_not_plain(repair or reply, rules))
+    if not rules.owed:
+        return Spoken(speech="", rung="silent", verb=rules.default_verb, flags=flags)
+    if repair is None and rules.repairs > 0 and not refused:
+        return NeedsRepair(flags, reply.raw[:BROKEN_CHARS])
+    for candidate in (repair, reply):
+        cut = _cut(candidate, rules) if candidate else None
+        if cut:
+            return _spoken(cut[0], "cut", cut[1], rules, flags)
+    return Spoken(speech=rules.fallback, rung="fixed", verb=SAID, flags=flags)
+
+
+def _continued(reply: Parsed, rules: OutputRules, streamed: str, flags: tuple[str, ...]) -> Spoken:
+    """Speak on from what was heard: a listener cannot be un-told."""
+    first = reply.dialogues[0] if reply.dialogues else None
+    written = first.verb if first else None
+    is_whole = first is not None and first.closed and (first.state == "complete" or first.text == streamed.rstrip())
+    if first and is_whole and not _is_tainted(first.text, rules):
+        return _spoken(first.text, "complete", written, rules, flags)
+    return _spoken(streamed.rstrip() + ELLIPSIS, "cut", written, rules, flags)
+
+
+def _spoken(speech: str, rung: Rung, written: str | None, rules: OutputRules, flags: tuple[str, ...]) -> Spoken:
+    verb, is_bad = read_verb(written, rules.verbs, rules.default_verb)
+    flags = tuple(dict.fromkeys((*flags, "bad_verb"))) if is_bad else flags
+    return Spoken(speech=speech, rung=rung, verb=verb, flags=flags, truncated=rung == "cut")
+
+
+def _is_tainted(text: str, rules: OutputRules) -> bool:
+    folded = text.casefold()
+    has_nonce = any(nonce.casefold() in folded for nonce in rules.nonces)
+    return has_nonce or is_disguised(text, rules.names) or rules.private.repeated_in(text)
+
+
+def _speakable(reply: Parsed, rules: OutputRules) -> tuple[str, str | None, Rung] | None:
+    """Return the words, the verb as written and the rung, where one of the first two rungs holds."""
+    winner = reply.winner
+    if winner:
+        return None if _is_unfit(winner.text, rules) else (winner.text, winner.verb, "complete")
+    if reply.truncated or is_structured(reply.raw, rules.names) or _why_not_plain(reply, rules):
+        return None
+    text = reply.raw.removeprefix(_BOM).strip()
+    return None if _is_unfit(text, rules) else (text, None, "plain")
+
+
+def _is_unfit(text: str, rules: OutputRules) -> bool:
+    is_numbers_only = rules.feels and not is_blank(text) and is_blank(spoken_without_numbers(text))
+    return is_numbers_only or _is_tainted(text, rules)
+
+
+def _why_not_plain(reply: Parsed, rules: OutputRules) -> tuple[str, ...]:
+    """Flag what keeps a reply without any tag from being spoken as it is."""
+    if is_blank(reply.raw):
+        return ("empty",)
+    is_labelled = rules.names.label.search(plain_form(reply.raw)) and find_head(reply.raw, rules.names) is None
+    return ("label",) if is_labelled else ()
+
+
+def _cut(reply: Parsed, rules: OutputRules) -> tuple[str, str | None] | None:
+    """Return the words and the verb as written of the last cut dialogue that is worth saying."""
+    if "ambiguous" in reply.flags:
+        return None
+    for dialogue in reversed(reply.dialogues):
+        if dialogue.state == "cut" and len(dialogue.text) >= CUT_CHARS and not _is_unfit(dialogue.text, rules):
+            return whole_sentences(dialogue.text) + ELLIPSIS, dialogue.verb
+    return None
+
+
+def whole_sentences(text: str) -> str:
+    """Return a cut text up to its last sentence end beyond `CUT_CHARS`, else up to its last whole word. Pure."""
+    ends = [found.end() for found in _SENTENCE_END.finditer(text) if found.end() >= CUT_CHARS]
+    if ends:
+        return text[: ends[-1]]
+    words = text.rsplit(maxsplit=1)
+    return words[0] if len(words) > 1 and len(words[0]) >= CUT_CHARS else text

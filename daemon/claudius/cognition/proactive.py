@@ -1,0 +1,232 @@
+"""Writing first: every rule is code, and stands before any model call.
+
+Source: the daimon design, section 8.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from datetime import datetime, timedelta, tzinfo
+from hashlib import sha256
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from claudius.cognition.mind import Mind, Stage
+from claudius.cognition.timing import is_quiet, known_zone, quiet_end, read_hours
+from claudius.intent import Intent, Planned, Schedule
+from claudius.memory.jobs import FirstWords
+from claudius.memory.store import Pending, Store
+from claudius.perception import Cause, Kind, Origin, Perception, Place, cause_of
+from claudius.recollection import EntryType, Recollection
+
+log = logging.getLogger("claudius.first_word")
+
+PROCESS = "proactive"
+APART = timedelta(hours=20)
+BUSY = timedelta(minutes=30)
+A_DAY, A_WEEK, IN_ALL = 1, 3, 20
+AFTER_UNANSWERED = (timedelta(0), timedelta(days=3), timedelta(days=7))
+"""How long the next one waits after so many that nobody answered; past them it waits until somebody writes."""
+SPREAD = timedelta(minutes=30)
+"""What waited for the end of the night is said within so long after it."""
+SPOKEN = (EntryType.EXTERNAL_DIALOG, EntryType.DAIMON_SPEECH)
+LOOKED_BACK = timedelta(days=60)
+_STOP = re.compile(r"\W*(?:please\s+)?stop(?:\s+(?:it|that|please|writing(?:\s+(?:to\s+)?me)?))?\W*", re.IGNORECASE)
+
+
+class Ground(Struct, frozen=True, kw_only=True):
+    """What decides whether the soul may write first, here and now."""
+
+    is_wanted: bool
+    """The owner's settings allow it at all."""
+    has_consent: bool
+    """Whoever hears it has said yes."""
+    has_budget: bool = True
+    words: FirstWords = field(default_factory=FirstWords)
+
+
+def is_unasked(recollection: Recollection, now: datetime) -> bool:
+    """Tell whether to speak in this turn, at `now`, is to write first: nothing that it heard asks for words. Pure."""
+    heard = recollection.perceptions
+    return all(cause_of(one, recollection.participation, now) is Cause.UNASKED for one in heard)
+
+
+def is_to_speak(perception: Perception) -> bool:
+    """Tell whether an unasked perception is there to be spoken about and for nothing else. Pure."""
+    if cause_of(perception, "", perception.at) is not Cause.UNASKED:
+        return False
+    return perception.kind in (Kind.SILENCE, Kind.DIRECTIVE) or perception.extra.get("process") == PROCESS
+
+
+async def is_told_to_stop(pending: Pending, mind: Mind) -> bool:
+    """Tell whether somebody answers what the soul wrote first by telling it to stop."""
+    perception = pending.perception
+    if not perception.audience.startswith("private:") or not _STOP.fullmatch(perception.text.strip()):
+        return False
+    words = await mind.store.first_words(perception.conversation, mind.clock() - LOOKED_BACK)
+    return bool(words.here) and (words.last_heard is None or words.here[-1] > words.last_heard)
+
+
+def refusal(ground: Ground, now: datetime) -> str:
+    """Return why the soul may not write first now; empty = it may. Pure."""
+    words = ground.words
+    if not ground.is_wanted:
+        return "psyche.proactive is off"
+    if not ground.has_consent:
+        return "nobody there has agreed to it"
+    if not ground.has_budget:
+        return "no budget"
+    if words.waiting > 1:
+        return "something of theirs waits"
+    return _over_a_cap(words, now) or _unanswered(words, now)
+
+
+def _over_a_cap(words: FirstWords, now: datetime) -> str:
+    day, week = timedelta(days=1), timedelta(days=7)
+    if words.here and now - words.here[-1] < APART:
+        return "the last one was less than 20 hours ago"
+    if sum(now - at < day for at in words.here) >= A_DAY:
+        return "one a day was said here"
+    if sum(now - at < week for at in words.here) >= A_WEEK:
+        return "three were said here this week"
+    return "twenty were said today" if sum(now - at < day for at in words.everywhere) >= IN_ALL else ""
+
+
+def _unanswered(words: FirstWords, now: datetime) -> str:
+    waiting = [at for at in words.here if words.last_heard is None or at > words.last_heard]
+    if len(waiting) >= len(AFTER_UNANSWERED):
+        return "nobody has answered the last ones: not before they write"
+    if waiting and now - waiting[-1] < AFTER_UNANSWERED[len(waiting)]:
+        return "nobody has answered the last one"
+    return ""
+
+
+async def withheld(pending: Pending, mind: Mind) -> bool:
+    """Tell whether the soul keeps its first word to itself, for now or for good; no model is asked for that."""
+    perception, now = pending.perception, mind.clock()
+    verdict = await judge(perception, mind, now)
+    if verdict is None:
+        return False
+    log.info("not written first", extra={"conversation": perception.conversation, "reason": verdict.reason})
+    if again := _again(perception, verdict):
+        await mind.store.plan(again)
+    await mind.store.withdraw(pending.seq, verdict.reason)
+    return True
+
+
+class Verdict(Struct, frozen=True):
+    """Why the soul does not write first now. `until`: when it may be tried again; None = it is let go."""
+
+    reason: str
+    until: datetime | None = None
+
+
+async def judge(perception: Perception, mind: Mind, now: datetime) -> Verdict | None:
+    """Return what keeps the soul from writing first about a perception; None where it may."""
+    ground = await _ground(perception, mind, now)
+    if reason := refusal(ground, now):
+        return Verdict(f"not written first: {reason}")
+    free = free_at(ground.words, now)
+    until = _morning(perception, mind, free, await _zone(perception, mind))
+    if until <= now:
+        return None
+    reason = "waits for the morning: quiet hours" if until > free else "waits until they are done with what they say"
+    return Verdict(reason, until)
+
+
+async def allowed(intent: Intent, recollection: Recollection, mind: Mind) -> Intent:
+    """Return a turn as it may be committed: what is said unasked is said by the rules of writing first, or not at all.
+
+    Every utterance passes here, whatever its turn was about. Thoughts stay; words that wait for the morning are thought
+    again then. The answer to a message that is owed one, and what somebody asked for, pass at any hour.
+    """
+    now = mind.clock()
+    if not intent.utterances or not is_unasked(recollection, now):
+        return intent
+    perception = recollection.perception
+    verdict = await judge(perception, mind, now)
+    if verdict is None:
+        first = (replace(one, kind="proactive") if one.kind == "reply" else one for one in intent.utterances)
+        return replace(intent, utterances=tuple(first))
+    log.info("not said", extra={"conversation": intent.conversation, "reason": verdict.reason})
+    planned = intent.planned or Planned()
+    again = _again(perception, verdict)
+    if again and not planned.closes:
+        planned = replace(planned, schedules=(*planned.schedules, again))
+    return replace(
+        intent,
+        utterances=(),
+        rung="silent",
+        entries=tuple(one for one in intent.entries if one.entry_type not in SPOKEN),
+        thoughts=tuple(one for one in intent.thoughts if one.step != "external_dialogue"),
+        changes={**intent.changes, "not_said": verdict.reason},
+        planned=planned if planned != Planned() else None,
+    )
+
+
+def free_at(words: FirstWords, now: datetime) -> datetime:
+    """Return when nobody there is in the middle of something any more; `now` where that is so already. Pure."""
+    return max(now, words.last_heard + BUSY) if words.last_heard else now
+
+
+def _again(perception: Perception, verdict: Verdict) -> Schedule | None:
+    """Return the same, planned for later; None where it is let go. Pure.
+
+    What waited in the lane itself would hold up whatever is said meanwhile. Talk that is over is not taken up again.
+    """
+    lapses = perception.extra.get("lapses_at")
+    if verdict.until is None or perception.origin is not Origin.INTERNAL:
+        return None
+    if lapses and verdict.until > datetime.fromisoformat(lapses):
+        return None
+    digest = sha256(perception.key.encode("utf-8", "surrogatepass")).digest()
+    return Schedule(
+        id=int.from_bytes(digest[:6], "big"),
+        conversation=perception.conversation,
+        at=verdict.until,
+        text=perception.text,
+        process=str(perception.extra.get("process") or PROCESS),
+        params=dict(perception.extra.get("params") or {}),
+        audience=perception.audience,
+        person=perception.person,
+        instead_of=int(perception.extra.get("schedule") or 0),
+    )
+
+
+async def _ground(perception: Perception, mind: Mind, now: datetime) -> Ground:
+    config = mind.config()
+    return Ground(
+        is_wanted=config.psyche.proactive,
+        has_consent=await consents(_listener(perception), mind.store),
+        has_budget=await mind.stage() is Stage.OPEN,
+        words=await mind.store.first_words(perception.conversation, now - LOOKED_BACK),
+    )
+
+
+def _listener(perception: Perception) -> str:
+    """Return whose word counts: in a shared channel the owner's, for that channel; else the person's own. Pure."""
+    return (
+        Place.of(perception.conversation).of_channel if perception.audience.startswith("shared:") else perception.person
+    )
+
+
+async def consents(person: str, store: Store) -> bool:
+    """Tell whether somebody, or the owner for a channel, has said that the soul may write first."""
+    return bool(person) and await store.wants_proactive(person)
+
+
+async def _zone(perception: Perception, mind: Mind) -> tzinfo:
+    """Return the zone of whoever would hear it: their own where they hear it alone and it is known."""
+    own = await mind.store.zone(perception.person) if perception.audience.startswith("private:") else ""
+    return known_zone(own, mind.config().clock.timezone)
+
+
+def _morning(perception: Perception, mind: Mind, now: datetime, zone: tzinfo) -> datetime:
+    """Return when it may be said: now, or after the quiet hours, spread so that not all is said at once."""
+    hours = read_hours(mind.config().clock.quiet)
+    if not is_quiet(now, zone, hours):
+        return now
+    share = int(sha256(perception.key.encode("utf-8", "surrogatepass")).hexdigest()[:8], 16) / 2**32
+    return quiet_end(now, zone, hours) + SPREAD * share

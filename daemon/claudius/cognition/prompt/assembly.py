@@ -1,0 +1,198 @@
+"""The prompt: static system, append-only history, this turn's tail. Equal arguments, equal bytes.
+
+Source: the pipeline design, section 3; the prompt-cache rules of the performance design, section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from string import Template
+from typing import NamedTuple
+
+import msgspec
+
+from claudius.cognition.conclude.feeling import with_mood
+from claudius.cognition.history import (
+    feels,
+    intuition_record,
+    merged,
+    perception_record,
+    render_left_out,
+    render_summary,
+    render_turn,
+    shown_record,
+)
+from claudius.cognition.plan.attention import kernel_of
+from claudius.cognition.plan.plan import EngineSettings, Plan
+from claudius.cognition.steps import PSYCHE_STEPS
+from claudius.memory.ledger import format_beliefs, format_peers
+from claudius.prompt import Prompt, RecordKind, Scalar, clear_nonce, data_line, fence
+from claudius.provider import Message
+from claudius.psyche.personality import personality
+from claudius.recollection import LeftOut, Recollection
+from claudius.soul import SoulText, dossiers
+
+
+def system_text(soul: SoulText, settings: EngineSettings) -> str:
+    """Assemble the static part: who the soul is, what it knows by its owner, how it reads and answers. Pure."""
+    key = ("system", settings.dossier_tokens, settings.psyche)
+    known = soul.derived.get(key)
+    if known is not None:
+        return str(known)
+    included, _ = dossiers(soul, settings.dossier_tokens)
+    parts = [
+        soul.text("soul.md"),
+        personality(kernel_of(soul)) if settings.psyche else "",
+        soul.text("skills.md"),
+        *(dossier.text for dossier in included),
+        soul.text("reading.md"),
+        soul.text("trust.md"),
+        "## Response Format",
+        *(
+            one.instruction
+            for one in soul.steps.values()
+            if not one.on_demand and (settings.psyche or one.name not in PSYCHE_STEPS)
+        ),
+    ]
+    text = "\n\n".join(part.strip() for part in parts if part.strip())
+    soul.derived[key] = text
+    return text
+
+
+def history(recollection: Recollection, plan: Plan) -> tuple[tuple[Message, ...], int]:
+    """Render what came before; the number counts the leading messages that the last prompt already held. Pure."""
+    opening = [render_summary(recollection.summary)] if recollection.summary else []
+    left_out = _left_out(recollection, plan)
+    if left_out:
+        opening.append(render_left_out(left_out))
+    turns = [turn for turn in recollection.past if turn.number >= plan.history_from]
+    rendered = [render_turn(turn) for turn in turns]
+    before = merged([*opening, *(message for messages in rendered[:-1] for message in messages)])
+    newest = rendered[-1] if rendered else ()
+    now = (*before[:-1], *merged([*before[-1:], *newest]))
+    kept = len(before) - (1 if before and now[len(before) - 1] != before[-1] else 0)
+    if now and now[0].role == "assistant":
+        return (Message("user", "…"), *now), kept + 1 if kept else 0
+    return now, kept
+
+
+def build_prompt(plan: Plan, recollection: Recollection, soul: SoulText, settings: EngineSettings) -> Prompt:
+    """Assemble the whole prompt of a turn. Pure."""
+    messages, cached = history(recollection, plan)
+    return Prompt(system_text(soul, settings), messages, tail(plan, recollection, soul), cached)
+
+
+def tail(plan: Plan, recollection: Recollection, soul: SoulText) -> str:
+    """Assemble this turn's part: the steps wanted, what is known now, the message, and one line on data. Pure."""
+    return "\n".join([this_turn(plan, soul), *surroundings(plan, recollection, soul), soul.text("tail.md").strip()])
+
+
+def this_turn(plan: Plan, soul: SoulText) -> str:
+    """Say which steps are wanted now, and what the process says of each. Pure."""
+    wanted = f"## This Turn\n{_wanted(plan, soul.files['tail.md'].head)}"
+    said = [f"{name}: {words}" for name, words in plan.overrides.items() if name in plan.asked]
+    return "\n".join([wanted, *said])
+
+
+def surroundings(plan: Plan, recollection: Recollection, soul: SoulText) -> list[str]:
+    """Assemble what is known now, block by block, the message last. Pure."""
+    blocks: list[Block] = []
+    state = {value.key: value.value for value in recollection.state if value.value}
+    if plan.felt.emotional_state:
+        state = with_mood(state, plan.felt.emotional_state)
+    if state:
+        record: Mapping[str, Scalar] = {"kind": RecordKind.SOUL_STATE, **state}
+        blocks.append(_block("Soul State", [record]))
+    if shows_intuition(plan, recollection):
+        records = [intuition_record(one) for one in recollection.intuitions]
+        blocks.append(_block("Daimonic Intuition", records, str(soul.files["tail.md"].head["intuition"])))
+    if plan.shown:
+        blocks.append(_block("User Model", [shown_record(shown) for shown in plan.shown]))
+    told = {
+        "Second Thought": (RecordKind.SECOND_THOUGHT, recollection.second_thought),
+        "Cortex Beliefs": (RecordKind.BELIEFS, format_beliefs(recollection.beliefs)),
+        "Peers": (RecordKind.PEERS, format_peers(recollection.peers)),
+    }
+    for heading, (kind, text) in told.items():
+        if text:
+            blocks.append(_block(heading, [{"kind": kind, "text": text}]))
+    if plan.felt.record:
+        blocks.append(_block("Psyche", [{"kind": RecordKind.PSYCHE, **plan.felt.record}]))
+    if plan.felt.remembered:
+        blocks.append(_block("Remembered", [{"kind": RecordKind.MEMORY, **line} for line in plan.felt.remembered]))
+    heard = [
+        record
+        for perception in recollection.perceptions
+        for record in (perception_record(perception), *perception.extra.get("read", ()))
+    ]
+    if heard:
+        blocks.append(_block("Current Message", heard))
+    return _fenced(blocks, recollection.nonce)
+
+
+def shows_intuition(plan: Plan, recollection: Recollection) -> bool:
+    """Tell whether a whisper stands in the prompt. Pure. A function's plan asks nothing yet, and may yet think."""
+    return bool(recollection.intuitions) and (feels(plan.asked) or not plan.asked)
+
+
+def repair_tail(recollection: Recollection, soul: SoulText, broken: str) -> str:
+    """Assemble the tail of the one repair call: the message again, the broken reply as data, one instruction. Pure."""
+    heard = [perception_record(perception) for perception in recollection.perceptions]
+    draft: Mapping[str, Scalar] = {"kind": RecordKind.DRAFT, "text": broken[:4000]}
+    message = _fenced([_block("Current Message", [*heard, draft])], recollection.nonce)
+    return "\n".join([*message, soul.text("repair.md").strip()])
+
+
+def prompt_sha256(prompt: Prompt) -> str:
+    """Hash a prompt's bytes, part by part. Pure."""
+    parts = (prompt.system, [(message.role, message.content) for message in prompt.history], prompt.tail)
+    return sha256(msgspec.json.encode(parts)).hexdigest()
+
+
+def _wanted(plan: Plan, words: Mapping[str, str]) -> str:
+    clauses: list[str] = []
+    run: list[str] = []
+    for name in plan.asked:
+        check = plan.conditional.get(name)
+        if check and (not run or run[-1] not in plan.conditional):
+            clauses.append(", ".join(run))
+            run = []
+        elif not check and run and run[-1] in plan.conditional:
+            clauses.append(Template(words["if_true"]).substitute(steps=", ".join(run)))
+            run = []
+        run.append(name)
+    if run:
+        last = ", ".join(run)
+        clauses.append(Template(words["if_true"]).substitute(steps=last) if run[-1] in plan.conditional else last)
+    return Template(words["order"]).substitute(steps="; ".join(clauses))
+
+
+def _left_out(recollection: Recollection, plan: Plan) -> LeftOut | None:
+    dropped = [turn for turn in recollection.past if turn.number < plan.history_from]
+    times = [entry.at for turn in dropped for entry in turn.entries]
+    known = recollection.left_out
+    if not times:
+        return known
+    return LeftOut(
+        count=len(dropped) + (known.count if known else 0),
+        first_at=known.first_at if known else min(times),
+        last_at=max(times),
+    )
+
+
+class Block(NamedTuple):
+    """One part of the tail: data lines under a heading."""
+
+    heading: str
+    lines: tuple[str, ...]
+
+
+def _block(heading: str, records: Sequence[Mapping[str, Scalar]], lead: str = "") -> Block:
+    return Block("\n".join([f"## {heading}", *([lead] if lead else [])]), tuple(map(data_line, records)))
+
+
+def _fenced(blocks: Sequence[Block], nonce: str) -> list[str]:
+    """Fence the lines of all blocks with one nonce, which stands in none of them: a model may echo a marker."""
+    nonce = clear_nonce(nonce, [line for block in blocks for line in block.lines])
+    return ["\n".join([block.heading, *(fence(line, nonce) for line in block.lines)]) for block in blocks]

@@ -1,0 +1,297 @@
+"""A turn's working memory, composed from what was recalled, and the prompt that it makes. Equal values, equal bytes.
+
+Source: the process design, section 1: only rows persist, the rest is composed at each recall.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from string import Template
+from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from claudius.cognition.asks import QUERY, SPEECH, Ask
+from claudius.cognition.history import feels, merged, section
+from claudius.cognition.plan.plan import EngineSettings, Plan
+from claudius.cognition.prompt.assembly import history, surroundings, system_text
+from claudius.cognition.steps import STEPS
+from claudius.cognition.working_memory import CORE, DEFAULT, ORDER, SUMMARY, Entry, WorkingMemory
+from claudius.errors import BadSoul
+from claudius.prompt import Prompt, RecordKind, data_line, fence
+from claudius.provider import Message
+from claudius.recollection import EntryType, PastTurn, Recollection
+from claudius.soul import SoulText
+from claudius.soul.files import step_text
+from claudius.soul.texts import StepText, fill
+
+NAME = "Claudius"
+MESSAGE = "message"
+"""The region of what was heard now: it is always asked about."""
+INTUITION = "intuition"
+"""The region of what a daimon whispered."""
+REMEMBERED = "remembered"
+"""The region of what was recalled; its records are of the kind `memory`."""
+REGIONS = {
+    "Soul State": "state",
+    "Daimonic Intuition": INTUITION,
+    "User Model": "person",
+    "Cortex Beliefs": "beliefs",
+    "Peers": "peers",
+    "Psyche": "psyche",
+    "Remembered": REMEMBERED,
+    "Current Message": MESSAGE,
+}
+"""Heading of the tail → region of the memory."""
+_TAGS = {EntryType.INTERNAL_MONOLOGUE: "internal_monologue", EntryType.EXTERNAL_DIALOG: SPEECH}
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """What one call asks for: a tag for each section, and the line that says what to write in it."""
+
+    tags: tuple[str, ...]
+    lines: tuple[str, ...]
+    again: str = ""
+    """Of a call that asks again: what was wrong, and the words that were."""
+    head: str = ""
+    """The whole of This Turn, where a declarative process words it; the lines are not used then."""
+    earlier: str = ""
+    """Sections that an earlier call of the same thought has given."""
+
+
+class Drawn(Struct, frozen=True, kw_only=True):
+    """A memory against the one that its turn recalled: a number stands for that entry of it. For snapshots."""
+
+    order: tuple[str, ...]
+    entries: tuple[int | Entry, ...]
+    asked: Asked
+    soul: str = NAME
+
+
+class Scene(Struct, frozen=True):
+    """All that a programmatic turn is asked with, but for the memory."""
+
+    recollection: Recollection
+    plan: Plan
+    soul: SoulText
+    settings: EngineSettings
+    base: WorkingMemory = field(default_factory=WorkingMemory)
+    """The memory as it was recalled."""
+
+    @classmethod
+    def of(cls, recollection: Recollection, plan: Plan, soul: SoulText, settings: EngineSettings) -> Scene:
+        """Compose the memory of a turn. Pure."""
+        base = WorkingMemory(NAME, tuple(_recalled(recollection, plan, soul, settings)), ORDER)
+        return cls(recollection, plan, soul, settings, base)
+
+
+def _recalled(recollection: Recollection, plan: Plan, soul: SoulText, settings: EngineSettings) -> Iterator[Entry]:
+    yield Entry(id="core", role="system", content=system_text(soul, settings), region=CORE)
+    if recollection.summary:
+        yield Entry(id="summary", role="user", content=recollection.summary.text, region=SUMMARY)
+    for past in recollection.past:
+        if past.number >= plan.history_from:
+            yield from _past(past)
+    for block in surroundings(plan, recollection, soul):
+        heading = block.partition("\n")[0].removeprefix("## ")
+        region = REGIONS.get(heading, heading.casefold())
+        yield Entry(id=f"tail/{heading}", role="user", content=block, region=region, name=heading)
+
+
+def _past(past: PastTurn) -> Iterator[Entry]:
+    for n, shown in enumerate(past.shown):
+        if not shown.pointer:
+            yield Entry(
+                id=f"{past.turn}/shown/{n}",
+                role="user",
+                content=shown.text,
+                metadata={"turn": past.turn, "shown": n},
+            )
+    for n, entry in enumerate(past.entries):
+        is_own = entry.entry_type not in (EntryType.USER_MESSAGE, EntryType.EVENT, EntryType.DAIMON_SPEECH)
+        yield Entry(
+            id=f"{past.turn}/{n}",
+            role="assistant" if is_own else "user",
+            content=entry.content,
+            entry_type=entry.entry_type,
+            verb=entry.verb,
+            name=entry.name,
+            metadata={**entry.metadata, "turn": past.turn, "n": n},
+            at=entry.at,
+        )
+
+
+def fresh(memory: WorkingMemory, base: WorkingMemory) -> tuple[Entry, ...]:
+    """Return what this turn has added to its memory, in order. Pure."""
+    known = {entry.id for entry in base.entries}
+    return tuple(entry for entry in memory.entries if entry.id not in known)
+
+
+def prompt_of(scene: Scene, memory: WorkingMemory, asked: Asked) -> Prompt:
+    """Make the prompt of one call: the memory's own regions where they belong, then what is asked. Pure."""
+    system = "\n\n".join(entry.content for entry in memory.region(CORE))
+    messages, cached = _history(scene, memory)
+    opening = _opening(scene, memory, asked)
+    own = "\n".join(part for part in (_own(fresh(memory, scene.base)), asked.earlier) if part)
+    wanted = _wanted(scene, asked)
+    if not own:
+        return Prompt(system, messages, "\n".join([*opening, wanted]), cached)
+    now = (Message("user", "\n".join(opening)), Message("assistant", own))
+    return Prompt(system, merged((*messages, *now)), "\n".join([scene.soul.text("more.md").strip(), wanted]), cached)
+
+
+def _history(scene: Scene, memory: WorkingMemory) -> tuple[tuple[Message, ...], int]:
+    turns = {past.turn: past for past in scene.recollection.past}
+    lines = [entry for entry in memory.region(DEFAULT) if entry.metadata.get("turn") in turns]
+    kept: list[PastTurn] = []
+    for turn, group in groupby(lines, key=lambda entry: str(entry.metadata["turn"])):
+        kept.append(_part(turns[turn], list(group)))
+    has_summary = bool(memory.region(SUMMARY))
+    known = replace(scene.recollection, past=tuple(kept), summary=scene.recollection.summary if has_summary else None)
+    if [past.turn for past in kept] == [turn.turn for turn in scene.recollection.past if _stands(turn, scene.plan)]:
+        dropped = tuple(turn for turn in scene.recollection.past if not _stands(turn, scene.plan))
+        known = replace(known, past=(*dropped, *kept))
+        return history(known, scene.plan)
+    return history(known, replace(scene.plan, history_from=0))
+
+
+def _stands(turn: PastTurn, plan: Plan) -> bool:
+    return turn.number >= plan.history_from
+
+
+def _part(past: PastTurn, lines: Sequence[Entry]) -> PastTurn:
+    """Return a past turn with the lines that are still in mind; itself where all are."""
+    entries = [int(line.metadata["n"]) for line in lines if "n" in line.metadata]
+    shown = {int(line.metadata["shown"]) for line in lines if "shown" in line.metadata}
+    whole = {n for n, one in enumerate(past.shown) if not one.pointer}
+    if entries == list(range(len(past.entries))) and shown == whole:
+        return past
+    return replace(
+        past,
+        entries=tuple(past.entries[n] for n in entries),
+        shown=tuple(one for n, one in enumerate(past.shown) if n in shown or one.pointer),
+    )
+
+
+def _opening(scene: Scene, memory: WorkingMemory, asked: Asked) -> list[str]:
+    """Return the blocks of this turn as they were composed; further regions stand before the message.
+
+    What is whispered is felt from the first thought of the turn on, and by no turn that thinks none.
+    """
+    has_thought = any(one.entry_type is EntryType.INTERNAL_MONOLOGUE for one in fresh(memory, scene.base))
+    is_felt = has_thought or feels(asked.tags)
+    base = {entry.id: entry for entry in scene.base.entries}
+    known = {entry.id: entry for entry in memory.entries}
+    blocks = [
+        entry.content
+        for entry in scene.base.entries
+        if entry.id.startswith("tail/") and entry.region != MESSAGE and known.get(entry.id) == entry
+        if is_felt or entry.region != INTUITION
+    ]
+    regions: dict[str, list[Entry]] = {}
+    for entry in memory.entries:
+        is_own = entry.role == "assistant" and entry.region == DEFAULT
+        if entry.id not in base and not is_own and entry.region != CORE:
+            regions.setdefault(entry.region, []).append(entry)
+    for region, entries in regions.items():
+        blocks.append(_block(region, entries, scene.recollection.nonce))
+    return [*blocks, *(entry.content for entry in scene.base.entries if entry.region == MESSAGE)]
+
+
+def _block(region: str, entries: Sequence[Entry], nonce: str) -> str:
+    heading = "Notes" if region == DEFAULT else region.replace("_", " ").title()
+    return "\n".join([f"## {heading}", *(_noted(entry, region, nonce) for entry in entries)])
+
+
+def _noted(entry: Entry, region: str, nonce: str) -> str:
+    """Write one line of a region: the asker's own words as they are, all else as data."""
+    if entry.role == "system":
+        return " ".join(entry.content.split())
+    kind = RecordKind.MEMORY if region == REMEMBERED else region
+    return fence(data_line({"kind": kind, "text": entry.content}), nonce)
+
+
+def _own(entries: Sequence[Entry]) -> str:
+    """Write what the soul itself has added, as sections of its own."""
+    own = (entry for entry in entries if entry.role == "assistant" and entry.region == DEFAULT)
+    return "\n".join(
+        section(_TAGS.get(entry.entry_type, QUERY) if entry.entry_type else QUERY, entry.content, entry.verb)
+        for entry in own
+    )
+
+
+def _wanted(scene: Scene, asked: Asked) -> str:
+    if asked.head:
+        return f"{asked.head}\n{scene.soul.text('tail.md').strip()}"
+    words = scene.soul.files["tail.md"].head
+    order = Template(words["order"]).substitute(steps=", ".join(dict.fromkeys(asked.tags)))
+    lines = [f"## This Turn\n{order}", *(line for line in asked.lines if line)]
+    return "\n".join([*lines, *([asked.again] if asked.again else []), scene.soul.text("tail.md").strip()])
+
+
+def asked(asks: Sequence[Ask[Any]], scene: Scene) -> Asked:
+    """Say what is to be written for each ask, in order. Pure. Raises: BadSoul for a step without a text."""
+    tags: list[str] = []
+    lines: list[str] = []
+    for place, ask in enumerate(asks):
+        step = _step(ask, scene.soul)
+        tag = ask.step if ask.step in STEPS else QUERY
+        tags.append(tag)
+        lines.append(_line(ask, step, tag, scene, f' section="{place + 1}"' if is_told_apart(asks, place) else ""))
+    return Asked(tags=tuple(tags), lines=tuple(lines))
+
+
+def is_told_apart(asks: Sequence[Ask[Any]], place: int) -> bool:
+    """Tell whether a section needs a number, because another of the same tag is asked beside it. Pure."""
+    tags = [ask.step if ask.step in STEPS else QUERY for ask in asks]
+    return tags.count(tags[place]) > 1
+
+
+def _step(ask: Ask[Any], soul: SoulText) -> StepText:
+    known = soul.steps.get(ask.step)
+    if known:
+        return known
+    file = soul.files.get(f"steps/{ask.step}.md")
+    if file is None:
+        raise BadSoul(f"steps/{ask.step}.md", 0, "is asked for and not there", "write it, in the home's soul/steps")
+    return step_text(file)
+
+
+def _line(ask: Ask[Any], step: StepText, tag: str, scene: Scene, attribute: str) -> str:
+    slots = {name: quoted(value) for name, value in ask.slots.items() if name != "instruction"}
+    parts = [scene.plan.overrides.get(ask.step, "")]
+    if step.on_demand or ask.step not in STEPS:
+        where = f"steps/{ask.step}.md"
+        parts.append(" ".join(fill(step.instruction, where, 0, {**slots, "step": tag}).split()))
+        if tag != ask.step or attribute:
+            parts.append(f"The tag: <{tag}{attribute}>…</{tag}>")
+    if "instruction" in ask.slots:
+        parts.append(quoted(ask.slots["instruction"]))
+    said = " ".join(part for part in parts if part)
+    return f"{ask.step}: {said}" if said else ""
+
+
+def quoted(text: str) -> str:
+    """Write a text as one JSON string that can form no tag, heading or line break. Pure."""
+    return data_line({"v": text})[len('{"v":') : -1]
+
+
+def draw(scene: Scene, memory: WorkingMemory, asked_now: Asked) -> Drawn:
+    """Return a memory as a snapshot keeps it. Pure."""
+    places = {entry.id: (place, entry) for place, entry in enumerate(scene.base.entries)}
+
+    def drawn(entry: Entry) -> int | Entry:
+        place, was = places.get(entry.id, (-1, entry))
+        return place if place >= 0 and was == entry else entry
+
+    entries = tuple(drawn(entry) for entry in memory.entries)
+    return Drawn(order=memory.order, entries=entries, asked=asked_now, soul=memory.soul)
+
+
+def redraw(scene: Scene, drawn: Drawn) -> Prompt:
+    """Rebuild the prompt that a memory made. Pure."""
+    entries = (scene.base.entries[one] if isinstance(one, int) else one for one in drawn.entries)
+    memory = WorkingMemory(drawn.soul, tuple(entries), drawn.order)
+    return prompt_of(scene, memory, drawn.asked)

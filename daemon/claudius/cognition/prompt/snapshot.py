@@ -1,0 +1,228 @@
+"""A turn kept so that its prompt can be rebuilt byte for byte: what it knew and planned; texts by what holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from claudius.cognition.plan.plan import EngineSettings, Plan
+from claudius.cognition.prompt.assembly import build_prompt
+from claudius.cognition.prompt.function_prompts import Drawn, Scene, redraw
+from claudius.memory.personal import BLANK, ERASED
+from claudius.memory.records import KeptTexts
+from claudius.prompt import Prompt
+from claudius.psyche_types import Felt
+from claudius.recollection import Entry, EntryType, PastTurn, Person, Recollection, Shown, Summary
+from claudius.soul import SoulFile, SoulText, StepText
+
+
+class Snapshot(Struct, frozen=True, kw_only=True):
+    """What a prompt was built from, without the texts that other rows hold: those are read when it is built again."""
+
+    recollection: Recollection
+    plan: Plan
+    settings: EngineSettings
+    past: tuple[int | str | PastTurn, ...]
+    """Number of a turn whose own record holds it; one that was changed since is here whole; a hash: as versions up to
+    0.1.0 kept it."""
+    soul: str
+    """The hash of the soul's texts."""
+    summary: str = ""
+    """The hash of the summary's text; empty = it stands in the recollection, or there was none."""
+    drawn: Drawn | None = None
+    """The memory that the first call was asked with, where a process made it; None = as it was recalled."""
+
+
+class _KeptSoul(Struct, frozen=True, kw_only=True):
+    files: Mapping[str, tuple[str, str, Mapping[str, Any]]]
+    steps: tuple[StepText, ...]
+    sha256: str
+
+
+class _KeptSummary(Struct, frozen=True, kw_only=True):
+    conversation: str
+    upto: int
+    text: str
+
+
+class Erased(LookupError):
+    """A text that the snapshot refers to was erased."""
+
+
+def _soul_blob(soul: SoulText) -> tuple[str, bytes]:
+    if "blob" not in soul.derived:
+        kept = _KeptSoul(
+            files={name: (file.text, file.sha256, file.head) for name, file in soul.files.items()},
+            steps=tuple(soul.steps.values()),
+            sha256=soul.sha256,
+        )
+        body = msgspec.json.encode(kept)
+        soul.derived["blob"] = sha256(body).hexdigest(), body
+    key, body = soul.derived["blob"]
+    return key, body
+
+
+def freeze(
+    recollection: Recollection, plan: Plan, settings: EngineSettings, soul: SoulText, drawn: Drawn | None = None
+) -> tuple[bytes, dict[str, bytes]]:
+    """Return the snapshot of a turn and the texts that it refers to by their hash. Pure."""
+    soul_key, soul_body = _soul_blob(soul)
+    blobs, summary_key, summary = {soul_key: soul_body}, "", recollection.summary
+    if summary:
+        kept = _KeptSummary(conversation=recollection.conversation, upto=summary.upto, text=summary.text)
+        body = msgspec.json.encode(kept)
+        summary_key = sha256(body).hexdigest()
+        blobs[summary_key] = body
+        summary = replace(summary, text="")
+    snapshot = Snapshot(
+        recollection=replace(
+            recollection,
+            past=(),
+            expired=(),
+            psyche=None,
+            task="",
+            members={},
+            summary=summary,
+            speaker=recollection.speaker and _without_text(recollection.speaker),
+            others=tuple(map(_without_text, recollection.others)),
+        ),
+        plan=replace(
+            plan,
+            shown=tuple(replace(one, text="") for one in plan.shown),
+            felt=replace(plan.felt, remembered=tuple(_lean(plan.felt))),
+        ),
+        settings=settings,
+        past=tuple(one.number if one.is_as_kept else _past_without_text(one) for one in recollection.past),
+        soul=soul_key,
+        summary=summary_key,
+        drawn=drawn,
+    )
+    return msgspec.json.encode(snapshot, enc_hook=dict), blobs
+
+
+def _without_text(person: Person) -> Person:
+    return replace(person, models=tuple(replace(model, markdown="") for model in person.models))
+
+
+def _past_without_text(past: PastTurn) -> PastTurn:
+    return replace(
+        past,
+        entries=tuple(replace(one, stems="") for one in past.entries),
+        shown=tuple(replace(one, text="") for one in past.shown),
+    )
+
+
+def _lean(felt: Felt) -> Iterator[dict[str, str]]:
+    """Leave out the text of each remembered line whose row is known."""
+    for place, line in enumerate(felt.remembered):
+        yield line | {"text": ""} if place < len(felt.recalled) else line
+
+
+def thaw(snapshot: bytes, texts: KeptTexts) -> tuple[Recollection, Plan, EngineSettings, SoulText]:
+    """Rebuild what a turn knew.
+
+    Raises: Erased where the soul's texts are gone, Expired where an earlier turn was let go, msgspec.DecodeError where
+    it is not a snapshot.
+    """
+    if snapshot == ERASED:
+        raise Erased("the snapshot")
+    return _thawed(msgspec.json.decode(snapshot, type=Snapshot), texts)
+
+
+def _thawed(kept: Snapshot, texts: KeptTexts) -> tuple[Recollection, Plan, EngineSettings, SoulText]:
+    known, felt = kept.recollection, kept.plan.felt
+    recollection = replace(
+        known,
+        past=tuple(_past(kept, texts)),
+        summary=known.summary and _whole_summary(known.summary, kept.summary, texts),
+        speaker=known.speaker and _whole_person(known.speaker, texts),
+        others=tuple(_whole_person(one, texts) for one in known.others),
+    )
+    lines = tuple(
+        line | {"text": texts.recalled(felt.recalled[place]) or ""} if place < len(felt.recalled) else line
+        for place, line in enumerate(felt.remembered)
+    )
+    shown = tuple(_whole_shown(one, texts) for one in kept.plan.shown)
+    soul = msgspec.json.decode(_text(kept.soul, texts), type=_KeptSoul)
+    return (
+        recollection,
+        replace(kept.plan, shown=shown, felt=replace(felt, remembered=lines)),
+        kept.settings,
+        SoulText(
+            files={name: SoulFile(name, body, Path(), sha, head) for name, (body, sha, head) in soul.files.items()},
+            steps={step.name: step for step in soul.steps},
+            sha256=soul.sha256,
+        ),
+    )
+
+
+def _text(key: str, texts: KeptTexts) -> bytes:
+    found = texts.blob(key)
+    if found is None:
+        raise Erased(key)
+    return found
+
+
+def _past(kept: Snapshot, texts: KeptTexts) -> Iterator[PastTurn]:
+    for one in kept.past:
+        if isinstance(one, str):
+            yield msgspec.json.decode(_text(one, texts), type=PastTurn)
+            continue
+        if isinstance(one, int):
+            found = texts.past_turn(kept.recollection.conversation, one) or _blank(kept.recollection, one)
+        else:
+            found = one
+        yield replace(found, shown=tuple(_whole_shown(shown, texts) for shown in found.shown))
+
+
+def _blank(recollection: Recollection, number: int) -> PastTurn:
+    """Stand for a turn that was erased."""
+    line = Entry(entry_type=EntryType.USER_MESSAGE, content=BLANK, at=recollection.now, person="erased", name="")
+    return PastTurn(turn="", nonce=recollection.nonce, number=number, entries=(line,))
+
+
+def _whole_summary(summary: Summary, key: str, texts: KeptTexts) -> Summary:
+    if not key:
+        return summary
+    body = texts.blob(key)
+    return summary if body is None else replace(summary, text=msgspec.json.decode(body, type=_KeptSummary).text)
+
+
+def _whole_person(person: Person, texts: KeptTexts) -> Person:
+    models = tuple(
+        replace(one, markdown=texts.portrait(one.person, one.audience, one.version) or "")
+        if one.version and not one.markdown
+        else one
+        for one in person.models
+    )
+    return replace(person, models=models)
+
+
+def _whole_shown(one: Shown, texts: KeptTexts) -> Shown:
+    if one.text or one.pointer or not one.version:
+        return one
+    return replace(one, text=texts.portrait(one.person, one.audience, one.version) or "")
+
+
+def rebuild(snapshot: bytes, texts: KeptTexts, soul: SoulText | None = None) -> Prompt:
+    """Rebuild a turn's prompt from its snapshot, with another soul where one is given. Raises: Erased, Expired."""
+    if snapshot == ERASED:
+        raise Erased("the snapshot")
+    kept = msgspec.json.decode(snapshot, type=Snapshot)
+    recollection, plan, settings, own = _thawed(kept, texts)
+    if kept.drawn:
+        return redraw(Scene.of(recollection, plan, soul or own, settings), kept.drawn)
+    return build_prompt(plan, recollection, soul or own, settings)
+
+
+def with_soul(soul: SoulText, text: str) -> SoulText:
+    """Return the soul with another `soul.md`. Pure."""
+    plain = text.removeprefix("\ufeff").replace("\r\n", "\n").strip() + "\n"
+    file = replace(soul.files["soul.md"], text=plain, sha256=sha256(text.encode()).hexdigest(), head={})
+    return replace(soul, files={**soul.files, "soul.md": file})

@@ -1,0 +1,181 @@
+"""What somebody asked to be reminded of, and what the soul said it would do by a time: planned with the turn.
+
+Read off the words by rule: any voice can be asked, and none needs a format for it. Pure.
+Source: the process design, section 8; the daimon design, section 8; the cortex design, section 7.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from datetime import datetime, tzinfo
+from string import Template
+
+from msgspec.structs import replace
+
+from claudius.cognition.conclude.conclusion import utter
+from claudius.cognition.conclude.entries import spoken
+from claudius.cognition.proactive import PROCESS
+from claudius.cognition.processes import sections
+from claudius.cognition.timing import zone_at
+from claudius.cognition.turn_state import schedule_id
+from claudius.config import Config
+from claudius.intent import PROMISE_DUE, Intent, Planned, Schedule
+from claudius.ledger_types import Noted, Promise
+from claudius.memory.plans import MOST_OPEN, TOO_MANY
+from claudius.perception import Origin
+from claudius.psyche.promises import WHAT_CHARS, due, grace_s, names_instant, stems
+from claudius.psyche.scope import sentences
+from claudius.recollection import Recollection
+from claudius.soul import SoulText
+
+REQUEST_CHARS = 300
+FULL = "I cannot keep another reminder here: too many wait already."
+"""Said where the soul's own text has no line for it."""
+_VERB = r"(?:remind|nudge|ping|poke|wake)"
+_ASKS = re.compile(rf"\b{_VERB}\s+(?:me|us)\b", re.IGNORECASE)
+_UNDERTAKES = re.compile(
+    rf"\b(?:will|['’]ll|can|going\s+to|shall|let\s+me)\s+(?:\w+\s+)?{_VERB}\s+you\b", re.IGNORECASE
+)
+_DECLINES = re.compile(
+    r"\b(?:can(?:no|['’])t|cannot|(?:won['’]t|will\s+not)(?!\s+forget)|unable|not\s+able)\b", re.IGNORECASE
+)
+_NO_SUBJECT = frozenset(stems("remind nudge ping poke wake four five six seven eight nine ten eleven twelve clock"))
+"""Words of a promise that do not tell what it is about."""
+
+
+def reminded(intent: Intent, recollection: Recollection, soul: SoulText, config: Config) -> Intent:
+    """Plan what a turn leaves to be brought up at its time: a reminder, and each dated promise of the soul's own. Pure.
+
+    Both were asked for by whoever the turn answers, so they come whatever the hour. What the soul promises in a turn
+    that answers nobody is a plan of its own making, and a reason to write first, no more.
+    """
+    said = "".join(one.body for one in intent.utterances if one.kind in ("reply", "proactive"))
+    perception = recollection.perceptions[-1] if recollection.perceptions else None
+    noted = intent.noted
+    if not said or perception is None or noted is None or perception.is_bot:
+        return intent
+    if intent.planned is not None and intent.planned.closes:
+        return intent
+    is_answer = perception.origin is Origin.EXTERNAL
+    zone = zone_at(perception, config.clock.timezone)
+    request = _requested(perception.text) if is_answer and not (intent.planned and intent.planned.schedules) else ""
+    at = _asked_for(request, said, recollection.now, zone) if request else None
+    mine = [("promise", one) for one in noted.promises if one.side == "mine"]
+    if at:
+        others = [one for one in mine if not _UNDERTAKES.search(one[1].what)]  # that is what was asked for
+        mine = [("reminder", _accepted(request, at, recollection)), *others]
+    if not mine:
+        return intent
+    made: list[tuple[Schedule, Promise]] = []
+    for number, (occasion, promise) in enumerate(mine):
+        what = request if occasion == "reminder" else promise.what
+        plan = _plan(occasion, number, what, promise.due_at, intent, recollection, soul)
+        subject = tuple(stem for stem in promise.stems if stem not in _NO_SUBJECT)
+        made.append((plan, replace(promise, plan=plan.id, stems=subject)))
+    planned = intent.planned or Planned()
+    theirs = (one for one in noted.promises if one.side == "theirs")
+    return replace(
+        intent,
+        planned=replace(planned, schedules=(*planned.schedules, *(plan for plan, _ in made))),
+        noted=replace(noted, promises=(*theirs, *(promise for _, promise in made))),
+        changes={**intent.changes, **_told(mine)},
+    )
+
+
+def within_limit(intent: Intent, recollection: Recollection, soul: SoulText, waiting: int) -> Intent:
+    """Tell whoever asked for a reminder that it is not kept, where `waiting` plans leave no room for it. Pure.
+
+    What nobody asked for is refused by the store, and told in the turn's changes alone.
+    """
+    planned = intent.planned
+    if planned is None:
+        return intent
+    room = max(0, MOST_OPEN - waiting + len(planned.cancels))
+    refused = [one for one in planned.schedules[room:] if one.asked_by]
+    if not refused:
+        return intent
+    line = sections(soul.files.get(f"processes/{PROCESS}.md")).get("full", FULL)
+    said = tuple(one.body for one in intent.utterances if one.kind == "reply")
+    gone = {one.id for one in refused}
+    return replace(
+        intent,
+        planned=replace(planned, schedules=tuple(one for one in planned.schedules if one.id not in gone)),
+        noted=intent.noted and _unplanned(intent.noted, gone),
+        utterances=utter(recollection, (*said, line), intent.verb),
+        entries=(*intent.entries, spoken(recollection, line, intent.verb)),
+        changes={**intent.changes, "reminder": f"refused: {TOO_MANY}"},
+    )
+
+
+def _unplanned(noted: Noted, gone: Collection[int]) -> Noted:
+    """Return the ledger's part of a turn without promises that no plan will bring up: the person is told so. Pure."""
+    return replace(noted, promises=tuple(one for one in noted.promises if one.plan not in gone))
+
+
+def _requested(text: str) -> str:
+    """Return the sentence in which somebody asks to be reminded; empty where none does. Pure."""
+    if not _ASKS.search(text):
+        return ""
+    found = next((one for one in sentences(text) if _ASKS.search(one)), "")
+    return " ".join(found.split())[:REQUEST_CHARS]
+
+
+def _asked_for(request: str, said: str, now: datetime, zone: tzinfo) -> datetime | None:
+    """Return when to remind, where the soul did not decline: as it said itself, else as it was asked. Pure.
+
+    A day that the soul names does not outdo the hour that it was asked for.
+    """
+    undertaking = next((one for one in sentences(said) if _UNDERTAKES.search(one)), "")
+    if not undertaking and _DECLINES.search(said):
+        return None
+    is_vague = names_instant(request) and not names_instant(undertaking)
+    at = (due(undertaking, now, zone) if undertaking and not is_vague else None) or due(request, now, zone)
+    return at if at is not None and at > now else None
+
+
+def _accepted(request: str, at: datetime, recollection: Recollection) -> Promise:
+    """Return what the soul takes on where it does not decline a request: a promise of its own. Pure."""
+    speaker, perception = recollection.speaker, recollection.perception
+    return Promise(
+        peer_id=speaker.person if speaker else perception.person,
+        side="mine",
+        what=request[:WHAT_CHARS],
+        made_at=recollection.now,
+        due_at=at,
+        grace_s=grace_s(recollection.now, at),
+        turn=recollection.turn,
+        conversation=recollection.conversation,
+        audience=recollection.audience,
+        stems=stems(request),
+    )
+
+
+def _plan(
+    occasion: str, number: int, what: str, at: datetime, intent: Intent, recollection: Recollection, soul: SoulText
+) -> Schedule:
+    perception = recollection.perception
+    is_asked = perception.origin is Origin.EXTERNAL
+    words = sections(soul.files.get(f"processes/{PROCESS}.md")).get(occasion, "$what")
+    key = f"{occasion}:{intent.turn}:{number}"
+    return Schedule(
+        id=schedule_id(intent.turn, intent.conversation, 0, key),
+        conversation=intent.conversation,
+        at=at,
+        text=Template(words).safe_substitute(what=what),
+        process="" if is_asked else PROCESS,
+        params={"event": PROMISE_DUE} if occasion == "promise" else {},
+        key=key,
+        audience=recollection.audience,
+        person=perception.person,
+        asked_by=perception.person if is_asked else "",
+    )
+
+
+def _told(mine: list[tuple[str, Promise]]) -> dict[str, str]:
+    """Say for `claudius why` when what is brought up. Pure."""
+    told: dict[str, str] = {}
+    for occasion, one in mine:
+        at = f"{one.due_at:%Y-%m-%d %H:%M:%S} UTC"
+        told[occasion] = f"{told[occasion]}, {at}" if occasion in told else at
+    return told

@@ -1,0 +1,299 @@
+"""Read a reply as it streams: one forward scan, one state, nothing private ever visible. Fails closed.
+
+Source: the pipeline design, section 5; its state table is the methods `_outside`, `_private` and `_dialogue` here.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from claudius.cognition.reply.parsed import Dialogue, DialogueState, Parsed, Section, judged
+from claudius.cognition.reply.tags import (
+    DIALOGUE,
+    GAP,
+    LT,
+    LT_BEGUN,
+    NAMES,
+    WAIT,
+    Head,
+    Names,
+    Rest,
+    is_blank,
+    read_head,
+    read_rest,
+)
+from claudius.prompt import valid
+
+_STRICT_LT = re.compile("<")
+_CLOSE = re.compile(rf"<(?={GAP}/)")
+_CLOSE_BEGUN = re.compile(rf"<{GAP}\Z")
+_LOOSE_GT = re.compile(r"\A\s{0,8}/?\s{0,8}(?:[>＞﹥]|&(?:gt|#62|#x3e);|\\u003e)", re.IGNORECASE)
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """Caps in characters. Past the reply's, reading stops and counts as truncated; past a dialogue's, it is cut."""
+
+    reply: int = 262_144
+    dialogue: int = 65_536
+    section: int = 65_536
+
+
+_State = Literal["out", "private", "dialogue"]
+
+
+class Parser:
+    """Reads one reply. Feed it what arrives, show what it gives back, then take what `finish` makes of the whole."""
+
+    def __init__(self, names: Names = NAMES, limits: Limits | None = None) -> None:
+        self.full = False
+        """The reply's cap is passed: the caller may stop reading, what follows is ignored."""
+        self.steps = 0
+        """Work done so far: characters passed over, waited on or read as attributes, and heads looked at. Linear."""
+        self._names = names
+        self._limits = limits or Limits()
+        self._state: _State = "out"
+        self._readers = {"out": self._outside, "private": self._private, "dialogue": self._dialogue}
+        self._raw: list[str] = []
+        self._room = self._limits.reply
+        self._surrogate = ""
+        self._rest = ""
+        self._flags: dict[str, None] = {}
+        self._sections: list[Section] = []
+        self._dialogues: list[Dialogue] = []
+        self._void = 0
+        """So many dialogues, from the first on, were not the soul's own."""
+        self._is_torn = False
+        """Words stand outside, perhaps a thought with a torn tag: nothing is shown before the whole reply is read."""
+        self._head = WAIT
+        self._attributes = Rest(0, well_formed=False)
+        self._parts: list[str] = []
+        self._size = 0
+        self._is_blank = True
+        self._visible: list[str] = []
+        self._blanks: list[str] = []
+        self._has_shown = False
+
+    def feed(self, text: str) -> str:
+        """Take the next piece of the reply; return what of the first dialogue has become visible."""
+        if self.full:
+            return ""
+        if self._take(self._whole(text)):
+            self._scan(final=False)
+        return self._newly_visible()
+
+    def finish(self, *, truncated: bool = False) -> Parsed:
+        """End the reply. `truncated`: the provider cut it. Nothing may be fed after this."""
+        self._take(valid(self._surrogate))
+        self._scan(final=True)
+        if self._state != "out":
+            self._flags["cut"] = None
+            if self._state == "dialogue":
+                self._end_dialogue("cut", closed=False)
+            else:
+                self._end_section(complete=False)
+        void = [replace(one, state="void") for one in self._dialogues[: self._void]]
+        dialogues = (*void, *self._dialogues[self._void :])
+        return Parsed(
+            raw="".join(self._raw),
+            sections=tuple(self._sections),
+            dialogues=dialogues,
+            flags=judged(self._flags, dialogues, self._sections),
+            truncated=truncated or self.full,
+        )
+
+    def _whole(self, text: str) -> str:
+        """Join surrogate halves over piece borders; lone ones and NUL become U+FFFD."""
+        if text.isascii() and not self._surrogate:
+            return text.replace("\0", "\ufffd")
+        text = self._surrogate + text
+        cut = len(text) - ("\ud800" <= text[-1:] <= "\udbff")
+        self._surrogate = text[cut:]
+        return valid(text[:cut]).replace("\0", "\ufffd")
+
+    def _take(self, text: str) -> bool:
+        """Keep what the reply's cap leaves room for; tell whether anything came."""
+        if len(text) > self._room:
+            self.full, text = True, text[: self._room]
+        self._room -= len(text)
+        if text:
+            self._raw.append(text)
+            self._rest += text
+        return bool(text)
+
+    def _scan(self, *, final: bool) -> None:
+        text, place = self._rest, 0
+        while place < len(text):
+            start = place
+            place, waiting = self._readers[self._state](text, place, final=final)
+            self.steps += place - start
+            if waiting:
+                self.steps += len(text) - place
+                break
+        self._rest = text[place:]
+
+    def _outside(self, text: str, place: int, *, final: bool) -> tuple[int, bool]:
+        """OUT: nothing is kept or spoken; strict heads alone count."""
+        start = place
+        while lt := _STRICT_LT.search(text, place):
+            head = self._read(text, lt, final=final)
+            if head is not None:
+                break
+            place = lt.end()
+        passed = text[start : lt.start() if lt else len(text)]
+        self._is_torn = self._is_torn or not is_blank(passed.replace(">", ""))  # a close may leave its last sign
+        return self._head_outside(text, lt.start(), head, final=final) if lt and head else (len(text), False)
+
+    def _head_outside(self, text: str, place: int, head: Head, *, final: bool) -> tuple[int, bool]:
+        if head is WAIT:
+            return place, True
+        if head.closing:
+            self._flags["stray_close"] = None
+            if not head.is_dialogue:
+                self._void = len(self._dialogues)
+            return head.end, False
+        rest = self._rest_of(text, head, final=final)
+        if rest is None:
+            return place, True
+        if head.is_dialogue and not rest.well_formed:
+            self._flags["malformed"] = None
+        elif not rest.self_closing:
+            self._open(head, rest)
+        elif not head.is_dialogue:
+            self._open(head, rest)
+            self._end_section(complete=True)
+        return rest.end, False
+
+    def _private(self, text: str, place: int, *, final: bool) -> tuple[int, bool]:
+        """PRIV: everything is text of the section but its own strict, well-formed close."""
+        start = place
+        while lt := _CLOSE.search(text, place):
+            head = self._read(text, lt, final=final)
+            if head is not None and head is not WAIT and head.name and head.name == self._head.name:
+                rest = self._rest_of(text, head, final=final)
+                if rest is None:
+                    head = WAIT
+                elif rest.well_formed:
+                    self._write(text[start : lt.start()])
+                    self._end_section(complete=True)
+                    return rest.end, False
+            if head is WAIT:
+                self._write(text[start : lt.start()])
+                return lt.start(), True
+            place = lt.end()
+        begun = None if final else _CLOSE_BEGUN.search(text, max(place, len(text) - 9))
+        end = begun.start() if begun else len(text)
+        self._write(text[start:end])
+        return end, begun is not None
+
+    def _dialogue(self, text: str, place: int, *, final: bool) -> tuple[int, bool]:
+        """DLG: every head of ours counts, strict or loose; only its own close ends it well."""
+        start = place
+        while lt := LT.search(text, place):
+            head = self._read(text, lt, final=final)
+            if head is None:
+                place = lt.end()
+                continue
+            self._write(text[start : lt.start()])
+            if self._state != "dialogue":
+                return lt.start(), False
+            return (lt.start(), True) if head is WAIT else self._head_in_dialogue(text, lt.start(), head, final=final)
+        begun = None if final else LT_BEGUN.search(text, max(place, len(text) - 6))
+        end = begun.start() if begun else len(text)
+        self._write(text[start:end])
+        return end, begun is not None
+
+    def _head_in_dialogue(self, text: str, place: int, head: Head, *, final: bool) -> tuple[int, bool]:
+        if head.closing:
+            self._end_dialogue("complete" if head.is_dialogue else "void", closed=head.is_dialogue)
+            if not head.is_dialogue:
+                self._flags["stray_close"] = None
+                self._void = len(self._dialogues)
+            return head.end, False
+        rest = self._rest_of(text, head, final=final) if head.strict else Rest(head.end, well_formed=False)
+        if rest is None:
+            return place, True
+        if head.is_dialogue and head.strict and rest.well_formed and self._is_blank:
+            self._flags["reopened"] = None
+            if rest.verb is not None:
+                self._attributes = rest
+        else:
+            self._flags["nested"] = None
+            self._end_dialogue("cut", closed=False)
+            self._open(head, rest, nested=True)
+        return rest.end, False
+
+    def _read(self, text: str, lt: re.Match[str], *, final: bool) -> Head | None:
+        self.steps += 1
+        return read_head(text, lt, self._names, final=final)
+
+    def _rest_of(self, text: str, head: Head, *, final: bool) -> Rest | None:
+        rest = read_rest(text, head, final=final)
+        self.steps += (rest.end if rest else len(text)) - head.end
+        return rest
+
+    def _open(self, head: Head, rest: Rest, *, nested: bool = False) -> None:
+        self._head, self._attributes = head, rest
+        self._parts, self._size, self._is_blank = [], 0, True
+        self._state = "dialogue" if head.is_dialogue and not nested else "private"
+
+    def _write(self, piece: str) -> None:
+        """Keep a piece of what is open, up to its cap."""
+        if not piece:
+            return
+        in_dialogue = self._state == "dialogue"
+        room = (self._limits.dialogue if in_dialogue else self._limits.section) - self._size
+        kept = piece[:room]
+        self._size += len(kept)
+        if kept and (in_dialogue or not self._is_dropped()):
+            self._parts.append(kept)
+            self._is_blank = self._is_blank and is_blank(kept)
+        if in_dialogue:
+            if not self._dialogues:
+                self._visible.append(kept)
+            if len(piece) > room:
+                self._flags["cut"] = None
+                self._end_dialogue("cut", closed=False)
+                self._open(Head(DIALOGUE, closing=False, strict=True, end=0), self._attributes, nested=True)
+
+    def _is_dropped(self) -> bool:
+        return self._head.name in self._names.foreign or self._head.is_dialogue or not self._head.name
+
+    def _end_section(self, *, complete: bool) -> None:
+        if not self._is_dropped():
+            text = "".join(self._parts)
+            self._sections.append(
+                Section(
+                    name=self._head.name,
+                    text=(text if self._head.strict else _LOOSE_GT.sub("", text)).strip(),
+                    verb=self._attributes.verb,
+                    section=self._attributes.section or None,
+                    complete=complete,
+                )
+            )
+        self._state = "out"
+
+    def _end_dialogue(self, state: DialogueState, *, closed: bool) -> None:
+        text = "".join(self._parts).strip()
+        self._dialogues.append(Dialogue(text=text, state=state, verb=self._attributes.verb, closed=closed))
+        self._state = "out"
+
+    def _newly_visible(self) -> str:
+        """Return what may be shown now: nothing once a flag is raised, and never trailing blanks."""
+        if self._flags or self._is_torn or not self._visible:
+            return ""
+        piece = "".join(self._visible)
+        self._visible = []
+        if not self._has_shown:
+            piece = piece.lstrip()
+        seen = piece.rstrip()
+        if not seen:
+            self._blanks.append(piece)
+            return ""
+        shown = "".join(self._blanks) + seen
+        self._blanks = [piece[len(seen) :]]
+        self._has_shown = True
+        return shown

@@ -1,0 +1,159 @@
+"""Files that people show: fetched when the soul thinks, seen or read in that one turn, and not kept."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import logging
+import warnings
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from claudius.errors import DeliveryError
+from claudius.perception import Perception
+from claudius.prompt import RecordKind, datamark, valid
+from claudius.provider import Image
+from claudius.runtime.adapter import Adapter
+
+log = logging.getLogger("claudius.attaching")
+
+MOST_FILES = 4
+MOST_BYTES = 10_000_000
+MOST_TEXT_BYTES = 100_000
+"""Of one text, and of all of a turn together."""
+FETCH_S = 30.0
+PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+TEXTS = frozenset({"application/json", "application/xml", "application/yaml", "application/x-yaml", "application/toml"})
+READ = "read"
+"""What became of each file, in the perception's `extra`, for the one turn."""
+
+
+class _Reading(Struct):
+    """The files of one turn, as they are read."""
+
+    adapter: Adapter
+    sees: bool
+    images: list[Image] = field(default_factory=list)
+    text_bytes: int = 0
+
+    async def read(self, perception: Perception) -> Perception:
+        files = perception.extra.get("files") or ()
+        read = [await self._one(file, number) for number, file in enumerate(files) if isinstance(file, Mapping)]
+        return replace(perception, extra={**perception.extra, READ: read}) if read else perception
+
+    async def _one(self, file: Mapping[str, Any], number: int) -> dict[str, Any]:
+        name, kind, size = str(file.get("name") or ""), str(file.get("type") or ""), int(file.get("bytes") or 0)
+        try:
+            most = self._most(kind, size, number) if kind else MOST_BYTES
+            async with asyncio.timeout(FETCH_S):
+                fetched = await self.adapter.fetch(file, most)
+            name, kind = fetched.name, fetched.media_type
+            self._most(kind, len(fetched.content), number)
+            found = await (self._seen if kind in PICTURES else self._read)(fetched.content)
+        except ValueError as error:
+            found = {"unread": str(error)}
+        except (DeliveryError, OSError, TimeoutError) as error:
+            log.info("a file was not fetched", extra={"type": kind, "error": repr(error)})
+            found = {"unread": "it could not be fetched"}
+        return {"kind": RecordKind.FILE.value, "name": valid(name), "type": valid(kind), **found}
+
+    def _most(self, kind: str, size: int, number: int) -> int:
+        """Return how many bytes of such a file are read at most. Raises: ValueError where none are."""
+        if number >= MOST_FILES:
+            raise ValueError("there were too many")
+        is_picture = kind in PICTURES
+        if not (is_picture or kind.startswith("text/") or kind in TEXTS):
+            raise ValueError("of no kind that can be read")
+        if is_picture and not self.sees:
+            raise ValueError("pictures cannot be seen here")
+        most = MOST_BYTES if is_picture else MOST_TEXT_BYTES
+        if size > most:
+            raise ValueError("too large")
+        return most
+
+    async def _seen(self, content: bytes) -> dict[str, Any]:
+        self.images.append(await asyncio.to_thread(picture, content))
+        return {"image": len(self.images)}
+
+    async def _read(self, content: bytes) -> dict[str, Any]:
+        """Read a text. Raises: ValueError where it is none, or too much with those before it."""
+        self.text_bytes += len(content)
+        if self.text_bytes > MOST_TEXT_BYTES:
+            raise ValueError("too large")
+        try:
+            text = content.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise ValueError("no text") from None
+        if "\0" in text:
+            raise ValueError("no text")
+        return {"text": datamark(text)}
+
+
+class Attachments:
+    """Reads the files that one network's people show, each time for one turn."""
+
+    def __init__(self, adapter: Adapter, *, sees: bool) -> None:
+        """Fetch through `adapter`; `sees`: the model may be shown pictures."""
+        self._adapter, self._sees = adapter, sees
+
+    async def read(self, perceptions: tuple[Perception, ...]) -> tuple[tuple[Perception, ...], tuple[Image, ...]]:
+        """Return the perceptions with what was read, and the pictures to be shown to the model."""
+        reading = _Reading(self._adapter, sees=self._sees and can_see())
+        return tuple([await reading.read(one) for one in perceptions]), tuple(reading.images)
+
+    def without_pictures(self, perceptions: tuple[Perception, ...]) -> tuple[Perception, ...]:
+        """Return the perceptions as a model gets them that takes no pictures."""
+        return tuple(map(_blind, perceptions))
+
+
+def _blind(perception: Perception) -> Perception:
+    read = [
+        {key: value for key, value in one.items() if key != "image"} | {"unread": "pictures cannot be seen here"}
+        if "image" in one
+        else one
+        for one in perception.extra.get(READ, ())
+    ]
+    return replace(perception, extra={**perception.extra, READ: read})
+
+
+LONGEST_PX = 1568
+"""What is longer is made smaller by the model's server anyway. Source: docs.claude.com, "Vision"."""
+MOST_PIXELS = 50_000_000
+"""A picture of more is not decoded: a small file may unfold to anything."""
+FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
+PICTURE_BYTES = 4_000_000
+QUALITIES = (85, 60, 30)
+
+
+def can_see() -> bool:
+    """Tell whether pictures can be decoded here at all."""
+    return find_spec("PIL") is not None
+
+
+def picture(content: bytes) -> Image:
+    """Decode a picture and write it anew. Raises: ValueError where it is none, or too large. Takes its time."""
+    import PIL.Image  # noqa: PLC0415 - only where somebody shows a picture
+    import PIL.ImageOps  # noqa: PLC0415 - as above
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the library's own warning of a large picture: the bound is ours
+            opened = PIL.Image.open(io.BytesIO(content), formats=FORMATS)
+            if opened.width * opened.height > MOST_PIXELS:
+                raise ValueError("too many pixels")
+            upright = PIL.ImageOps.exif_transpose(opened).convert("RGBA")
+    except (OSError, SyntaxError, EOFError, PIL.Image.DecompressionBombError) as error:
+        raise ValueError(f"not a picture: {type(error).__name__}") from error
+    upright.thumbnail((LONGEST_PX, LONGEST_PX))
+    flat = PIL.Image.new("RGB", upright.size, "white")
+    flat.paste(upright, mask=upright.getchannel("A"))
+    for quality in QUALITIES:
+        written = io.BytesIO()
+        flat.save(written, "JPEG", quality=quality)
+        if written.tell() <= PICTURE_BYTES:
+            return Image("image/jpeg", written.getvalue())
+    raise ValueError("too large, however it is written")

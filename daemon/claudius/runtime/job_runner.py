@@ -1,0 +1,134 @@
+"""The soul's own clock: a job that is due becomes a perception, and a lane does its work; no ring is lost or doubled.
+
+Source: the daimon design, section 6; the reliability design, section 8.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from datetime import datetime, tzinfo
+
+from claudius.cognition.mind import Mind
+from claudius.cognition.timing import FAILS, is_quiet, read_hours, zone_of
+from claudius.config import daimons
+from claudius.errors import BadConfiguration, StoreError
+from claudius.home import Home
+from claudius.memory.jobs import Due
+from claudius.memory.store import Pending
+from claudius.runtime.jobs import backup, memory_expiry, records, silence, soul_state_check, whisper
+from claudius.runtime.jobs.job import Job, Tools
+from claudius.runtime.lazy_daimons import LazyDaimons
+
+log = logging.getLogger("claudius.clockwork")
+
+INNER = "self:claudius:inner:"
+"""Where the clock is heard; the job's name comes after it."""
+JOBS: tuple[Job, ...] = (soul_state_check.JOB, memory_expiry.JOB, records.JOB, backup.JOB)
+"""Those that every soul has; each daimon that is on has one more, and so has a soul that may write first."""
+ENDED_PROCESSES = 2
+"""A ring whose work ended so many processes is let go."""
+
+
+class Clockwork:
+    """The jobs of one soul."""
+
+    def __init__(self, mind: Mind, home: Home, daimons: LazyDaimons, chance: Callable[[], float]) -> None:
+        """Keep the jobs of `mind`; `chance` draws jitter in [0, 1)."""
+        self._mind, self._home, self._daimons, self._chance = mind, home, daimons, chance
+        self._wake: Callable[[str], None] = lambda _: None
+        self._zone: tuple[str, tzinfo] | None = None
+
+    def start(self, wake: Callable[[str], None]) -> None:
+        """Begin; `wake` has a conversation look at what waits for it."""
+        self._wake = wake
+
+    def jobs(self) -> dict[str, Job]:
+        """Return the jobs that there are now, by name."""
+        config = self._mind.config()
+        asked = [whisper.job(name, one) for name, one in daimons(config).items() if one.is_on and one.mode != "off"]
+        first = (silence.JOB,) if config.psyche.proactive else ()
+        return {job.name: job for job in (*JOBS, *first, *asked)}
+
+    def zone(self) -> tzinfo:
+        """Return the zone in which local times are read."""
+        name = self._mind.config().clock.timezone
+        if self._zone is None or self._zone[0] != name:
+            try:
+                self._zone = (name, zone_of(name))
+            except BadConfiguration as error:
+                log.error("a zone is not there", extra={"error": error.message})  # noqa: TRY400 - no trace
+                self._zone = (name, zone_of("UTC"))
+        return self._zone[1]
+
+    async def look(self, now: datetime) -> datetime | None:
+        """Ring what is due; return when the next job is. Raises: StoreError."""
+        jobs, known, zone = self.jobs(), dict(await self._mind.store.jobs()), self.zone()
+        armed = {
+            name: job.timing.after(now, zone, self._chance(), known[name].failures if name in known else 0)
+            for name, job in jobs.items()
+            if name not in known or known[name].next_due > job.timing.latest(now, zone, known[name].failures)
+        }
+        gone = [name for name in known if name not in jobs]
+        if armed or gone:
+            await self._mind.store.arm(armed, gone)
+        for name, at in armed.items():
+            known[name] = Due(at, known[name].failures if name in known else 0)
+        for name, job in jobs.items():
+            if known[name].next_due <= now:
+                known[name] = await self._ring(job, known[name], now, zone)
+        return min((known[name].next_due for name in jobs), default=None)
+
+    async def _ring(self, job: Job, due: Due, now: datetime, zone: tzinfo) -> Due:
+        following = job.timing.after(now, zone, self._chance(), due.failures)
+        conversation = INNER + job.name
+        if await self._mind.store.ring(job.name, conversation, due.next_due, following, now):
+            log.info("rung", extra={"job": job.name})
+            self._wake(conversation)
+        return Due(following, due.failures)
+
+    async def work(self, pending: Pending) -> bool:
+        """Do what a ring is for, once; whatever comes of it, the ring is done with. False where it is none.
+
+        Raises: StoreError.
+        """
+        if not pending.perception.conversation.startswith(INNER):
+            return False
+        await self._work(pending)
+        return True
+
+    async def _work(self, pending: Pending) -> None:
+        name = str(pending.perception.extra.get("job", ""))
+        job, store, began = self.jobs().get(name), self._mind.store, self._mind.clock()
+        if job is None or pending.ended >= ENDED_PROCESSES:
+            await store.withdraw(pending.seq, "there is no such job" if job is None else "it ended two processes")
+            return
+        store.take(pending.seq, {}, began)
+        known: Mapping[str, Due] = await store.jobs()
+        failures = known[name].failures if name in known else 0
+        try:
+            outcome, failures = await job.work(self._tools(began)), 0
+        except StoreError:
+            raise
+        except Exception as error:
+            failures += 1
+            outcome = f"failed: {type(error).__name__}"
+            log.exception("a job failed", extra={"job": name, "times": failures})
+        await store.job_ended(name, began, self._mind.clock(), outcome, failures)
+        if failures >= FAILS:
+            now = self._mind.clock()
+            await store.arm({name: job.timing.after(now, self.zone(), self._chance(), failures)})
+        await store.withdraw(pending.seq, outcome)
+        log.info("a job is done", extra={"job": name, "outcome": outcome})
+
+    def _tools(self, now: datetime) -> Tools:
+        zone = self.zone()
+        return Tools(
+            mind=self._mind,
+            home=self._home,
+            now=now,
+            zone=zone,
+            wake=self._wake,
+            daimons=self._daimons.get,
+            is_quiet=is_quiet(now, zone, read_hours(self._mind.config().clock.quiet)),
+        )
