@@ -17,7 +17,9 @@ from typing import Any
 
 from figures import Beside, Bound, Figure, Row, document, failed, not_run, rows
 from ground import Ground, is_steady, look, probe_fsync
-from sides import SideFailed
+from sides import TESTS, SideFailed
+
+sys.path.append(str(TESTS))  # the lab, for benches that a loopback server answers
 
 METRICS: dict[str, str] = {
     "P1": "p01_serial",

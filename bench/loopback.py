@@ -29,7 +29,7 @@ def model(home: Path, replies: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     home.mkdir(parents=True, exist_ok=True)
     file = home / "replies.jsonl"
     file.write_text("".join(json.dumps(one) + "\n" for one in replies), "utf-8")
-    argv = [sys.executable, "-m", "claudius.testing.loopback.model", "--port", "0", "--replies", str(file)]
+    argv = [sys.executable, "-m", "lab.loopback.model", "--port", "0", "--replies", str(file)]
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, cwd=home, env=environment(home))
     try:
         assert process.stdout is not None

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import script
-from claudius.testing.loopback.model_call import Call
+from claudius.testing.model_calls import Call
 
 ABOUT_ME = "About me: "
 SUMMARY_CHARS = 1500

@@ -18,11 +18,11 @@ from anchors.naive import input_tokens, tokens
 from claudius.config import load
 from claudius.home import Home
 from claudius.providers import anthropic_api
-from claudius.testing.loopback.model import ModelServer
-from claudius.testing.loopback.model_call import Call
-from claudius.testing.loopback.prompt_cache import Counted, PromptCache
+from claudius.testing.model_calls import Call
 from command import Bench, alone
 from figures import Beside, Bound, Figure
+from lab.loopback.model import ModelServer
+from lab.loopback.prompt_cache import Counted, PromptCache
 from obedient import ABOUT_ME, Obedient
 from ours import Soul
 from sides import peer_python, side

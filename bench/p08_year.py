@@ -20,12 +20,12 @@ from claudius.config import load
 from claudius.home import Home
 from claudius.perception import private
 from claudius.providers import anthropic_api
-from claudius.testing.loopback.model import ModelServer
-from claudius.testing.loopback.model_call import Call
-from claudius.testing.loopback.prompt_cache import PromptCache
+from claudius.testing.model_calls import Call
 from command import Bench, alone
 from cost import Terms
 from figures import Beside, Bound, Figure
+from lab.loopback.model import ModelServer
+from lab.loopback.prompt_cache import PromptCache
 from obedient import ABOUT_ME, Obedient
 from ours import Soul
 from p06_tokens import billed_equivalent

@@ -21,6 +21,8 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 CORES = "BENCH_CORES"
+TESTS = Path(__file__).resolve().parents[1] / "tests"
+"""Where the lab lies: loopback servers of networks and of models."""
 KEPT = ("PATH", "LANG", "LC_ALL", "TZ")
 """All that a side gets of this process's environment; a home, a temporary directory and the cores are its own."""
 ENDS_IN_S = 20.0
@@ -106,6 +108,7 @@ def environment(home: Path) -> dict[str, str]:
         "TMPDIR": os.environ.get("TMPDIR", "/tmp"),  # noqa: S108 - where it lies is the caller's choice
         "PYTHONPYCACHEPREFIX": str(home / "pycache"),
         "PYTHONHASHSEED": "0",
+        "PYTHONPATH": str(TESTS),
         CORES: ",".join(map(str, sorted(os.sched_getaffinity(0)))),
     }
 

@@ -16,9 +16,9 @@ from typing import Any
 from aiohttp import web
 
 import script
-from claudius.testing.loopback.model import Call, ModelServer, Reply
-from claudius.testing.loopback.slack.server import SlackServer
-from claudius.testing.loopback.slack.state import APP_TOKEN, BOT_TOKEN
+from lab.loopback.model import Call, ModelServer, Reply
+from lab.loopback.slack.server import SlackServer
+from lab.loopback.slack.state import APP_TOKEN, BOT_TOKEN
 from sides import serve
 
 AT_ONCE = 32

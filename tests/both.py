@@ -19,15 +19,15 @@ from claudius.adapters.slack.options import Options as SlackOptions
 from claudius.home import Home
 from claudius.provider import Provider
 from claudius.runtime.adapter import Adapter
-from claudius.testing.adapter_contract.discord import DiscordStage
-from claudius.testing.adapter_contract.slack import SlackStage
 from claudius.testing.adapter_contract.stage import Stage
 from claudius.testing.alive import Alive, alive
-from claudius.testing.loopback.discord import state
-from claudius.testing.loopback.discord.server import DiscordServer
-from claudius.testing.loopback.slack.server import SlackServer
-from claudius.testing.loopback.slack.state import APP_TOKEN, BOT_TOKEN
 from discord_side import QUICK as QUICK_DISCORD
+from lab.loopback.discord import state
+from lab.loopback.discord.server import DiscordServer
+from lab.loopback.slack.server import SlackServer
+from lab.loopback.slack.state import APP_TOKEN, BOT_TOKEN
+from lab.stages.discord import DiscordStage
+from lab.stages.slack import SlackStage
 from slack_side import QUICK as QUICK_SLACK
 
 BEN_ON_DISCORD, BEN_ON_SLACK = "400000000000000002", "U2"

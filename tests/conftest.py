@@ -14,6 +14,8 @@ from hypothesis import HealthCheck, settings
 
 from claudius.home import Home
 
+os.environ["PYTHONPATH"] = str(Path(__file__).parent)  # processes that a test starts find the lab
+
 if TYPE_CHECKING:
     from both import Side
 

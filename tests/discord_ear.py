@@ -8,7 +8,7 @@ from typing import Any
 import discord
 from discord import app_commands
 
-from claudius.testing.loopback.discord.state import BOT_TOKEN
+from lab.loopback.discord.state import BOT_TOKEN
 
 INTENTS = discord.Intents(
     guilds=True,

@@ -12,7 +12,7 @@ from claudius.adapters.discord.liveness import Patience
 from claudius.perception import Perception
 from claudius.provider import Request
 from claudius.testing.alive import Alive
-from claudius.testing.loopback.discord.world import DiscordWorld
+from lab.loopback.discord.world import DiscordWorld
 
 QUICK = Patience(
     tick_s=0.02,

@@ -10,12 +10,12 @@ from typing import Any
 from both import Side
 from claudius.adapters.discord.outgoing import nonce
 from claudius.home import Home
-from claudius.testing.adapter_contract.discord import US, DiscordStage
-from claudius.testing.adapter_contract.slack import SlackStage
-from claudius.testing.loopback.discord import judged as discord_judged
-from claudius.testing.loopback.discord.state import CHANNEL
-from claudius.testing.loopback.slack import judged as slack_judged
-from claudius.testing.oracle import World, judge
+from lab.loopback.discord import judged as discord_judged
+from lab.loopback.discord.state import CHANNEL
+from lab.loopback.slack import judged as slack_judged
+from lab.oracle import World, judge
+from lab.stages.discord import US, DiscordStage
+from lab.stages.slack import SlackStage
 from slack_daemon import is_owed as is_owed_on_slack
 
 ACCEPT: Callable[[Any], bool] = lambda _: True  # noqa: E731 - what most tests say of whom they let speak

@@ -23,8 +23,8 @@ from claudius.runtime.disk import Disk
 from claudius.runtime.process_resources import Body
 from claudius.testing.alive import Alive, alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
-from claudius.testing.simulation.life import _Store, _virtual
-from claudius.testing.simulation.loop import VirtualLoop
+from lab.simulation.life import _Store, _virtual
+from lab.simulation.loop import VirtualLoop
 from minds import wanted
 
 ROME = ZoneInfo("Europe/Rome")

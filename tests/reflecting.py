@@ -23,8 +23,8 @@ from claudius.memory.store import turn_of
 from claudius.providers.scripted import Scripted
 from claudius.psyche.promises import delivers, promises
 from claudius.psyche.scope import scope
-from claudius.testing.sample import soul
 from claudius.testing.store_contract.ground import exchange, heard
+from lab.sample import soul
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 ANN, BEN = "slack:T1:Ann", "slack:T1:Ben"

@@ -15,13 +15,13 @@ from typing import Any
 from claudius.home import Home
 from claudius.memory.sqlite import SqliteRecords
 from claudius.testing.alive import UNHURRIED
-from claudius.testing.loopback.slack.judged import as_world
-from claudius.testing.loopback.slack.records import Entry
-from claudius.testing.loopback.slack.server import SlackServer
-from claudius.testing.loopback.slack.state import APP_TOKEN, BOT_TOKEN, BOT_USER
-from claudius.testing.loopback.slack.world import SlackWorld
-from claudius.testing.oracle import judge
 from driven import Machine
+from lab.loopback.slack.judged import as_world
+from lab.loopback.slack.records import Entry
+from lab.loopback.slack.server import SlackServer
+from lab.loopback.slack.state import APP_TOKEN, BOT_TOKEN, BOT_USER
+from lab.loopback.slack.world import SlackWorld
+from lab.oracle import judge
 
 QUICK = Path(__file__).with_name("quick_claudius.py")
 PATIENCE_S = 120.0

@@ -10,7 +10,7 @@ from slack_bolt.app.async_app import AsyncApp
 from slack_bolt.response import BoltResponse
 from slack_sdk.web.async_client import AsyncWebClient
 
-from claudius.testing.loopback.slack.state import APP_TOKEN, BOT_TOKEN
+from lab.loopback.slack.state import APP_TOKEN, BOT_TOKEN
 
 
 @dataclass(slots=True)

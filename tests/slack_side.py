@@ -12,7 +12,7 @@ from claudius.adapters.slack.liveness import Patience
 from claudius.perception import Perception
 from claudius.provider import Request
 from claudius.testing.alive import Alive
-from claudius.testing.loopback.slack.world import SlackWorld
+from lab.loopback.slack.world import SlackWorld
 
 QUICK = Patience(
     tick_s=0.02,

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from claudius.testing.loopback.model import ModelServer
 from driven import CLAUDIUS, Machine, reply
+from lab.loopback.model import ModelServer
 
 LEARNED = """<internal_monologue verb="noticed">S1-PRIVATE</internal_monologue>
 <external_dialogue verb="offered">Good to meet you.</external_dialogue>

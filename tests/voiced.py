@@ -13,9 +13,9 @@ from claudius.config import load
 from claudius.home import Home
 from claudius.perception import Perception
 from claudius.testing.alive import UNHURRIED, Alive, alive
-from claudius.testing.loopback.model import MODEL, Answer, ModelServer
-from claudius.testing.oracle import Posted, Visible, World, judge
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
+from lab.loopback.model import MODEL, Answer, ModelServer
+from lab.oracle import Posted, Visible, World, judge
 
 
 @dataclass(slots=True)

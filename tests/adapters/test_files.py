@@ -18,10 +18,10 @@ from claudius.providers import openai_compat
 from claudius.providers.scripted import Scripted
 from claudius.runtime import attachments as pictures
 from claudius.runtime.attachments import picture
-from claudius.testing.adapter_contract.discord import DiscordStage
-from claudius.testing.adapter_contract.slack import SlackStage
 from claudius.testing.adapter_contract.stage import CHANNEL, DM
 from discord_side import echo
+from lab.stages.discord import DiscordStage
+from lab.stages.slack import SlackStage
 
 PIL = pytest.importorskip("PIL.Image")
 

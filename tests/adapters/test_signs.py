@@ -9,9 +9,9 @@ from contextlib import closing
 from both import Side
 from claudius.home import Home
 from claudius.providers.scripted import Scripted
-from claudius.testing.adapter_contract.discord import DiscordStage
 from claudius.testing.adapter_contract.stage import CHANNEL, DM
 from claudius.testing.alive import Alive
+from lab.stages.discord import DiscordStage
 
 BY_SIGN = {"CLAUDIUS_PSYCHE_ACKNOWLEDGE": "emoji"}
 NAMES = {"slightly_smiling_face": "🙂"}

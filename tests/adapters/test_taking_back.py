@@ -9,9 +9,9 @@ import pytest
 from both import Side
 from claudius.home import Home
 from claudius.providers.scripted import Scripted
-from claudius.testing.adapter_contract.discord import DiscordStage
 from claudius.testing.adapter_contract.stage import CHANNEL, DM
 from discord_side import echo
+from lab.stages.discord import DiscordStage
 
 
 async def taken_down(side: Side) -> int:

@@ -14,10 +14,10 @@ from claudius.cognition.output.rewrites import Company
 from claudius.cognition.output.rules import OutputRules
 from claudius.home import Home
 from claudius.providers.scripted import Scripted
-from claudius.testing.adapter_contract.discord import DiscordStage
-from claudius.testing.adapter_contract.slack import SlackStage
 from claudius.testing.adapter_contract.stage import CHANNEL, DM
 from driven import reply
+from lab.stages.discord import DiscordStage
+from lab.stages.slack import SlackStage
 
 ZONES = OutputRules(fallback="FIXED", company=Company(answered="slack:T1:U1", members={"slack:T1:U2": "Ben"}))
 SUMMONS = (

@@ -15,11 +15,11 @@ from claudius.cognition.output.overlap import Echo
 from claudius.cognition.output.rules import OutputRules
 from claudius.home import Home
 from claudius.providers.scripted import Scripted
-from claudius.testing.adapter_contract.discord import DiscordStage
-from claudius.testing.adapter_contract.slack import SlackStage
 from claudius.testing.adapter_contract.stage import CHANNEL, DM
-from claudius.testing.loopback.discord.state import SUPPRESS_EMBEDS
 from driven import reply
+from lab.loopback.discord.state import SUPPRESS_EMBEDS
+from lab.stages.discord import DiscordStage
+from lab.stages.slack import SlackStage
 
 PRIVATE = "Tom likes strong tea with exactly two sugars, and his cat is called Ravioli."
 ZONES = OutputRules(fallback="FIXED", guarded=Echo([PRIVATE]))

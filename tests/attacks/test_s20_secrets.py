@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from claudius.config import SECRETS
-from claudius.testing.loopback.model import ModelServer
 from driven import Machine, Ran, reply
+from lab.loopback.model import ModelServer
 
 SHAPES = {"ANTHROPIC_API_KEY": "sk-ant-api03-", "SLACK_BOT_TOKEN": "xoxb-", "SLACK_APP_TOKEN": "xapp-1-"}
 CANARIES = {name: f"{SHAPES.get(name, '')}canary-{number}-4f1c9e07b6" for number, name in enumerate(SECRETS)}

@@ -15,9 +15,9 @@ from claudius.config import load
 from claudius.errors import Unavailable
 from claudius.home import Home
 from claudius.provider import Message, Provider
-from claudius.testing.loopback.model import ModelServer
-from claudius.testing.loopback.model_wire import Reply
+from claudius.testing.model_calls import Reply
 from claudius.testing.provider_contract.voice import ASK, children, hear, until
+from lab.loopback.model import ModelServer
 
 OURS = {
     "CLAUDE_CODE_ATTRIBUTION_HEADER": "0",

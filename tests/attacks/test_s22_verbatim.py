@@ -14,9 +14,9 @@ from claudius.config import load
 from claudius.errors import Unavailable
 from claudius.home import Home
 from claudius.provider import Provider, Request
-from claudius.testing.loopback.model import ModelServer
-from claudius.testing.loopback.model_wire import Reply
+from claudius.testing.model_calls import Reply
 from claudius.testing.provider_contract.voice import ASK, after, ending, hear
+from lab.loopback.model import ModelServer
 
 CANARY = "canary-of-the-file-that-nobody-asked-for"
 

@@ -10,7 +10,7 @@ import pytest
 
 from claudius.config import Daimon
 from claudius.runtime.daimon_http import Refused, ask, check_address
-from claudius.testing.loopback.daimon import DaimonServer, Whispers
+from lab.loopback.daimon import DaimonServer, Whispers
 
 REFUSED = [
     ("169.254.169.254", "169.254.169.254"),

@@ -18,7 +18,7 @@ from claudius.memory.whispers import Whisper
 from claudius.perception import SELF
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import alive
-from claudius.testing.loopback.daimon import DaimonServer, Whispers
+from lab.loopback.daimon import DaimonServer, Whispers
 
 PIECES = st.sampled_from(
     ["<external_dialogue>", "</data-", "<", ">", "&lt;internal_monologue&gt;", "```", "https://x.io/a", "@everyone", "<@U1>",

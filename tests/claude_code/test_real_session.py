@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from claudius.claude_code.install import bundled
-from claudius.testing.loopback.model import ModelServer
 from driven import CLAUDIUS, Machine
+from lab.loopback.model import ModelServer
 
 pytestmark = [
     pytest.mark.slow,

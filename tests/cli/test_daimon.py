@@ -8,8 +8,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from claudius.testing.loopback.daimon import LINE, DaimonServer, Whispers
 from driven import CLAUDIUS, Machine, reply
+from lab.loopback.daimon import LINE, DaimonServer, Whispers
 
 
 async def run(machine: Machine, *args: str, env: dict[str, str]) -> Any:

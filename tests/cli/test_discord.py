@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from claudius.testing.loopback.discord.server import DiscordServer
-from claudius.testing.loopback.discord.state import APP, BOT_TOKEN
 from driven import Machine
+from lab.loopback.discord.server import DiscordServer
+from lab.loopback.discord.state import APP, BOT_TOKEN
 
 NOBODY = "http://127.0.0.1:9/api/v10"
 

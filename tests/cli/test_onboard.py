@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from claudius.testing.loopback.discord.server import DiscordServer
-from claudius.testing.loopback.discord.state import ANA, BOT_TOKEN, BOT_USER, DM, GUILD
-from claudius.testing.loopback.slack.server import SlackServer
-from claudius.testing.loopback.slack.state import APP_TOKEN
-from claudius.testing.loopback.slack.state import BOT_TOKEN as SLACK_TOKEN
 from driven import Machine, Ran, reply
+from lab.loopback.discord.server import DiscordServer
+from lab.loopback.discord.state import ANA, BOT_TOKEN, BOT_USER, DM, GUILD
+from lab.loopback.slack.server import SlackServer
+from lab.loopback.slack.state import APP_TOKEN
+from lab.loopback.slack.state import BOT_TOKEN as SLACK_TOKEN
 
 EVERYTHING = ("view_channel", "send_messages", "send_messages_in_threads", "create_public_threads",
               "read_message_history", "add_reactions")  # fmt: skip

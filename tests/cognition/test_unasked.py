@@ -18,7 +18,7 @@ from claudius.perception import GOES_ON, Cause, Kind, Origin, Perception, cause_
 from claudius.providers.scripted import Line, Scripted
 from claudius.psyche.events import OWN
 from claudius.testing.alive import Alive, alive
-from claudius.testing.sample import perception
+from lab.sample import perception
 from minds import Clock, by_tag, standing, until
 
 NIGHT = datetime(2026, 1, 5, 3, 5, tzinfo=UTC)

@@ -24,7 +24,7 @@ from claudius.provider import Request
 from claudius.providers.scripted import Line, Scripted
 from claudius.runtime.second_mind import SecondMind
 from claudius.testing.alive import Alive, alive
-from claudius.testing.sample import perception, recollection
+from lab.sample import perception, recollection
 from minds import Clock, until
 from reflecting import NOW, answer, assessed, known
 

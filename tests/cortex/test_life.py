@@ -17,7 +17,7 @@ from claudius.home import Home
 from claudius.ledger_types import Recorded, Reflected
 from claudius.memory.sqlite import SqliteRecords
 from claudius.providers.scripted import Line
-from claudius.testing.sample import soul
+from lab.sample import soul
 from reflecting import ANN, ANN_DM, BEN, DM, NOW, OPS, answer, believing, minutes, second
 
 

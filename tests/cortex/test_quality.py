@@ -16,7 +16,7 @@ from claudius.cortex.asking import parse
 from claudius.cortex.conclusion import assessments
 from claudius.home import Home
 from claudius.intent import Thought
-from claudius.testing.sample import PERSON, person, recollection
+from lab.sample import PERSON, person, recollection
 from reflecting import answer, document, second
 
 REQUESTS = (

@@ -19,8 +19,8 @@ from claudius.perception import SELF, private, shared
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import OWNER, Alive, alive
-from claudius.testing.loopback.daimon import LINE, DaimonServer, Whispers
 from driven import REPOSITORY
+from lab.loopback.daimon import LINE, DaimonServer, Whispers
 from minds import by_tag, minds
 
 HEADING = "## Daimonic Intuition"

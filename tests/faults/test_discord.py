@@ -14,15 +14,15 @@ from both import Side, discord_side
 from claudius.home import Home
 from claudius.prompt import valid
 from claudius.providers.scripted import Line, Scripted
-from claudius.testing.adapter_contract.discord import PEOPLE, US, DiscordStage
 from claudius.testing.adapter_contract.stage import CHANNEL, DM
-from claudius.testing.loopback.discord import state
-from claudius.testing.loopback.discord.faults import FaultKind
-from claudius.testing.loopback.discord.server import DiscordServer
-from claudius.testing.loopback.discord.world import DiscordWorld
 from discord_side import echo
 from driven import CLAUDIUS, Machine, reply
 from judging import judged
+from lab.loopback.discord import state
+from lab.loopback.discord.faults import FaultKind
+from lab.loopback.discord.server import DiscordServer
+from lab.loopback.discord.world import DiscordWorld
+from lab.stages.discord import PEOPLE, US, DiscordStage
 
 pytestmark = pytest.mark.slow
 

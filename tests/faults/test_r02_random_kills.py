@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from claudius.testing.loopback.slack.world import SlackWorld
+from lab.loopback.slack.world import SlackWorld
 from slack_daemon import MENTION, PATIENCE_S, SlackDaemon, slack_daemon
 
 pytestmark = pytest.mark.slow

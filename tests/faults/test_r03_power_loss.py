@@ -11,7 +11,7 @@ from claudius.home import Home
 from claudius.memory.sqlite import SqliteRecords, SqliteStore
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import alive
-from claudius.testing.sample import NOW, perception
+from lab.sample import NOW, perception
 
 TURN = "<internal_monologue>hm</internal_monologue><external_dialogue>Yes.</external_dialogue>"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from claudius.testing.loopback.slack.envelopes import Post
+from lab.loopback.slack.envelopes import Post
 from slack_daemon import PATIENCE_S, SlackDaemon, slack_daemon
 
 pytestmark = pytest.mark.slow

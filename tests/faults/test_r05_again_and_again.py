@@ -10,8 +10,8 @@ import aiohttp
 import pytest
 from slack_sdk.web.async_client import AsyncWebClient
 
-from claudius.testing.loopback.slack.envelopes import Parcel
-from claudius.testing.loopback.slack.state import APP_TOKEN, BOT_TOKEN
+from lab.loopback.slack.envelopes import Parcel
+from lab.loopback.slack.state import APP_TOKEN, BOT_TOKEN
 from slack_daemon import MENTION, PATIENCE_S, SlackDaemon, slack_daemon
 
 pytestmark = pytest.mark.slow

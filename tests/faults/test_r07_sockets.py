@@ -10,9 +10,9 @@ import aiohttp
 import pytest
 from slack_sdk.web.async_client import AsyncWebClient
 
-from claudius.testing.loopback.slack.state import APP_TOKEN, BOT_TOKEN
-from claudius.testing.loopback.slack.world import SlackWorld
 from driven import reply
+from lab.loopback.slack.state import APP_TOKEN, BOT_TOKEN
+from lab.loopback.slack.world import SlackWorld
 from slack_daemon import PATIENCE_S, SlackDaemon, slack_daemon
 
 pytestmark = pytest.mark.slow

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from claudius.testing.loopback.slack.world import SlackWorld
+from lab.loopback.slack.world import SlackWorld
 from slack_daemon import MENTION, PATIENCE_S, slack_daemon
 
 THREADS, DIRECT, EACH = 4, 4, 12

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from claudius.testing.loopback.slack.faults import FaultKind
+from lab.loopback.slack.faults import FaultKind
 from slack_daemon import PATIENCE_S, slack_daemon
 
 pytestmark = pytest.mark.slow

@@ -7,8 +7,8 @@ from itertools import pairwise
 import pytest
 
 from claudius.home import Home
-from claudius.testing.loopback.model import Reply
 from driven import reply
+from lab.loopback.model import Reply
 from voiced import voiced
 
 PASSING = {

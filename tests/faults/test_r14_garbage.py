@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from claudius.home import Home
-from claudius.testing.loopback.model import Reply
 from driven import reply
+from lab.loopback.model import Reply
 from voiced import voiced
 
 CANARY = "CANARY-7f3a"

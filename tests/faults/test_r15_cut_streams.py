@@ -9,9 +9,9 @@ import pytest
 
 from claudius.home import Home
 from claudius.intent import Utterance
-from claudius.testing.loopback.model import Reply
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
 from driven import reply
+from lab.loopback.model import Reply
 from voiced import voiced
 
 WORDS = "The first sentence stands. The second is longer, and ends where it should. And the third?"

@@ -23,8 +23,8 @@ from claudius.runtime.clock import Clock
 from claudius.runtime.disk import RESERVE_MB, Disk
 from claudius.runtime.process_resources import Body
 from claudius.testing.alive import alive
-from claudius.testing.sample import NOW
 from driven import Machine, reply
+from lab.sample import NOW
 
 MB = 2**20
 

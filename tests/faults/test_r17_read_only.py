@@ -22,8 +22,8 @@ from claudius.runtime.clock import Clock
 from claudius.runtime.disk import READ_ONLY_S, Disk
 from claudius.runtime.process_resources import Body
 from claudius.testing.alive import alive
-from claudius.testing.sample import NOW
 from driven import CLAUDIUS, TIMEOUT_S, Machine, reply
+from lab.sample import NOW
 
 PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH = 24, 1, 2
 

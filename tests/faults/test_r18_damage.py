@@ -18,8 +18,8 @@ from claudius.memory.sqlite.backups import quarantine
 from claudius.providers.scripted import Line, Scripted
 from claudius.runtime import server
 from claudius.testing.alive import alive
-from claudius.testing.sample import NOW
 from driven import TIMEOUT_S, Machine, reply
+from lab.sample import NOW
 
 PUSH, NIGHTLY = 60, 5_000
 

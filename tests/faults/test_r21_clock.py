@@ -15,8 +15,8 @@ from claudius.memory.sqlite import SqliteStore
 from claudius.providers.scripted import Scripted
 from claudius.runtime.clock import Clock
 from claudius.testing.alive import alive
-from claudius.testing.sample import NOW, perception
 from driven import reply
+from lab.sample import NOW, perception
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 YEAR, HOUR = timedelta(days=365), timedelta(hours=1)

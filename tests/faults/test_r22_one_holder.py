@@ -15,8 +15,8 @@ from claudius.config import Secret
 from claudius.errors import AlreadyRunning, BadHome
 from claudius.home import Home
 from claudius.runtime.lock import HomeLock, fingerprints, holder, is_held
-from claudius.testing.sample import NOW
 from driven import CLAUDIUS, Machine
+from lab.sample import NOW
 
 PUSH, NIGHTLY = 20, 100
 RACER = """

@@ -6,13 +6,13 @@ from both import Side
 from claudius.home import Home
 from claudius.provider import Request
 from claudius.providers.scripted import Line, Reply, Scripted
-from claudius.testing.adapter_contract.discord import DiscordStage
-from claudius.testing.adapter_contract.slack import SlackStage
 from claudius.testing.adapter_contract.stage import CHANNEL, DM
-from claudius.testing.loopback.discord import state
-from claudius.testing.loopback.slack.state import BOT_USER
 from discord_side import echo
 from judging import judged
+from lab.loopback.discord import state
+from lab.loopback.slack.state import BOT_USER
+from lab.stages.discord import DiscordStage
+from lab.stages.slack import SlackStage
 
 
 def slowly(request: Request) -> Reply:

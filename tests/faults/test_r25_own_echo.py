@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from claudius.testing.loopback.slack.records import Entry
-from claudius.testing.loopback.slack.state import BOT_USER
+from lab.loopback.slack.records import Entry
+from lab.loopback.slack.state import BOT_USER
 from slack_daemon import MENTION, PATIENCE_S, is_owed, slack_daemon
 
 OTHER, TURNS = "U7", 3

@@ -11,7 +11,7 @@ from claudius.intent import Thought
 from claudius.memory.kept_turns import ERASED_SNAPSHOT, KeptTurn, pack, snapshot_of, unpack
 from claudius.memory.packing import packed, unpacked
 from claudius.memory.personal import ERASED
-from claudius.testing.sample import message, said
+from lab.sample import message, said
 
 
 @given(st.binary(max_size=5000))

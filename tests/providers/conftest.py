@@ -9,8 +9,8 @@ import pytest
 
 from claudius.config import Loaded, load
 from claudius.home import Home
-from claudius.testing.loopback.model import MODEL, ModelServer
-from claudius.testing.loopback.prompt_cache import PromptCache
+from lab.loopback.model import MODEL, ModelServer
+from lab.loopback.prompt_cache import PromptCache
 
 KEY = "sk-ant-canary"
 

@@ -18,9 +18,9 @@ from claudius.home import Home
 from claudius.provider import Event, Message
 from claudius.providers import agent_sdk
 from claudius.testing.check_provider import CASES, Case, Voice, check_cut_at, check_provider
-from claudius.testing.loopback.model import ModelServer
-from claudius.testing.loopback.model_wire import Reply
+from claudius.testing.model_calls import Reply
 from claudius.testing.provider_contract.voice import ASK, TEXT, after, children, ending, fails, hear, until, whole
+from lab.loopback.model import ModelServer
 
 pytest.importorskip("claude_agent_sdk")
 

@@ -21,9 +21,9 @@ from claudius.home import Home
 from claudius.provider import Done, Message, Provider, Request
 from claudius.providers import anthropic_api
 from claudius.testing.check_provider import CASES, Case, Voice, check_cut_at, check_provider
-from claudius.testing.loopback.model import ModelServer
-from claudius.testing.loopback.model_wire import Reply
+from claudius.testing.model_calls import Reply
 from claudius.testing.provider_contract.voice import ASK, TEXT, ending, fails, hear
+from lab.loopback.model import ModelServer
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from claudius.config import load
 from claudius.home import Home
 from claudius.providers import choose, openai_compat
-from claudius.testing.loopback.model import ModelServer
+from lab.loopback.model import ModelServer
 
 
 @pytest.fixture

@@ -16,9 +16,9 @@ from claudius.home import Home
 from claudius.providers import claude_cli
 from claudius.providers.claude import command
 from claudius.testing.check_provider import CASES, Case, Voice, check_provider
-from claudius.testing.loopback.model import ModelServer
-from claudius.testing.loopback.model_wire import Reply
+from claudius.testing.model_calls import Reply
 from claudius.testing.provider_contract.voice import ASK, after, children, ending, fails, hear, in_order, until, whole
+from lab.loopback.model import ModelServer
 
 PUSH = {f"P{number}" for number in (2, 7, 20, 22, 30, 32, 60)}
 """The cases of every push; the Agent SDK's tests hold the same command to more of them."""

@@ -10,9 +10,9 @@ from claudius.config import Loaded
 from claudius.home import Home
 from claudius.provider import Provider
 from claudius.providers import anthropic_api, openai_compat
-from claudius.testing.loopback.model import ModelServer
-from claudius.testing.loopback.model_wire import Reply
+from claudius.testing.model_calls import Reply
 from claudius.testing.provider_contract.voice import ASK, TEXT, ending, hear
+from lab.loopback.model import ModelServer
 
 Build = Callable[[Loaded, Home], Provider]
 BUILDS = [pytest.param(one.build, id=one.NAME) for one in (anthropic_api, openai_compat)]

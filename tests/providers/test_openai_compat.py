@@ -15,9 +15,9 @@ from claudius.home import Home
 from claudius.provider import Provider, Usage
 from claudius.providers import openai_compat
 from claudius.testing.check_provider import CASES, Case, Voice, check_cut_at, check_provider
-from claudius.testing.loopback.model import ModelServer
-from claudius.testing.loopback.model_wire import Reply
+from claudius.testing.model_calls import Reply
 from claudius.testing.provider_contract.voice import ASK, SYSTEM, TEXT, ending, hear
+from lab.loopback.model import ModelServer
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from claudius.provider import Delta, Done, Request, Reset, Usage
 from claudius.providers import rehearsal, scripted
 from claudius.providers.scripted import Line, Scripted
 from claudius.testing.check_provider import CASES, Case, NotClaimed, Voice, check_provider
-from claudius.testing.loopback.model_wire import Reply
+from claudius.testing.model_calls import Reply
 from claudius.testing.provider_contract.voice import ASK, ending, fails, hear, said
 
 OFFLINE = [case for case in CASES if "server" not in case.needs]

@@ -14,8 +14,8 @@ from claudius.runtime.crash_recovery import CAREFUL_S, Careful
 from claudius.runtime.disk import Disk
 from claudius.runtime.process_resources import Body
 from claudius.testing.alive import alive
-from claudius.testing.sample import NOW
 from driven import Machine, reply, until
+from lab.sample import NOW
 
 
 async def crashed(home: Home, people: int) -> None:

@@ -13,10 +13,10 @@ from typing import Any
 import httpx
 import pytest
 
-from claudius.testing.loopback.model import MODEL, Call, ModelServer, parse_replies
-from claudius.testing.loopback.model_faults import FAULTS, cut_at
-from claudius.testing.loopback.model_wire import Reply
+from claudius.testing.model_calls import Reply
 from claudius.testing.provider_contract.voice import until
+from lab.loopback.model import MODEL, Call, ModelServer, parse_replies
+from lab.loopback.model_faults import FAULTS, cut_at
 
 HEADERS = {"x-api-key": "k", "anthropic-version": "2026-10-21"}
 BODY: dict[str, Any] = {"model": MODEL, "max_tokens": 9, "messages": [{"role": "user", "content": "Hello"}]}
@@ -230,9 +230,9 @@ def test_a_fault_that_is_not_there_is_named() -> None:
 
 
 def test_it_runs_alone(tmp_path: Path) -> None:
-    """`python -m claudius.testing.loopback.model`: one line of JSON names its port; replies come from a file."""
+    """`PYTHONPATH=tests python -m lab.loopback.model`: one line of JSON names its port; replies come from a file."""
     (tmp_path / "replies.jsonl").write_text('"from a file"\n')
-    argv = [sys.executable, "-m", "claudius.testing.loopback.model", "--port", "0", "--replies"]
+    argv = [sys.executable, "-m", "lab.loopback.model", "--port", "0", "--replies"]
     with subprocess.Popen([*argv, str(tmp_path / "replies.jsonl")], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         started = json.loads(process.stdout.readline())

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from claudius.testing.loopback.prompt_cache import BadCacheControl, Counted, PromptCache
+from lab.loopback.prompt_cache import BadCacheControl, Counted, PromptCache
 
 
 def block(text: str, ttl: str | None = None) -> dict[str, Any]:

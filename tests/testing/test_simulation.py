@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from claudius.testing.simulation.mutants import MUTANTS
+from lab.simulation.mutants import MUTANTS
 
 KEPT = Path(__file__).parents[1] / "faults" / "seeds.txt"
 """Seeds that ever failed, one a line."""
@@ -21,9 +21,7 @@ WITHIN = 1000
 
 def lives(*words: str) -> list[dict[str, Any]]:
     """Live through seeds in a process of their own; return what it tells."""
-    ran = subprocess.run(
-        [sys.executable, "-m", "claudius.testing.simulation", *words], capture_output=True, text=True, check=False
-    )
+    ran = subprocess.run([sys.executable, "-m", "lab.simulation", *words], capture_output=True, text=True, check=False)
     assert not ran.stderr, ran.stderr[-4000:]
     return [json.loads(line) for line in ran.stdout.splitlines()]
 

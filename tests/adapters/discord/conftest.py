@@ -17,10 +17,10 @@ from claudius.adapters.discord.options import Options
 from claudius.home import Home
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import Alive, alive
-from claudius.testing.loopback.discord.server import DiscordServer
-from claudius.testing.loopback.discord.state import BOT_TOKEN, GUILD
-from claudius.testing.loopback.discord.world import DiscordWorld
 from discord_side import QUICK, Listening, Make, Wake, echo
+from lab.loopback.discord.server import DiscordServer
+from lab.loopback.discord.state import BOT_TOKEN, GUILD
+from lab.loopback.discord.world import DiscordWorld
 
 
 @pytest.fixture

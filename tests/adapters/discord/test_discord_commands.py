@@ -8,9 +8,9 @@ from claudius.home import Home
 from claudius.providers.scripted import Scripted
 from claudius.runtime.control import connect
 from claudius.testing.alive import Alive
-from claudius.testing.loopback.discord.state import ANA, BOT_USER, CHANNEL, DM, GUILD
-from claudius.testing.loopback.discord.world import DiscordWorld
 from discord_side import BOB, Wake, echo
+from lab.loopback.discord.state import ANA, BOT_USER, CHANNEL, DM, GUILD
+from lab.loopback.discord.world import DiscordWorld
 
 US = f"<@{BOT_USER}>"
 ANA_ID = f"discord:@me:{ANA}"

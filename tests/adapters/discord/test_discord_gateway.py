@@ -13,9 +13,9 @@ from claudius.adapters.discord.adapter import DiscordAdapter
 from claudius.errors import AdapterRefused, OverBudget, StoreFull
 from claudius.perception import Kind, Perception, Standing
 from claudius.runtime.adapter import Gap
-from claudius.testing.loopback.discord.state import ANA, BOT_USER, CHANNEL, DM, GUILD
-from claudius.testing.loopback.discord.world import DiscordWorld
 from discord_side import BOB, QUICK, Listening, Make
+from lab.loopback.discord.state import ANA, BOT_USER, CHANNEL, DM, GUILD
+from lab.loopback.discord.world import DiscordWorld
 
 US = f"<@{BOT_USER}>"
 

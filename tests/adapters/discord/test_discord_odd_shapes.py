@@ -18,10 +18,10 @@ from claudius.adapters.heard_marks import Reached
 from claudius.errors import DeliveryUnknown
 from claudius.perception import Kind
 from claudius.runtime.adapter import Gap
-from claudius.testing.loopback.discord.server import DiscordServer
-from claudius.testing.loopback.discord.state import ANA, BOT_USER, CHANNEL, DM, GUILD
-from claudius.testing.loopback.discord.world import DiscordWorld
 from discord_side import Listening
+from lab.loopback.discord.server import DiscordServer
+from lab.loopback.discord.state import ANA, BOT_USER, CHANNEL, DM, GUILD
+from lab.loopback.discord.world import DiscordWorld
 
 Tell = Callable[[str, dict[str, Any]], Awaitable[int]]
 CHANGED_AT = "2026-01-01T00:00:00+00:00"

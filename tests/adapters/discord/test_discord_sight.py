@@ -12,10 +12,10 @@ import pytest
 
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import Alive
-from claudius.testing.loopback.discord.faults import FaultKind
-from claudius.testing.loopback.discord.state import ANA, BOT_USER, CHANNEL, GUILD
-from claudius.testing.loopback.discord.world import DiscordWorld
 from discord_side import BOB, Wake, echo, said
+from lab.loopback.discord.faults import FaultKind
+from lab.loopback.discord.state import ANA, BOT_USER, CHANNEL, GUILD
+from lab.loopback.discord.world import DiscordWorld
 
 US = f"<@{BOT_USER}>"
 TAUGHT = "the Zephyr launch"

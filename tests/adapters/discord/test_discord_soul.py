@@ -14,11 +14,11 @@ from claudius.home import Home
 from claudius.providers.scripted import Scripted
 from claudius.runtime.control import connect
 from claudius.testing.alive import alive
-from claudius.testing.loopback.discord.faults import FaultKind
-from claudius.testing.loopback.discord.server import DiscordServer
-from claudius.testing.loopback.discord.state import ANA, BOT_TOKEN, BOT_USER, CHANNEL, DM, GUILD, SUPPRESS_EMBEDS
-from claudius.testing.loopback.discord.world import DiscordWorld
 from discord_side import BOB, Make, Wake, echo, said
+from lab.loopback.discord.faults import FaultKind
+from lab.loopback.discord.server import DiscordServer
+from lab.loopback.discord.state import ANA, BOT_TOKEN, BOT_USER, CHANNEL, DM, GUILD, SUPPRESS_EMBEDS
+from lab.loopback.discord.world import DiscordWorld
 
 US = f"<@{BOT_USER}>"
 

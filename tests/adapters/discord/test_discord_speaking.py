@@ -12,9 +12,9 @@ from claudius.adapters.discord.gateway import tells_wait
 from claudius.adapters.discord.outgoing import nonce
 from claudius.errors import LONGEST_DELAY_S, DeliveryLater, DeliveryRefused, DeliveryUnknown
 from claudius.intent import Utterance
-from claudius.testing.loopback.discord.state import ANA, BOT_USER, CHANNEL, DM, GUILD
-from claudius.testing.loopback.discord.world import DiscordWorld
 from discord_side import Listening, Make, said
+from lab.loopback.discord.state import ANA, BOT_USER, CHANNEL, DM, GUILD
+from lab.loopback.discord.world import DiscordWorld
 
 LONG_AGO = timedelta(hours=1)
 

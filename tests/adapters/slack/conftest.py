@@ -14,9 +14,9 @@ from claudius.adapters.slack.options import Options
 from claudius.home import Home
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import Alive, alive
-from claudius.testing.loopback.slack.server import SlackServer
-from claudius.testing.loopback.slack.state import APP_TOKEN, BOT_TOKEN
-from claudius.testing.loopback.slack.world import SlackWorld
+from lab.loopback.slack.server import SlackServer
+from lab.loopback.slack.state import APP_TOKEN, BOT_TOKEN
+from lab.loopback.slack.world import SlackWorld
 from slack_side import QUICK, Ear, Make, Wake, echo
 
 

@@ -16,8 +16,8 @@ from claudius.home import Home
 from claudius.memory.sqlite import SqliteStore
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import Alive
-from claudius.testing.loopback.slack.state import BOT_TOKEN, BOT_USER
-from claudius.testing.loopback.slack.world import SlackWorld
+from lab.loopback.slack.state import BOT_TOKEN, BOT_USER
+from lab.loopback.slack.world import SlackWorld
 from slack_side import Wake, echo
 
 ANA, OZ = "slack:T1:U1", "slack:T1:U9"

@@ -11,7 +11,7 @@ from claudius.memory.kept_turns import unpack
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import Alive
-from claudius.testing.loopback.slack.world import SlackWorld
+from lab.loopback.slack.world import SlackWorld
 from slack_side import Wake, said
 
 OWNED = {"CLAUDIUS_OWNERS": "slack:T1:U9"}

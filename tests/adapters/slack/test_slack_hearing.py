@@ -23,7 +23,7 @@ from claudius.adapters.slack.incoming import (
 )
 from claudius.adapters.slack.text import mrkdwn, read
 from claudius.perception import Kind, Perception, Standing
-from claudius.testing.loopback.slack.world import SlackWorld
+from lab.loopback.slack.world import SlackWorld
 from slack_side import Ear
 
 US = Us("T1", "U0BOT", "B0BOT")

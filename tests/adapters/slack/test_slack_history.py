@@ -10,8 +10,8 @@ from claudius.adapters.slack import history
 from claudius.adapters.slack.adapter import SlackAdapter
 from claudius.errors import DeliveryLater, DeliveryUnknown
 from claudius.runtime.adapter import Gap, Swept
-from claudius.testing.loopback.slack.state import BOT_TOKEN
-from claudius.testing.loopback.slack.world import SlackWorld
+from lab.loopback.slack.state import BOT_TOKEN
+from lab.loopback.slack.world import SlackWorld
 from slack_side import Ear
 
 

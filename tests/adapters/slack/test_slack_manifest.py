@@ -10,9 +10,9 @@ from click.testing import CliRunner
 from claudius.adapters.slack.incoming import HANDLED
 from claudius.adapters.slack.manifest import EVENTS, SCOPES, manifest
 from claudius.cli.slack import slack as command
-from claudius.testing.loopback.slack.rules import EVENT_SCOPE, HISTORY_SCOPE, METHODS, READ_SCOPE
-from claudius.testing.loopback.slack.state import BOT_TOKEN
-from claudius.testing.loopback.slack.world import SlackWorld
+from lab.loopback.slack.rules import EVENT_SCOPE, HISTORY_SCOPE, METHODS, READ_SCOPE
+from lab.loopback.slack.state import BOT_TOKEN
+from lab.loopback.slack.world import SlackWorld
 from slack_side import Wake, said
 from tree import PACKAGE
 

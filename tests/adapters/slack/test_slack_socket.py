@@ -15,8 +15,8 @@ from claudius.adapters.slack.liveness import Patience, judge, watch
 from claudius.adapters.slack.socket import Socket
 from claudius.errors import AdapterRefused, OverBudget, StoreFull
 from claudius.runtime.adapter import Gap, Link
-from claudius.testing.loopback.slack.state import APP_TOKEN, BOT_USER
-from claudius.testing.loopback.slack.world import SlackWorld
+from lab.loopback.slack.state import APP_TOKEN, BOT_USER
+from lab.loopback.slack.world import SlackWorld
 from slack_side import QUICK, Ear, Make
 
 MENTION = f"<@{BOT_USER}>"

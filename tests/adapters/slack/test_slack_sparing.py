@@ -14,8 +14,8 @@ from claudius.cognition.conclude.conclusion import utterance_key
 from claudius.intent import Utterance
 from claudius.perception import Kind
 from claudius.providers.scripted import Line, Scripted
-from claudius.testing.loopback.slack.state import BOT_USER
-from claudius.testing.loopback.slack.world import SlackWorld
+from lab.loopback.slack.state import BOT_USER
+from lab.loopback.slack.world import SlackWorld
 from slack_side import Ear, Wake, echo, said
 
 US = Us("T1", BOT_USER, "B1")

@@ -15,8 +15,8 @@ from claudius.adapters.slack.web_api import classify
 from claudius.cognition.conclude.conclusion import utterance_key
 from claudius.errors import LONGEST_DELAY_S, DeliveryLater, DeliveryRefused, DeliveryUnknown
 from claudius.intent import Utterance
-from claudius.testing.loopback.slack.state import BOT_TOKEN, BOT_USER
-from claudius.testing.loopback.slack.world import SlackWorld
+from lab.loopback.slack.state import BOT_TOKEN, BOT_USER
+from lab.loopback.slack.world import SlackWorld
 from slack_side import Ear
 
 

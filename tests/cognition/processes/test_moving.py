@@ -24,8 +24,8 @@ from claudius.home import Home
 from claudius.perception import SELF
 from claudius.providers.scripted import Scripted
 from claudius.recollection import ProcessState
-from claudius.testing.sample import NOW, recollection
-from claudius.testing.sample import soul as soul_text
+from lab.sample import NOW, recollection
+from lab.sample import soul as soul_text
 from minds import Clock, by_tag, declarative, minds, say, standing, wanted
 
 

@@ -19,7 +19,7 @@ from claudius.perception import SELF, Kind, Origin
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.recollection import StateValue
-from claudius.testing.sample import NOW, model, perception, person, recollection, soul
+from lab.sample import NOW, model, perception, person, recollection, soul
 from minds import by_tag, minds, say
 
 KEPT = Path(__file__).with_name("prompts")

@@ -11,7 +11,7 @@ from claudius.cognition.processes import process
 from claudius.cognition.prompt.function_prompts import Scene
 from claudius.cognition.working_memory import Entry, WorkingMemory
 from claudius.home import Home
-from claudius.testing.sample import past, recollection, soul
+from lab.sample import past, recollection, soul
 
 
 def line(name: str, region: str = "default") -> Entry:

@@ -22,7 +22,8 @@ from claudius.prompt import Prompt, next_nonce
 from claudius.psyche_types import Felt
 from claudius.recollection import EntryType, LeftOut, Recollection, StateValue, Summary
 from claudius.soul import SoulText
-from claudius.testing.sample import (
+from kept_texts import Texts
+from lab.sample import (
     NONCE,
     NOW,
     message,
@@ -36,7 +37,6 @@ from claudius.testing.sample import (
     soul,
     thought,
 )
-from kept_texts import Texts
 
 SETTINGS = EngineSettings()
 MAIN = process("main_process")

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from claudius.cognition.plan.plan import EngineSettings, compact, plan
 from claudius.cognition.processes import process
 from claudius.perception import Origin
-from claudius.testing.sample import check, message, model, past, perception, person, recollection, said, shown, thought
+from lab.sample import check, message, model, past, perception, person, recollection, said, shown, thought
 
 MAIN = process("main_process")
 SETTINGS = EngineSettings()

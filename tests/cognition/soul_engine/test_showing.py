@@ -7,7 +7,7 @@ import pytest
 from claudius.cognition.history import shown_record
 from claudius.cognition.plan.shown_models import show
 from claudius.recollection import PastTurn, UserModel
-from claudius.testing.sample import PERSON, check, message, model, past, person, said, shown
+from lab.sample import PERSON, check, message, model, past, person, said, shown
 
 INTERVAL = 5
 

@@ -8,9 +8,9 @@ import pytest
 from slack_sdk.http_retry.builtin_async_handlers import AsyncRateLimitErrorRetryHandler
 from slack_sdk.web.async_client import AsyncWebClient
 
-from claudius.testing.loopback.slack.server import SlackServer
-from claudius.testing.loopback.slack.state import BOT_TOKEN
-from claudius.testing.loopback.slack.world import SlackWorld
+from lab.loopback.slack.server import SlackServer
+from lab.loopback.slack.state import BOT_TOKEN
+from lab.loopback.slack.world import SlackWorld
 from slack_ear import Ear
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from slack_sdk.web.async_client import AsyncWebClient
 
-from claudius.testing.loopback.slack.records import Delivery
-from claudius.testing.loopback.slack.state import APP, BOT, BOT_TOKEN, BOT_USER, TEAM
-from claudius.testing.loopback.slack.world import SlackWorld
+from lab.loopback.slack.records import Delivery
+from lab.loopback.slack.state import APP, BOT, BOT_TOKEN, BOT_USER, TEAM
+from lab.loopback.slack.world import SlackWorld
 from slack_ear import Ear
 
 Listen = Callable[[], Awaitable[Ear]]

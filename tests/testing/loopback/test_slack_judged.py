@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from slack_sdk.web.async_client import AsyncWebClient
 
-from claudius.testing.loopback.slack.judged import as_world
-from claudius.testing.loopback.slack.world import SlackWorld
+from lab.loopback.slack.judged import as_world
+from lab.loopback.slack.world import SlackWorld
 
 
 async def test_the_oracle_sees_who_said_what_where(client: AsyncWebClient, slack: SlackWorld) -> None:

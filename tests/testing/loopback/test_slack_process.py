@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from slack_sdk.web.async_client import AsyncWebClient
 
-from claudius.testing.loopback.slack.world import SlackWorld
+from lab.loopback.slack.world import SlackWorld
 from slack_ear import Ear
 
 
 @pytest.fixture
 async def alone() -> AsyncIterator[dict[str, Any]]:
     """Run the server as a process; give the line that it prints."""
-    argv = ("-m", "claudius.testing.loopback.slack", "--port", "0", "--control-port", "0")
+    argv = ("-m", "lab.loopback.slack", "--port", "0", "--control-port", "0")
     process = await asyncio.create_subprocess_exec(sys.executable, *argv, stdout=asyncio.subprocess.PIPE)
     assert process.stdout is not None
     yield json.loads(await process.stdout.readline())

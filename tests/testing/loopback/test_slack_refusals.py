@@ -9,9 +9,9 @@ import pytest
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
-from claudius.testing.loopback.slack.server import SlackServer
-from claudius.testing.loopback.slack.state import BOT_TOKEN
-from claudius.testing.loopback.slack.world import SlackWorld
+from lab.loopback.slack.server import SlackServer
+from lab.loopback.slack.state import BOT_TOKEN
+from lab.loopback.slack.world import SlackWorld
 
 JSON = "application/json; charset=utf-8"
 FORM = "application/x-www-form-urlencoded"

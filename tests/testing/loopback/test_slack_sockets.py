@@ -9,9 +9,9 @@ import aiohttp
 import pytest
 from slack_sdk.web.async_client import AsyncWebClient
 
-from claudius.testing.loopback.slack.sockets import Reason
-from claudius.testing.loopback.slack.state import APP_TOKEN
-from claudius.testing.loopback.slack.world import SlackWorld
+from lab.loopback.slack.sockets import Reason
+from lab.loopback.slack.state import APP_TOKEN
+from lab.loopback.slack.world import SlackWorld
 from slack_ear import Ear
 
 Listen = Callable[[], Awaitable[Ear]]

@@ -6,8 +6,8 @@ import pytest
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
-from claudius.testing.loopback.slack.state import TEAM
-from claudius.testing.loopback.slack.world import SlackWorld
+from lab.loopback.slack.state import TEAM
+from lab.loopback.slack.world import SlackWorld
 
 
 async def test_a_stream_grows_and_ends_as_one_message(client: AsyncWebClient, slack: SlackWorld) -> None:

@@ -10,9 +10,9 @@ from slack_sdk.errors import SlackApiError
 from slack_sdk.http_retry.builtin_async_handlers import AsyncConnectionErrorRetryHandler
 from slack_sdk.web.async_client import AsyncWebClient
 
-from claudius.testing.loopback.slack.server import SlackServer
-from claudius.testing.loopback.slack.state import APP_TOKEN, BOT_TOKEN, BOT_USER, TEAM
-from claudius.testing.loopback.slack.world import SlackWorld
+from lab.loopback.slack.server import SlackServer
+from lab.loopback.slack.state import APP_TOKEN, BOT_TOKEN, BOT_USER, TEAM
+from lab.loopback.slack.world import SlackWorld
 
 KEY = {"event_type": "claudius_turn", "event_payload": {"key": "k1", "part": 0}}
 

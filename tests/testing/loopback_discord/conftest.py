@@ -9,9 +9,9 @@ import discord
 import pytest
 import yarl
 
-from claudius.testing.loopback.discord.server import DiscordServer
-from claudius.testing.loopback.discord.world import DiscordWorld
 from discord_ear import Ear
+from lab.loopback.discord.server import DiscordServer
+from lab.loopback.discord.world import DiscordWorld
 
 Listen = Callable[..., Awaitable[Ear]]
 

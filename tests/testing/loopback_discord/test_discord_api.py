@@ -10,9 +10,9 @@ import aiohttp
 import discord
 import pytest
 
-from claudius.testing.loopback.discord.state import ANA, BOT_USER, CHANNEL, DM, GUILD
-from claudius.testing.loopback.discord.world import DiscordWorld
 from discord_ear import INTENTS, Ear
+from lab.loopback.discord.state import ANA, BOT_USER, CHANNEL, DM, GUILD
+from lab.loopback.discord.world import DiscordWorld
 
 Listen = Callable[..., Awaitable[Ear]]
 BEN = "400000000000000002"

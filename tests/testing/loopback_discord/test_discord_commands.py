@@ -9,9 +9,9 @@ import discord
 import pytest
 from discord import app_commands
 
-from claudius.testing.loopback.discord.state import ANA, BOT_USER, CHANNEL, DM, GUILD
-from claudius.testing.loopback.discord.world import DiscordWorld
 from discord_ear import Ear
+from lab.loopback.discord.state import ANA, BOT_USER, CHANNEL, DM, GUILD
+from lab.loopback.discord.world import DiscordWorld
 
 Listen = Callable[..., Awaitable[Ear]]
 

@@ -12,14 +12,14 @@ import discord
 import pytest
 import yarl
 
-from claudius.testing.loopback.discord.world import DiscordWorld
 from discord_ear import Ear
+from lab.loopback.discord.world import DiscordWorld
 
 
 @pytest.fixture
 async def alone() -> AsyncIterator[dict[str, Any]]:
     """Run the server as a process; give the line that it prints."""
-    argv = ("-m", "claudius.testing.loopback.discord", "--port", "0", "--control-port", "0")
+    argv = ("-m", "lab.loopback.discord", "--port", "0", "--control-port", "0")
     process = await asyncio.create_subprocess_exec(sys.executable, *argv, stdout=asyncio.subprocess.PIPE)
     assert process.stdout is not None
     yield json.loads(await process.stdout.readline())

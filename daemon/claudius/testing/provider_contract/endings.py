@@ -12,7 +12,7 @@ from claudius.errors import TimedOut
 from claudius.provider import Delta, Event
 from claudius.providers.chain import Chain
 from claudius.providers.http_reply import REPLY_CHARS
-from claudius.testing.loopback.model_wire import Reply
+from claudius.testing.model_calls import Reply
 from claudius.testing.provider_contract.voice import (
     ASK,
     TEXT,

@@ -17,7 +17,7 @@ from claudius.errors import (
     Unreachable,
 )
 from claudius.provider import Done, Event, Provider
-from claudius.testing.loopback.model_wire import Reply
+from claudius.testing.model_calls import Reply
 from claudius.testing.provider_contract.voice import (
     ASK,
     TEXT,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from claudius.provider import Message
-from claudius.testing.loopback.model_wire import Reply
+from claudius.testing.model_calls import Reply
 from claudius.testing.provider_contract.voice import (
     ASK,
     SYSTEM,

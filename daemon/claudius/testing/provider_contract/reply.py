@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from claudius.provider import Delta
-from claudius.testing.loopback.model_wire import Reply
+from claudius.testing.model_calls import Reply
 from claudius.testing.provider_contract.voice import ASK, TEXT, Voice, asked, case, ending, hear, speaking
 
 

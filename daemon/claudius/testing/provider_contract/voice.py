@@ -8,17 +8,26 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from msgspec.structs import replace
 
 from claudius.errors import ProviderError
 from claudius.provider import Delta, Done, Event, Message, Provider, Request, Reset
-from claudius.testing.loopback.model import Call, ModelServer
-from claudius.testing.loopback.model_wire import Reply
+from claudius.testing.model_calls import Call, Reply
 
 TEXT = "one two three four five six seven eight nine ten"
 PATIENCE_S = 30.0
 """How long a case waits for something that must come by itself."""
+
+
+class ModelDouble(Protocol):
+    """A model server that a test runs, as far as the contract looks at it."""
+
+    @property
+    def asked(self) -> list[Call]:
+        """Every call so far, oldest first."""
+        ...
 
 
 class NotClaimed(Exception):
@@ -33,7 +42,7 @@ class Voice:
     """Makes a fresh one; each case closes its own."""
     say: Callable[..., None] | None = None
     """Takes the replies that come next, as the loopback model's `Reply` or text; None = it speaks its own mind."""
-    server: ModelServer | None = None
+    server: ModelDouble | None = None
     """The loopback model that it asks; None = it asks none."""
     asks_again: bool = False
     """Its transport repeats a failed call by itself, so a fault comes with another face and may be healed."""

@@ -1,0 +1,222 @@
+"""The product, broken on purpose: each of these must be found by a simulation, or it proves nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
+from typing import Any
+from unittest.mock import patch
+
+from msgspec.structs import replace
+
+from claudius.cognition import turn
+from claudius.cognition.mind import Mind
+from claudius.cognition.prompt import assembly
+from claudius.errors import DeliveryError
+from claudius.intent import Intent, Utterance
+from claudius.memory.archive import Archive, worker
+from claudius.memory.archive.changes import Ground
+from claudius.memory.documents import Document, Unarchived
+from claudius.memory.sqlite import SqliteStore, amending
+from claudius.memory.sqlite.queries import Database
+from claudius.memory.store import Pending, RecallLimits
+from claudius.perception import Perception
+from claudius.recollection import Recollection
+from claudius.runtime import delivery
+from claudius.runtime.adapter import Accept
+from claudius.runtime.intake import Intake
+from lab.simulation.town import TownAdapter
+
+_kept = Intake._keep
+_accepted = Intake.accept
+_committed, _apologised = SqliteStore.commit, turn.apologise
+_listened, _spoken = TownAdapter.listen, TownAdapter.speak
+_archived = Archive._commit
+_BEHIND: set[asyncio.Task[Any]] = set()
+
+
+@contextmanager
+def acknowledged_before_kept() -> Iterator[None]:
+    """An event is acknowledged before WRITE 1."""
+
+    async def keep(self: Intake, perceptions: Sequence[Perception]) -> Sequence[bool]:
+        async def later() -> None:
+            await asyncio.sleep(0.5)
+            await _kept(self, perceptions)
+            for one in perceptions:
+                self._lanes.wake(one.conversation)
+
+        task = asyncio.ensure_future(later())
+        _BEHIND.add(task)
+        return [True] * len(perceptions)
+
+    with patch.object(Intake, "_keep", keep):
+        yield
+
+
+@contextmanager
+def said_before_committed() -> Iterator[None]:
+    """A reply is posted before WRITE 2; what is to be seen already is not posted again."""
+    adapters: list[TownAdapter] = []
+
+    async def listen(self: TownAdapter, accept: Accept) -> None:
+        adapters.append(self)
+        await _listened(self, accept)
+
+    async def commit(self: SqliteStore, intent: Intent) -> None:
+        for utterance in intent.utterances:
+            with suppress(DeliveryError):
+                await _spoken(adapters[-1], utterance)
+        await _committed(self, intent)
+
+    async def speak(self: TownAdapter, utterance: Utterance) -> str:
+        self.town.show(self.now())
+        if any(one.key == utterance.key for one in self.town.posts):
+            return f"seen:{utterance.key}"
+        return await _spoken(self, utterance)
+
+    with (
+        patch.object(TownAdapter, "listen", listen),
+        patch.object(TownAdapter, "speak", speak),
+        patch.object(SqliteStore, "commit", commit),
+    ):
+        yield
+
+
+@contextmanager
+def settled_before_said() -> Iterator[None]:
+    """A part is noted as said before it is."""
+    say = delivery._say
+
+    async def settled(part: Any, post: Any) -> Any:
+        await delivery._settle(part, post, "soon")
+        return await say(part, post)
+
+    with patch.object(delivery, "_say", settled):
+        yield
+
+
+@contextmanager
+def known_by_envelope() -> Iterator[None]:
+    """A message is known by the envelope that it came in, and not by itself."""
+    brought: Counter[str] = Counter()
+
+    async def accept(self: Intake, perception: Perception) -> bool:
+        brought[perception.key] += 1
+        times = brought[perception.key]
+        return await _accepted(self, replace(perception, key=f"{perception.key}@{times}") if times > 1 else perception)
+
+    with patch.object(Intake, "accept", accept):
+        yield
+
+
+@contextmanager
+def never_looked() -> Iterator[None]:
+    """What may be visible already is sent again without a look."""
+
+    async def find(self: TownAdapter, utterance: Any, *, decided_at: Any) -> None:
+        del self, utterance, decided_at
+
+    with patch.object(TownAdapter, "find", find):
+        yield
+
+
+@contextmanager
+def whispers_used_when_recalled() -> Iterator[None]:
+    """A whisper is used as soon as a turn feels it, and not when that turn is committed."""
+    recalled = SqliteStore.recall
+
+    async def recall(self: SqliteStore, pending: Pending, **how: Any) -> Recollection:
+        found = await recalled(self, pending, **how)
+        for one in found.intuitions:
+            await self._write(partial(_use, whisper=one.whisper, turn=found.turn))
+        return found
+
+    with patch.object(SqliteStore, "recall", recall):
+        yield
+
+
+def _use(db: Database, *, whisper: int, turn: str) -> None:
+    db.run("whisper_used", id=whisper, turn=turn)
+
+
+@contextmanager
+def memory_left_as_it_was() -> Iterator[None]:
+    """What was changed after its answer is acknowledged, and memory keeps the old words."""
+    with patch.object(amending, "_remember", lambda *_: None):
+        yield
+
+
+@contextmanager
+def markers_that_clash() -> Iterator[None]:
+    """A prompt whose data holds its own marker is not built."""
+
+    def clear(nonce: str, lines: Collection[str]) -> str:
+        if any(nonce in line for line in lines):
+            raise ValueError(nonce)
+        return nonce
+
+    with patch.object(assembly, "clear_nonce", clear):
+        yield
+
+
+@contextmanager
+def archived_without_a_look() -> Iterator[None]:
+    """A round commits what waits by then, and not only what it has compared with the files."""
+
+    async def commit(self: Archive, pending: Sequence[Unarchived], ground: Ground) -> int:
+        again = await self._store.unarchived(worker.BATCH)
+        return await _archived(self, [one for one in again if one.document not in ground.held_back] or pending, ground)
+
+    with patch.object(Archive, "_commit", commit):
+        yield
+
+
+@contextmanager
+def own_files_known_by_the_next_few() -> Iterator[None]:
+    """A file that is not as recorded is compared with the newest version and the next batch alone."""
+
+    async def has_written(self: SqliteStore, document: Document, text: str, *, ever: bool) -> bool:
+        del ever
+        known = [one.markdown for one in await self.unarchived(worker.BATCH) if one.document == document]
+        return text in (*known, await self.document(document))
+
+    with patch.object(SqliteStore, "has_written", has_written):
+        yield
+
+
+@contextmanager
+def apologies_recalled_for() -> Iterator[None]:
+    """An apology recalls the conversation first; where that fails, the message is settled, and nobody is told."""
+
+    async def apologise(pending: Pending, mind: Mind, kind: Any) -> Intent:
+        limits = RecallLimits(ttl_hours=mind.config().memory.ttl_hours)
+        await mind.store.recall(pending, nonce=mind.nonce(), now=mind.clock(), limits=limits)
+        return await _apologised(pending, mind, kind)
+
+    with (
+        patch("claudius.runtime.lanes.apologise", apologise),
+        patch.object(SqliteStore, "give_up", SqliteStore.withdraw),
+    ):
+        yield
+
+
+MUTANTS: Mapping[str, Callable[[], AbstractContextManager[object]]] = {
+    one.__name__: one
+    for one in (
+        acknowledged_before_kept,
+        said_before_committed,
+        settled_before_said,
+        known_by_envelope,
+        never_looked,
+        whispers_used_when_recalled,
+        memory_left_as_it_was,
+        markers_that_clash,
+        archived_without_a_look,
+        own_files_known_by_the_next_few,
+        apologies_recalled_for,
+    )
+}

@@ -1,0 +1,1 @@
+"""The people of the loopback networks, as the adapter contract drives them."""
