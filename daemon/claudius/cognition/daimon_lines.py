@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from claudius.cognition.conclude.conclusion import Kept, conclude_reflection, utterance_key
 from claudius.cognition.output.gate import gate
 from claudius.cognition.output.ladder import whole_sentences
-from claudius.cognition.reply.interpretation import plain_reply
+from claudius.cognition.reply.parser import plain_reply
 from claudius.cognition.turn_state import TurnState, recorded
 from claudius.intent import Intent, Utterance
 from claudius.recollection import Entry, EntryType

@@ -18,6 +18,7 @@ from claudius.cognition.call import Reply, ask_model
 from claudius.cognition.conclude.conclusion import Kept, conclude
 from claudius.cognition.conclude.entries import heard
 from claudius.cognition.conclude.feeling import joined
+from claudius.cognition.conclude.interpretation import interpret
 from claudius.cognition.conclude.transitions import allowed, is_borrowed, judge, moved, stayed, told
 from claudius.cognition.function_process import Turn, Yielded, answers
 from claudius.cognition.history import section
@@ -31,7 +32,6 @@ from claudius.cognition.processes import find
 from claudius.cognition.processes.process import Interruption, Process, Transition
 from claudius.cognition.prompt.assembly import build_prompt, repair_tail, shows_intuition, this_turn
 from claudius.cognition.prompt.function_prompts import Asked, Scene, draw, fresh, prompt_of
-from claudius.cognition.reply.interpretation import interpret
 from claudius.cognition.reply.parsed import Parsed
 from claudius.cognition.reply.readers import clean_text, read_bool
 from claudius.cognition.turn_state import TurnState, Words, recorded

@@ -13,7 +13,7 @@ from claudius.cognition.history import merged, render_summary, render_turn
 from claudius.cognition.mind import Mind
 from claudius.cognition.plan.plan import EngineSettings, compact
 from claudius.cognition.prompt.assembly import system_text
-from claudius.cognition.reply.interpretation import plain_reply
+from claudius.cognition.reply.parser import plain_reply
 from claudius.cognition.turn_state import SUMMARY_CALL, TurnState, silent_turn
 from claudius.errors import ProviderError
 from claudius.prompt import Prompt

@@ -11,8 +11,7 @@ from msgspec import Struct, field
 
 from claudius.cognition.output.overlap import Echo
 from claudius.cognition.output.rewrites import Company
-from claudius.cognition.plan.plan import EngineSettings, Plan
-from claudius.cognition.reply.interpretation import allowed_verbs
+from claudius.cognition.plan.plan import EngineSettings, Plan, allowed_verbs
 from claudius.cognition.reply.tags import NAMES, Names
 from claudius.perception import Origin
 from claudius.prompt import next_nonce

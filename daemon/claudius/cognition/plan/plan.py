@@ -16,6 +16,7 @@ from claudius.perception import Kind, Origin
 from claudius.psyche import Attention
 from claudius.psyche_types import Felt
 from claudius.recollection import PastTurn, Person, Recollection, Shown
+from claudius.soul import SoulText
 
 
 class EngineSettings(Struct, frozen=True, kw_only=True):
@@ -155,6 +156,12 @@ def _asked(process: Process, situation: Situation) -> tuple[str, ...]:
     listed = [name for name in STEPS if name in process.steps or name in situation.asks]
     open_now = {name for name in listed if step(name).gate(situation)}
     return tuple(name for name in listed if name in open_now and (step(name).after or name) in open_now)
+
+
+def allowed_verbs(step: str, plan: Plan, soul: SoulText) -> tuple[tuple[str, ...], str]:
+    """Return the verbs a step may use in this plan's process, and its default. Pure."""
+    known = soul.steps[step]
+    return (*known.verbs, *plan.verbs.get(step, ())), known.default_verb
 
 
 def compact(past: Sequence[PastTurn], settings: EngineSettings, *, share: float = 1.0) -> int:

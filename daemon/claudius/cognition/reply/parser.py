@@ -11,6 +11,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from claudius.cognition.reply.disguises import is_structured
 from claudius.cognition.reply.parsed import Dialogue, DialogueState, Parsed, Section, judged
 from claudius.cognition.reply.tags import (
     DIALOGUE,
@@ -297,3 +298,13 @@ class Parser:
         self._blanks = [piece[len(seen) :]]
         self._has_shown = True
         return shown
+
+
+def plain_reply(text: str) -> str:
+    """Return the words of a reply that was asked for as plain text, whatever form it took; else empty. Pure."""
+    parser = Parser()
+    parser.feed(text)
+    parsed = parser.finish()
+    if parsed.winner:
+        return parsed.winner.text
+    return "" if is_structured(parsed.raw) else parsed.raw.strip()

@@ -10,20 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from claudius.cognition.reply.parsed import Section
 from claudius.cognition.reply.tags import NAMES, UNSEEN, Names, escape_heads
-from claudius.cognition.user_model_merge import Merged, merge_update
 from claudius.recollection import MOODS, StateKey
-
-__all__ = [
-    "Merged",
-    "clean_note",
-    "clean_text",
-    "drop_unasked",
-    "merge_update",
-    "read_bool",
-    "read_state",
-    "read_verb",
-    "truth",
-]
 
 NOTE_CHARS = 200
 STATE_CHARS = {StateKey.CONVERSATION_SUMMARY: 600}

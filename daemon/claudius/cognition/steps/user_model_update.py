@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from claudius.cognition.reply.readers import Merged, clean_note, merge_update, read_bool
+from claudius.cognition.reply.readers import clean_note, read_bool
 from claudius.cognition.steps.step import NOTHING, Effect, Reading, Situation, Step
+from claudius.cognition.user_model_merge import Merged, merge_update
 from claudius.intent import ModelVersion
 
 

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from claudius.cognition.plan.plan import Plan
-from claudius.cognition.reply.disguises import is_structured
+from claudius.cognition.plan.plan import Plan, allowed_verbs
 from claudius.cognition.reply.parsed import Parsed, Section
-from claudius.cognition.reply.parser import Parser
 from claudius.cognition.reply.readers import clean_text, read_verb
 from claudius.intent import Thought
 from claudius.soul import SoulText
 
 ALWAYS_KEPT = ("user_model_check",)
 """Kept even where it was not asked: it only sets the next turn's showing."""
-
-
-def allowed_verbs(step: str, plan: Plan, soul: SoulText) -> tuple[tuple[str, ...], str]:
-    """Return the verbs a step may use in this plan's process, and its default. Pure."""
-    known = soul.steps[step]
-    return (*known.verbs, *plan.verbs.get(step, ())), known.default_verb
 
 
 def interpret(parsed: Parsed, plan: Plan, soul: SoulText) -> tuple[tuple[Thought, ...], tuple[str, ...]]:
@@ -53,13 +45,3 @@ def _sections(parsed: Parsed, name: str) -> tuple[Section, ...]:
         case _:
             first = parsed.first(name)
             return (first,) if first else ()
-
-
-def plain_reply(text: str) -> str:
-    """Return the words of a reply that was asked for as plain text, whatever form it took; else empty. Pure."""
-    parser = Parser()
-    parser.feed(text)
-    parsed = parser.finish()
-    if parsed.winner:
-        return parsed.winner.text
-    return "" if is_structured(parsed.raw) else parsed.raw.strip()
