@@ -11,13 +11,12 @@ from claudius.cognition.reply.readers import (
     clean_note,
     clean_text,
     drop_unasked,
-    merge_update,
     read_bool,
     read_state,
     read_verb,
 )
 from claudius.cognition.reply.tags import find_head
-from claudius.cognition.user_model_merge import is_suspect
+from claudius.cognition.user_model_merge import is_suspect, merge_update
 from replies import hostile
 
 
