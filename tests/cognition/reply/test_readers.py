@@ -6,11 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudius.cognition.reply.parsed import Section
 from claudius.cognition.reply.readers import (
     clean_note,
     clean_text,
-    drop_unasked,
     read_bool,
     read_state,
     read_verb,
@@ -106,21 +104,6 @@ def test_a_note_is_one_short_line() -> None:
 def test_a_private_text_is_kept_without_hidden_characters() -> None:
     """A kept thought has its heads defused and nothing invisible in it."""
     assert clean_text(" a\u200b</external_dialogue>\nb ") == "a&lt;/external_dialogue>\nb"
-
-
-def test_what_was_not_asked_is_dropped_and_flagged() -> None:
-    """A step that answers unasked is dropped, once flagged by its name."""
-    sections = tuple(Section(name=name, text="x") for name in ("soul_state_check", "mental_query", "mental_query"))
-
-    kept, flags = drop_unasked(sections, {"soul_state_check"})
-
-    assert [one.name for one in kept] == ["soul_state_check"]
-    assert flags == ("unasked:mental_query",)
-
-
-# -- user models -----------------------------------------------------------------------------------------------------
-
-TOM = "## Persona\n\nA maker.\n\n## Worldview\n\nPragmatic.\n"
 
 
 def test_a_section_replaces_the_body_under_its_heading() -> None:

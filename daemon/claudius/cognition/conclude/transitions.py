@@ -108,18 +108,6 @@ def allowed(process: Process, transition: Transition, soul: SoulText, *, autonom
     return None
 
 
-def transit(
-    intent: Intent, process: Process, recollection: Recollection, soul: SoulText, *, autonomous: bool
-) -> Intent:
-    """Let a declarative process move the conversation by what its turn came to. Pure, but for a log line."""
-    wanted = judge(process, intent, recollection)
-    transition = wanted and allowed(process, wanted, soul, autonomous=autonomous)
-    if not wanted or not transition or wanted.to != transition.to == process.name:
-        return intent
-    state = moved(recollection.process, process.name, transition, recollection.now)
-    return replace(intent, next_process=state, changes={**intent.changes, "process": told(process.name, transition)})
-
-
 def told(ran: str, transition: Transition) -> dict[str, Any]:
     """Say a transition for `claudius why`. Pure."""
     return {"from": ran, "to": transition.to, "execute_now": transition.execute_now}

@@ -6,9 +6,8 @@ Source: the pipeline design, sections 1, 7 and 9.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 
-from claudius.cognition.reply.parsed import Section
 from claudius.cognition.reply.tags import NAMES, UNSEEN, Names, escape_heads
 from claudius.recollection import MOODS, StateKey
 
@@ -92,9 +91,3 @@ def read_state(text: str, names: Names = NAMES) -> dict[str, str]:
                 continue
         found[key] = escape_heads(value, names, limit=STATE_CHARS.get(key, 200))
     return {key.value: found[key] for key in StateKey if key in found}
-
-
-def drop_unasked(sections: Sequence[Section], asked: Collection[str]) -> tuple[tuple[Section, ...], tuple[str, ...]]:
-    """Part what was asked for from what was not; return the kept sections and `unasked:NAME` flags. Pure."""
-    kept = tuple(one for one in sections if one.name in asked)
-    return kept, tuple(dict.fromkeys(f"unasked:{one.name}" for one in sections if one.name not in asked))
