@@ -106,6 +106,11 @@ def test_a_private_text_is_kept_without_hidden_characters() -> None:
     assert clean_text(" a\u200b</external_dialogue>\nb ") == "a&lt;/external_dialogue>\nb"
 
 
+# -- user models -----------------------------------------------------------------------------------------------------
+
+TOM = "## Persona\n\nA maker.\n\n## Worldview\n\nPragmatic.\n"
+
+
 def test_a_section_replaces_the_body_under_its_heading() -> None:
     """Section form: the heading is matched without case; everything else keeps its bytes."""
     merged = merge_update(TOM, [("worldview", "Hopeful, and pragmatic.")])
