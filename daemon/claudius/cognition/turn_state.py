@@ -160,7 +160,7 @@ class TurnState(Struct, kw_only=True):
         return self._rules[1]
 
     def guard(self, texts: Iterable[str]) -> None:
-        """Forbid the reply to repeat these private texts, which the next call is shown."""
+        """Prevent the reply from repeating these private texts, which the next call is shown."""
         known = tuple(dict.fromkeys((*self.thought, *texts)))
         if known != self.thought:
             self.thought, self._rules = known, None

@@ -1,4 +1,4 @@
-"""From a parsed reply to thoughts: what was asked is kept, each verb is looked up, the rest is flagged."""
+"""Turn a parsed reply into thoughts: keep the steps that were asked, check each verb and flag the rest."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from claudius.intent import Thought
 from claudius.soul import SoulText
 
 ALWAYS_KEPT = ("user_model_check",)
-"""Kept even where it was not asked: it only sets the next turn's showing."""
+"""Kept even if it was not asked, because it only affects what the next turn shows."""
 
 
 def allowed_verbs(step: str, plan: Plan, soul: SoulText) -> tuple[tuple[str, ...], str]:
-    """Return the verbs a step may use in this plan's process, and its default. Pure."""
+    """Return the verbs that a step may use in this plan's process, and its default verb. Pure."""
     known = soul.steps[step]
     return (*known.verbs, *plan.verbs.get(step, ())), known.default_verb
 
 
 def interpret(parsed: Parsed, plan: Plan, soul: SoulText) -> tuple[tuple[Thought, ...], tuple[str, ...]]:
-    """Return the private thoughts of a reply in `STEPS` order, and what was wrong with them. Pure."""
+    """Return the private thoughts of a reply in `STEPS` order, and flags for what was wrong with them. Pure."""
     thoughts: list[Thought] = []
     flags: dict[str, None] = {}
     for name, step in soul.steps.items():
@@ -56,7 +56,7 @@ def _sections(parsed: Parsed, name: str) -> tuple[Section, ...]:
 
 
 def plain_reply(text: str) -> str:
-    """Return the words of a reply that was asked for as plain text, whatever form it took; else empty. Pure."""
+    """Return the words of a reply that was to be plain text, in whatever form they came; else empty. Pure."""
     parser = Parser()
     parser.feed(text)
     parsed = parser.finish()
