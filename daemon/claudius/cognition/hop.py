@@ -1,7 +1,8 @@
 """Run the hops of a turn: one process after another on the same perception, each with any number of model calls.
 
-`cognition.turn` calls `begin` and `run`. A default turn is one hop with one call. All hops together produce one intent;
-if `run` raises, nothing is kept. Source: the process design, sections 3 to 6; the pipeline design, sections 3 and 6.
+`cognition.turn` calls `begin` and `run`. A fused turn, the default, is one hop with one call. All hops together produce
+one intent; if `run` raises, nothing is kept. Source: the process design, sections 3 to 6; the pipeline design, sections
+3 and 6.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ class FirstCall(Struct, frozen=True):
     sha256: str
     plan: Plan
     drawn: Drawn | None
-    """None = a default turn, whose prompt follows from recollection and plan alone."""
+    """None = a fused turn, whose prompt follows from recollection and plan alone."""
 
 
 class TurnState(Struct, kw_only=True):

@@ -1,7 +1,7 @@
 """Ask the psyche what a perception means to the soul, and recall the memories that it wants for it.
 
-`cognition.turn` calls `attend_to` before a hop. If the psyche is off or fails, the failure is logged and everything
-owed goes to the model.
+`cognition.turn` calls `attend_to` before a hop. If the psyche is off, or fails (which is logged), everything owed goes
+to the model.
 """
 
 from __future__ import annotations
