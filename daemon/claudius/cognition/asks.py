@@ -1,6 +1,7 @@
-"""Cognitive steps as values: what is asked, how the answer is read, and which line of it is remembered.
+"""Define cognitive steps as values (`Ask`): what is asked, how the answer is read and which line is remembered.
 
-An `Ask` does nothing by itself. Source: the process design, section 2.
+An `Ask` does nothing by itself; `function_process` sends it, and `read` raises Unreadable for a bad answer. Source: the
+process design, section 2.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _EDGES = " \t\n\"'`*.“”‘’"
 
 
 def readable(value: Any) -> str:  # noqa: PLR0911 - one return for each kind of value
-    """Say a value in words, never as Python would write it. Pure."""
+    """Write a value as plain words, never as Python syntax. Pure."""
     match value:
         case bool():
             return str(value).lower()
@@ -50,22 +51,22 @@ def readable(value: Any) -> str:  # noqa: PLR0911 - one return for each kind of 
 
 
 class Ask(Struct, Generic[T], frozen=True, kw_only=True):
-    """One thing asked of the model. Named and reusable: `@cognitive_step` gives it its step."""
+    """One question to the model. `@cognitive_step` names it and makes it reusable."""
 
     step: str = ""
     """The step's file, `soul/steps/NAME.md`."""
     slots: Mapping[str, str] = field(default_factory=dict)
-    """What stands for each `$placeholder` of that file; `instruction` = a line of the asker's own."""
+    """Values for the `$placeholder`s of that file; `instruction` = a line added by the caller."""
     schema: type[T] = str  # type: ignore[assignment]  # T is str where nothing else is said
-    """`str`, `bool`, an `Enum`, `list[str]`, or a frozen dataclass that a JSON object is checked against."""
+    """`str`, `bool`, an `Enum`, `list[str]`, or a frozen dataclass against which a JSON object is validated."""
     remember: Callable[[Any], str] | None = readable
-    """The line that is remembered; None = none is."""
+    """Returns the line to remember; None = remember nothing."""
     check: Callable[[Any], str | None] | None = None
-    """What is wrong with a value that could be read, in words; None = nothing."""
+    """Returns what is wrong with a readable value, in words; None = it is fine."""
 
 
 def cognitive_step(name: str) -> Callable[[Callable[P, Ask[T]]], Callable[P, Ask[T]]]:
-    """Make a cognitive step of a function that returns an `Ask`; its words stand in `soul/steps/NAME.md`."""
+    """Turn a function that returns an `Ask` into a cognitive step whose text is `soul/steps/NAME.md`."""
 
     def made(function: Callable[P, Ask[T]]) -> Callable[P, Ask[T]]:
         @wraps(function)
@@ -79,19 +80,19 @@ def cognitive_step(name: str) -> Callable[[Callable[P, Ask[T]]], Callable[P, Ask
 
 @cognitive_step(THOUGHT)
 def internal_monologue(instruction: str = "") -> Ask[str]:
-    """Think in private, of what the instruction says."""
+    """Think privately about the instruction."""
     return Ask(slots={"instruction": instruction} if instruction else {})
 
 
 @cognitive_step(SPEECH)
 def external_dialogue(instruction: str = "") -> Ask[str]:
-    """Word what is to be said aloud; nobody hears it before the process says it."""
+    """Word what will be said aloud; nobody hears it before the process says it."""
     return Ask(slots={"instruction": instruction} if instruction else {})
 
 
 @cognitive_step(QUERY)
 def mental_query(statement: str) -> Ask[bool]:
-    """Weigh whether a statement is true."""
+    """Judge whether a statement is true."""
 
     def judged(is_true: bool) -> str:  # noqa: FBT001 - the value of the step
         return f"Claudius judged whether {statement}: {readable(is_true)}"
@@ -145,7 +146,7 @@ def _lines(text: str) -> list[str]:
 
 
 def without_prefix(text: str, name: str, verbs: tuple[str, ...] = ("said",)) -> str:
-    """Drop `NAME said:` and `NAME:` from the very start of a reply, by literal comparison. Pure."""
+    """Remove `NAME said:` or `NAME:` from the very start of a reply, by literal comparison. Pure."""
     plain = text.lstrip()
     for opening in (*(f"{name} {verb}:" for verb in verbs), f"{name}:"):
         if name and plain.startswith(opening):

@@ -1,6 +1,7 @@
-"""One call of a model: asked once or taken from an earlier run, read as it comes, shown as far as it may be.
+"""Make one model call: send it or reuse a paid reply, parse the stream, and show what the output gate allows.
 
-`ask_model` is the only function of a turn that awaits a model.
+`ask_model` is the only function in a turn that awaits a model. If the stream breaks after its first piece, the partial
+reply counts as cut off by length; if nothing arrived, it raises ProviderError.
 """
 
 from __future__ import annotations
@@ -28,17 +29,17 @@ from claudius.provider import Delta, Done, Event, Provider, Request, Reset, Usag
 
 
 class Reply(Struct, frozen=True):
-    """One reply, read."""
+    """One parsed reply."""
 
     parsed: Parsed
     text: str
-    """All of it, secrets blotted out."""
+    """The full reply, with secrets masked."""
     is_refused: bool = False
     streamed: str = ""
-    """What was shown of it."""
+    """The part of the reply that was already shown."""
 
 
-async def ask_model(  # noqa: PLR0913 - what a request may differ in; each has a default
+async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; each has a default
     turn: TurnState,
     prompt: Prompt,
     purpose: str,
@@ -51,11 +52,11 @@ async def ask_model(  # noqa: PLR0913 - what a request may differ in; each has a
     keep_session: bool = True,
     number: int | None = None,
 ) -> Reply:
-    """Make one model call of a turn and keep it, or take what an earlier run has paid for.
+    """Make one model call for a turn and store it, or reuse the paid reply of an earlier run.
 
-    `conversation`: lets a transport go on with that conversation's session; `keep_session`: the prompt may stand in
-    it. `drawn`: how a snapshot keeps the prompt. A reply that breaks off after its first piece counts as one that was
-    cut by its length: the ladder decides what is said. Raises: ProviderError, StoreError.
+    `conversation` lets a transport continue that conversation's session; `keep_session` says whether the prompt may
+    stay in it. `drawn` is the form in which a snapshot stores the prompt. A reply that breaks off after its first piece
+    counts as cut off by length, and the ladder decides what is said. Raises: ProviderError, StoreError.
     """
     mind, sha = turn.mind, prompt_sha256(prompt)
     if turn.first is None and number is None:
@@ -69,7 +70,7 @@ async def ask_model(  # noqa: PLR0913 - what a request may differ in; each has a
         await reading.take(made.response)
     else:
         if turn.calls:
-            await mind.store.flush()  # what is paid for is durable before more is paid for
+            await mind.store.flush()  # a paid reply must be durable before the next call is paid for
         request = Request(
             system=prompt.system,
             history=prompt.history,
@@ -104,7 +105,7 @@ async def ask_model(  # noqa: PLR0913 - what a request may differ in; each has a
 
 
 class _Reading(Struct):
-    """A reply being read while it comes: what of it may be shown already is shown."""
+    """A reply being read as it streams; speakable text is shown at once."""
 
     parser: Parser
     gate: StreamGate | None = None
@@ -112,10 +113,10 @@ class _Reading(Struct):
     shown: str = ""
     text: str = ""
     is_void: bool = False
-    """The transport asked again: nothing more is shown before the end."""
+    """The transport restarted the request, so nothing more is shown before the end."""
 
     async def take(self, piece: str) -> None:
-        """Read one more piece."""
+        """Read the next piece."""
         self.text += piece
         visible = self.parser.feed(piece)
         if visible and self.gate and self.show and not self.is_void:
@@ -125,13 +126,13 @@ class _Reading(Struct):
                 await self.show(passed)
 
     def restart(self) -> None:
-        """Begin anew: what came so far is void, and the utterance will replace what was shown of it."""
+        """Start over: discard the text so far. The final utterance will replace what was shown of it."""
         self.parser = Parser()
         self.text, self.shown, self.is_void = "", "", True
 
 
 async def _read(provider: Provider, request: Request, reading: _Reading) -> Done:
-    """Read one reply to its end, as far as it came. Raises: ProviderError where nothing came."""
+    """Read one reply to its end, or as far as it arrived. Raises: ProviderError if nothing arrived."""
     try:
         async with aclosing(cast(AsyncGenerator[Event, None], provider.complete(request))) as events:
             async for event in events:

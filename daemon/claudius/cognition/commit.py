@@ -1,7 +1,7 @@
-"""WRITE 2: the one place where a turn's changes are committed, whatever kind of turn it was.
+"""Commit a turn's changes (WRITE 2). This is the only place that does, for every kind of turn.
 
-Turns, apologies, reflections and daimons' lines all end here. What is said unasked is judged by the rules of writing
-first; what goes into the ledger, and what is planned from the words, is added; observers are told before and after.
+Turns, apologies, reflections and daimon lines all end here. Unprompted speech is first checked against the proactive
+rules; ledger entries and reminders found in the text are added; observers are notified before and after.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from claudius.recollection import Recollection
 
 
 async def commit(intent: Intent, recollection: Recollection, mind: Mind, *, is_turn: bool = True) -> Intent:
-    """Commit what a turn changes; return it as it was committed.
+    """Commit the changes of a turn and return the intent as committed.
 
-    `is_turn`: something was heard and recalled in it; False for an apology, and for what is thought or said beside a
-    turn, which add nothing to ledger and plans.
+    `is_turn`: the turn recalled and heard something. False for apologies and for thoughts or lines beside a turn, which
+    add nothing to the ledger or the plans.
 
-    Raises: ProcessError where a turn says nothing and a reply is owed, because what is committed without a word is
-    never answered; StaleTurn where the conversation has moved on; StoreError.
+    Raises: ProcessError if the turn says nothing although a reply is owed, because a committed turn is never answered
+    again; StaleTurn if the conversation has moved on; StoreError.
     """
     if is_turn:
         if not intent.utterances and any(one.owes and one.key in intent.answers for one in recollection.perceptions):
             raise ProcessError(f"process {intent.process}", "ended without a word where a reply is owed")
         if recollection.intuitions:
-            from claudius.cognition.whispers import felt  # noqa: PLC0415 - not loaded while no daimon whispers
+            from claudius.cognition.whispers import felt  # noqa: PLC0415 - stays unloaded while no daimon whispers
 
             intent = felt(intent, recollection)
     show_calls(mind.hooks, recollection, intent.calls)
@@ -50,9 +50,9 @@ async def commit(intent: Intent, recollection: Recollection, mind: Mind, *, is_t
 
 
 async def commit_whole(intent: Intent, recollection: Recollection, mind: Mind) -> Intent:
-    """Commit what was thought beside a turn: once begun it ends, whoever speaks and cancels the rest.
+    """Commit a thought from beside a turn; once started, the commit completes even if the task is cancelled.
 
-    The next turn must not find it half under way. Raises: StaleTurn, StoreError.
+    The next turn must not find it half done. Raises: StaleTurn, StoreError.
     """
     doing = asyncio.ensure_future(commit(intent, recollection, mind, is_turn=False))
     try:

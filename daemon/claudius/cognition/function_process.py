@@ -1,7 +1,8 @@
-"""A turn as a process that is a function sees it: it thinks, says, plans, and hears what waits.
+"""Provide the API that a process function sees: think, say, schedule, keep values and look for new perceptions.
 
-`answers` asks for values in one call of the model, and once more where one cannot be read. Nothing that a function does
-happens before its turn is committed. Source: the process design, sections 2, 3, 6 and 8.
+`answers` asks for several values in one model call, with one repair call for unreadable ones; it raises Unreadable if
+that fails. Nothing a function does takes effect before its turn is committed. Source: the process design, sections 2,
+3, 6 and 8.
 """
 
 from __future__ import annotations
@@ -52,27 +53,27 @@ _TYPES = {THOUGHT: EntryType.INTERNAL_MONOLOGUE, SPEECH: EntryType.EXTERNAL_DIAL
 
 
 class Yielded(Exception):
-    """The turn stops here for a new perception; what it thought is kept."""
+    """Raised to stop the turn for a new perception; its thoughts are kept."""
 
     def __init__(self, memory: WorkingMemory) -> None:
-        """Carry what was in mind."""
+        """Carry the working memory of the stopped turn."""
         super().__init__()
         self.memory = memory
 
 
 def internal(text: str) -> str:
-    """Word a perception that the soul will have of itself. Pure."""
+    """Word an internal perception, in the soul's own voice. Pure."""
     return text
 
 
 class Thinker:
-    """What every programmatic mind can do: think, plan, keep. A `Turn` speaks too, a `Reflection` does not."""
+    """What every programmatic mind can do: think, schedule, keep. A `Turn` also speaks; a `Reflection` does not."""
 
     def __init__(self, state: TurnState, name: str, kept: Mapping[str, Any]) -> None:
-        """Think within a turn, under the name of a process or subprocess; `kept` is what it kept."""
+        """Think within a turn for a process or subprocess called `name`; `kept` holds its earlier values."""
         self._state, self._name = state, name
         self.scene = state.scene()
-        """What every call of it is asked with."""
+        """What every call of this thinker is built from."""
         self._kept = dict(kept)
         self._asked, self._began_s = 0, monotonic()
 
@@ -83,41 +84,41 @@ class Thinker:
 
     @property
     def now(self) -> datetime:
-        """The instant of the turn, UTC: the same when it is run again."""
+        """The instant of the turn, UTC; the same in a re-run."""
         return self._state.recollection.now
 
     @property
     def kept(self) -> Mapping[str, Any]:
-        """What was kept here until now."""
+        """The values kept so far by this process."""
         return dict(self._kept)
 
     @property
     def config(self) -> Config:
-        """The settings in force."""
+        """The current settings."""
         return self._state.config
 
     @property
     def seconds(self) -> float:
-        """How long the turn has taken until now."""
+        """How long the turn has taken so far."""
         return monotonic() - self._began_s
 
     @property
     def calls(self) -> int:
-        """How many model calls were made."""
+        """The number of model calls made."""
         return len(self._state.calls)
 
     @property
     def tokens(self) -> int:
-        """How many tokens they took, in and out."""
+        """The number of input and output tokens used."""
         return self._state.tokens
 
     def keep(self, **values: Any) -> None:
-        """Keep values from turn to turn, JSON alone; None lets one go. Raises: TypeError for what is no JSON."""
+        """Keep JSON values from turn to turn; None removes one. Raises: TypeError for a value that is not JSON."""
         self._kept = {name: one for name, one in (self._kept | kept_json(values)).items() if one is not None}
         self._state.kept = dict(self._kept)
 
     def text(self, name: str) -> str:
-        """Return what the process's own text says under a heading; empty where it says nothing."""
+        """Return the section under a heading of the process's own text; empty if there is none."""
         return sections(self._state.soul.files.get(f"processes/{self._name}.md")).get(name, "")
 
     @overload
@@ -134,9 +135,9 @@ class Thinker:
     async def think(self, memory: WorkingMemory, /, *asks: Ask[Any]) -> tuple[WorkingMemory, Any]: ...
 
     async def think(self, memory: WorkingMemory, /, *asks: Ask[Any]) -> tuple[WorkingMemory, Any]:
-        """Ask for one value, or for several in one call; return the memory with what is remembered of them.
+        """Ask for one value, or for several in one call. Returns a memory with the remembered lines, and the value(s).
 
-        The memory passed in is untouched. Raises: Unreadable, ProviderError.
+        The memory passed in is unchanged. Raises: Unreadable, ProviderError.
         """
         if not asks:
             raise TypeError("think needs at least one ask")
@@ -155,12 +156,12 @@ class Thinker:
         key: str | None = None,
         asked: bool = False,
     ) -> int:
-        """Plan a perception of the soul's own; return its id. It is written with the turn.
+        """Schedule an internal perception and return its id. It is written when the turn commits.
 
         `after` or `at` says when; `process` is borrowed for it; `asked`: the speaker asked for it, so it comes however
-        late, and is owed a line. What is planned in answering somebody may speak at its time; any other plan, and one
-        for the process `proactive`, speaks by the rules of writing first. Raises: ValueError where the time is given
-        twice or not at all, or is local.
+        late and is owed a line. A schedule made while answering somebody may speak when due; any other, and any for the
+        process `proactive`, must pass the proactive rules. Raises: ValueError if the time is given twice, not at all,
+        or without a time zone.
         """
         if (after is None) == (at is None):
             raise ValueError("say after=… or at=…, one of them")
@@ -182,21 +183,21 @@ class Thinker:
         return made.id
 
     def cancel(self, schedule_id: int) -> None:
-        """Take a plan back."""
+        """Cancel a schedule."""
         self._state.schedules[:] = [one for one in self._state.schedules if one.id != schedule_id]
         self._state.cancels.append(schedule_id)
 
     async def recall(self, words: str, *, limit: int = 8) -> list[str]:
-        """Search the soul's own memory, as far as it may be shown here; the best lines first."""
+        """Search the soul's memory, limited to what may be shown here. Best lines first."""
         found = await self._state.mind.store.search(self.recollection.perception, words, limit)
         return [f"{one.name or 'Claudius'}: {one.content}" for one in found]
 
     async def is_over_budget(self) -> bool:
-        """Tell whether the day's money is spent."""
+        """Return whether the day's budget is spent."""
         return await self._state.mind.stage() is Stage.REFUSING
 
     async def _before(self, memory: WorkingMemory) -> None:
-        """Do what comes before each thought."""
+        """Run the checks that precede each thought."""
 
     def _answers_somebody(self) -> bool:
         known = self.recollection
@@ -235,61 +236,61 @@ class Turn(Thinker):
     """One turn of a mental process."""
 
     def __init__(self, state: TurnState) -> None:
-        """Run the process that the turn is set at."""
+        """Run the process that the turn is set to."""
         super().__init__(state, state.process.name, state.process_state.process_memory)
         self._hearing = state.surface.hearing
 
     @property
     def perception(self) -> Perception:
-        """What is answered; its author is the speaker."""
+        """The perception to answer; its author is the speaker."""
         return self.recollection.perception
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """What the transition to this process, or the plan that borrowed it, gave it."""
+        """The params given by the transition to this process, or by the schedule that borrowed it."""
         return self._state.process_state.params
 
     @property
     def feeling(self) -> Mapping[str, str]:
-        """How the soul feels now, in words: mood, energy, wants, toward …; empty where the psyche is off."""
+        """How the soul feels now, in words: mood, energy, wants, toward …; empty if the psyche is off."""
         return dict(self._state.plan.felt.record)
 
     @property
     def invocation_count(self) -> int:
-        """How many turns the process has run here since it was entered; 0 = this is its first."""
+        """How many turns the process has run here since it was entered; 0 = this is the first."""
         return self._state.process_state.invocation_count
 
     @property
     def previous_process(self) -> str | None:
-        """The last process here that was another."""
+        """The last different process in this conversation."""
         return self._state.process_state.previous_process
 
     @property
     def pending(self) -> tuple[Perception, ...]:
-        """What else waits in this conversation, oldest first, without what this turn answers."""
+        """The other perceptions waiting in this conversation, oldest first, without those that this turn answers."""
         return self._hearing.pending
 
     @property
     def interrupted(self) -> bool:
-        """Something was heard here since the turn began."""
+        """Whether a new perception arrived here since the turn began."""
         return self._hearing.has_arrived
 
     @property
     def must_stop(self) -> bool:
-        """The turn is to end at its next thought, because something was heard that it yields to."""
+        """Whether the turn must end at its next thought, because it yields to a new perception."""
         return self.interrupted and self._state.process.interruption is Interruption.YIELD and not self._state.streamed
 
     async def look(self) -> bool:
-        """Look again at what waits; tell whether something was heard since the turn began."""
+        """Check for new perceptions. Returns whether one arrived since the turn began."""
         return await self._hearing.look()
 
     def say(self, line: str) -> None:
-        """Stage a line; it is heard after the commit, every line of the turn in one utterance."""
+        """Stage a line. All lines of the turn are sent as one utterance after the commit."""
         if line.strip():
             self._state.lines.append(line if isinstance(line, Words) else Words.of(line))
 
     async def speak(self, memory: WorkingMemory, ask: Ask[str] | None = None) -> tuple[WorkingMemory, str]:
-        """Think a line and stage it; where the adapter streams, it is shown while it is thought."""
+        """Ask for a line and stage it; if the adapter streams, it is shown while it arrives."""
         asks = (ask or external_dialogue(),)
         await self._before(memory)
         found = await answers(self._state, self.scene, memory, asks, streams=True)
@@ -297,7 +298,7 @@ class Turn(Thinker):
         return self._remembered(memory, asks, found), found[0]
 
     def close(self) -> None:
-        """End what is planned here and what waits, until someone addresses the soul here again."""
+        """Drop this conversation's schedules and waiting perceptions until someone addresses the soul here again."""
         self._state.closes = True
 
     async def _before(self, memory: WorkingMemory) -> None:
@@ -312,7 +313,7 @@ DRAFT_CHARS = 4000
 async def answers(
     turn: TurnState, scene: Scene, memory: WorkingMemory, asks: Sequence[Ask[Any]], *, streams: bool = False
 ) -> list[Any]:
-    """Ask for several values in one call; return them in order. Raises: Unreadable, ProviderError, BadSoul."""
+    """Ask for several values in one call. Returns them in order. Raises: Unreadable, ProviderError, BadSoul."""
     wanted = asked(asks, scene)
     first = await _call(turn, scene, memory, wanted, asks[0].step, streams=streams)
     found: dict[int, Any] = {}
@@ -391,7 +392,7 @@ def _spoken(first: Reply, second: Reply | None, turn: TurnState) -> Words:
 def _again(
     parsed: Parsed, scene: Scene, wanted: Asked, asks: Sequence[Ask[Any]], failed: Mapping[int, Unreadable]
 ) -> Asked:
-    """Ask again for the sections that failed, with the reason and the words that were."""
+    """Ask again for the failed sections, giving the reason and the earlier text."""
     draft = fence(data_line({"kind": RecordKind.DRAFT, "text": parsed.raw[:DRAFT_CHARS]}), scene.recollection.nonce)
     words = scene.soul.files["reask.md"]
     told = [words.fill(step=asks[place].step, reason=quoted(failed[place].detail)) for place in sorted(failed)]

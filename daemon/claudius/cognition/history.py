@@ -1,4 +1,4 @@
-"""Past turns as messages: equal values give equal bytes, so the prompt's history only ever grows at its end."""
+"""Render past turns as messages. Equal values give equal bytes, so the prompt's history only grows at its end."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _ORDER = {name: place for place, name in enumerate(STEPS)}
 
 REACTION = RecordKind.REACTION.value
 MARKS = ("edited", "deleted", "removed")
-"""What became of a message, or of a reaction, after it was there."""
+"""What happened to a message or a reaction after it was posted."""
 
 MESSAGE_CHARS = 16_000
-"""A longer message is cut in each prompt, as it is heard and ever after, with a visible note (4,000 tokens)."""
+"""A longer message is cut in every prompt, when heard and later, with a visible note (4,000 tokens)."""
 OTHER_MODEL_CHARS = 1600
-"""A model of another audience is shown up to this length (400 tokens)."""
+"""The maximum length shown of a model of another audience (400 tokens)."""
 
 
 def message_record(person: str | None, name: str | None, text: str, *, is_bot: bool = False) -> dict[str, Scalar]:
@@ -50,24 +50,24 @@ def _capped(text: str) -> dict[str, Scalar]:
 
 
 def perception_record(perception: Perception) -> dict[str, Scalar]:
-    """Return the data record of what was heard. Pure."""
+    """Return the data record of a perception. Pure."""
     if perception.origin is Origin.INTERNAL:
         return {"kind": perception.kind.value, **_capped(perception.text)}
     return message_record(perception.person, perception.name, perception.text, is_bot=perception.is_bot)
 
 
 def feels(steps: Sequence[str]) -> bool:
-    """Tell whether a turn that asks these steps feels what is whispered: one that thinks before it speaks. Pure."""
+    """Return whether a turn that asks these steps feels a whisper, because it thinks before it speaks. Pure."""
     return "internal_monologue" in steps
 
 
 def intuition_record(intuition: Intuition) -> dict[str, Scalar]:
-    """Return the data record of a whisper, as it surfaces. Pure."""
+    """Return the data record of a whisper. Pure."""
     return {"kind": RecordKind.INTUITION, "text": f"{intuition.daimon.capitalize()} whispers: {intuition.text}"}
 
 
 def shown_record(shown: Shown) -> dict[str, Scalar]:
-    """Return the data record of a user model: whole, or `above` where it is only pointed at. Pure."""
+    """Return the data record of a user model: the text, or `above` for a pointer to an earlier copy. Pure."""
     record: dict[str, Scalar] = {"kind": RecordKind.USER_MODEL, "who": who(shown.person), "version": shown.version}
     if shown.pointer:
         return record | {"above": True}
@@ -91,7 +91,7 @@ def _entry_record(entry: Entry) -> dict[str, Scalar]:
 
 
 def section(tag: str, content: str, verb: str | None = None) -> str:
-    """Write one canonical section; heads of ours inside it are defused. Pure."""
+    """Write one canonical section; any of our tags inside it are escaped. Pure."""
     head = f'<{tag} verb="{verb}">' if verb else f"<{tag}>"
     return f"{head}{escape_heads(content)}</{tag}>"
 
@@ -109,7 +109,7 @@ def _own(entry: Entry) -> tuple[int, str] | None:
 
 
 class Fixed(Struct, frozen=True):
-    """What follows from one past turn alone, computed once: its messages and their size."""
+    """The messages and size of one past turn, computed once from that turn alone."""
 
     messages: tuple[Message, ...]
     tokens: int
@@ -117,7 +117,7 @@ class Fixed(Struct, frozen=True):
 
 
 def fixed(past: PastTurn) -> Fixed:
-    """Return what follows from a past turn alone. Pure; remembered with the turn."""
+    """Return the rendered messages and size of a past turn. Pure; cached with the turn."""
     return once(past, _fixed)
 
 
@@ -127,7 +127,7 @@ def _fixed(past: PastTurn) -> Fixed:
 
 
 def render_turn(past: PastTurn) -> tuple[Message, ...]:
-    """Render one past turn: its shown models and messages as the user, its own sections as the assistant. Pure."""
+    """Render one past turn: shown models and messages as the user, its own sections as the assistant. Pure."""
     return fixed(past).messages
 
 
@@ -146,12 +146,12 @@ def _messages(past: PastTurn) -> tuple[Message, ...]:
 
 
 def render_summary(summary: Summary) -> Message:
-    """Render the summary as one fenced line of the user's. Pure."""
+    """Render the summary as one fenced user line. Pure."""
     return Message("user", fence(data_line({"kind": RecordKind.SUMMARY, "text": summary.text}), summary.nonce))
 
 
 def render_left_out(left_out: LeftOut) -> Message:
-    """Render the fixed line that stands for turns neither shown nor summarised. Pure."""
+    """Render the fixed line for turns that are neither shown nor summarised. Pure."""
     record: dict[str, Scalar] = {
         "kind": RecordKind.LEFT_OUT,
         "turns": left_out.count,
@@ -162,7 +162,7 @@ def render_left_out(left_out: LeftOut) -> Message:
 
 
 def merged(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """Join neighbours of one role by a blank line. Pure."""
+    """Join neighbouring messages of the same role with a blank line. Pure."""
     out: list[Message] = []
     for message in messages:
         if out and out[-1].role == message.role:

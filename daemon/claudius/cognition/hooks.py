@@ -1,17 +1,17 @@
-"""The ten points at which others may look on: what they are shown cannot be changed, what they do disturbs nothing.
+"""Call observers at ten fixed points of a turn; an observer cannot change what it sees, and its errors are logged.
 
     session.poll_messages          a lane takes an internal perception
-    loop.on_message                a lane takes an external one
-    loop.transform_system_prompt   the system part stands
-    loop.transform_history         the history stands
-    loop.before_llm after_llm      around the model
+    loop.on_message                a lane takes an external perception
+    loop.transform_system_prompt   the system prompt is built
+    loop.transform_history         the history is built
+    loop.before_llm after_llm      before and after a model call
     loop.transform_response        an utterance is made
-    loop.before_send after_send    around what leaves for a network
+    loop.before_send after_send    before and after an utterance is sent to a network
     loop.on_error                  a turn failed
 
-Beside them the ledger and the cortex tell what they did: `ledger.after_record`, `ledger.after_assess`,
-`cortex.after_reflect`, `cortex.after_assess`, `cortex.after_directive`, `cortex.after_consult`; a daimon,
-`daimon.after_whisper`, `daimon.after_speech`.
+In addition, the ledger, the cortex and the daimons report what they did: `ledger.after_record`, `ledger.after_assess`,
+`cortex.after_reflect`, `cortex.after_assess`, `cortex.after_directive`, `cortex.after_consult`, `daimon.after_whisper`,
+`daimon.after_speech`.
 
 Source: the cortex design, section 2.
 """
@@ -49,34 +49,34 @@ TOLD = (
 )
 
 REMEMBERED = 1000
-"""Turns whose audience is kept at hand."""
+"""Number of turns whose audience is remembered."""
 
 Observer = Callable[[Mapping[str, Any]], object]
-"""Takes one read-only mapping. What it returns is ignored; what it raises is logged and counted."""
+"""Takes one read-only mapping. Its return value is ignored; its exceptions are logged and counted."""
 
 
 class Hooks:
-    """Who looks on at which point, in the order in which they came."""
+    """The observers of each point, in order of registration."""
 
     def __init__(self) -> None:
-        """Nobody looks on yet."""
+        """Start without observers."""
         self._observers: dict[str, list[Observer]] = {}
         self.failures: dict[str, int] = {}
         """Point → how often an observer there raised."""
         self._audiences: dict[str, str] = {}
 
     def register(self, point: str, observer: Observer) -> None:
-        """Let an observer look on. Raises: ValueError for a point that is not there."""
+        """Register an observer. Raises: ValueError for an unknown point."""
         if point not in POINTS and point not in TOLD:
             raise ValueError(f"there is no hook {point!r}: one of {', '.join((*POINTS, *TOLD))}")
         self._observers.setdefault(point, []).append(observer)
 
     def has(self, point: str) -> bool:
-        """Tell whether anybody looks on there, so that nothing is made up for nobody."""
+        """Return whether a point has observers, so that callers build no data for nobody."""
         return point in self._observers
 
     def remember(self, turn: str, audience: str) -> None:
-        """Keep who could see a turn, until what it says has left."""
+        """Remember the audience of a turn until its utterances have been sent."""
         if not self._observers:
             return
         self._audiences[turn] = audience
@@ -84,11 +84,11 @@ class Hooks:
             del self._audiences[next(iter(self._audiences))]
 
     def audience_of(self, turn: str) -> str:
-        """Return who could see a turn; empty where that was long ago, or before this process."""
+        """Return the audience of a turn; empty if it was forgotten or dates from before this process."""
         return self._audiences.get(turn, "")
 
     def emit(self, point: str, seen: Mapping[str, Any]) -> None:
-        """Show every observer what happened. Never raises, waits for nothing."""
+        """Call every observer of a point. Never raises and does not wait."""
         observers = self._observers.get(point)
         if not observers:
             return

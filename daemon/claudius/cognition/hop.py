@@ -1,7 +1,8 @@
-"""The hops of a turn: one process after the other on the same perception, each with no call of a model, one, or more.
+"""Run the hops of a turn: one process after another on the same perception, each with any number of model calls.
 
-The shipped fused turn is one hop of one call. Everything ends in one intent, or in nothing.
-Source: the process design, sections 3 to 6; the pipeline design, sections 3 and 6.
+`cognition.turn` calls `begin` and `run`. A fused turn, the default, is one hop with one call. All hops together produce
+one intent; if `run` raises, nothing is kept. Source: the process design, sections 3 to 6; the pipeline design, sections
+3 and 6.
 """
 
 from __future__ import annotations
@@ -43,18 +44,18 @@ from claudius.recollection import Entry, EntryType, ProcessState
 from claudius.soul import SoulText
 
 Group = tuple[str, ...]
-"""The steps that one call asks."""
+"""The steps requested in one call."""
 
 
 class _Answer(Struct, frozen=True):
-    """What one call of a declarative hop gave."""
+    """The reply to one call of a declarative hop."""
 
     group: Group
     reply: Reply
 
 
 def begin(turn: TurnState, process: Process) -> None:
-    """Set a turn at its first process."""
+    """Set the turn to its first process."""
     known = turn.recollection
     turn.process, turn.is_guest = process, is_borrowed(known)
     turn.plan = plan(process, known, turn.settings, turn.attention)
@@ -67,16 +68,16 @@ def begin(turn: TurnState, process: Process) -> None:
 
 
 async def run(turn: TurnState) -> Intent:
-    """Run the processes of a turn, beginning with the one it is set at; return everything that the turn changes.
+    """Run the processes of a turn, starting with its current one, and return everything the turn changes.
 
-    Raises: Superseded where it gave way to a new perception, and nothing is kept; ProcessError, Unreadable,
+    Raises: Superseded if the turn yielded to a new perception and nothing is kept; ProcessError, Unreadable,
     ProviderError.
     """
     return await (_hops(turn) if turn.process.is_simple else _unless_replaced(turn))
 
 
 async def _unless_replaced(turn: TurnState) -> Intent:
-    """Run a turn; cancel it where something is heard that it gives way to, before a character of it is visible."""
+    """Run the hops, but cancel them if a new perception replaces the turn before any text was shown."""
     hearing = turn.surface.hearing
     await hearing.begin()
     doing = asyncio.ensure_future(_hops(turn))
@@ -116,7 +117,7 @@ async def _hops(turn: TurnState) -> Intent:
 
 
 def _granted(turn: TurnState, wanted: Transition | None) -> Transition | None:
-    """Return a transition as it may be made; None where it may not, or would end where it began."""
+    """Return the transition if it is allowed; None if it is not, or if it resolves to the current process."""
     autonomous = turn.settings.autonomous
     transition = wanted and allowed(turn.process, wanted, turn.soul, autonomous=autonomous)
     if not wanted or not transition or wanted.to != transition.to == turn.process.name:
@@ -124,13 +125,13 @@ def _granted(turn: TurnState, wanted: Transition | None) -> Transition | None:
     return transition
 
 
-# -- a process that is a function ------------------------------------------------------------------------------------
+# -- function processes ----------------------------------------------------------------------------------------------
 
 
 async def _function(turn: TurnState) -> Transition | None:
-    """Run a process's function on the turn's perception; return where it goes."""
+    """Run a process function on the turn's perception and return its transition."""
     process, state = turn.process, turn.process_state
-    assert process.run is not None  # noqa: S101 - the caller's condition
+    assert process.run is not None  # noqa: S101 - the caller checks this
     turn.hops.append(process.name)
     facade = Turn(turn)
     scene = facade.scene
@@ -156,11 +157,11 @@ async def _function(turn: TurnState) -> Transition | None:
     return transition
 
 
-# -- a process that is declared --------------------------------------------------------------------------------------
+# -- declarative processes -------------------------------------------------------------------------------------------
 
 
 async def _declared(turn: TurnState) -> Transition | None:
-    """Run a declarative process: its steps in one call or in several, then its judgement."""
+    """Run a declarative process: its steps in one or several calls, then its transition rule."""
     thoughts = await _thoughts(turn)
     turn.hops.append(turn.process.name)
     part = _concluded(turn, thoughts)
@@ -178,9 +179,9 @@ async def _declared(turn: TurnState) -> Transition | None:
 
 
 async def _thoughts(turn: TurnState) -> Thoughts:
-    """Ask a declarative process's steps; repair the reply once where nothing in it can be said.
+    """Ask the steps of a declarative process; send one repair call if nothing in the reply can be said.
 
-    Of a turn that asked for no words none are said.
+    If the plan asked for no speech, any speech in the reply is dropped.
     """
     first, answered = await _asked(turn)
     spoken = climb(first, turn.rules, refused=answered.is_refused, streamed=answered.streamed)
@@ -211,7 +212,7 @@ async def _thoughts(turn: TurnState) -> Thoughts:
 
 
 async def _asked(turn: TurnState) -> tuple[Parsed, Reply]:
-    """Ask the steps of a plan: all in one call, or group by group, each with what the former gave."""
+    """Ask the steps of a plan in one call, or group by group, passing each group the earlier answers."""
     planned, mind = turn.plan, turn.mind
     is_split = turn.config.pipeline.mode == "split"
     turn.asked += [name for name in planned.asked if name not in turn.asked]
@@ -243,7 +244,7 @@ async def _asked(turn: TurnState) -> tuple[Parsed, Reply]:
 
 
 def groups(plan: Plan, voices: Mapping[str, Voice], *, split: bool) -> tuple[Group, ...]:
-    """Part the asked steps into calls: one each, or one for all that have no voice of their own. Pure."""
+    """Group the asked steps into calls: one call each, or one for all steps without their own voice. Pure."""
     if split:
         return tuple((name,) for name in plan.asked)
     found: dict[str, list[str]] = {}
@@ -270,7 +271,7 @@ async def _ask_group(turn: TurnState, scene: Scene, memory: WorkingMemory, group
 
 
 def _is_open(plan: Plan, group: Group, found: Sequence[_Answer]) -> bool:
-    """Tell whether a conditional step's check, asked apart from it, said a clear yes."""
+    """Return whether a conditional step may run: its check, asked in another call, was clearly yes."""
     check = plan.conditional.get(group[0])
     if check is None or check in group:
         return True
@@ -289,7 +290,10 @@ def _given(parsed: Parsed, group: Group) -> Iterator[str]:
 
 
 def _joined(plan: Plan, found: Sequence[_Answer]) -> tuple[Parsed, Reply]:
-    """Join replies as if one had given all: of each what it was asked for, of the first what nobody asked for, too."""
+    """Merge the replies of several calls into one.
+
+    Keeps from each reply the sections it was asked for, and from the first also those that no call asked for.
+    """
     spoken = [one.reply for one in found if SPEECH in one.group]
     sections = tuple(
         one
@@ -308,7 +312,7 @@ def _joined(plan: Plan, found: Sequence[_Answer]) -> tuple[Parsed, Reply]:
     return parsed, Reply(parsed, "", any(reply.is_refused for reply in spoken), streamed)
 
 
-# -- what all hops come to -------------------------------------------------------------------------------------------
+# -- the result of all hops ------------------------------------------------------------------------------------------
 
 
 def _concluded(turn: TurnState, thoughts: Thoughts) -> Intent:
@@ -320,7 +324,7 @@ def _concluded(turn: TurnState, thoughts: Thoughts) -> Intent:
 
 
 def _ended(turn: TurnState) -> Intent:
-    """Make one intent of every hop. Raises: Superseded where the turn yielded and has thought nothing."""
+    """Build one intent from all hops. Raises: Superseded if the turn yielded and has no entries."""
     if turn.has_yielded:
         if not turn.entries:
             raise Superseded
@@ -346,7 +350,7 @@ def _ended(turn: TurnState) -> Intent:
 
 
 def _gathered(turn: TurnState) -> Intent:
-    """Join what several hops came to with what is said in the end."""
+    """Merge the results of several hops with the final utterance."""
     lines = turn.lines
     said = _concluded(
         turn,
@@ -385,7 +389,7 @@ def _gathered(turn: TurnState) -> Intent:
 
 
 def _lines_of(part: Intent, turn: TurnState) -> list[Line]:
-    """Return the entries of a declarative hop as lines of the memory, for the hops after it. Pure."""
+    """Return the entries of a declarative hop as working-memory lines for the hops after it. Pure."""
     own = part.entries[len(heard(turn.recollection)) :]
     return [
         Line(
@@ -406,7 +410,7 @@ def _is_kept(line: Line) -> bool:
 
 
 def _step(line: Line) -> str:
-    """Return the step that a remembered line came from."""
+    """Return the step that produced a remembered line."""
     if line.entry_type is EntryType.INTERNAL_MONOLOGUE:
         return THOUGHT
     return str(line.metadata.get("step") or line.metadata.get("query") or QUERY)
@@ -423,13 +427,13 @@ def _entry(line: Line, turn: TurnState) -> Entry:
 
 
 def _participation(turn: TurnState) -> dict[str, Any]:
-    """Say how the conversation is heard from now on, where the process that comes home, or leaves, declares it."""
+    """Return the conversation's new participation if the new home process declares a different one."""
     before, after = turn.recollection.process.process, turn.process_state.process
     now = participation(after, turn.soul) if turn.moves else ""
     return {} if not turn.moves or now == participation(before, turn.soul) else {"participation": now}
 
 
 def participation(process: str, soul: SoulText) -> str:
-    """Return how a process wants its conversation to be heard; empty where it says nothing. Pure."""
+    """Return the participation that a process declares for its conversation; empty if none. Pure."""
     found = find(process, soul) if process else None
     return found.participation.value if found and found.participation else ""

@@ -1,4 +1,4 @@
-"""What else is heard in a conversation while a turn of it runs."""
+"""Track the perceptions that arrive in a conversation while one of its turns runs, so that the turn can yield."""
 
 from __future__ import annotations
 
@@ -11,42 +11,42 @@ Look = Callable[[], Awaitable[Sequence[Perception]]]
 
 
 class Superseded(Exception):
-    """A turn was stopped for a new perception: nothing of it is kept, its messages go into the next."""
+    """The turn was stopped for a new perception. Nothing is kept; its messages go into the next turn."""
 
 
 async def nothing() -> Sequence[Perception]:
-    """Hear nothing else."""
+    """Return no other perceptions."""
     return ()
 
 
 class Hearing:
-    """The ear of one turn. `ring` it whenever something may have been heard."""
+    """Watches for new perceptions during one turn. Call `ring` whenever one may have arrived."""
 
     def __init__(self, look: Look = nothing) -> None:
-        """`look` returns what waits in the conversation, oldest first, without what this turn answers."""
+        """`look` returns the perceptions waiting in the conversation, oldest first, without those this turn answers."""
         self._look = look
         self._rung, self.arrived = asyncio.Event(), asyncio.Event()
         self._one_look = asyncio.Lock()
         self.pending: tuple[Perception, ...] = ()
-        """What waited when it was last looked."""
+        """The perceptions found by the last look."""
 
     @property
     def has_arrived(self) -> bool:
-        """Something was heard since the turn began."""
+        """Whether a new perception arrived since the turn began."""
         return self.arrived.is_set()
 
     def ring(self) -> None:
-        """Tell that something may have been heard."""
+        """Signal that a perception may have arrived."""
         self._rung.set()
 
     async def begin(self) -> None:
-        """Look at what waits already: it was there before the turn, and interrupts nothing."""
+        """Record the perceptions that already wait; they came before the turn and do not interrupt it."""
         self._rung.clear()
         self.pending = tuple(await self._look())
 
     async def look(self) -> bool:
-        """Look again where it rang; tell whether something was heard since the turn began."""
-        async with self._one_look:  # whoever asks while another looks gets what that one finds
+        """Look again if `ring` was called. Returns whether a new perception arrived since the turn began."""
+        async with self._one_look:  # a concurrent caller waits and gets the result of the look under way
             if self._rung.is_set():
                 self._rung.clear()
                 known = {one.key for one in self.pending}
@@ -56,7 +56,7 @@ class Hearing:
         return self.has_arrived
 
     async def listen(self) -> None:
-        """Keep `pending` as it is, for as long as the turn runs."""
+        """Keep `pending` up to date while the turn runs."""
         while True:
             await self._rung.wait()
             await self.look()

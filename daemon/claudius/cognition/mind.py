@@ -1,6 +1,7 @@
-"""What a day may cost, and what is given up first as the cap comes near.
+"""Hold what a turn needs to run (`Mind`: store, provider, soul, clock …), and the stages of the daily budget.
 
-Source: the design, section 7: whispers first, then the cortex, then model updates, then a polite refusal.
+`compose` builds one `Mind`, and every turn reads it. As spending nears the cap, features stop in a fixed order. Source:
+the design, section 7: whispers first, then the cortex, then model updates, then a polite refusal.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from claudius.soul import SoulText
 
 
 class Stage(StrEnum):
-    """How near the day's cap is."""
+    """How close spending is to the daily cap."""
 
     OPEN = "open"
     WHISPERS_OFF = "whispers_off"
@@ -36,7 +37,7 @@ _FROM = ((1.0, Stage.REFUSING), (0.95, Stage.UPDATES_OFF), (0.9, Stage.CORTEX_OF
 
 
 def stage(limit_usd: float, spent_usd: float) -> Stage:
-    """Return the stage that spending has reached; a limit of 0 is no limit. Pure."""
+    """Return the stage that spending has reached; a limit of 0 means no limit. Pure."""
     if limit_usd <= 0:
         return Stage.OPEN
     share = spent_usd / limit_usd
@@ -44,20 +45,20 @@ def stage(limit_usd: float, spent_usd: float) -> Stage:
 
 
 def day_start(now: datetime) -> datetime:
-    """Return the beginning of the UTC day. Pure."""
+    """Return the start of the UTC day. Pure."""
     return now.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 T = TypeVar("T")
 
 FRESH_S = 0.1
-"""How long what was read of a watched file counts as what it is: an edit is in force within 300 ms."""
+"""How long a read of a watched file stays valid; an edit takes effect within 300 ms."""
 
 
 def lately(
     read: Callable[[], T], fresh_s: float = FRESH_S, monotonic: Callable[[], float] = monotonic
 ) -> Callable[[], T]:
-    """Return `read`, asked again only where its last answer is older than `fresh_s` seconds."""
+    """Return a cached `read` that reads again when its last value is older than `fresh_s` seconds."""
     last: list[tuple[float, T]] = []
 
     def reading() -> T:
@@ -70,57 +71,57 @@ def lately(
 
 
 class Show(Protocol):
-    """Takes words of the reply as they become speakable; set where the conversation's adapter streams."""
+    """Takes text of the reply as it becomes speakable; set if the conversation's adapter streams."""
 
     async def __call__(self, text: str) -> None:
-        """Show one more piece."""
+        """Show the next piece."""
         ...
 
 
 class Voice(Struct, frozen=True):
-    """Who answers one cognitive step."""
+    """The provider and model that answer one cognitive step."""
 
     provider: Provider
     model: str | None = None
-    """None = the provider's own."""
+    """None = the provider's own model."""
 
 
 class Mind(Struct, frozen=True, kw_only=True):
-    """The soul at work. Built once, in `compose`; tests build their own."""
+    """Everything a turn needs to run. `compose` builds it once; tests build their own."""
 
     store: Store
     provider: Provider
     soul: Callable[[], SoulText]
-    """The soul's text as it stands now; one call a turn."""
+    """Returns the current soul text; called once per turn."""
     config: Callable[[], Config]
-    """The configuration in force now; one call a turn."""
+    """Returns the current configuration; called once per turn."""
     clock: Callable[[], datetime]
     """Wall time, aware, UTC."""
     nonce: Callable[[], str]
-    """128 random bits as 32 hex digits."""
+    """Returns 128 random bits as 32 hex digits."""
     aged_at: Callable[[], datetime | None] = lambda: None
-    """The instant that ages are measured from, where the wall clock is in doubt."""
+    """The instant that ages are measured from if the wall clock is in doubt."""
     voices: Mapping[str, Voice] = field(default_factory=dict)
-    """Cognitive step → a voice of its own; such a step is asked apart."""
+    """Cognitive step → its own voice; such a step is asked in a separate call."""
     secrets: tuple[str, ...] = ()
-    """Values that no reply may hold."""
+    """Values that no reply may contain."""
     hooks: Hooks = field(default_factory=Hooks)
-    """Who looks on."""
+    """The observers of turns."""
     reflects: Callable[[], bool] = lambda: False
-    """Whether a second mind is at work: its beliefs are recalled, and no turn judges peers."""
+    """Whether the cortex is running: its beliefs are recalled, and turns do not assess peers."""
     works: Callable[[Pending], Awaitable[bool]] | None = None
-    """Does what the soul's own clock has rung for, and tells whether that was it; None = nothing does."""
+    """Handles a perception from the soul's own scheduler and returns whether it did; None = nothing handles them."""
     beside: Callable[[Intent, Pending], Coroutine[Any, Any, None] | None] = lambda _, __: None
     """Lets others speak after a committed turn; None = nobody does."""
     consult: Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]] | None = None
-    """Asks the second mind before speaking; None = there is none."""
+    """Consults the cortex before speaking; None = there is none."""
 
     async def stage(self) -> Stage:
-        """Return how near today's spending is to the day's cap."""
+        """Return how close today's spending is to the daily cap."""
         limit = self.config().budget.daily_usd
         return stage(limit, await self.store.spent_since(day_start(self.clock()))) if limit else Stage.OPEN
 
     def acknowledgement(self, turn: str) -> str:
-        """Return the line that a turn says where no thought is needed; empty where the soul has none."""
+        """Return the line for a turn that needs no thought; empty if the soul has none."""
         lines = self.soul().steps["external_dialogue"].acknowledge
         return acknowledgement(turn, lines) if lines else ""

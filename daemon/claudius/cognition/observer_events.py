@@ -1,4 +1,8 @@
-"""What a turn tells of itself: to the ledger with its commit, to whoever looks on as it happens. Pure but for that."""
+"""Build the ledger entries of a concluded turn, and emit the events of a turn to the observers.
+
+`noted` goes into the commit; the `show_…` functions are called as things happen. Pure except for emitting; an
+observer's failure is logged by `Hooks` and never reaches the turn.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +25,11 @@ from claudius.psyche.words import leaning
 from claudius.recollection import Recollection
 
 SAID = (Kind.MESSAGE, Kind.MENTION, Kind.COMMAND)
-"""What counts as a message of a peer."""
+"""The kinds of perception that count as a peer's message."""
 
 
 def channel_type(perception: Perception) -> str:
-    """Return what sort of place something was heard in: terminal, dm, thread or channel. Pure."""
+    """Return the kind of place a perception came from: terminal, dm, thread or channel. Pure."""
     place = Place.of(perception.conversation)
     if place.network == "terminal":
         return "terminal"
@@ -35,9 +39,9 @@ def channel_type(perception: Perception) -> str:
 
 
 def noted(recollection: Recollection, intent: Intent, config: Config) -> Noted:
-    """Return what a concluded turn adds to the ledger: what was heard of whom, what was answered, what was promised.
+    """Return what a concluded turn adds to the ledger: messages heard, answers given, promises made.
 
-    Of private thought nothing goes into it.
+    Private thoughts are never included.
     """
     zone = zone_at(recollection.perception, config.clock.timezone)
     interactions: list[Interaction] = []
@@ -50,7 +54,7 @@ def noted(recollection: Recollection, intent: Intent, config: Config) -> Noted:
     person = recollection.perception.person
     who = recollection.speaker.person if recollection.speaker else person
     heard = "\n".join(one.text for one in texts)
-    for place, one in enumerate(texts):  # each counts as a message; the ledger's one line is that of them all
+    for place, one in enumerate(texts):  # each counts as a message, but the ledger's one line joins them all
         interactions.append(_line(recollection, one, who, "in", heard if place == 0 else one.text, one.at))
         undertaken += _promises(recollection, who, "theirs", one.text, one.at, zone)
     said = "".join(utterance.body for utterance in intent.utterances)
@@ -68,14 +72,14 @@ def noted(recollection: Recollection, intent: Intent, config: Config) -> Noted:
 
 
 def _reaction(perception: Perception) -> tuple[str, int] | None:
-    """Return which turn of ours a sign on a post is about, and how it was taken; None where it is no sign."""
+    """Return which of our turns a reaction is about and how it was meant; None if it is not a reaction."""
     if perception.kind is not Kind.REACTION or "turn" not in perception.extra:
         return None
     return str(perception.extra["turn"]), 0 if perception.extra.get("removed") else leaning(perception.text)
 
 
 def attachments(perception: Perception) -> int:
-    """Count what came with a message. Pure."""
+    """Count the attachments of a message. Pure."""
     found = perception.extra.get("attachments") or perception.extra.get("files") or ()
     return found if isinstance(found, int) else len(found)
 
@@ -127,7 +131,7 @@ def _seen(recollection: Recollection, at: datetime) -> dict[str, Any]:
 
 
 def show_heard(hooks: Hooks, recollection: Recollection) -> None:
-    """Show what a lane has taken up."""
+    """Emit the perceptions that a lane has taken."""
     hooks.remember(recollection.turn, recollection.audience)
     for one in recollection.perceptions:
         seen = _seen(recollection, one.at)
@@ -141,7 +145,7 @@ def show_heard(hooks: Hooks, recollection: Recollection) -> None:
 
 
 def show_prompt(hooks: Hooks, recollection: Recollection, steps: Sequence[str], prompt: Prompt, model: str) -> None:
-    """Show what is about to be asked."""
+    """Emit the prompt that is about to be sent to the model."""
     seen = _seen(recollection, recollection.now)
     if hooks.has("loop.transform_system_prompt"):
         digest = sha256(prompt.system.encode("utf-8", "surrogatepass")).hexdigest()
@@ -152,7 +156,7 @@ def show_prompt(hooks: Hooks, recollection: Recollection, steps: Sequence[str], 
 
 
 def show_calls(hooks: Hooks, recollection: Recollection, calls: Sequence[Call]) -> None:
-    """Show what each model call of a turn took."""
+    """Emit the usage of each model call of a turn."""
     if not hooks.has("loop.after_llm"):
         return
     for call in calls:
@@ -167,14 +171,14 @@ def show_calls(hooks: Hooks, recollection: Recollection, calls: Sequence[Call]) 
 
 
 def show_concluded(hooks: Hooks, recollection: Recollection, intent: Intent) -> None:
-    """Show the utterance that was made."""
+    """Emit the utterances of a turn."""
     for utterance in intent.utterances:
         told = {"recipient": utterance.conversation, "chars": len(utterance.body)}
         hooks.emit("loop.transform_response", _seen(recollection, recollection.now) | told)
 
 
 def show_committed(hooks: Hooks, intent: Intent) -> None:
-    """Show what the ledger holds now."""
+    """Emit the ledger entries after the commit."""
     if intent.noted is None:
         return
     for one in intent.noted.interactions:
@@ -187,14 +191,14 @@ def show_committed(hooks: Hooks, intent: Intent) -> None:
 
 
 def show_error(hooks: Hooks, pending: Pending, error: BaseException, at: datetime) -> None:
-    """Show that a turn failed, and with what."""
+    """Emit a turn's failure and its error."""
     perception = pending.perception
     seen = {"turn": pending.turn, "conversation": perception.conversation, "audience": perception.audience}
     hooks.emit("loop.on_error", seen | {"timestamp": at, "error": type(error).__name__, "station": "turn"})
 
 
 def show_sending(hooks: Hooks, utterance: Utterance, at: datetime, receipt: str | None = None) -> None:
-    """Show what is about to leave for a network, or, with its receipt, what has left."""
+    """Emit an utterance before it is sent or, with its receipt, after it was sent."""
     point = "loop.before_send" if receipt is None else "loop.after_send"
     if not hooks.has(point):
         return

@@ -1,8 +1,8 @@
-"""One turn, from hearing to a commit: recall, attend, hops, conclude, commit. The only orchestrator.
+"""Run one turn from perception to commit: recall, attend, run the hops, conclude, commit.
 
-A lane calls `take_turn` for everything it takes up. What needs no model (overheard, acknowledged, stopped, announced,
-apologised for, answered elsewhere) is the same walk without a hop. Where a step fails, nothing is kept but the finished
-model calls, which a re-run does not pay for again.
+The lane calls `take_turn` for every perception it takes up. Perceptions that need no model (overheard, acknowledged,
+stopped, announced, apologised for, answered elsewhere) take the same path without a hop. If a step fails, only the
+finished model calls are kept, so that a re-run does not pay for them again.
 """
 
 from __future__ import annotations
@@ -47,34 +47,34 @@ log = logging.getLogger("claudius.turn")
 
 UPDATES = ("user_model_update", "model_change_note")
 ANSWER = "answer"
-"""Where a perception carries what was answered to it already."""
+"""Key in `Perception.extra`: the answer that was already given to this perception."""
 SAYS = "says"
-"""Where a perception of the soul's own carries the line that it says then, without a thought."""
+"""Key in `Perception.extra` of an internal perception: the line to say without asking a model."""
 NO_SURFACE = Surface()
 HALVED_WINDOW = 2
-"""Entries that always stay where a prompt was too long."""
+"""Number of entries that always stay in the history after a prompt was too long."""
 
 
 class Turned(Struct, frozen=True):
-    """A committed turn: what it knew, and what it changed."""
+    """A committed turn: what it recalled and what it changed."""
 
     intent: Intent
     recollection: Recollection
     pending: Pending
     is_joined: bool = False
-    """Whoever else speaks in the conversation has had the chance to."""
+    """Whether the other speakers in the conversation have had their chance to speak."""
 
     @property
     def is_talk(self) -> bool:
-        """Somebody was answered, or a model was asked: what runs while a conversation is idle has something to do."""
+        """Whether somebody was answered or a model was asked, so that idle subprocesses have something to do."""
         return bool(self.intent.calls) or any(one.owes for one in self.recollection.perceptions)
 
 
 async def take_turn(pending: Pending, mind: Mind, surface: Surface = NO_SURFACE) -> Turned | None:
-    """Think one perception through and commit what comes of it; None where it was let go and nothing is kept.
+    """Run one perception through a turn and commit the result. Returns None if it was dropped.
 
-    Raises: ProviderError where the model gave nothing, OverBudget, Unreadable, ProcessError, Superseded where something
-    was heard that it gave way to, StaleTurn, StoreError.
+    Raises: ProviderError if the model returned nothing, OverBudget, Unreadable, ProcessError, Superseded if the turn
+    yielded to a new perception, StaleTurn, StoreError.
     """
     if await _is_let_go(pending, mind):
         return None
@@ -89,20 +89,20 @@ async def take_turn(pending: Pending, mind: Mind, surface: Surface = NO_SURFACE)
 
 
 async def apologise(pending: Pending, mind: Mind, kind: ApologyKind) -> Intent:
-    """End a perception that cannot be thought by one typed apology, and commit that.
+    """Conclude a perception whose turn failed with one typed apology, and commit it.
 
-    It takes what was heard and a fixed line, and nothing else: whatever the turn failed on, in recall, route, plan,
-    psyche or ledger, the apology would fail on too. Raises: StaleTurn, StoreError.
+    Uses only the perception and a fixed line, because whatever made the turn fail (recall, routing, plan, psyche,
+    ledger) would make the apology fail too. Raises: StaleTurn, StoreError.
     """
     heard = unrecalled(pending.turn, pending.perceptions, mind.nonce(), mind.clock())
     intent = conclude_apology(heard, kind, mind.soul(), pending.calls)
-    if kind != "interrupted":  # to build its prompt may be what ended the processes
+    if kind != "interrupted":  # building its prompt may be what ended the processes
         intent = await _with_prompt(intent, pending, mind)
     return await commit(intent, heard, mind, is_turn=False)
 
 
 async def _with_prompt(intent: Intent, pending: Pending, mind: Mind) -> Intent:
-    """Add to an apology the prompt that the turn would have asked, for `why` and `replay`, where it can be built."""
+    """Add the prompt that the turn would have sent to an apology, for `why` and `replay`, if it can be built."""
     try:
         turn = await _recalled(pending, mind, NO_SURFACE, *_inputs(pending, mind))
         begin(turn, route(turn.recollection, turn.soul, autonomous=turn.settings.autonomous))
@@ -119,11 +119,11 @@ async def afterthought(turned: Turned, mind: Mind) -> None:
     await reflect(Idle(intent=turned.intent, recollection=turned.recollection, pending=turned.pending), mind)
 
 
-# -- before anything is recalled -------------------------------------------------------------------------------------
+# -- before recall ---------------------------------------------------------------------------------------------------
 
 
 async def _is_let_go(pending: Pending, mind: Mind) -> bool:
-    """Let go of what the soul told itself and is not to be taken up now; tell whether it was."""
+    """Drop an internal perception that lapsed or must not be spoken now. Returns whether it was dropped."""
     perception = pending.perception
     if perception.origin is not Origin.INTERNAL or SAYS in perception.extra:
         return False
@@ -142,14 +142,14 @@ def _has_lapsed(perception: Perception, now: datetime) -> bool:
 
 
 def _inputs(pending: Pending, mind: Mind) -> tuple[datetime, str]:
-    """Return the turn's time and nonce: those of an earlier, unfinished run where there was one."""
+    """Return the turn's time and nonce, reusing those of an earlier unfinished run."""
     earlier = pending.inputs
     now = datetime.fromisoformat(earlier["now"]) if "now" in earlier else mind.clock()
     return now, earlier.get("nonce") or mind.nonce()
 
 
 async def _recalled(pending: Pending, mind: Mind, surface: Surface, now: datetime, nonce: str) -> TurnState:
-    """Recall what the turn knows. Raises: RowInvalid, StoreError."""
+    """Recall everything the turn needs. Raises: RowInvalid, StoreError."""
     config = mind.config()
     settings = EngineSettings.of(
         config,
@@ -176,11 +176,11 @@ async def _recalled(pending: Pending, mind: Mind, surface: Surface, now: datetim
     )
 
 
-# -- what needs no model ---------------------------------------------------------------------------------------------
+# -- turns without a model -------------------------------------------------------------------------------------------
 
 
 async def _concluded(turn: TurnState, pending: Pending) -> Intent:
-    """Conclude a perception, without a model where none is needed."""
+    """Conclude a perception, without a model if none is needed."""
     known, perception, mind = turn.recollection, turn.recollection.perception, turn.mind
     if perception.extra.get("over_budget"):
         raise OverBudget
@@ -206,17 +206,20 @@ async def _concluded(turn: TurnState, pending: Pending) -> Intent:
 
 
 def _said(turn: TurnState, line: str, verb: str) -> Intent:
-    """Conclude with a line of the soul's own."""
+    """Conclude the turn with a line that the soul already has."""
     process = route(turn.recollection, turn.soul)
     told = Attention(outcome="react", speaks=True)
     return conclude_unthought(turn.recollection, process, turn.settings, told, (line,), verb=verb)
 
 
-# -- what a model is asked about -------------------------------------------------------------------------------------
+# -- turns with a model ----------------------------------------------------------------------------------------------
 
 
 async def _thought(turn: TurnState) -> Intent:
-    """Think: once more with half the history where the prompt is too long, without pictures where none are taken."""
+    """Run the hops, with one retry each for two errors.
+
+    Retries with half the history if the prompt is too long, and without images if the model refuses them.
+    """
     surface, known = turn.surface, turn.recollection
     is_frugal = await _is_frugal(turn.mind)
     if surface.begin_thinking:
@@ -245,7 +248,7 @@ async def _thought(turn: TurnState) -> Intent:
 
 
 def _is_made_easier(turn: TurnState, error: TooLong | BadRequest) -> bool:
-    """Set a turn back with half the history, or without pictures; False where that was done already."""
+    """Reset the turn with half the history or without images. Returns False if that was already tried."""
     settings, files = turn.settings, turn.surface.files
     if isinstance(error, TooLong):
         if settings.window == HALVED_WINDOW:
@@ -263,7 +266,7 @@ def _is_made_easier(turn: TurnState, error: TooLong | BadRequest) -> bool:
 
 
 async def _is_frugal(mind: Mind) -> bool:
-    """Tell whether to save on model updates. Raises: OverBudget."""
+    """Return whether to skip user model updates to save money. Raises: OverBudget."""
     found = await mind.stage()
     if found is Stage.REFUSING:
         raise OverBudget

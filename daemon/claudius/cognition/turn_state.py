@@ -1,6 +1,6 @@
-"""A turn under way: the one value that every step of a turn reads and adds to, from recall to commit.
+"""Hold the state of a running turn, which every step reads and extends from recall to commit.
 
-Nothing in it is kept before the turn is committed; where a turn raises, all of it is gone.
+Nothing in it is stored before the commit; if the turn raises, all of it is discarded.
 """
 
 from __future__ import annotations
@@ -33,39 +33,39 @@ from claudius.soul import SoulText
 
 NO_PROCESS = Process(name="")
 SUMMARY_CALL = 100
-"""The number of a turn's summary call; the calls of its thought count from 0."""
+"""The number of a turn's summary call; its other calls count from 0."""
 
 
 class Files(Protocol):
-    """Reads the files that people show, for one turn."""
+    """Reads the files attached to the perceptions of one turn."""
 
     async def read(self, perceptions: tuple[Perception, ...]) -> tuple[tuple[Perception, ...], tuple[Image, ...]]:
-        """Return the perceptions with what was read, and the pictures to be shown to the model."""
+        """Return the perceptions with the file contents added, and the images to show to the model."""
         ...
 
     def without_pictures(self, perceptions: tuple[Perception, ...]) -> tuple[Perception, ...]:
-        """Return the perceptions as a model gets them that takes no pictures."""
+        """Return the perceptions in the form for a model that takes no images."""
         ...
 
 
 class Surface(Struct, frozen=True, kw_only=True):
-    """What the network of a conversation offers a turn; the default offers nothing."""
+    """What the conversation's network offers a turn; the default offers nothing."""
 
     show: Show | None = None
-    """Shows the reply while it is thought; None = the network shows whole posts."""
+    """Shows the reply while it streams; None = the network shows whole posts."""
     post_chars: int | None = None
-    """The longest post, in UTF-16 units; None = any."""
+    """The longest post, in UTF-16 units; None = no limit."""
     hold: Callable[[str], Awaitable[None]] | None = None
     """Shows a holding line in the typing indicator."""
     files: Files | None = None
     begin_thinking: Callable[[], Awaitable[None]] | None = None
-    """Awaited once, before the first model call: switches the typing indicator on."""
+    """Awaited once before the first model call; switches the typing indicator on."""
     hearing: Hearing = field(default_factory=Hearing)
-    """What else is heard in the conversation while the turn runs."""
+    """The other perceptions that arrive in the conversation while the turn runs."""
 
 
 class Words(str):
-    """A line that was worded and not yet said: text, with how it was won."""
+    """A line ready to be said: its text, and how it was obtained."""
 
     __slots__ = ("flags", "rung", "truncated", "verb")
 
@@ -84,23 +84,23 @@ class Words(str):
         truncated: bool = False,
         flags: tuple[str, ...] = (),
     ) -> Words:
-        """Make a line."""
+        """Create a line."""
         made = cls(text)
         made.verb, made.rung, made.truncated, made.flags = verb, rung, truncated, flags
         return made
 
 
 class FirstCall(Struct, frozen=True):
-    """What the first call of a turn was asked, for the snapshot that `claudius replay` rebuilds."""
+    """The first call of a turn, for the snapshot that `claudius replay` rebuilds."""
 
     sha256: str
     plan: Plan
     drawn: Drawn | None
-    """None = the prompt of a fused turn, which follows from recollection and plan alone."""
+    """None = a fused turn, whose prompt follows from recollection and plan alone."""
 
 
 class TurnState(Struct, kw_only=True):
-    """One turn under way."""
+    """The state of a running turn."""
 
     mind: Mind
     soul: SoulText
@@ -109,41 +109,41 @@ class TurnState(Struct, kw_only=True):
     recollection: Recollection
     plan: Plan
     process: Process = NO_PROCESS
-    """The process of the present hop."""
+    """The process of the current hop."""
     attention: Attention | None = None
     surface: Surface = field(default_factory=Surface)
     images: tuple[Image, ...] = ()
     paid: Mapping[str, Call] = field(default_factory=dict)
-    """Finished calls of an earlier, unfinished run, by the sha256 of their prompt."""
+    """Finished calls of an earlier unfinished run, by the sha256 of their prompt."""
     calls: list[Call] = field(default_factory=list)
     first: FirstCall | None = None
     asked: list[str] = field(default_factory=list)
     """Every step that was asked, in order."""
     thought: tuple[str, ...] = ()
-    """Private texts of this very turn that a later call of it was shown."""
+    """Private texts of this turn that were shown to a later call of the same turn."""
 
     process_state: ProcessState = field(default_factory=lambda: ProcessState(process=""))
-    """As the next hop finds it."""
+    """The process state that the next hop starts from."""
     is_guest: bool = False
-    """The process is borrowed for this turn, and no transition has made it at home."""
+    """The process is borrowed for this turn and no transition has made it permanent."""
     hops: list[str] = field(default_factory=list)
-    """The processes that ran."""
+    """The names of the processes that ran, in order."""
     parts: list[Intent] = field(default_factory=list)
-    """What each declarative hop came to."""
+    """The intent of each declarative hop."""
     entries: list[Line] = field(default_factory=list)
-    """What is remembered of the hops so far, in order."""
+    """The remembered lines of the hops so far, in order."""
     moves: list[dict[str, Any]] = field(default_factory=list)
     lines: list[Words] = field(default_factory=list)
-    """What is to be said, in order: one utterance, joined by blank lines."""
+    """The lines to say, in order; they are joined by blank lines into one utterance."""
     streamed: str = ""
-    """What the listener has already seen."""
+    """The text that the listener has already seen."""
     has_yielded: bool = False
-    """The turn stopped for a new perception; what it thought is kept."""
+    """The turn stopped for a new perception; its thoughts are kept."""
     schedules: list[Schedule] = field(default_factory=list)
     cancels: list[int] = field(default_factory=list)
     closes: bool = False
     kept: dict[str, Any] | None = None
-    """What the running process keeps; None = as it was."""
+    """The values the running process keeps; None = unchanged."""
     _rules: tuple[Plan, OutputRules] | None = None
 
     @property
@@ -153,20 +153,20 @@ class TurnState(Struct, kw_only=True):
 
     @property
     def rules(self) -> OutputRules:
-        """What may be said by the present hop."""
+        """The output rules of the current hop."""
         if self._rules is None or self._rules[0] is not self.plan:
             made = output_rules(self.plan, self.recollection, self.soul, self.settings, self.mind.secrets, self.thought)
             self._rules = self.plan, made
         return self._rules[1]
 
     def guard(self, texts: Iterable[str]) -> None:
-        """Keep the reply from repeating these private texts, which its next call is shown."""
+        """Prevent the reply from repeating these private texts, which the next call is shown."""
         known = tuple(dict.fromkeys((*self.thought, *texts)))
         if known != self.thought:
             self.thought, self._rules = known, None
 
     def restart(self, settings: EngineSettings) -> None:
-        """Forget what the hops did, but for the calls that were made: the turn is thought once more."""
+        """Discard the results of the hops, except for the calls made, so that the turn can run again."""
         self.settings, self.first, self._rules = settings, None, None
         self.thought, self.streamed, self.has_yielded = (), "", False
         self.closes, self.kept = False, None
@@ -177,29 +177,29 @@ class TurnState(Struct, kw_only=True):
 
     @property
     def show(self) -> Show | None:
-        """Where the present hop's words are shown while they are thought; None where nothing may be shown yet."""
+        """The callback that shows the current hop's text while it streams; None if nothing may be shown yet."""
         is_final = not self.process.may_execute_now and not self.lines
         return self.surface.show if is_final else None
 
     def scene(self) -> Scene:
-        """Return what a call over a working memory is asked with."""
+        """Return the scene for a call that works on a working memory."""
         return Scene.of(self.recollection, self.plan, self.soul, self.settings)
 
     def next_number(self) -> int:
-        """Return the number of the next call: past every one of this turn, an earlier run's included."""
+        """Return the next call number, above every call of this turn and of earlier runs."""
         known = (*self.calls, *self.paid.values())
         return max((call.n for call in known if call.n < SUMMARY_CALL), default=-1) + 1
 
     @property
     def tokens(self) -> int:
-        """Count the tokens of every call, in and out."""
+        """Count the input and output tokens of all calls."""
         used = (call.usage for call in self.calls)
         return sum(
             one.input_tokens + one.cache_read_tokens + one.cache_write_tokens + one.output_tokens for one in used
         )
 
     def schedule(self, text: str, *, at: datetime, key: str | None, **rest: Any) -> Schedule:
-        """Plan a perception of the soul's own, to be written with the turn."""
+        """Schedule an internal perception, to be written with the turn."""
         conversation = self.recollection.conversation
         made = Schedule(
             id=schedule_id(self.turn, conversation, len(self.schedules), key),
@@ -213,14 +213,14 @@ class TurnState(Struct, kw_only=True):
         return made
 
     def planned(self, **changes: Any) -> Planned | None:
-        """Return what the turn plans; None where nothing is."""
+        """Return what the turn plans; None if it plans nothing."""
         if not (self.schedules or self.cancels or self.closes or changes):
             return None
         return Planned(schedules=tuple(self.schedules), cancels=tuple(self.cancels), closes=self.closes, **changes)
 
 
 def silent_turn(name: str, recollection: Recollection, mind: Mind) -> TurnState:
-    """Return a turn in which nobody is answered: of a subprocess, of a summary, of a daimon's line."""
+    """Return a turn that answers nobody, for a subprocess, a summary or a daimon's line."""
     config = mind.config()
     settings = EngineSettings.of(config)
     return TurnState(
@@ -234,19 +234,22 @@ def silent_turn(name: str, recollection: Recollection, mind: Mind) -> TurnState:
 
 
 def schedule_id(turn: str, conversation: str, place: int, key: str | None) -> int:
-    """Return the id of a plan: the same for the same key here, and for the same place in a turn run again. Pure."""
+    """Return the id of a schedule. Pure.
+
+    The same key in the same conversation, and the same place in a repeated turn, give the same id.
+    """
     named = f"{conversation}\0{key}" if key else f"{turn}\0{place}"
     return int.from_bytes(sha256(named.encode()).digest()[:5], "big") + 1
 
 
 def kept_json(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is kept as JSON will give it back. Pure. Raises: TypeError for what JSON cannot hold."""
+    """Return the values as JSON will return them. Pure. Raises: TypeError for values JSON cannot hold."""
     found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(dict(values)))
     return found
 
 
 def recorded(turn: TurnState, intent: Intent) -> Intent:
-    """Add a turn's calls, and the snapshot of its first prompt. Pure."""
+    """Add the turn's calls and the snapshot of its first prompt to the intent. Pure."""
     first = turn.first
     if first is None:
         sha256 = prompt_sha256(build_prompt(turn.plan, turn.recollection, turn.soul, turn.settings))

@@ -1,4 +1,4 @@
-"""Working memory as a value: what one conversation holds in mind, in regions and in order; nothing changes in place.
+"""Represent a conversation's working memory as an immutable value: entries ordered in named regions.
 
 Source: the process design, section 1.
 """
@@ -17,25 +17,25 @@ from claudius.recollection import EntryType
 Role = Literal["system", "user", "assistant"]
 
 DEFAULT = "default"
-"""The region of what names no other: it stands after every named one."""
+"""The region of entries that name no other; it comes after every named region."""
 CORE, SUMMARY = "core", "summary"
 ORDER = (CORE, SUMMARY)
-"""The order that a memory begins with; regions of other names follow as they came, `default` is last."""
+"""The initial region order; other regions follow in order of appearance, and `default` is last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One line in mind. Frozen, its metadata too; equal `id`s are one and the same line."""
+    """One line of working memory. Frozen, including its metadata; equal `id`s mean the same line."""
 
     id: str
     role: Role
     content: str
     entry_type: EntryType | None = None
-    """Its kind in the store; None = it lives for this turn only."""
+    """Its kind in the store; None = it lasts for this turn only."""
     verb: str | None = None
     region: str = DEFAULT
     name: str | None = None
-    """The display name that the words came under."""
+    """The display name of the author."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     at: datetime | None = None
 
@@ -46,16 +46,16 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class WorkingMemory:
-    """What is in mind, oldest first within each region. Every method returns a new value."""
+    """An immutable memory, oldest first within each region. Every method returns a new value."""
 
     soul: str = ""
-    """Whose memory: the soul's name."""
+    """The name of the soul that owns the memory."""
     entries: tuple[Entry, ...] = ()
     order: tuple[str, ...] = ORDER
     _regions: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Put the entries in the order of their regions; a line that is here already stays where it is."""
+        """Sort the entries by region; an entry that is already present keeps its place."""
         lines = {entry.id: entry for entry in self.entries}
         seen = tuple(dict.fromkeys(entry.region for entry in lines.values()))
         known = (*(name for name in self._regions if name in seen), *seen)
@@ -66,7 +66,7 @@ class WorkingMemory:
         object.__setattr__(self, "_regions", tuple(dict.fromkeys(known)))
 
     def __add__(self, other: Entry | Iterable[Entry]) -> WorkingMemory:
-        """Append an entry, or a whole memory's, each inside its own region."""
+        """Append an entry, or all entries of another memory, each within its own region."""
         more = (other,) if isinstance(other, Entry) else tuple(other)
         lines = {entry.id: entry for entry in self.entries}
         for entry in more:
@@ -76,22 +76,22 @@ class WorkingMemory:
         return replace(self, entries=tuple(lines.values()))
 
     def with_region(self, name: str, *entries: Entry) -> WorkingMemory:
-        """Replace a whole region where it stands; a new one takes its place by the order."""
+        """Replace a whole region in place; a new region is placed by the order."""
         new = tuple(replace(entry, region=name) for entry in entries)
         rest = tuple(entry for entry in self.entries if entry.region != name)
         return replace(self, entries=(*rest, *new))
 
     def with_order(self, *names: str) -> WorkingMemory:
-        """Return the memory in another order, which every later value keeps."""
+        """Return the memory with another region order, which later values keep."""
         return replace(self, order=_names(names), entries=self.entries)
 
     def without(self, *names: str) -> WorkingMemory:
-        """Leave regions out; `default` names what names no region. Raises: TypeError for a list."""
+        """Leave regions out; `default` means entries without a region. Raises: TypeError for a list."""
         gone = set(_names(names))
         return replace(self, entries=tuple(entry for entry in self.entries if entry.region not in gone))
 
     def only(self, *names: str) -> WorkingMemory:
-        """Keep these regions alone. Raises: TypeError for a list."""
+        """Keep only these regions. Raises: TypeError for a list."""
         kept = set(_names(names))
         return replace(self, entries=tuple(entry for entry in self.entries if entry.region in kept))
 
@@ -100,7 +100,7 @@ class WorkingMemory:
         return tuple(entry for entry in self.entries if entry.region == name)
 
     def note(self, content: str, *, region: str = DEFAULT, role: Role = "assistant", **changes: Any) -> WorkingMemory:
-        """Append a line of the process's own; it is kept for this turn only, unless it names an `entry_type`."""
+        """Append a line written by the process; it lasts for this turn only, unless it has an `entry_type`."""
         free = _free("note", {entry.id for entry in self.entries})
         return self + Entry(id=free, role=role, content=content, region=region, **changes)
 
@@ -109,7 +109,7 @@ class WorkingMemory:
         return len(self.entries)
 
     def __iter__(self) -> Iterator[Entry]:
-        """Walk the entries in order."""
+        """Iterate over the entries in order."""
         return iter(self.entries)
 
     @overload
@@ -117,7 +117,7 @@ class WorkingMemory:
     @overload
     def __getitem__(self, place: slice) -> WorkingMemory: ...
     def __getitem__(self, place: int | slice) -> Entry | WorkingMemory:
-        """Return one entry, or a memory of several; negative places count from the end."""
+        """Return one entry, or a memory for a slice; negative indices count from the end."""
         if isinstance(place, slice):
             return replace(self, entries=self.entries[place])
         return self.entries[place]

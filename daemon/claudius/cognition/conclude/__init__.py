@@ -1,1 +1,1 @@
-"""conclude: to be described."""
+"""Turn the thoughts of a turn into an intent: entries, state, psyche, transitions and utterances."""

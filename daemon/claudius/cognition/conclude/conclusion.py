@@ -1,4 +1,7 @@
-"""From thoughts to everything that changes: entries, models, state, and the one utterance, past the output gate."""
+"""Conclude a turn: turn its thoughts into an intent (entries, models, state and one utterance, via the output gate).
+
+`cognition.turn` and `cognition.hop` call one function for each kind of turn; nothing here writes to the store.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +32,14 @@ from claudius.recollection import Entry, EntryType, Recollection
 from claudius.soul import SoulText
 
 UTTERANCES = UUID("6d0f1c52-7f1f-4d3b-9a36-5a0b8f2e41c7")
-"""Namespace of the idempotency keys: uuid5(this, "turn/part")."""
+"""The namespace of the idempotency keys: uuid5(this, "turn/part")."""
 TOO_LONG = "too_long"
 NODDED = "nodded"
-"""The flag of a turn whose reply was cut to the posts that a reply may have."""
+"""`TOO_LONG` flags a turn whose reply was cut to the allowed number of posts; `NODDED` is the verb of a reaction."""
 
 
 class Kept(Struct, frozen=True, kw_only=True):
-    """Why a turn was thought about, or not."""
+    """Why a turn was or was not thought about."""
 
     attention: Mapping[str, Any] = field(default_factory=dict)
     """For `claudius why`."""
@@ -50,7 +53,7 @@ def utterance_key(turn: str, part: int) -> str:
 
 
 def draft_utterance(turn: str, perception: Perception) -> Utterance:
-    """Return the still empty first part of a streamed reply; the commit completes it under the same key. Pure."""
+    """Return the empty first part of a streamed reply; the commit completes it under the same key. Pure."""
     return Utterance(
         key=utterance_key(turn, 0),
         turn=turn,
@@ -70,7 +73,7 @@ def conclude(
     rules: OutputRules,
     kept: Kept,
 ) -> Intent:
-    """Turn what was thought into everything that changes. Pure."""
+    """Turn the thoughts of a turn into an intent with all its changes. Pure."""
     by_step: dict[str, tuple[Thought, ...]] = {}
     secret = [thought for thought in thoughts.thoughts if has_secret(thought.content, rules)]
     for thought in thoughts.thoughts:
@@ -91,7 +94,7 @@ def conclude(
     nod = _nod(recollection, effects.values()) if acts else ""
     speech = "" if acts else _unnumbered(thoughts, rules, owed=plan.owes)
     gated = gate(speech, rules, streamed=thoughts.streamed) if speech else Gated("", (), withheld=False)
-    # words that were shown as they came stand in one message, and stay there
+    # streamed text is already one message on the network, so it is not split
     limit = None if thoughts.streamed else settings.post_chars
     said, posts = in_posts(gated.text, limit) if limit else (gated.text, (gated.text,))
     entries: list[Entry] = [*heard(recollection), *second_thought(recollection)]
@@ -143,13 +146,13 @@ def conclude(
 
 
 def _nod(recollection: Recollection, effects: Iterable[Effect]) -> str:
-    """Return the sign that the soul chose in place of words; empty where none was chosen, or none can be put. Pure."""
+    """Return the reaction chosen instead of words; empty if none was chosen or the place allows none. Pure."""
     can_react = bool(recollection.perception.extra.get("can_react"))
     return next((effect.sign for effect in effects if effect.sign), "") if can_react else ""
 
 
 def _unnumbered(thoughts: Thoughts, rules: OutputRules, *, owed: bool) -> str:
-    """Return the speech without the sentences in which the soul numbers its own feeling. Pure."""
+    """Return the speech without sentences that put a number on the soul's feelings. Pure."""
     if not rules.feels:
         return thoughts.speech
     left = spoken_without_numbers(thoughts.speech, was_shown=bool(thoughts.streamed))
@@ -159,9 +162,9 @@ def _unnumbered(thoughts: Thoughts, rules: OutputRules, *, owed: bool) -> str:
 def conclude_apology(
     recollection: Recollection, kind: ApologyKind, soul: SoulText, calls: tuple[Call, ...] = ()
 ) -> Intent:
-    """Conclude a turn that could not be thought: what was heard is kept, and one typed apology is said. Pure.
+    """Conclude a failed turn: keep what was heard, and say one typed apology. Pure.
 
-    Nothing was recalled for it: of the recollection it needs only what was heard, and when.
+    Nothing was recalled for it, so only the perceptions and the time of the recollection are used.
     """
     owed = any(one.owes and not one.is_bot for one in recollection.perceptions)
     nothing = Plan(process="", asked=(), conditional={}, shown=(), owes=owed)
@@ -184,7 +187,7 @@ def conclude_apology(
 def conclude_heard(
     recollection: Recollection, process: Process, settings: EngineSettings, attention: Attention | None = None
 ) -> Intent:
-    """Conclude a perception that is only kept: no step is asked, nothing is said. Pure."""
+    """Conclude a perception that is only stored: no step is asked, nothing is said. Pure."""
     return _intent(
         recollection,
         silent_plan(process.name, recollection, settings),
@@ -198,7 +201,7 @@ def conclude_heard(
 
 
 def lines_for(attention: Attention, recollection: Recollection, soul: SoulText) -> tuple[str, ...]:
-    """Return the lines that answer what needs no thought, in the mood of the conversation. Pure."""
+    """Return the acknowledgement lines that fit the mood of the conversation. Pure."""
     mood = mood_before(recollection, attention.change.mood if attention.change else "")
     return soul.steps["external_dialogue"].acknowledgements(mood)
 
@@ -212,7 +215,7 @@ def conclude_unthought(
     *,
     verb: str = "acknowledged",
 ) -> Intent:
-    """Conclude what needs no thought: a short line where the soul is addressed, a nod, or nothing. Pure."""
+    """Conclude without a model: a short line if the soul is addressed, a reaction, or nothing. Pure."""
     intent = conclude_heard(recollection, process, settings, attention)
     called = attention.called or any(one.owes for one in recollection.perceptions)
     nods = attention.outcome == "react" and attention.reaction
@@ -232,7 +235,7 @@ def conclude_unthought(
 
 
 def conclude_told(recollection: Recollection, process: Process, settings: EngineSettings, answer: str) -> Intent:
-    """Conclude what was asked and answered elsewhere, in a session that the soul was let into: it is kept. Pure."""
+    """Store a question and its answer from a session elsewhere that the soul was admitted to. Pure."""
     intent = conclude_heard(recollection, process, settings)
     said = Entry(
         entry_type=EntryType.EXTERNAL_DIALOG,
@@ -265,7 +268,7 @@ def conclude_reflection(recollection: Recollection, plan: Plan, entries: tuple[E
 
 
 def _intent(recollection: Recollection, plan: Plan, rung: Rung, flags: tuple[str, ...], **more: Any) -> Intent:
-    """Conclude with what every turn has, whatever came of it, and `more`."""
+    """Build an intent from the fields every turn has, and `more`."""
     speaker = recollection.speaker
     return Intent(
         turn=recollection.turn,
@@ -294,7 +297,7 @@ def utter(
     kind: UtteranceKind = "reply",
     apology: ApologyKind | None = None,
 ) -> tuple[Utterance, ...]:
-    """Return what is said, post by post. Pure."""
+    """Return what is said as one utterance per post. Pure."""
     bodies = [post for post in posts if post]
     return tuple(
         Utterance(

@@ -1,4 +1,4 @@
-"""What working memory keeps of a turn: what was heard, what was thought twice, what was said. Pure."""
+"""Build the working-memory entries of a turn: what was heard, the second thought, what was said. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from claudius.recollection import Entry, EntryType, Recollection
 
 
 def heard(recollection: Recollection) -> tuple[Entry, ...]:
-    """Return the entries that keep what was heard, in order. Pure."""
+    """Return the entries for what was heard, in order. Pure."""
     return tuple(
         Entry(
             entry_type=EntryType.USER_MESSAGE if one.origin is Origin.EXTERNAL else EntryType.PERCEPTION,
@@ -30,7 +30,10 @@ def heard(recollection: Recollection) -> tuple[Entry, ...]:
 
 
 def second_thought(recollection: Recollection) -> tuple[Entry, ...]:
-    """Keep a counsel as the soul's own thought: in memory, in no history, heard by nobody."""
+    """Return the entry that keeps the cortex's advice as the soul's own thought.
+
+    It stays in memory, is never rendered into the history, and is not said.
+    """
     if not recollection.second_thought:
         return ()
     return (
@@ -52,7 +55,7 @@ def spoken(
     truncated: bool = False,
     apology: ApologyKind | None = None,
 ) -> Entry:
-    """Return the entry that keeps what was said aloud; `called`: the soul's name was. Pure."""
+    """Return the entry for what was said; `called`: the soul's name was used. Pure."""
     metadata: dict[str, Any] = {"truncated": True} if truncated else {}
     owed = any(one.owes for one in recollection.perceptions)
     if not owed and not called and recollection.perception.origin is Origin.EXTERNAL:

@@ -1,4 +1,4 @@
-"""What a concluded turn gives the psyche, and takes from it: the change of its numbers, the mood's word. Pure."""
+"""Compute what a concluded turn changes in the psyche (its numbers), and the mood word it takes from it. Pure."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from claudius.recollection import STATE_DEFAULTS, Recollection, StateKey
 
 
 class Settled(Struct, frozen=True):
-    """What a turn comes to for the psyche."""
+    """The result of a turn for the psyche."""
 
     state: tuple[StateChange, ...]
     change: PsycheChange | None = None
     told: Mapping[str, str] = field(default_factory=dict)
-    """For `claudius why`: the mood's new word."""
+    """For `claudius why`: the new mood word."""
 
 
 def settled(attention: Attention | None, effects: Iterable[Effect], recollection: Recollection, spoken: str) -> Settled:
-    """Return the soul state's changes, the mood's word from the bands, and the change of the numbers. Pure."""
+    """Return the soul-state changes, including the mood word from the bands, and the change of the numbers. Pure."""
     effects = tuple(effects)
     state = tuple(change for effect in effects for change in effect.state)
     if attention is None or attention.change is None:
@@ -52,7 +52,7 @@ def settled(attention: Attention | None, effects: Iterable[Effect], recollection
 
 
 def joined(last: PsycheChange | None, parts: Iterable[PsycheChange | None]) -> PsycheChange | None:
-    """Return the change of a turn of several processes: the event once, and what each of them thought. Pure."""
+    """Return the psyche change of a turn with several processes: one event, and the thoughts of each process. Pure."""
     if not isinstance(last, Change):
         return last
     known = [part for part in parts if isinstance(part, Change)]
@@ -65,27 +65,28 @@ def joined(last: PsycheChange | None, parts: Iterable[PsycheChange | None]) -> P
 
 
 def mood_change(attention: Attention) -> tuple[StateChange, ...]:
-    """Return the change of the soul state's mood that what was only heard makes; none where it stands. Pure."""
+    """Return the mood change caused by a perception that was only heard; empty if the mood stays. Pure."""
     word = attention.felt.emotional_state
     return (StateChange(key=MOOD, value=word, audience=SELF),) if word else ()
 
 
 def task_after(recollection: Recollection, state: Iterable[StateChange]) -> str:
-    """Return what is being worked on in this conversation once these changes are made. Pure."""
+    """Return the current task of this conversation once these changes are applied. Pure."""
     return next((one.value for one in state if one.key == StateKey.CURRENT_TASK), recollection.task)
 
 
 def mood_before(recollection: Recollection, felt: str = "") -> str:
-    """Return this conversation's mood before the turn has thought; `felt`: what the numbers have come to now. Pure."""
+    """Return this conversation's mood before the turn's thoughts; `felt`: the mood from the current numbers. Pure."""
     felt = felt or felt_before(recollection)
     return mood_here(felt, task=recollection.task, word=recent_word(recollection))
 
 
 def mood_moved(recollection: Recollection, intent: Intent) -> str:
-    """Return this conversation's mood after a turn; empty where the turn did not move it. Pure.
+    """Return this conversation's mood after a turn; empty if the turn did not change it. Pure.
 
-    A turn moves it by what was heard, and by the model's own word, which counts as the model saw it. Work that is taken
-    up while the soul is focused already moves it again; while the soul is sore from another talk, it does not.
+    A turn changes it through what was heard and through the model's own mood word, which counts as the model saw it.
+    Taking up work counts as a change if the soul is already focused, but not while it is upset from another
+    conversation.
     """
     said = word_in(intent.entries)
     if said and said != FOCUSED:
@@ -99,6 +100,6 @@ def mood_moved(recollection: Recollection, intent: Intent) -> str:
 
 
 def with_mood(state: dict[str, str], word: str) -> dict[str, str]:
-    """Return the soul state as a prompt shows it, its mood from the bands; a default is not shown. Pure."""
+    """Return the soul state as shown in a prompt, with the mood from the bands; a default mood is omitted. Pure."""
     order = {MOOD: word} if word != STATE_DEFAULTS[MOOD] else {}
     return order | {key: value for key, value in state.items() if key != MOOD}

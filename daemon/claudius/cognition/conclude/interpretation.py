@@ -1,4 +1,4 @@
-"""From a parsed reply to thoughts: what was asked is kept, each verb is looked up, the rest is flagged."""
+"""Turn a parsed reply into thoughts: keep the steps that were asked, check each verb and flag the rest."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from claudius.intent import Thought
 from claudius.soul import SoulText
 
 ALWAYS_KEPT = ("user_model_check",)
-"""Kept even where it was not asked: it only sets the next turn's showing."""
+"""Kept even if it was not asked, because it only affects what the next turn shows."""
 
 
 def interpret(parsed: Parsed, plan: Plan, soul: SoulText) -> tuple[tuple[Thought, ...], tuple[str, ...]]:
-    """Return the private thoughts of a reply in `STEPS` order, and what was wrong with them. Pure."""
+    """Return the private thoughts of a reply in `STEPS` order, and flags for what was wrong with them. Pure."""
     thoughts: list[Thought] = []
     flags: dict[str, None] = {}
     for name, step in soul.steps.items():

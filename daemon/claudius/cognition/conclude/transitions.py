@@ -1,4 +1,4 @@
-"""How a conversation moves from process to process: values in, its next state out.
+"""Decide which process a conversation is in after a turn, and compute its next state.
 
 Source: the process design, sections 3, 4 and 8.
 """
@@ -29,13 +29,13 @@ _CHECKS = ("user_model_check", "soul_state_check")
 
 
 def is_borrowed(recollection: Recollection) -> bool:
-    """Tell whether the process of this turn was named by its perception, for this turn alone. Pure."""
+    """Return whether this turn's process was named by its perception, for this turn only. Pure."""
     perception = recollection.perception
     return perception.origin is Origin.INTERNAL and bool(perception.extra.get("process"))
 
 
 def rested(recollection: Recollection, ran: str) -> ProcessState:
-    """Return the state after a turn that named no other process. Pure."""
+    """Return the state after a turn without a transition. Pure."""
     if is_borrowed(recollection):
         return recollection.process
     return stayed(recollection.process, ran, recollection.now)
@@ -57,7 +57,7 @@ def stayed(before: ProcessState, ran: str, now: datetime, kept: Mapping[str, Any
 
 
 def moved(before: ProcessState, ran: str, transition: Transition, now: datetime) -> ProcessState:
-    """Return the state after a transition: fresh, and knowing the last process that was another. Pure."""
+    """Return the fresh state after a transition; it records the last different process. Pure."""
     earlier = ran if transition.to != ran else before.previous_process if before.process == ran else before.process
     return ProcessState(
         process=transition.to,
@@ -68,9 +68,9 @@ def moved(before: ProcessState, ran: str, transition: Transition, now: datetime)
 
 
 def parse_result(intent: Intent, recollection: Recollection) -> dict[str, Any]:
-    """Return what a declarative process judges by: values by step, and what of the state this turn moved. Pure.
+    """Return the input of a declarative process's transition rule: values by step, and the changed state. Pure.
 
-    The mood is that of this conversation as it stands after the turn, where the turn moved it or took up work.
+    The mood is this conversation's mood after the turn, present only if the turn changed it or took up work.
     """
     found: dict[str, Any] = {thought.step: thought.content for thought in intent.thoughts}
     for check in _CHECKS:
@@ -84,7 +84,7 @@ def parse_result(intent: Intent, recollection: Recollection) -> dict[str, Any]:
 
 
 def judge(process: Process, intent: Intent, recollection: Recollection) -> Transition | None:
-    """Ask a declarative process where it goes next. Pure. Raises: ProcessError for neither name nor transition."""
+    """Ask a declarative process for its next process. Pure. Raises: ProcessError for neither name nor transition."""
     if process.should_transition is None:
         return None
     said: object = process.should_transition(parse_result(intent, recollection))
@@ -98,7 +98,7 @@ def judge(process: Process, intent: Intent, recollection: Recollection) -> Trans
 
 
 def allowed(process: Process, transition: Transition, soul: SoulText, *, autonomous: bool) -> Transition | None:
-    """Return a transition as it may be made; None, with a log line, where it may not. Pure, but for that line."""
+    """Return the transition as allowed; None and a log line if it is not. Pure except for that line."""
     to = resolved(transition.to, autonomous=autonomous)
     listed = process.next is None or transition.to in process.next or transition.to == process.name
     if listed and find(to, soul) is not None:
@@ -109,5 +109,5 @@ def allowed(process: Process, transition: Transition, soul: SoulText, *, autonom
 
 
 def told(ran: str, transition: Transition) -> dict[str, Any]:
-    """Say a transition for `claudius why`. Pure."""
+    """Describe a transition for `claudius why`. Pure."""
     return {"from": ran, "to": transition.to, "execute_now": transition.execute_now}

@@ -1,6 +1,6 @@
-"""The output gate: the last look at what is about to be said. A hit on something private says the fixed line instead.
+"""Check outgoing text for private content as the last step before it is said; on a hit, say a fixed line instead.
 
-Source: the security design, section 7, G1 to G9.
+`gate` checks a whole text, `StreamGate` a streamed one. Source: the security design, section 7, G1 to G9.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from claudius.cognition.reply.tags import find_head, is_blank
 from claudius.psyche.scrubber import Unnumbered
 
 HOLD_CHARS = 80
-"""Most ordinary text that a stream holds back, because it may yet become a hit."""
+"""The most ordinary text that a stream holds back because it may still become a hit."""
 SECRET_CHARS = 8
-"""A configured secret shorter than this is not looked for: it would be found in plain words."""
+"""A configured secret shorter than this is not searched for, because it would also match plain words."""
 _TELLTALE = 4
-"""From so many characters of a nonce or a secret on, a stream is held back."""
+"""A stream is held back once its end matches this many characters of a nonce or a secret."""
 
 _MARKER = re.compile(r"(?:[<＜﹤]|&lt;)[\s/]{0,8}data-[0-9a-f]{8}", re.IGNORECASE)
 _SECRET_SHAPES = re.compile(
@@ -33,7 +33,7 @@ _SECRET_SHAPES = re.compile(
 )
 _SHAPE_SIGNS = ("xox", "xapp-", "sk-", "gsk_", "AKIA", "ASIA", "-----BEGIN")
 _DOTS = re.compile(r"\.[A-Za-z0-9_\-]{6,7}\.[A-Za-z0-9_\-]{27}")
-"""Without one of these no shape is there; looking for them is a tenth of the work."""
+"""Without one of these no secret shape can match; searching for them costs a tenth of the full pattern."""
 _SHAPE_BEGUN = re.compile(
     r"""(?x) (?:
       (?<![A-Za-z0-9]) (?: xo | xox | xox[abeprs]-? | xap | xapp-? | gsk_?
@@ -46,24 +46,24 @@ _SHAPE_BEGUN = re.compile(
 
 
 class Gated(Struct, frozen=True):
-    """What may be said, and what was found on the way."""
+    """The text that may be said, and the rules that matched."""
 
     text: str
     hits: tuple[str, ...]
-    """The rules that found something, `G1` to `G9`, in their order."""
+    """The rules that matched, `G1` to `G9`, in order."""
     withheld: bool
-    """A secret or another audience's memory stood in it (G4, G5): the owner is told."""
+    """It contained a secret or another audience's memory (G4, G5), so the owner is notified."""
 
     @property
     def is_replaced(self) -> bool:
-        """The words were not fit to be said; the fixed line, or what was already heard of them, stands instead."""
+        """Whether the words were replaced by the fixed line, or by what was already shown of them."""
         return any(hit in ("G1", "G2", "G3", "G4", "G5", "G9") for hit in self.hits)
 
 
 def gate(text: str, rules: OutputRules, *, streamed: str = "") -> Gated:
-    """Let through what may be said. Pure.
+    """Return the text that may be said. Pure.
 
-    `streamed`: what the listener has seen of it; the result always goes on from there.
+    `streamed`: what the listener has already seen; the result always continues from it.
     """
     revealed = reveal(text)
     hits = leaks(text, rules)
@@ -81,7 +81,7 @@ def gate(text: str, rules: OutputRules, *, streamed: str = "") -> Gated:
 
 
 def leaks(text: str, rules: OutputRules) -> tuple[str, ...]:
-    """Return which of G1 to G5 a text meets, in order. Pure."""
+    """Return which of G1 to G5 a text violates, in order. Pure."""
     found = (
         ("G1", find_head(text, rules.names) is not None or is_disguised(text, rules.names)),
         ("G2", rules.private.repeated_in(text)),
@@ -99,22 +99,22 @@ def _has_marker(text: str, rules: OutputRules) -> bool:
 
 
 def has_secret(text: str, rules: OutputRules) -> bool:
-    """Tell whether a text holds a secret of ours, or anything shaped like one. Pure."""
+    """Return whether a text contains a secret of ours or anything shaped like one. Pure."""
     known = any(secret[:SPAN] in text for secret in rules.secrets if len(secret) >= SECRET_CHARS)
     is_likely = any(map(text.__contains__, _SHAPE_SIGNS)) or _DOTS.search(text) is not None
     return known or (is_likely and _SECRET_SHAPES.search(text) is not None)
 
 
 class StreamGate:
-    """The gate on a growing text. What it has let through is how `gate` of the whole text begins.
+    """The gate for a growing text. What it lets through is always a prefix of what `gate` returns for the whole text.
 
-    Text is held back only while its end may yet become a hit: at most `HOLD_CHARS`, but for a link or a mention, which
-    is held until it is whole. At a hit nothing more is let through.
+    Text is held back only while its end may still become a hit: at most `HOLD_CHARS`, except that a link or a mention
+    is held until it is complete. After a hit nothing more is let through.
     """
 
     def __init__(self, rules: OutputRules) -> None:
         self.stopped = False
-        """A hit: the listener keeps what was shown, the rest is for `gate` to judge."""
+        """A rule matched: the listener keeps what was shown, and `gate` decides about the rest."""
         self.hits: tuple[str, ...] = ()
         self._rules = rules
         self._told = tuple(one for one in (*rules.nonces, *rules.secrets) if len(one) >= SECRET_CHARS)
@@ -125,7 +125,7 @@ class StreamGate:
         self._unnumbered = Unnumbered() if rules.feels else None
 
     def show(self, text: str) -> str:
-        """Take more of what is said; return what more may be shown."""
+        """Take the next text to say, and return the additional text that may be shown."""
         if self._unnumbered and not self.stopped:
             text = self._unnumbered.take(text)
         if self.stopped or not text:
@@ -145,16 +145,16 @@ class StreamGate:
         return self._rewritten(piece)
 
     def _rewritten(self, piece: str) -> str:
-        """Rewrite a settled piece as it would be in its place, behind what was shown last."""
+        """Rewrite a settled piece in its context, after the text shown last."""
         before, self._line = self._line, (self._line + piece)[-_LINE:]
         whole = rewrite(before + piece, self._rules.company, self._rules.hidden if "://" in piece else "").text
-        if not whole.startswith(before):  # pragma: no cover - no rule reaches back so far
+        if not whole.startswith(before):  # pragma: no cover - no rule looks back this far
             self.stopped = True
             return ""
         return whole[len(before) :]
 
     def _suspicion(self, seen: str) -> int:
-        """Return how many characters at the end may yet become a hit."""
+        """Return how many characters at the end may still become a hit."""
         end = seen[-HOLD_CHARS:]
         begun = _SHAPE_BEGUN.search(end)
         held = [len(end) - begun.start() if begun else 0]
@@ -165,13 +165,13 @@ class StreamGate:
 
 _CONTEXT = SPAN + HOLD_CHARS
 _NEEDS_NEXT = ("\r", "@")
-"""What follows these decides whether it is hidden."""
+"""The character after these decides whether they are hidden."""
 _LINE = 4
-"""Rules look back at most so far, to tell a line's beginning."""
+"""Rules look back at most this far, to recognise the start of a line."""
 
 
 def _overlap(end: str, told: str) -> int:
-    """Return the longest end of a text with which `told` begins, if it is telling at all."""
+    """Return the length of the longest end of a text that begins `told`, if it is long enough to be telling."""
     at = end.find(told[:_TELLTALE])
     while at >= 0:
         length = len(end) - at

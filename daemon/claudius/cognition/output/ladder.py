@@ -1,6 +1,6 @@
-"""From a reply to what is spoken, rung by rung: complete, plain, repair, cut, fixed. Nothing private on any of them.
+"""Decide what a reply lets the soul say, by rungs: complete, plain, repair, cut, fixed. No rung says anything private.
 
-Source: the pipeline design, section 6.
+`climb` returns NeedsRepair if a repair call is needed first. Source: the pipeline design, section 6.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from claudius.intent import Rung
 from claudius.psyche.scrubber import spoken_without_numbers
 
 CUT_CHARS = 40
-"""A cut dialogue shorter than this is not worth saying; its last sentence end is looked for beyond it."""
+"""A cut dialogue shorter than this is not said; its last sentence end is searched for beyond this point."""
 BROKEN_CHARS = 4000
-"""So much of a broken reply is shown to the repair call."""
+"""The number of characters of a broken reply that the repair call is shown."""
 
 _SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]*_]*+(?=\s|\Z)|[。！？]++[”’」』）]*+")
 _BOM = "\ufeff"
 
 
 class Spoken(Struct, frozen=True, kw_only=True):
-    """What is to be said, before the output gate. Empty speech: silence, and nothing is owed."""
+    """What to say, before the output gate. Empty speech means silence, and nothing is owed."""
 
     speech: str
     rung: Rung
     verb: str
     flags: tuple[str, ...]
     truncated: bool = False
-    """What is said ends before it was finished: kept in the entry's metadata."""
+    """The speech ends before it was finished; stored in the entry's metadata."""
 
 
 class NeedsRepair(Struct, frozen=True):
-    """Nothing can be said yet: ask once more, for external_dialogue alone, then climb again with that reply."""
+    """Nothing can be said yet: request external_dialogue once more, then climb again with that reply."""
 
     flags: tuple[str, ...]
     broken: str
@@ -48,10 +48,10 @@ class NeedsRepair(Struct, frozen=True):
 def climb(
     reply: Parsed, rules: OutputRules, *, refused: bool = False, streamed: str = "", repair: Parsed | None = None
 ) -> Spoken | NeedsRepair:
-    """Decide what a reply comes to. Pure.
+    """Decide what to say from a reply. Pure.
 
-    `refused`: the provider declined, so no second call helps; `streamed`: what the listener has seen of the first
-    dialogue; `repair`: the repair call's reply, None before it or where it failed (then with no repairs left).
+    `refused`: the provider declined, so a second call would not help; `streamed`: what the listener has seen of the
+    first dialogue; `repair`: the repair call's reply, None before it or if it failed (then with no repairs left).
     """
     flags = tuple(dict.fromkeys((*reply.flags, *(repair.flags if repair else ()))))
     if streamed:
@@ -73,7 +73,7 @@ def climb(
 
 
 def _continued(reply: Parsed, rules: OutputRules, streamed: str, flags: tuple[str, ...]) -> Spoken:
-    """Speak on from what was heard: a listener cannot be un-told."""
+    """Continue from the text already shown, because it cannot be taken back."""
     first = reply.dialogues[0] if reply.dialogues else None
     written = first.verb if first else None
     is_whole = first is not None and first.closed and (first.state == "complete" or first.text == streamed.rstrip())
@@ -95,7 +95,7 @@ def _is_tainted(text: str, rules: OutputRules) -> bool:
 
 
 def _speakable(reply: Parsed, rules: OutputRules) -> tuple[str, str | None, Rung] | None:
-    """Return the words, the verb as written and the rung, where one of the first two rungs holds."""
+    """Return the words, the verb as written and the rung, if one of the first two rungs applies."""
     winner = reply.winner
     if winner:
         return None if _is_unfit(winner.text, rules) else (winner.text, winner.verb, "complete")
@@ -111,7 +111,7 @@ def _is_unfit(text: str, rules: OutputRules) -> bool:
 
 
 def _why_not_plain(reply: Parsed, rules: OutputRules) -> tuple[str, ...]:
-    """Flag what keeps a reply without any tag from being spoken as it is."""
+    """Return flags for what prevents a reply without tags from being spoken as it is."""
     if is_blank(reply.raw):
         return ("empty",)
     is_labelled = rules.names.label.search(plain_form(reply.raw)) and find_head(reply.raw, rules.names) is None
@@ -119,7 +119,7 @@ def _why_not_plain(reply: Parsed, rules: OutputRules) -> tuple[str, ...]:
 
 
 def _cut(reply: Parsed, rules: OutputRules) -> tuple[str, str | None] | None:
-    """Return the words and the verb as written of the last cut dialogue that is worth saying."""
+    """Return the words and the verb as written of the last cut dialogue that is long enough to say."""
     if "ambiguous" in reply.flags:
         return None
     for dialogue in reversed(reply.dialogues):

@@ -1,4 +1,4 @@
-"""Make every link show where it leads, and let none carry anything private away. Rule G7 of the output gate.
+"""Make every link show where it leads, and prevent links from carrying private text (rule G7 of the output gate).
 
 Source: the security design, section 7; a link preview is a zero-click leak.
 """
@@ -12,10 +12,10 @@ from urllib.parse import unquote_plus, urlsplit
 from claudius.cognition.output.overlap import Echo
 
 LABEL_CHARS = 300
-"""A label longer than this is not looked through: its link is written out."""
+"""A longer label is not inspected; its link is written out."""
 URL_CHARS = 2048
 LEAK_CHARS = 16
-"""So many letters and digits of a private text in a link's path or query are no accident."""
+"""This many letters and digits of a private text in a link's path or query are no accident."""
 
 _TARGET = re.compile(r"\]\(")
 _BROKEN = re.compile(r"\]\((?=[ \t]{0,8}\n)")
@@ -25,7 +25,7 @@ _REFERENCE = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 SCHEME_START = r"(?<![A-Za-z0-9+.\-])(?<!data:)(?<!file:)(?<!script:)"
-"""Behind a scheme stands no second one: a run of them is one, found from its beginning."""
+"""A scheme is matched only at its start, so that a run of schemes counts as one."""
 _SCHEME = re.compile(
     rf"{SCHEME_START}(?:(?:javascript|vbscript|data|file):)*"
     r"(?:(?:javascript|vbscript):(?=\S)|data:(?=[\w.+\-]*[;,/])|file:(?=[/\\]))",
@@ -38,9 +38,9 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def unmask(text: str, hidden: str = "") -> str:
-    """Write out every link whose text shows another host, every image as its link; drop schemes that run. Pure.
+    """Write out every link whose text shows another host, and every image as a link; remove dangerous schemes. Pure.
 
-    A link whose path or query holds `LEAK_CHARS` of `hidden` is defanged, so that nothing fetches it.
+    A link whose path or query contains `LEAK_CHARS` of `hidden` is defanged, so that nothing fetches it.
     """
     if "](" in text:
         text = _write_out(_BROKEN.sub("] (", text))
@@ -88,7 +88,7 @@ def _write_out(text: str) -> str:
 
 
 def _runs_on(text: str, at: int, besides: str = "(") -> bool:
-    """Tell whether a link written out at this place would run into its neighbour, unless that is one of `besides`."""
+    """Return whether a link written here would touch the character at `at`, unless that is one of `besides`."""
     return 0 <= at < len(text) and not text[at].isspace() and text[at] not in besides
 
 
@@ -103,7 +103,7 @@ def _target_end(text: str, start: int) -> int:
 
 
 def _label_start(text: str, close: int, floor: int) -> int:
-    """Find the `[` that belongs to the `]` at `close`, in its line; -1 where there is none near enough."""
+    """Find the `[` that matches the `]` at `close` on the same line; -1 if there is none near enough."""
     depth = 1
     for at in range(close - 1, max(floor, close - LABEL_CHARS) - 1, -1):
         if text[at] == "\n":
@@ -115,7 +115,7 @@ def _label_start(text: str, close: int, floor: int) -> int:
 
 
 def _misleads(label: str, url: str) -> bool:
-    """Tell whether a link's text shows another host than it leads to, or nothing at all; bad schemes always do."""
+    """Return whether a link's text shows another host than its target, or is blank. Bad schemes always mislead."""
     if _SCHEME.match(url):
         return True
     shown = unicodedata.normalize("NFKC", label)
@@ -129,7 +129,7 @@ def _bare_host(host: str) -> str:
 
 
 def _host(url: str) -> str:
-    """Return the host that a browser would go to; empty where the target names none."""
+    """Return the host that a browser would open; empty if the target names none."""
     url = url.replace("\\", "/")
     if url[:7].casefold() == "mailto:":
         return _bare_host(url.rpartition("@")[2].partition("?")[0])
@@ -145,7 +145,7 @@ def _squashed(text: str) -> str:
 
 
 def _carried(url: str) -> str:
-    """Return what a link's path, query and fragment say."""
+    """Return the text of a link's path, query and fragment."""
     rest = url.partition("://")[2]
     host = re.match(r"[^/?#]*", rest)
     return _squashed(unquote_plus(unquote_plus(rest[host.end() if host else 0 :])))

@@ -1,4 +1,4 @@
-"""What in a Markdown text must not be torn: graphemes, links, code spans, table rows, the lines of a fence. Pure."""
+"""Find the parts of a Markdown text that must not be split: graphemes, links, code spans, table rows, fences. Pure."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _TICKS = re.compile(r"`+")
 
 
 class Fence(Struct, frozen=True):
-    """A fenced block of code: from `start` to `end`, its own lines included."""
+    """A fenced code block from `start` to `end`, including its marker lines."""
 
     start: int
     end: int
     body: int
     """Where its first line of code begins."""
     closing: int
-    """Where its closing line begins; the end where there is none."""
+    """Where its closing line begins; the end if there is none."""
     opening: str
     """Its opening line: marker and info string."""
     marker: str
@@ -38,31 +38,31 @@ class Fence(Struct, frozen=True):
 
 
 class Marks(Struct, frozen=True):
-    """A text's places that bind. Places are counted as in `text[:at]`, `text[at:]`."""
+    """The places where a text must not be cut. A place is an index as in `text[:at]`, `text[at:]`."""
 
     text: str
     fences: tuple[Fence, ...]
     spans: tuple[tuple[int, int], ...]
-    """What is kept whole, sorted, none within another."""
+    """The spans to keep whole, sorted, without nesting."""
 
     def fence_at(self, at: int) -> Fence | None:
-        """Return the fence whose code a cut at `at` would tear."""
+        """Return the fence whose code a cut at `at` would split."""
         index = bisect_right(self.fences, at, key=lambda fence: fence.start) - 1
         fence = self.fences[index] if index >= 0 else None
         return fence if fence and fence.start < at < fence.end else None
 
     def binds(self, at: int) -> bool:
-        """Tell whether a cut at `at` would tear something that is kept whole."""
+        """Return whether a cut at `at` would split something that must stay whole."""
         index = bisect_right(self.spans, at, key=lambda span: span[0]) - 1
         return (index >= 0 and self.spans[index][0] < at < self.spans[index][1]) or self.joins(at)
 
     def joins(self, at: int) -> bool:
-        """Tell whether a cut at `at` would tear a grapheme."""
+        """Return whether a cut at `at` would split a grapheme."""
         return 0 < at < len(self.text) and _is_one(self.text, at)
 
 
 def mark(text: str) -> Marks:
-    """Find what binds. Linear in the text's length."""
+    """Find everything that must not be split. Linear in the length of the text."""
     fences = tuple(_fences(text))
     found = [*_fence_spans(text, fences)]
     plain = _without(text, fences)
@@ -98,7 +98,7 @@ def _fence(text: str, opened: re.Match[str], closed: re.Match[str] | None) -> Fe
 
 
 def _fence_spans(text: str, fences: tuple[Fence, ...]) -> Iterator[tuple[int, int]]:
-    """Bind a fence's opening line to the code after it, and its closing line to the code before."""
+    """Keep a fence's opening line with the code after it, and its closing line with the code before it."""
     for fence in fences:
         yield fence.start, min(fence.body + 1, len(text))
         if fence.is_closed:
@@ -106,7 +106,7 @@ def _fence_spans(text: str, fences: tuple[Fence, ...]) -> Iterator[tuple[int, in
 
 
 def _without(text: str, fences: tuple[Fence, ...]) -> str:
-    """Return the text with blanks for its fenced code, every place as it was."""
+    """Return the text with its fenced code replaced by blanks, so that all positions stay the same."""
     parts, at = [], 0
     for fence in fences:
         parts += [text[at : fence.start], re.sub(r"[^\n]", " ", text[fence.start : fence.end])]
@@ -115,7 +115,7 @@ def _without(text: str, fences: tuple[Fence, ...]) -> str:
 
 
 def _code_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Find inline code: a run of backticks, to the next run of the same length in its line."""
+    """Find inline code: a run of backticks up to the next run of the same length on its line."""
     start = 0
     for line in text.splitlines(keepends=True):
         runs = [(match.start() + start, match.end() + start) for match in _TICKS.finditer(line)]
@@ -143,7 +143,7 @@ def _merged(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 
 
 def _is_one(text: str, at: int) -> bool:
-    """Tell whether the characters before and after `at` belong to one grapheme. Source: UAX #29, in the main."""
+    """Return whether the characters around `at` form one grapheme. Source: UAX #29, simplified."""
     before, after = text[at - 1], text[at]
     if before < "\u0300" and after < "\u0300":
         return before == "\r" and after == "\n"

@@ -1,4 +1,4 @@
-"""Does a text repeat a long stretch of what must not be repeated? Asked every turn, so it is quick."""
+"""Detect whether a text repeats a long stretch of forbidden texts. Fast, because every turn runs it."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from functools import cached_property, lru_cache
 from itertools import islice
 
 SPAN = 64
-"""So many equal characters in a row are no accident."""
+"""This many equal characters in a row are no accident."""
 LEAST_SUSPICION = 16
-"""A stream is held back from so many equal characters on."""
+"""A stream is held back from this many equal characters on."""
 
 MANY = 500
-"""More likely places than this, and looking at each would cost more than looking at everything."""
+"""Above this many candidate places, comparing each would cost more than comparing everything."""
 
 _STEP = 3
-"""Every third piece of what is spoken is looked up."""
+"""Every third piece of the spoken text is looked up."""
 _REMEMBERED_CHARS = 2000
-"""A longer text's pieces are cut anew each time, so that what is remembered stays small."""
+"""The pieces of a longer text are computed anew each time, so that the cache stays small."""
 
 
 class Echo:
-    """Texts that must not be heard again. Asking costs little: of both sides few pieces are cut and looked up.
+    """Texts that must not be repeated. A check is cheap, because only a few pieces of each side are looked up.
 
-    A piece is three eighths of a span. Of the texts every n-th piece is known, of what is spoken every third is looked
-    up; n and 3 have no common divisor, and 3n places and a piece fit into a span, so that in every equal stretch of a
-    span some piece is both known and looked up.
+    A piece is three eighths of a span. Every n-th piece of the texts is indexed, and every third piece of the spoken
+    text is looked up; n and 3 have no common divisor, and 3n positions plus a piece fit into a span, so every equal
+    stretch of one span contains a piece that is both indexed and looked up.
     """
 
     def __init__(self, texts: Iterable[str] = (), span: int = SPAN, *, aloud: Iterable[str] = ()) -> None:
-        """`span`: how many equal characters in a row count as a repetition; what was said `aloud` may be said again."""
+        """`span`: how many equal characters in a row are a repetition; text in `aloud` may be repeated."""
         self._texts = tuple(text for text in texts if text)
         self._aloud = tuple(text for text in aloud if len(text) >= span)
         self.span = span
@@ -39,7 +39,7 @@ class Echo:
 
     @cached_property
     def text(self) -> str:
-        """All texts as one."""
+        """All texts joined."""
         return "\0".join(self._texts)
 
     @cached_property
@@ -58,15 +58,15 @@ class Echo:
         return _pieces("\0".join(self._aloud), self.span, 1)
 
     def repeated_in(self, spoken: str) -> bool:
-        """Tell whether `spoken` holds `span` characters in a row of these texts. Pure.
+        """Return whether `spoken` contains `span` characters in a row from these texts. Pure.
 
-        Around each piece that stands in both, the rest is compared. Texts that repeat themselves a lot are compared
-        stretch by stretch instead.
+        Compares the surroundings of each piece found in both. If the texts repeat themselves a lot, all stretches are
+        compared instead.
         """
         return self._is_repeated(spoken) and not (self._aloud and self._is_known(spoken))
 
     def _is_known(self, spoken: str) -> bool:
-        """Tell whether all that is repeated was said aloud as well, word for word."""
+        """Return whether everything repeated was also said aloud, word for word."""
         return self._windows & _pieces(spoken, self.span, 1) <= self._known_aloud
 
     def _is_repeated(self, spoken: str) -> bool:
@@ -81,7 +81,7 @@ class Echo:
         return not self._windows.isdisjoint(_pieces(spoken, self.span, 1))
 
     def _places(self, spoken: str) -> Iterator[tuple[int, int]]:
-        """Find where the pieces that are looked up stand: in `spoken`, and in the texts."""
+        """Yield the position of each looked-up piece in `spoken` and in the texts."""
         known = frozenset().union(*self._known)
         for at in range(0, len(spoken) - self._piece + 1, _STEP):
             piece = spoken[at : at + self._piece]
@@ -91,7 +91,7 @@ class Echo:
                 place = self.text.find(piece, place + 1)
 
     def _reaches(self, spoken: str, at: int, place: int) -> bool:
-        """Tell whether the piece at `place`, found at `at`, is part of an equal stretch of the whole span."""
+        """Return whether the piece at `at` and `place` is part of an equal stretch of a whole span."""
         text, rest = self.text, self.span - self._piece
         left, most = 0, min(rest, at, place)
         while left < most and spoken[at - left - 1] == text[place - left - 1]:
@@ -100,7 +100,7 @@ class Echo:
         return spoken[at + start : at + end] == text[place + start : place + end] and at + end <= len(spoken)
 
     def tail(self, spoken: str) -> int:
-        """Return the length of the longest end of `spoken` that stands in these texts; 0 under `LEAST_SUSPICION`. Pure.
+        """Return the length of the longest end of `spoken` found in these texts; 0 below `LEAST_SUSPICION`. Pure.
 
         At most `span`.
         """
@@ -117,10 +117,10 @@ def _pieces(text: str, length: int, every: int) -> frozenset[str]:
 
 
 _remembered = lru_cache(maxsize=2048)(_pieces)
-"""A past thought is asked about in the twenty turns after it, an instruction in every turn."""
+"""A past thought is checked in the twenty turns after it, an instruction in every turn."""
 
 
 @lru_cache(maxsize=2)
 def _asked(spoken: str, length: int) -> frozenset[str]:
-    """Cut what is spoken; one text is asked about several times in a row."""
+    """Cut the spoken text into pieces; cached because one text is checked several times in a row."""
     return _pieces(spoken, length, _STEP)

@@ -1,8 +1,7 @@
-"""Take out of a text what a chat network would act on: hidden characters, pings, masked links. The words stay.
+"""Remove from a text what a chat network would act on: hidden characters, pings, masked links. The words stay.
 
-Rules G8, G6 and G7 of the output gate. Each works inside one construct of one line, so a stream may be rewritten piece
-by piece where no cut falls into one: `settled` says how far that is.
-Source: the security design, section 7.
+Rules G8, G6 and G7 of the output gate. Each works within one construct on one line, so a stream can be rewritten piece
+by piece if no cut falls inside one; `settled` returns how far that is safe. Source: the security design, section 7.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from msgspec import Struct, field
 from claudius.cognition.output.links import LABEL_CHARS, SCHEME_START, URL_CHARS, unmask
 
 JOINER = "\u2060"
-"""Word joiner: after an `@` it keeps the word and takes the ping."""
+"""Word joiner: placed after an `@`, it keeps the word and disables the ping."""
 PASSES = 4
-"""Taking one thing out may leave another; deeper than this nothing is nested by accident."""
+"""Removing one thing may reveal another; nothing is nested deeper than this by accident."""
 MARKS = 8
-"""Longest run of combining marks."""
+"""The longest allowed run of combining marks."""
 
 _MARK = (
     "\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0e31\u0e34-\u0e3a\u0e47-\u0e4e"
@@ -30,7 +29,7 @@ _HIDDEN = re.compile(
     "\u2061-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff]|(?<!@)\u2060"
 )
 _PLAIN = re.compile(r"[\t\n -~]*+")
-"""Text that hides nothing: most is."""
+"""Text that cannot hide anything; this is the common case."""
 _MANY_MARKS = re.compile(rf"([{_MARK}]{{{MARKS}}})[{_MARK}]+")
 _ANGLE = re.compile(
     rf"(?<!<)<++(!|@[!&]?)([^<>\s|^]{{1,{LABEL_CHARS}}})(?:\^[^<>\s|]{{1,{LABEL_CHARS}}})?(?:\|([^<>\n]{{0,{LABEL_CHARS}}}))?>+"
@@ -65,31 +64,31 @@ _LONGEST = URL_CHARS + 2 * LABEL_CHARS
 
 
 class Company(Struct, frozen=True, kw_only=True):
-    """Who hears this. Ids are persons' (`slack:T1:U1`); their last part is what the network writes in a mention."""
+    """The audience of a text. Ids are persons' ids (`slack:T1:U1`); a network's mention contains their last part."""
 
     answered: str = ""
-    """The one person who may be pinged."""
+    """The only person who may be pinged."""
     members: Mapping[str, str] = field(default_factory=dict)
-    """Who is in this conversation: id → display name. They may be named."""
+    """The members of this conversation, who may be named: id → display name."""
 
     def is_answered(self, ident: str) -> bool:
-        """Tell whether a network's id is that of the person answered."""
+        """Return whether a network's id is that of the person answered."""
         return ident == self.answered.rpartition(":")[2] != ""
 
     def name_of(self, ident: str) -> str:
-        """Return the display name behind a network's id; empty for someone who is not here."""
+        """Return the display name for a network's id; empty for someone who is not here."""
         return next((name for person, name in self.members.items() if person.rpartition(":")[2] == ident), "")
 
 
 class Rewritten(Struct, frozen=True):
-    """A rewritten text, and the rules that found something, in their order."""
+    """A rewritten text, and the rules that changed it, in order."""
 
     text: str
     hits: tuple[str, ...] = ()
 
 
 def rewrite(text: str, company: Company, hidden: str = "") -> Rewritten:
-    """Apply G8, then G6 and G7 until neither brings out what the other was to take away. Pure.
+    """Apply G8, then G6 and G7 until neither exposes anything that the other must remove. Pure.
 
     `hidden`: every private text; no link may carry a piece of it. Rewriting twice gives the same text.
     """
@@ -108,7 +107,7 @@ def rewrite(text: str, company: Company, hidden: str = "") -> Rewritten:
 
 
 def reveal(text: str) -> str:
-    """Return a text with nothing hidden in it: rule G8. Pure."""
+    """Return a text without hidden characters (rule G8). Pure."""
     if _PLAIN.fullmatch(text):
         return text
     if _HIDDEN.search(text):
@@ -134,7 +133,7 @@ def _name_mentions(text: str, company: Company) -> str:
 
 
 def _named(found: re.Match[str], name: str) -> str:
-    """Write a name so that it pings nobody, apart from whatever word or link stands before or behind it."""
+    """Write a name without a ping, separated from any word or link before or after it."""
     text, start, end = found.string, found.start(), found.end()
     before = " " * (start > 0 and text[start - 1] not in _LEADS_IN)
     behind = " " * (end < len(text) and text[end] not in _LEADS_OUT)
@@ -142,7 +141,7 @@ def _named(found: re.Match[str], name: str) -> str:
 
 
 def settled(text: str) -> int:
-    """Return how much of a growing text can be rewritten for good: up to the first construct still open. Pure."""
+    """Return how much of a growing text can be rewritten for good: up to the first open construct. Pure."""
     begin = max(text.rfind("\n") + 1, len(text) - _LONGEST)
     tail = text[begin:]
     found = _BEGUN.search(tail)
@@ -156,7 +155,7 @@ def settled(text: str) -> int:
 
 
 def _before_link(tail: str, end: int) -> int:
-    """Move `end` before the first link whose label or target may still go on, and out of the one it stands in."""
+    """Move `end` before the first link whose label or target may still continue, and out of any link it is in."""
     opened: list[int] = []
     close = -1
     for found in _BRACKET.finditer(tail):

@@ -1,6 +1,6 @@
-"""What a turn's reply must not say, what is said instead, and who hears it: one set of rules for ladder and gate.
+"""Collect what a turn's reply must not say, what is said instead and who hears it, for the ladder and the gate.
 
-Made once a turn, and again when the turn has thought something that its next call is shown.
+Built once per turn, and again when the turn has thought something that its next call is shown.
 """
 
 from __future__ import annotations
@@ -26,36 +26,36 @@ _ALOUD = (EntryType.USER_MESSAGE, EntryType.EXTERNAL_DIALOG, EntryType.DAIMON_SP
 
 
 class OutputRules(Struct, frozen=True, kw_only=True):
-    """What may be said in one turn. The ladder reads the first half, the gate all of it."""
+    """What may be said in one turn. The ladder reads the first half of the fields, the gate all of them."""
 
     fallback: str = ""
     """The fixed line, in character."""
     verbs: Sequence[str] = (SAID,)
     default_verb: str = SAID
     owed: bool = True
-    """A reply is owed: where nothing can be said, the fixed line is."""
+    """Whether a reply is owed: if nothing can be said, the fixed line is."""
     repairs: int = 1
     """Repair calls left."""
     names: Names = NAMES
     private: Echo = field(default_factory=Echo)
-    """Private entries and whispers of this prompt."""
+    """The private entries and whispers in this prompt."""
     nonces: tuple[str, ...] = ()
-    """Every nonce that stands in this prompt."""
+    """Every nonce in this prompt."""
     feels: bool = False
-    """The soul has a psyche: a sentence that puts a number to what it feels is not said."""
+    """Whether the soul has a psyche: a sentence that puts a number on its feelings is then not said."""
     instructions: Echo = field(default_factory=Echo)
     """The step instructions."""
     secrets: tuple[str, ...] = ()
-    """Secret values that the daemon holds."""
+    """Secret values held by the daemon."""
     forbidden: Echo = field(default_factory=Echo)
-    """Recollected texts whose sources may not show here; empty where the audience rule held."""
+    """Recalled texts whose sources may not be shown here; empty if the audience rule held."""
     guarded: Echo = field(default_factory=Echo)
-    """What may be spoken of but not carried away in a link: user models, soul state, beliefs."""
+    """Texts that may be discussed but not carried away in a link: user models, soul state, beliefs."""
     company: Company = field(default_factory=Company)
 
     @property
     def hidden(self) -> str:
-        """Every private zone, as one text that no link may carry a piece of."""
+        """All private texts joined; no link may carry a piece of them."""
         return "\0".join((self.private.text, self.forbidden.text, self.guarded.text, *self.secrets))
 
 
@@ -69,7 +69,7 @@ def output_rules(
 ) -> OutputRules:
     """Return the rules of a turn. Pure.
 
-    `thought`: what this very turn has thought and shows to its next call, for that call's reply.
+    `thought`: the private thoughts of this turn that its next call is shown, to protect that call's reply.
     """
     verbs, default = allowed_verbs(SPEECH, plan, soul)
     models = recollection.speaker.models if recollection.speaker else ()
@@ -91,7 +91,7 @@ def output_rules(
 
 
 def _private_texts(recollection: Recollection, thought: Iterable[str]) -> Echo:
-    """Return every private text that stands in this turn's prompt, but what all have heard of it."""
+    """Return every private text in this turn's prompt, except what everyone has heard of it."""
     past = recollection.past
     return Echo(
         (
@@ -115,7 +115,7 @@ def _aloud(past: PastTurn) -> tuple[str, ...]:
 
 
 def _instructions(soul: SoulText) -> Echo:
-    """Return the instructions of every turn: one value as long as the soul stays as it is."""
+    """Return the instructions of every turn; cached as long as the soul is unchanged."""
     known = soul.derived.get("instructions")
     if not isinstance(known, Echo):
         known = Echo(step.instruction for step in soul.steps.values() if not step.on_demand)

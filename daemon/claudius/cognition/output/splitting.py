@@ -1,4 +1,4 @@
-"""A long reply in posts: cut where a reader would pause, with code fences closed and opened again. Pure.
+"""Split a long reply into posts at natural pauses, closing and reopening code fences. Pure.
 
 Source: the chat design, section 5.
 """
@@ -16,11 +16,11 @@ from claudius.cognition.output.markup import Fence, Marks, mark
 
 MOST_PARTS = 8
 CUT_OFF = "…"
-"""Stands where a reply was longer than its posts may be."""
+"""Marks the end of a reply that was longer than its posts allow."""
 
 
 class Pause(IntEnum):
-    """Where a text may be cut, best last."""
+    """The kinds of places where a text may be cut, best last."""
 
     GRAPHEME = 0
     BLANK = 1
@@ -31,7 +31,7 @@ class Pause(IntEnum):
 
 
 class Piece(Struct, frozen=True):
-    """What one post shows of the text, and the fence lines that are not the text's own."""
+    """The text shown by one post, and the fence lines added to it."""
 
     raw: str
     opens: str = ""
@@ -39,7 +39,7 @@ class Piece(Struct, frozen=True):
 
     @property
     def shown(self) -> str:
-        """The post."""
+        """The text of the post."""
         return self.opens + self.raw + self.closes
 
 
@@ -49,16 +49,18 @@ def units(text: str) -> int:
 
 
 def split(text: str, limit: int) -> tuple[str, ...]:
-    """Return a text as posts of at most `limit` UTF-16 units each, in order; none is blank. Pure.
+    """Split a text into posts of at most `limit` UTF-16 units each, in order; none is blank. Pure.
 
-    But for the fence lines that were added, the posts together are the text; runs of blanks that fill a whole post
-    are dropped.
+    Apart from added fence lines, the posts joined give the text; runs of blanks that fill a whole post are dropped.
     """
     return tuple(piece.shown for piece in pieces(text, limit))
 
 
 def in_posts(text: str, limit: int, most: int = MOST_PARTS) -> tuple[str, tuple[str, ...]]:
-    """Return what is said of a text in at most `most` posts, and the posts; what is too much ends in "…". Pure."""
+    """Split a text into at most `most` posts. Returns the text that they show, and the posts. Pure.
+
+    A text that is too long is cut and ends in "…".
+    """
     found = pieces(text, limit)
     if len(found) <= most:
         return text, tuple(piece.shown for piece in found)
@@ -72,14 +74,14 @@ def in_posts(text: str, limit: int, most: int = MOST_PARTS) -> tuple[str, tuple[
 
 
 def pieces(text: str, limit: int) -> tuple[Piece, ...]:
-    """Return the posts of a text with what was added to each. Pure."""
+    """Return the posts of a text together with the lines added to each. Pure."""
     if units(text) <= limit:
         return (Piece(text),) if text.strip() else ()
     return tuple(piece for piece in _Cutter(text, limit).cut() if piece.raw.strip())
 
 
 class _Cutter:
-    """One text on its way through the knife."""
+    """Splits one text into pieces."""
 
     def __init__(self, text: str, limit: int) -> None:
         self._text, self._limit = text, limit
@@ -102,7 +104,7 @@ class _Cutter:
         return fences[-1] if fences and not fences[-1].is_closed else None
 
     def _opens(self, fence: Fence | None) -> str:
-        """Give the line that opens a fence again; only its marker where the whole line would fill the post."""
+        """Return the line that reopens a fence; only its marker if the whole line would take too much of the post."""
         if fence is None:
             return ""
         line = fence.opening + "\n"
@@ -114,7 +116,7 @@ class _Cutter:
         return fence.marker if self._text[at - 1] == "\n" else "\n" + fence.marker
 
     def _next(self, start: int, opening_units: int) -> int:
-        """Find the best place for the next cut: late in the post, where a reader pauses."""
+        """Find the best place for the next cut: late in the post, at a natural pause."""
         fence_units = max((units(fence.marker) + 1 for fence in self._marks.fences), default=0)
         room = max(2, self._limit - opening_units - fence_units)
         furthest = bisect_right(self._units, self._units[start] + room) - 1
@@ -129,7 +131,7 @@ class _Cutter:
         return next(whole, max(furthest, start + 1))
 
     def _pause(self, at: int) -> Pause:
-        """Tell what kind of place lies before the character at `at`."""
+        """Return the kind of place before the character at `at`."""
         text, before = self._text, self._text[at - 1]
         if before == "\n":
             if self._marks.fence_at(at):

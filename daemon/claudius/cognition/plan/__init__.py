@@ -1,1 +1,1 @@
-"""plan: to be described."""
+"""Decide what a turn asks of the model: its attention, its steps and the user models it shows."""

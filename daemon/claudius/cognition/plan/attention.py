@@ -1,4 +1,8 @@
-"""Attention in a turn: what the psyche makes of a perception, and what is recalled of the past for it."""
+"""Ask the psyche what a perception means to the soul, and recall the memories that it wants for it.
+
+`cognition.turn` calls `attend_to` before a hop. If the psyche is off, or fails (which is logged), everything owed goes
+to the model.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +27,10 @@ log = logging.getLogger("claudius.psyche")
 async def attend_to(
     recollection: Recollection, soul: SoulText, config: Config, store: Store, *, has_process: bool = False
 ) -> Attention:
-    """Return what a perception is to the soul; with the psyche off, or at fault, everything owed is thought about.
+    """Return the attention that the psyche gives a perception.
 
-    `has_process`: a process of its own runs here, which hears what is owed however trivial it is.
+    If the psyche is off or fails, everything that is owed a reply is thought about. `has_process`: a custom process
+    runs here and must receive every owed perception, however trivial.
     """
     perception = recollection.perception
     owes = any(one.owes for one in recollection.perceptions)
@@ -45,9 +50,9 @@ async def attend_to(
 
 
 def temper_of(soul: SoulText, config: Config, *, has_process: bool = False) -> Temper:
-    """Return what attention needs to know of the soul and its settings.
+    """Return the parts of the soul and its settings that attention needs.
 
-    `has_process`: a process of its own runs, which no acknowledgement stands in for.
+    `has_process`: a custom process runs here, so an acknowledgement must not replace it.
     """
     psyche = config.psyche
     speech = soul.steps["external_dialogue"]
@@ -72,7 +77,7 @@ def temper_of(soul: SoulText, config: Config, *, has_process: bool = False) -> T
 
 
 def kernel_of(soul: SoulText) -> Kernel:
-    """Return the traits that soul.md comes to; the default mixture where its head cannot be used."""
+    """Return the traits compiled from soul.md; the default mixture if its head is invalid."""
     known = soul.derived.get("kernel")
     if known is None:
         known = soul.derived["kernel"] = compiled(soul.files["soul.md"])
@@ -80,7 +85,7 @@ def kernel_of(soul: SoulText) -> Kernel:
 
 
 def compiled(file: SoulFile) -> Kernel:
-    """Compile one soul.md; the default mixture where its head cannot be used."""
+    """Compile one soul.md; use the default mixture if its head is invalid."""
     try:
         return kernel(Fingerprint.of(file.head), file.text)
     except BadPersonality as error:
@@ -90,7 +95,7 @@ def compiled(file: SoulFile) -> Kernel:
 
 @lru_cache(maxsize=16)
 def soul_name(text: str) -> str:
-    """Return the soul's first name, in lower case, from the heading of soul.md. Pure."""
+    """Return the soul's first name in lower case, from the heading of soul.md. Pure."""
     heading = next((line for line in text.splitlines() if line.startswith("# ")), "")
     words = heading.removeprefix("# ").replace(",", " ").split()
     return words[0].lower() if words else ""

@@ -1,4 +1,7 @@
-"""What one turn asks of the model: which steps, which user models, where the history begins. Every gate lives here."""
+"""Plan what one turn asks of the model: the steps, the user models shown, and where the history begins.
+
+Every gate lives here. `cognition.hop` calls `plan` for each process of a turn.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from claudius.soul import SoulText
 
 
 class EngineSettings(Struct, frozen=True, kw_only=True):
-    """The settings that shape a prompt and its effects; kept with the turn, so that it can be rebuilt."""
+    """The settings that shape a prompt and its effects; stored with the turn so that it can be rebuilt."""
 
     soul_state_interval: int = 3
     user_model_interval: int = 5
@@ -33,16 +36,16 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
     max_tokens: int = 4096
     repairs: int = 1
     post_chars: int | None = None
-    """Longest post of the place that is answered, in UTF-16 units; None = any."""
+    """The longest post of the place to answer, in UTF-16 units; None = no limit."""
     autonomous: bool = False
-    """The implicit semantic machine may be used."""
+    """Whether the implicit semantic machine may be used."""
     assesses: bool = False
-    """A turn judges its peer now and then, for no second mind does."""
+    """Whether turns assess their peer now and then, because no cortex does."""
     psyche: bool = False
 
     @classmethod
     def of(cls, config: Config, *, post_chars: int | None = None, assesses: bool = False) -> EngineSettings:
-        """Take them from the configuration, but for what each turn has of its own."""
+        """Take the settings from the configuration; those that differ per turn are parameters."""
         return cls(
             soul_state_interval=config.soul_state.interval,
             user_model_interval=config.user_model.interval,
@@ -62,29 +65,29 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """What this turn does before anything is asked."""
+    """What one turn will ask and show, decided before any model call."""
 
     process: str
     asked: tuple[str, ...]
-    """Every step asked, in order, the conditional ones included."""
+    """Every step asked, in order, including the conditional ones."""
     conditional: Mapping[str, str]
-    """Conditional step → the check it waits for."""
+    """Conditional step → the check it depends on."""
     shown: tuple[Shown, ...]
     reasons: Mapping[str, str] = field(default_factory=dict)
-    """Gate → the rule that decided, for `claudius why`."""
+    """Gate → the rule that decided it, for `claudius why`."""
     seen: bool = False
     owes: bool = True
     history_from: int = 1
-    """Number of the first past turn that the history renders."""
+    """The number of the first past turn in the rendered history."""
     verbs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     overrides: Mapping[str, str] = field(default_factory=dict)
-    """Step → words of the process, beside the step's name in the tail."""
+    """Step → text of the process, shown beside the step's name in the tail."""
     felt: Felt = field(default_factory=Felt)
-    """What the psyche puts into the prompt, in words."""
+    """What the psyche adds to the prompt, in words."""
 
     @property
     def speaks(self) -> bool:
-        """Something may be said: a reply is owed, or words were asked for."""
+        """Whether something may be said: a reply is owed, or speech was asked for."""
         return self.owes or "external_dialogue" in self.asked
 
 
@@ -128,7 +131,7 @@ def plan(
 
 
 def silent_plan(process: str, recollection: Recollection, settings: EngineSettings) -> Plan:
-    """Return the plan of what is thought without a word: no step is asked, nothing is shown, nothing is owed. Pure."""
+    """Return a plan without speech: no step is asked, nothing is shown, nothing is owed. Pure."""
     return Plan(
         process=process,
         asked=(),
@@ -140,7 +143,7 @@ def silent_plan(process: str, recollection: Recollection, settings: EngineSettin
 
 
 def _is_due(recollection: Recollection) -> bool:
-    """Tell whether the soul itself planned to speak now."""
+    """Return whether the soul itself planned to speak now."""
     own = (Kind.SCHEDULED, Kind.DIRECTIVE)
     return any(perception.kind in own for perception in recollection.perceptions)
 
@@ -165,9 +168,10 @@ def allowed_verbs(step: str, plan: Plan, soul: SoulText) -> tuple[tuple[str, ...
 
 
 def compact(past: Sequence[PastTurn], settings: EngineSettings, *, share: float = 1.0) -> int:
-    """Return the number of the first turn to render: past the budget, the oldest leave until half of it is left. Pure.
+    """Return the number of the first turn to render. Pure.
 
-    The newest `window` entries always stay. `share`: of the budget. Source: the pipeline design, section 10.
+    When the history exceeds the budget, the oldest turns are dropped until half of the budget is used. The newest
+    `window` entries always stay. `share`: the share of the budget to use. Source: the pipeline design, section 10.
     """
     first = past[0].number if past else 1
     sizes = [fixed(turn).tokens for turn in past]

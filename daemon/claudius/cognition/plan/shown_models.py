@@ -1,4 +1,4 @@
-"""Which user models a prompt shows: the Samantha-Dreams gate, read off the rendered history.
+"""Decide which user models a prompt shows (the Samantha-Dreams gate), based on the rendered history.
 
 Source: seed 000, "User Model"; the pipeline design, section 2.1.
 """
@@ -13,16 +13,16 @@ from claudius.recollection import Entry, EntryType, PastTurn, Person, Shown, onc
 
 OTHER_MODELS = 2
 MAX_UNANSWERED = 2
-"""After so many checks in a row whose update never came or was refused, a true check opens nothing."""
+"""After this many true checks in a row whose update was missing or refused, a true check shows nothing."""
 
 
 class Showing(Struct, frozen=True):
-    """The gate's word on one person: what is shown, and the rule that decided."""
+    """The gate's decision on one person: what is shown, and the rule that decided it."""
 
     shown: tuple[Shown, ...]
     reason: str
     seen: bool
-    """The newest version of the writable model stands in the prompt, tail or history."""
+    """Whether the newest version of the writable model is in the prompt, in the tail or the history."""
 
 
 def _whole(person: Person) -> tuple[Shown, ...]:
@@ -69,10 +69,10 @@ def _spoke(turn: PastTurn, person: Person) -> bool:
 
 
 def show(person: Person, past: Sequence[PastTurn], *, interval: int) -> Showing:
-    """Decide what of a person the prompt shows, from the history that it renders. Pure.
+    """Decide what the prompt shows of a person, given the history that it renders. Pure.
 
-    `past`: the turns that stand in this prompt's history, oldest first; `interval`: turns of theirs until the
-    soul's eye is turned to the model again, 0 = never.
+    `past`: the turns in this prompt's history, oldest first; `interval`: the number of the person's turns after which
+    the model is pointed out again, 0 = never.
     """
     whole = _whole(person)
     if person.turns_here == 0:

@@ -1,1 +1,1 @@
-"""prompt: to be described."""
+"""Build the prompts of a turn, and the snapshots from which they can be rebuilt."""

@@ -1,6 +1,7 @@
-"""The prompt: static system, append-only history, this turn's tail. Equal arguments, equal bytes.
+"""Assemble the prompt of a turn: static system part, append-only history, this turn's tail.
 
-Source: the pipeline design, section 3; the prompt-cache rules of the performance design, section 4.
+Equal arguments give equal bytes. Source: the pipeline design, section 3; the prompt-cache rules of the performance
+design, section 4.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from claudius.soul import SoulText, dossiers
 
 
 def system_text(soul: SoulText, settings: EngineSettings) -> str:
-    """Assemble the static part: who the soul is, what it knows by its owner, how it reads and answers. Pure."""
+    """Assemble the static part: who the soul is, what its owner tells it, how it reads and answers. Pure."""
     key = ("system", settings.dossier_tokens, settings.psyche)
     known = soul.derived.get(key)
     if known is not None:
@@ -61,7 +62,7 @@ def system_text(soul: SoulText, settings: EngineSettings) -> str:
 
 
 def history(recollection: Recollection, plan: Plan) -> tuple[tuple[Message, ...], int]:
-    """Render what came before; the number counts the leading messages that the last prompt already held. Pure."""
+    """Render the history; the number counts the leading messages that the last prompt already contained. Pure."""
     opening = [render_summary(recollection.summary)] if recollection.summary else []
     left_out = _left_out(recollection, plan)
     if left_out:
@@ -84,19 +85,19 @@ def build_prompt(plan: Plan, recollection: Recollection, soul: SoulText, setting
 
 
 def tail(plan: Plan, recollection: Recollection, soul: SoulText) -> str:
-    """Assemble this turn's part: the steps wanted, what is known now, the message, and one line on data. Pure."""
+    """Assemble this turn's part: the steps, the context, the message, and one line about data. Pure."""
     return "\n".join([this_turn(plan, soul), *surroundings(plan, recollection, soul), soul.text("tail.md").strip()])
 
 
 def this_turn(plan: Plan, soul: SoulText) -> str:
-    """Say which steps are wanted now, and what the process says of each. Pure."""
+    """Name the steps wanted now, and what the process says about each. Pure."""
     wanted = f"## This Turn\n{_wanted(plan, soul.files['tail.md'].head)}"
     said = [f"{name}: {words}" for name, words in plan.overrides.items() if name in plan.asked]
     return "\n".join([wanted, *said])
 
 
 def surroundings(plan: Plan, recollection: Recollection, soul: SoulText) -> list[str]:
-    """Assemble what is known now, block by block, the message last. Pure."""
+    """Assemble the current context block by block, with the message last. Pure."""
     blocks: list[Block] = []
     state = {value.key: value.value for value in recollection.state if value.value}
     if plan.felt.emotional_state:
@@ -132,12 +133,12 @@ def surroundings(plan: Plan, recollection: Recollection, soul: SoulText) -> list
 
 
 def shows_intuition(plan: Plan, recollection: Recollection) -> bool:
-    """Tell whether a whisper stands in the prompt. Pure. A function's plan asks nothing yet, and may yet think."""
+    """Return whether the prompt contains a whisper. Pure. A function's plan asks no steps yet but may think later."""
     return bool(recollection.intuitions) and (feels(plan.asked) or not plan.asked)
 
 
 def repair_tail(recollection: Recollection, soul: SoulText, broken: str) -> str:
-    """Assemble the tail of the one repair call: the message again, the broken reply as data, one instruction. Pure."""
+    """Assemble the tail of the repair call: the message, the broken reply as data, one instruction. Pure."""
     heard = [perception_record(perception) for perception in recollection.perceptions]
     draft: Mapping[str, Scalar] = {"kind": RecordKind.DRAFT, "text": broken[:4000]}
     message = _fenced([_block("Current Message", [*heard, draft])], recollection.nonce)
@@ -145,7 +146,7 @@ def repair_tail(recollection: Recollection, soul: SoulText, broken: str) -> str:
 
 
 def prompt_sha256(prompt: Prompt) -> str:
-    """Hash a prompt's bytes, part by part. Pure."""
+    """Hash the bytes of a prompt, part by part. Pure."""
     parts = (prompt.system, [(message.role, message.content) for message in prompt.history], prompt.tail)
     return sha256(msgspec.json.encode(parts)).hexdigest()
 
@@ -193,6 +194,6 @@ def _block(heading: str, records: Sequence[Mapping[str, Scalar]], lead: str = ""
 
 
 def _fenced(blocks: Sequence[Block], nonce: str) -> list[str]:
-    """Fence the lines of all blocks with one nonce, which stands in none of them: a model may echo a marker."""
+    """Fence the lines of all blocks with one nonce that occurs in none of them, since a model may echo a marker."""
     nonce = clear_nonce(nonce, [line for block in blocks for line in block.lines])
     return ["\n".join([block.heading, *(fence(line, nonce) for line in block.lines)]) for block in blocks]

@@ -1,6 +1,7 @@
-"""A turn's working memory, composed from what was recalled, and the prompt that it makes. Equal values, equal bytes.
+"""Compose a turn's working memory from the recollection, and build the prompts of function processes from it.
 
-Source: the process design, section 1: only rows persist, the rest is composed at each recall.
+Equal values give equal bytes. Only rows persist; the rest is composed at each recall. `asked` raises BadSoul for a step
+without a text. Source: the process design, section 1.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ from claudius.soul.texts import StepText, fill
 
 NAME = "Claudius"
 MESSAGE = "message"
-"""The region of what was heard now: it is always asked about."""
+"""The region of the current message; it is part of every call."""
 INTUITION = "intuition"
-"""The region of what a daimon whispered."""
+"""The region of a daimon's whispers."""
 REMEMBERED = "remembered"
-"""The region of what was recalled; its records are of the kind `memory`."""
+"""The region of recalled memories; its records have the kind `memory`."""
 REGIONS = {
     "Soul State": "state",
     "Daimonic Intuition": INTUITION,
@@ -44,25 +45,25 @@ REGIONS = {
     "Remembered": REMEMBERED,
     "Current Message": MESSAGE,
 }
-"""Heading of the tail → region of the memory."""
+"""Heading in the tail → region of the memory."""
 _TAGS = {EntryType.INTERNAL_MONOLOGUE: "internal_monologue", EntryType.EXTERNAL_DIALOG: SPEECH}
 
 
 class Asked(Struct, frozen=True, kw_only=True):
-    """What one call asks for: a tag for each section, and the line that says what to write in it."""
+    """What one call asks for: a tag for each section, and a line saying what to write in it."""
 
     tags: tuple[str, ...]
     lines: tuple[str, ...]
     again: str = ""
-    """Of a call that asks again: what was wrong, and the words that were."""
+    """For a repair call: what was wrong, and the earlier text."""
     head: str = ""
-    """The whole of This Turn, where a declarative process words it; the lines are not used then."""
+    """The whole This Turn part if a declarative process words it; `lines` is then unused."""
     earlier: str = ""
-    """Sections that an earlier call of the same thought has given."""
+    """The sections given by earlier calls of the same hop."""
 
 
 class Drawn(Struct, frozen=True, kw_only=True):
-    """A memory against the one that its turn recalled: a number stands for that entry of it. For snapshots."""
+    """A memory stored relative to the recalled one, for snapshots: a number stands for that recalled entry."""
 
     order: tuple[str, ...]
     entries: tuple[int | Entry, ...]
@@ -71,14 +72,14 @@ class Drawn(Struct, frozen=True, kw_only=True):
 
 
 class Scene(Struct, frozen=True):
-    """All that a programmatic turn is asked with, but for the memory."""
+    """Everything a programmatic call is built from, except the memory."""
 
     recollection: Recollection
     plan: Plan
     soul: SoulText
     settings: EngineSettings
     base: WorkingMemory = field(default_factory=WorkingMemory)
-    """The memory as it was recalled."""
+    """The memory as recalled."""
 
     @classmethod
     def of(cls, recollection: Recollection, plan: Plan, soul: SoulText, settings: EngineSettings) -> Scene:
@@ -130,7 +131,7 @@ def fresh(memory: WorkingMemory, base: WorkingMemory) -> tuple[Entry, ...]:
 
 
 def prompt_of(scene: Scene, memory: WorkingMemory, asked: Asked) -> Prompt:
-    """Make the prompt of one call: the memory's own regions where they belong, then what is asked. Pure."""
+    """Build the prompt of one call: the regions of the memory in their places, then what is asked. Pure."""
     system = "\n\n".join(entry.content for entry in memory.region(CORE))
     messages, cached = _history(scene, memory)
     opening = _opening(scene, memory, asked)
@@ -162,7 +163,7 @@ def _stands(turn: PastTurn, plan: Plan) -> bool:
 
 
 def _part(past: PastTurn, lines: Sequence[Entry]) -> PastTurn:
-    """Return a past turn with the lines that are still in mind; itself where all are."""
+    """Return a past turn reduced to the lines still in the memory; the same object if all are."""
     entries = [int(line.metadata["n"]) for line in lines if "n" in line.metadata]
     shown = {int(line.metadata["shown"]) for line in lines if "shown" in line.metadata}
     whole = {n for n, one in enumerate(past.shown) if not one.pointer}
@@ -176,9 +177,9 @@ def _part(past: PastTurn, lines: Sequence[Entry]) -> PastTurn:
 
 
 def _opening(scene: Scene, memory: WorkingMemory, asked: Asked) -> list[str]:
-    """Return the blocks of this turn as they were composed; further regions stand before the message.
+    """Return the blocks of this turn; additional regions come before the message.
 
-    What is whispered is felt from the first thought of the turn on, and by no turn that thinks none.
+    Whispers are included from the first thought of the turn on, and never in a turn that does not think.
     """
     has_thought = any(one.entry_type is EntryType.INTERNAL_MONOLOGUE for one in fresh(memory, scene.base))
     is_felt = has_thought or feels(asked.tags)
@@ -206,7 +207,7 @@ def _block(region: str, entries: Sequence[Entry], nonce: str) -> str:
 
 
 def _noted(entry: Entry, region: str, nonce: str) -> str:
-    """Write one line of a region: the asker's own words as they are, all else as data."""
+    """Write one line of a region: system entries verbatim, everything else as data."""
     if entry.role == "system":
         return " ".join(entry.content.split())
     kind = RecordKind.MEMORY if region == REMEMBERED else region
@@ -214,7 +215,7 @@ def _noted(entry: Entry, region: str, nonce: str) -> str:
 
 
 def _own(entries: Sequence[Entry]) -> str:
-    """Write what the soul itself has added, as sections of its own."""
+    """Write what the soul added this turn as its own sections."""
     own = (entry for entry in entries if entry.role == "assistant" and entry.region == DEFAULT)
     return "\n".join(
         section(_TAGS.get(entry.entry_type, QUERY) if entry.entry_type else QUERY, entry.content, entry.verb)
@@ -232,7 +233,7 @@ def _wanted(scene: Scene, asked: Asked) -> str:
 
 
 def asked(asks: Sequence[Ask[Any]], scene: Scene) -> Asked:
-    """Say what is to be written for each ask, in order. Pure. Raises: BadSoul for a step without a text."""
+    """Word what to write for each ask, in order. Pure. Raises: BadSoul for a step without a text."""
     tags: list[str] = []
     lines: list[str] = []
     for place, ask in enumerate(asks):
@@ -244,7 +245,7 @@ def asked(asks: Sequence[Ask[Any]], scene: Scene) -> Asked:
 
 
 def is_told_apart(asks: Sequence[Ask[Any]], place: int) -> bool:
-    """Tell whether a section needs a number, because another of the same tag is asked beside it. Pure."""
+    """Return whether a section needs a number because another ask uses the same tag. Pure."""
     tags = [ask.step if ask.step in STEPS else QUERY for ask in asks]
     return tags.count(tags[place]) > 1
 
@@ -274,12 +275,12 @@ def _line(ask: Ask[Any], step: StepText, tag: str, scene: Scene, attribute: str)
 
 
 def quoted(text: str) -> str:
-    """Write a text as one JSON string that can form no tag, heading or line break. Pure."""
+    """Write a text as one JSON string that cannot form a tag, heading or line break. Pure."""
     return data_line({"v": text})[len('{"v":') : -1]
 
 
 def draw(scene: Scene, memory: WorkingMemory, asked_now: Asked) -> Drawn:
-    """Return a memory as a snapshot keeps it. Pure."""
+    """Return a memory in the form that a snapshot stores. Pure."""
     places = {entry.id: (place, entry) for place, entry in enumerate(scene.base.entries)}
 
     def drawn(entry: Entry) -> int | Entry:
@@ -291,7 +292,7 @@ def draw(scene: Scene, memory: WorkingMemory, asked_now: Asked) -> Drawn:
 
 
 def redraw(scene: Scene, drawn: Drawn) -> Prompt:
-    """Rebuild the prompt that a memory made. Pure."""
+    """Rebuild the prompt made from a memory. Pure."""
     entries = (scene.base.entries[one] if isinstance(one, int) else one for one in drawn.entries)
     memory = WorkingMemory(drawn.soul, tuple(entries), drawn.order)
     return prompt_of(scene, memory, drawn.asked)

@@ -1,4 +1,8 @@
-"""A turn kept so that its prompt can be rebuilt byte for byte: what it knew and planned; texts by what holds them."""
+"""Store what a turn knew and planned, so that its prompt can be rebuilt byte for byte.
+
+Long texts are stored elsewhere and referred to. `claudius why` and `claudius replay` rebuild from it; Erased is raised
+if a text is gone.
+"""
 
 from __future__ import annotations
 
@@ -23,20 +27,23 @@ from claudius.soul import SoulFile, SoulText, StepText
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
-    """What a prompt was built from, without the texts that other rows hold: those are read when it is built again."""
+    """What a prompt was built from, without the texts that other rows hold; those are read when it is rebuilt."""
 
     recollection: Recollection
     plan: Plan
     settings: EngineSettings
     past: tuple[int | str | PastTurn, ...]
-    """Number of a turn whose own record holds it; one that was changed since is here whole; a hash: as versions up to
-    0.1.0 kept it."""
+    """The past turns of the history.
+
+    A number refers to the turn's own record; a whole turn stands for one that has changed since; a hash is the form
+    that versions up to 0.1.0 stored.
+    """
     soul: str
     """The hash of the soul's texts."""
     summary: str = ""
-    """The hash of the summary's text; empty = it stands in the recollection, or there was none."""
+    """The hash of the summary's text; empty = it is in the recollection, or there was none."""
     drawn: Drawn | None = None
-    """The memory that the first call was asked with, where a process made it; None = as it was recalled."""
+    """The memory of the first call if a process built it; None = as recalled."""
 
 
 class _KeptSoul(Struct, frozen=True, kw_only=True):
@@ -71,7 +78,7 @@ def _soul_blob(soul: SoulText) -> tuple[str, bytes]:
 def freeze(
     recollection: Recollection, plan: Plan, settings: EngineSettings, soul: SoulText, drawn: Drawn | None = None
 ) -> tuple[bytes, dict[str, bytes]]:
-    """Return the snapshot of a turn and the texts that it refers to by their hash. Pure."""
+    """Return the snapshot of a turn, and the texts it refers to by hash. Pure."""
     soul_key, soul_body = _soul_blob(soul)
     blobs, summary_key, summary = {soul_key: soul_body}, "", recollection.summary
     if summary:
@@ -119,7 +126,7 @@ def _past_without_text(past: PastTurn) -> PastTurn:
 
 
 def _lean(felt: Felt) -> Iterator[dict[str, str]]:
-    """Leave out the text of each remembered line whose row is known."""
+    """Remove the text of each remembered line whose row is known."""
     for place, line in enumerate(felt.remembered):
         yield line | {"text": ""} if place < len(felt.recalled) else line
 
@@ -127,8 +134,8 @@ def _lean(felt: Felt) -> Iterator[dict[str, str]]:
 def thaw(snapshot: bytes, texts: KeptTexts) -> tuple[Recollection, Plan, EngineSettings, SoulText]:
     """Rebuild what a turn knew.
 
-    Raises: Erased where the soul's texts are gone, Expired where an earlier turn was let go, msgspec.DecodeError where
-    it is not a snapshot.
+    Raises: Erased if the soul's texts are gone, Expired if an earlier turn was dropped, msgspec.DecodeError if the
+    bytes are not a snapshot.
     """
     if snapshot == ERASED:
         raise Erased("the snapshot")
@@ -182,7 +189,7 @@ def _past(kept: Snapshot, texts: KeptTexts) -> Iterator[PastTurn]:
 
 
 def _blank(recollection: Recollection, number: int) -> PastTurn:
-    """Stand for a turn that was erased."""
+    """Return a placeholder for an erased turn."""
     line = Entry(entry_type=EntryType.USER_MESSAGE, content=BLANK, at=recollection.now, person="erased", name="")
     return PastTurn(turn="", nonce=recollection.nonce, number=number, entries=(line,))
 
@@ -211,7 +218,7 @@ def _whole_shown(one: Shown, texts: KeptTexts) -> Shown:
 
 
 def rebuild(snapshot: bytes, texts: KeptTexts, soul: SoulText | None = None) -> Prompt:
-    """Rebuild a turn's prompt from its snapshot, with another soul where one is given. Raises: Erased, Expired."""
+    """Rebuild a turn's prompt from its snapshot, optionally with another soul. Raises: Erased, Expired."""
     if snapshot == ERASED:
         raise Erased("the snapshot")
     kept = msgspec.json.decode(snapshot, type=Snapshot)
@@ -222,7 +229,7 @@ def rebuild(snapshot: bytes, texts: KeptTexts, soul: SoulText | None = None) -> 
 
 
 def with_soul(soul: SoulText, text: str) -> SoulText:
-    """Return the soul with another `soul.md`. Pure."""
+    """Return the soul with a different `soul.md`. Pure."""
     plain = text.removeprefix("\ufeff").replace("\r\n", "\n").strip() + "\n"
     file = replace(soul.files["soul.md"], text=plain, sha256=sha256(text.encode()).hexdigest(), head={})
     return replace(soul, files={**soul.files, "soul.md": file})

@@ -1,1 +1,1 @@
-"""reply: to be described."""
+"""Read a model's reply: tags, the streaming parser, and the values of its sections."""

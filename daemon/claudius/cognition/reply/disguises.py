@@ -1,6 +1,6 @@
-"""Structure that no parser reads as a tag of ours, and that is none of the soul's words either. Fails closed.
+"""Detect tags in forms that the parser does not read, so that they are not spoken. Fails closed.
 
-A model may mark its thought in a way of its own: other brackets, escapes of escapes, the tokens it was trained with.
+A model may mark its thoughts in its own way: other brackets, nested escapes, or the tokens it was trained with.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _REASONING = (
 _LESS = r"(?:<|&(?:amp;)*(?:lt|#0*60|#x0*3c);?|%3c|\\[ux](?:00)?3c)"
 _BRACKET = r"[\[{‹〈《【◁⟨❮]"
 _OPENS = re.compile(r"[<＜﹤&＆﹠%％﹪\\＼﹨\[［{｛﹛‹〈《【◁⟨❮]")
-"""Without one of these nothing is in disguise: most of what is said has none."""
+"""Without one of these characters nothing is disguised; most speech contains none."""
 _FOREIGN = re.compile(
     r"""(?x)
       <[ ]?\|[^\s|<>]{1,40}\|[ ]?>                                          # a token of the model's own
@@ -35,12 +35,12 @@ def _patterns(written: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def is_disguised(text: str, names: Names = NAMES) -> bool:
-    """Tell whether a step's name stands in a text as a tag: prefixed, escaped twice, in other brackets. Pure."""
+    """Return whether a step's name appears as a disguised tag: prefixed, escaped twice, in other brackets. Pure."""
     return _OPENS.search(text) is not None and _patterns(names.written)[0].search(plain_form(text)) is not None
 
 
 def is_structured(text: str, names: Names = NAMES) -> bool:
-    """Tell whether a text that should be plain holds any trace of a tag, of ours or of model reasoning. Pure."""
+    """Return whether a supposedly plain text contains any trace of a tag, ours or model reasoning. Pure."""
     for lt in LT.finditer(text):
         found = PREFIXED.match(text, lt.end())
         form = canonical(found[1]) if found else ""

@@ -1,4 +1,4 @@
-"""What a reply came to once it is read: private sections, dialogues with their state, flags."""
+"""Define the result of parsing a reply: private sections, dialogues with their state, and flags."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ DialogueState = Literal["complete", "cut", "void"]
 
 UPDATE = "user_model_update"
 UPDATES = 3
-"""Most user-model updates taken from one reply."""
+"""The most user-model updates taken from one reply."""
 
 
 class Section(Struct, frozen=True, kw_only=True):
-    """One private section, as written. `name` is its tag."""
+    """One private section as written. `name` is its tag."""
 
     name: str
     text: str
     verb: str | None = None
-    """The `verb` attribute, unread; None where there was none."""
+    """The raw `verb` attribute; None if there was none."""
     section: str | None = None
-    """The `section` attribute; None where there was none."""
+    """The `section` attribute; None if there was none."""
     complete: bool = True
     """False: the reply ended inside it."""
 
@@ -36,26 +36,26 @@ class Dialogue(Struct, frozen=True, kw_only=True):
     state: DialogueState
     verb: str | None = None
     closed: bool = True
-    """Its own close was seen, whatever made it void later."""
+    """Its own closing tag was seen, even if something later made it void."""
 
 
 class Parsed(Struct, frozen=True, kw_only=True):
-    """One whole reply, read. Equal for every chunking of the same text."""
+    """One whole parsed reply. Equal for every chunking of the same text."""
 
     raw: str
-    """What was read: valid Unicode, no NUL, cut at the reply's cap."""
+    """The text read: valid Unicode, without NUL, cut at the reply's cap."""
     sections: tuple[Section, ...]
-    """Every private section of a tag of ours, in order; foreign reasoning and nested dialogues are not among them."""
+    """Every private section with one of our tags, in order; excludes foreign reasoning and nested dialogues."""
     dialogues: tuple[Dialogue, ...]
     """Every top-level dialogue, in order; only the first can have been streamed."""
     flags: tuple[str, ...]
     """In order of first occurrence."""
     truncated: bool
-    """The reply was cut by its length: the provider's, or the cap."""
+    """The reply was cut by its length, by the provider or by the cap."""
 
     @property
     def winner(self) -> Dialogue | None:
-        """The last complete dialogue that is not blank; none where the reply is ambiguous."""
+        """The last complete dialogue that is not blank; None if the reply is ambiguous."""
         if "ambiguous" in self.flags:
             return None
         spoken = (one for one in reversed(self.dialogues) if one.state == "complete" and not is_blank(one.text))
@@ -63,7 +63,7 @@ class Parsed(Struct, frozen=True, kw_only=True):
 
     @property
     def monologue(self) -> Section | None:
-        """Every monologue, joined by a blank line, a cut one too; the first verb that was written counts."""
+        """All monologues joined by blank lines, including a cut one; the first written verb counts."""
         found = [one for one in self.sections if one.name == MONOLOGUE and not is_blank(one.text)]
         if not found:
             return None
@@ -76,20 +76,20 @@ class Parsed(Struct, frozen=True, kw_only=True):
 
     @property
     def updates(self) -> tuple[Section, ...]:
-        """The first complete user-model updates, in order, three at most."""
+        """The first complete user-model updates, in order, at most three."""
         return tuple(one for one in self.sections if one.name == UPDATE and one.complete)[:UPDATES]
 
     @property
     def private(self) -> tuple[str, ...]:
-        """The text of every private section; of one that was not closed, up to the words aloud that it swallowed."""
+        """The text of every private section; an unclosed one counts up to the dialogue that it swallowed."""
         return tuple(one.text if one.complete else _before_dialogue(one.text) for one in self.sections)
 
     def values(self, name: str) -> tuple[str, ...]:
-        """Return every complete value of a tag, in order; a check that came twice shows both."""
+        """Return every complete value of a tag, in order; a check given twice yields both."""
         return tuple(one.text for one in self.sections if one.name == name and one.complete)
 
     def first(self, name: str) -> Section | None:
-        """Return a tag's first complete section."""
+        """Return the first complete section of a tag."""
         return next((one for one in self.sections if one.name == name and one.complete), None)
 
 
@@ -102,9 +102,9 @@ def _before_dialogue(text: str) -> str:
 
 
 def judged(flags: Iterable[str], dialogues: Sequence[Dialogue], sections: Sequence[Section]) -> tuple[str, ...]:
-    """Return the flags of a finished reply, duplicates gone, with `ambiguous` or `two_dialogues` where it holds. Pure.
+    """Return the flags of a finished reply without duplicates, adding `ambiguous` or `two_dialogues`. Pure.
 
-    A void or blank dialogue does not count; a cut one does, since it may be the real one.
+    A void or blank dialogue does not count; a cut one does, because it may be the real one.
     """
     found = dict.fromkeys(flags)
     if sum(one.state != "void" and not is_blank(one.text) for one in dialogues) > 1:

@@ -1,4 +1,4 @@
-"""Read a reply as it streams: one forward scan, one state, nothing private ever visible. Fails closed.
+"""Parse a streamed reply in one forward scan with one state. Private text is never shown; fails closed.
 
 Source: the pipeline design, section 5; its state table is the methods `_outside`, `_private` and `_dialogue` here.
 """
@@ -36,7 +36,7 @@ _LOOSE_GT = re.compile(r"\A\s{0,8}/?\s{0,8}(?:[>＞﹥]|&(?:gt|#62|#x3e);|\\u003
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """Caps in characters. Past the reply's, reading stops and counts as truncated; past a dialogue's, it is cut."""
+    """Caps in characters. Beyond the reply's, reading stops and counts as truncated; beyond a dialogue's, it is cut."""
 
     reply: int = 262_144
     dialogue: int = 65_536
@@ -47,13 +47,13 @@ _State = Literal["out", "private", "dialogue"]
 
 
 class Parser:
-    """Reads one reply. Feed it what arrives, show what it gives back, then take what `finish` makes of the whole."""
+    """Parses one reply: pass each piece to `feed`, show what it returns, then call `finish` for the whole result."""
 
     def __init__(self, names: Names = NAMES, limits: Limits | None = None) -> None:
         self.full = False
-        """The reply's cap is passed: the caller may stop reading, what follows is ignored."""
+        """The reply's cap is exceeded: the caller may stop reading, and further text is ignored."""
         self.steps = 0
-        """Work done so far: characters passed over, waited on or read as attributes, and heads looked at. Linear."""
+        """Work so far: characters passed, waited on or read as attributes, plus tag heads examined. Linear."""
         self._names = names
         self._limits = limits or Limits()
         self._state: _State = "out"
@@ -66,9 +66,9 @@ class Parser:
         self._sections: list[Section] = []
         self._dialogues: list[Dialogue] = []
         self._void = 0
-        """So many dialogues, from the first on, were not the soul's own."""
+        """The number of dialogues, from the first on, that were not the soul's own."""
         self._is_torn = False
-        """Words stand outside, perhaps a thought with a torn tag: nothing is shown before the whole reply is read."""
+        """Text stands outside all tags, perhaps a thought with a broken tag: nothing is shown until the reply ends."""
         self._head = WAIT
         self._attributes = Rest(0, well_formed=False)
         self._parts: list[str] = []
@@ -79,7 +79,7 @@ class Parser:
         self._has_shown = False
 
     def feed(self, text: str) -> str:
-        """Take the next piece of the reply; return what of the first dialogue has become visible."""
+        """Take the next piece of the reply, and return what newly became visible of the first dialogue."""
         if self.full:
             return ""
         if self._take(self._whole(text)):
@@ -87,7 +87,7 @@ class Parser:
         return self._newly_visible()
 
     def finish(self, *, truncated: bool = False) -> Parsed:
-        """End the reply. `truncated`: the provider cut it. Nothing may be fed after this."""
+        """End the reply. `truncated`: the provider cut it. Nothing may be fed afterwards."""
         self._take(valid(self._surrogate))
         self._scan(final=True)
         if self._state != "out":
@@ -107,7 +107,7 @@ class Parser:
         )
 
     def _whole(self, text: str) -> str:
-        """Join surrogate halves over piece borders; lone ones and NUL become U+FFFD."""
+        """Join surrogate halves across pieces; lone halves and NUL become U+FFFD."""
         if text.isascii() and not self._surrogate:
             return text.replace("\0", "\ufffd")
         text = self._surrogate + text
@@ -116,7 +116,7 @@ class Parser:
         return valid(text[:cut]).replace("\0", "\ufffd")
 
     def _take(self, text: str) -> bool:
-        """Keep what the reply's cap leaves room for; tell whether anything came."""
+        """Keep the text that fits within the reply's cap. Returns whether there was any."""
         if len(text) > self._room:
             self.full, text = True, text[: self._room]
         self._room -= len(text)
@@ -137,7 +137,7 @@ class Parser:
         self._rest = text[place:]
 
     def _outside(self, text: str, place: int, *, final: bool) -> tuple[int, bool]:
-        """OUT: nothing is kept or spoken; strict heads alone count."""
+        """OUT: no text is kept or spoken; only strict heads count."""
         start = place
         while lt := _STRICT_LT.search(text, place):
             head = self._read(text, lt, final=final)
@@ -145,7 +145,7 @@ class Parser:
                 break
             place = lt.end()
         passed = text[start : lt.start() if lt else len(text)]
-        self._is_torn = self._is_torn or not is_blank(passed.replace(">", ""))  # a close may leave its last sign
+        self._is_torn = self._is_torn or not is_blank(passed.replace(">", ""))  # a closing tag may leave its `>`
         return self._head_outside(text, lt.start(), head, final=final) if lt and head else (len(text), False)
 
     def _head_outside(self, text: str, place: int, head: Head, *, final: bool) -> tuple[int, bool]:
@@ -169,7 +169,7 @@ class Parser:
         return rest.end, False
 
     def _private(self, text: str, place: int, *, final: bool) -> tuple[int, bool]:
-        """PRIV: everything is text of the section but its own strict, well-formed close."""
+        """PRIV: everything is text of the section except its own strict, well-formed closing tag."""
         start = place
         while lt := _CLOSE.search(text, place):
             head = self._read(text, lt, final=final)
@@ -191,7 +191,7 @@ class Parser:
         return end, begun is not None
 
     def _dialogue(self, text: str, place: int, *, final: bool) -> tuple[int, bool]:
-        """DLG: every head of ours counts, strict or loose; only its own close ends it well."""
+        """DLG: every head of our tags counts, strict or loose; only the dialogue's own closing tag ends it well."""
         start = place
         while lt := LT.search(text, place):
             head = self._read(text, lt, final=final)
@@ -242,7 +242,7 @@ class Parser:
         self._state = "dialogue" if head.is_dialogue and not nested else "private"
 
     def _write(self, piece: str) -> None:
-        """Keep a piece of what is open, up to its cap."""
+        """Keep a piece of the open section or dialogue, up to its cap."""
         if not piece:
             return
         in_dialogue = self._state == "dialogue"
@@ -283,7 +283,7 @@ class Parser:
         self._state = "out"
 
     def _newly_visible(self) -> str:
-        """Return what may be shown now: nothing once a flag is raised, and never trailing blanks."""
+        """Return what may be shown now: nothing after any flag, and never trailing blanks."""
         if self._flags or self._is_torn or not self._visible:
             return ""
         piece = "".join(self._visible)

@@ -1,4 +1,4 @@
-"""Read the values of sections: truth, verbs, state lines, notes. Every reader is pure and prefers no to a guess.
+"""Read the values of sections: truth values, verbs, state lines, notes. Pure; an unclear value counts as no.
 
 Source: the pipeline design, sections 1, 7 and 9.
 """
@@ -13,7 +13,7 @@ from claudius.recollection import MOODS, StateKey
 
 NOTE_CHARS = 200
 STATE_CHARS = {StateKey.CONVERSATION_SUMMARY: 600}
-"""Longest value of a soul-state key; 200 for the others."""
+"""The longest value of a soul-state key; 200 for the others."""
 
 _YES = frozenset({"true", "yes", "1"})
 _NO = frozenset({"false", "no", "0"})
@@ -24,7 +24,7 @@ _KEYS = {key.value.casefold(): key for key in StateKey}
 
 
 def truth(value: str) -> bool | None:
-    """Read a yes or a no; None where it is neither. Pure."""
+    """Read a yes or no; None if it is neither. Pure."""
     whole = value.strip().casefold().strip(_QUOTES).removesuffix(".").strip(_QUOTES).strip()
     first = _WORD.match(whole)
     for word in (whole, first[0] if first else ""):
@@ -36,18 +36,18 @@ def truth(value: str) -> bool | None:
 
 
 def read_bool(values: Iterable[str]) -> bool:
-    """Read a check that may have come more than once: true only where every readable value says so. Pure.
+    """Read a check that may appear more than once: true only if every readable value is true. Pure.
 
-    Unreadable values count for nothing; none that is readable, or two that disagree, is false.
+    Unreadable values are ignored; no readable value, or two that disagree, gives false.
     """
     readable = {said for value in values if (said := truth(value)) is not None}
     return readable == {True}
 
 
 def read_verb(written: str | None, allowed: Collection[str], default: str) -> tuple[str, bool]:
-    """Look a written verb up in the allowed ones; return it, or the default, and whether it was a bad one. Pure.
+    """Look up a written verb. Returns it or the default, and whether it was invalid. Pure.
 
-    No verb is not a bad verb.
+    A missing verb is not invalid.
     """
     if written is None:
         return default, False
@@ -56,25 +56,25 @@ def read_verb(written: str | None, allowed: Collection[str], default: str) -> tu
 
 
 def one_line(text: str, limit: int) -> str:
-    """Return a text as one line of at most `limit` characters, nothing invisible in it. Pure."""
+    """Return a text as one line of at most `limit` characters without invisible ones. Pure."""
     return " ".join(UNSEEN.sub("", text).split())[:limit].rstrip()
 
 
 def clean_note(text: str, names: Names = NAMES) -> str:
-    """Return a change note as it is stored: one line of at most 200 characters, no heads of ours. Pure."""
+    """Return a change note as stored: one line of at most 200 characters, with our tags escaped. Pure."""
     return escape_heads(one_line(text, NOTE_CHARS), names, limit=NOTE_CHARS)
 
 
 def clean_text(text: str, names: Names = NAMES) -> str:
-    """Return a private text as it is stored: nothing invisible, heads of ours as `&lt;`, trimmed. Pure."""
+    """Return a private text as stored: no invisible characters, our tags escaped with `&lt;`, trimmed. Pure."""
     return escape_heads(UNSEEN.sub("", text), names).strip()
 
 
 def read_state(text: str, names: Names = NAMES) -> dict[str, str]:
     """Read `key: value` lines into soul-state keys, in the order of `StateKey`. Pure.
 
-    A key's last line wins; an empty value stands for the default; unknown keys, and moods that are none of the five,
-    are dropped; values are one line, cut at their cap.
+    The last line of a key wins; an empty value means the default; unknown keys and moods outside the five are dropped;
+    values are one line, cut at their cap.
     """
     found: dict[StateKey, str] = {}
     for line in text.splitlines():

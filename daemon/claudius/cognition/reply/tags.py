@@ -1,8 +1,8 @@
-"""What counts as one of our tags: its head, read the same way by the parser, the ladder, the gate and the history.
+"""Recognise our tags by their heads, in the same way for the parser, the ladder, the gate and the history.
 
-A head is LT, at most 8 blanks, `/` or none, at most 8 blanks, a name. Strict heads open with `<`, loose ones with one
-of its disguises. A head is always decided within `HEAD_CHARS` characters, so a stream never has to hold back more.
-Source: the pipeline design, section 5.
+A head is LT, at most 8 blanks, an optional `/`, at most 8 blanks, and a name. Strict heads open with `<`, loose ones
+with a disguised form of it. A head is always decided within `HEAD_CHARS` characters, so a stream never has to hold back
+more. Source: the pipeline design, section 5.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ TAGS: Final = (
     "chosen_action",
 )
 FOREIGN: Final = ("think", "thinking", "ant_thinking", "reasoning", "scratchpad", "tool_call", "function_calls")
-"""How models mark reasoning and calls of their own."""
+"""The tags with which models mark their own reasoning and tool calls."""
 
 HEAD_CHARS: Final = 80
-"""A head is decided within so many characters: one that is not by then, and could still become ours, counts as one."""
+"""A head is decided within this many characters; if it is still undecided and could be ours, it counts as ours."""
 HEAD_END_CHARS: Final = 512
 NAME_CHARS: Final = 40
-"""Longest written form of a name, invisible characters included."""
+"""The longest written form of a name, including invisible characters."""
 
 _UNSEEN = (
     "\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
@@ -49,61 +49,61 @@ _LETTERLIKE = (
     "\u2100-\u2122\u213b\u249c-\u24e9\u3250\u32c0-\u32cf\u3358-\u337a\u3380-\u33ff\ufe33\ufe34\ufe4d-\ufe4f\ufe63"
     "\uff0d\uff3f\U0001f110-\U0001f190"
 )
-"""Not letters to Python, but NFKC makes letters, `_` or `-` of them."""
+"""Not letters to Python, but NFKC turns them into letters, `_` or `-`."""
 
 LT: Final = re.compile(r"<|＜|﹤|&(?:[lL][tT]|#60|#[xX]3[cC]);|\\[uU]003[cC]")
-"""Each way begins with one character: only so does `re` look for those alone."""
+"""Each alternative begins with a literal character, because only then does `re` search for those characters alone."""
 LT_BEGUN: Final = re.compile(r"(?:&(?:[lL][tT]?|#(?:60?|[xX](?:3[cC]?)?)?)?|\\(?:[uU](?:0(?:03?)?)?)?)\Z")
-"""The end of a text that may yet become a loose LT; searched in its last 6 characters."""
+"""The end of a text that may still become a loose LT; searched in the last 6 characters."""
 GAP: Final = rf"[\s{_UNSEEN}]{{0,8}}"
 _NAME = re.compile(rf"{GAP}([/／]?){GAP}([\w\-{_UNSEEN}{_LETTERLIKE}]{{0,{NAME_CHARS + 1}}})")
 _QUICK = re.compile(r" {0,8}(/?) {0,8}([A-Za-z_\-]{1,40})(?=[ \n<>])|(?=[!-,.:-@\[-^`{-~])")
-"""What `_NAME` would find in the usual cases, in a third of the time: a plain name and its end, or never a name."""
+"""Finds what `_NAME` would find in common cases, in a third of the time: a plain name and its end, or no name."""
 _REST = re.compile(rf"[^<>]{{0,{HEAD_END_CHARS - 1}}}")
 _ATTRIBUTE = re.compile(r"([^\s=\"'/]+)(?:\s*=\s*(\"[^\"]*\"|'[^']*'|[^\s\"']+))?")
 _SELF_CLOSING = re.compile(r"/\s*\Z")
 _BARE_TAIL = re.compile(rf"{GAP}/?{GAP}")
 _DROPPED = re.compile(rf"[_\-{_UNSEEN}]+")
 UNSEEN: Final = re.compile(rf"[{_UNSEEN}]")
-"""Characters that leave no trace on a screen, controls included."""
+"""Characters that are invisible on a screen, including controls."""
 _SEEN = re.compile(rf"[^\s{_UNSEEN}]")
 PREFIXED: Final = re.compile(
     rf"{GAP}[/／]?{GAP}(?:[\w.\-]{{1,{NAME_CHARS}}}:)?([\w\-{_UNSEEN}{_LETTERLIKE}]{{0,{NAME_CHARS}}})"
 )
-"""What follows an LT, up to a name behind a prefix."""
+"""What follows an LT, up to a name after a prefix."""
 
 
 class Head(NamedTuple):
-    """The beginning of one of our tags. `name` is the tag, empty where the head was too long to be named.
+    """The beginning of one of our tags. `name` is the tag; empty if the head was too long to be named.
 
-    A tuple, because a hostile reply holds thousands: made in a third of a frozen dataclass's time.
+    A tuple, because a hostile reply holds thousands of heads, and it is built in a third of a frozen dataclass's time.
     """
 
     name: str
     closing: bool
     strict: bool
     end: int
-    """Just past the name."""
+    """The position just after the name."""
 
     @property
     def is_dialogue(self) -> bool:
-        """It opens or closes what is said aloud; every other head is private."""
+        """Whether it opens or closes speech; every other head is private."""
         return self.name == DIALOGUE
 
 
 class Rest(NamedTuple):
-    """What follows a head's name: where it ends, and what it says."""
+    """The part of a tag after its name: where it ends, and its attributes."""
 
     end: int
     well_formed: bool
-    """Its `>` stands within `HEAD_END_CHARS` of its name, with no `<` between; else it ends at its name."""
+    """Its `>` is within `HEAD_END_CHARS` of its name with no `<` between; otherwise it ends at its name."""
     self_closing: bool = False
     verb: str | None = None
     section: str | None = None
 
 
 WAIT: Final = Head("…", closing=False, strict=False, end=-1)
-"""The text ends before this can be decided."""
+"""Returned when the text ends before a head can be decided."""
 
 
 def canonical(name: str) -> str:
@@ -114,20 +114,20 @@ def canonical(name: str) -> str:
 
 
 class Names(Struct, frozen=True):
-    """The names that are ours, ready to be compared. Made by `Names.of`."""
+    """Our tag names, prepared for comparison. Created by `Names.of`."""
 
     tags: Mapping[str, str]
-    """Canonical form → tag, and each tag → itself; the foreign ones too."""
+    """Canonical form → tag, and each tag → itself; including the foreign tags."""
     bare: frozenset[str]
-    """Canonical forms that count only when strict and without attributes: one-word tags and the foreign ones."""
+    """Canonical forms that count only if strict and without attributes: one-word tags and the foreign ones."""
     begun: frozenset[str]
-    """Every beginning of a canonical form."""
+    """Every prefix of a canonical form."""
     foreign: frozenset[str]
-    """Tags that are dropped whole."""
+    """Tags whose content is dropped."""
     label: re.Pattern[str]
-    """A step's name of two or more words as a label, in text prepared by `plain_form`."""
+    """Matches a step's name of two or more words used as a label, in text prepared by `plain_form`."""
     written: str
-    """An expression for every such name, whatever stands between its words, in text prepared by `plain_form`."""
+    """A pattern for every such name with any separators between its words, in text prepared by `plain_form`."""
 
     @classmethod
     def of(cls, tags: Iterable[str] = TAGS) -> Names:
@@ -158,9 +158,9 @@ NAMES: Final = Names.of()
 
 
 def read_head(text: str, lt: re.Match[str], names: Names, *, final: bool = True) -> Head | None:
-    """Read the head that opens at `lt`; None where it is none of ours. Pure.
+    """Read the head that opens at `lt`; None if it is not one of ours. Pure.
 
-    `final` False: more text may follow, and `WAIT` comes back while that could decide otherwise. Looks at most
+    `final` False: more text may follow, and `WAIT` is returned while that could change the result. Looks at most
     `HEAD_CHARS` characters ahead.
     """
     strict = lt[0] == "<"
@@ -183,7 +183,7 @@ def read_head(text: str, lt: re.Match[str], names: Names, *, final: bool = True)
 
 
 def _bare(text: str, head: Head, *, final: bool) -> Head | None:
-    """Let a one-word name count only where it is strict and nothing but blanks and a `/` stands before its end."""
+    """Accept a one-word name only if it is strict and only blanks and a `/` stand before its end."""
     if not head.strict:
         return None
     tail = _BARE_TAIL.match(text, head.end)
@@ -194,7 +194,7 @@ def _bare(text: str, head: Head, *, final: bool) -> Head | None:
 
 
 def read_rest(text: str, head: Head, *, final: bool = True) -> Rest | None:
-    """Read a strict head from its name to its `>`. Pure. None where that is still to come (`final` False)."""
+    """Read a strict head from its name to its `>`. Pure. None if the `>` has not arrived yet (`final` False)."""
     found = _REST.match(text, head.end)
     end = found.end() if found else head.end
     if end == len(text) and not final:
@@ -210,7 +210,7 @@ def read_rest(text: str, head: Head, *, final: bool = True) -> Rest | None:
 
 
 def attributes(inner: str) -> dict[str, str]:
-    """Read a head's attributes, names in lower case, double, single or no quotes; the first of a name wins. Pure."""
+    """Read a head's attributes: names in lower case; double, single or no quotes; the first of a name wins. Pure."""
     found: dict[str, str] = {}
     for name, value in _ATTRIBUTE.findall(inner):
         found.setdefault(name.lower(), value[1:-1] if value[:1] in ("'", '"') else value)
@@ -218,7 +218,7 @@ def attributes(inner: str) -> dict[str, str]:
 
 
 def find_head(text: str, names: Names = NAMES) -> Head | None:
-    """Return the first head of ours in a whole text, strict or loose, or None. Pure."""
+    """Return the first head of one of our tags in a whole text, strict or loose, or None. Pure."""
     found = LT.search(text)
     while found:
         if head := read_head(text, found, names):
@@ -228,9 +228,9 @@ def find_head(text: str, names: Names = NAMES) -> Head | None:
 
 
 def escape_heads(text: str, names: Names = NAMES, *, limit: int | None = None) -> str:
-    """Write `&lt;` for the `<` of every name of ours, so that a stored text can form no tag. Pure.
+    """Replace the `<` of each of our tag names with `&lt;`, so that a stored text cannot form a tag. Pure.
 
-    `limit`: characters that the result may have; it is the text that is cut, so that no cut leaves half an escape.
+    `limit`: the maximum length of the result. The text is cut, not its escaped form, so that no escape is cut in half.
     """
     if "<" not in text:
         return text[:limit]
@@ -252,10 +252,10 @@ def _escaped(text: str, names: Names) -> str:
 
 
 def plain_form(text: str) -> str:
-    """Return the form in which labels are looked for: NFKC, case folded, nothing invisible. Pure."""
+    """Return the form in which labels are searched: NFKC, case folded, without invisible characters. Pure."""
     return UNSEEN.sub("", unicodedata.normalize("NFKC", text)).casefold()
 
 
 def is_blank(text: str) -> bool:
-    """Tell whether nothing of a text can be seen. Pure."""
+    """Return whether a text has no visible characters. Pure."""
     return _SEEN.search(text) is None
