@@ -22,8 +22,7 @@ UNKNOWN_CHANNEL, UNKNOWN_MESSAGE, MISSING_ACCESS, THREAD_EXISTS = 10003, 10008, 
 
 UNREACHED_S = 5.0
 WAITS_S = {401: 60.0, 429: 60.0}
-"""How long to wait, by status: 401 means that our token is at fault rather than the message, 429 that we are shut
-out."""
+"""How long to wait, by status: 401 = our token is at fault, not the message; 429 = we are shut out for a while."""
 
 
 def code_of(error: BaseException) -> int:
