@@ -1,1 +1,1 @@
-"""Networks that the soul listens and speaks on; each module is loaded by its import string alone."""
+"""Adapters for the networks that the soul listens and speaks on. Each module is loaded by its import string."""

@@ -1,4 +1,4 @@
-"""Fetching a file that a network holds: from that network's own hosts alone, and no more of it than is wanted."""
+"""Download a file from its network's own hosts only, up to a size limit."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ NO_HEADERS: Mapping[str, str] = {}
 
 
 def hosts_of(api_url: str, known: Mapping[str, Collection[str]]) -> frozenset[str]:
-    """Return the places that files come from, `known` by the API's host; beside another API, its own. Pure."""
+    """Return the hosts that serve files: `known` by the API's host, or for another API its own host. Pure."""
     place = urlsplit(api_url)
     return frozenset(known.get(place.hostname or "", ())) or frozenset({place.netloc})
 
 
 def described(file: Mapping[str, Any]) -> str:
-    """Name a file by what is known of it without fetching it. Pure."""
+    """Describe a file by what is known of it without fetching it. Pure."""
     facts = [str(file.get("type") or "")] + [f"{size} bytes" for size in (file.get("bytes"),) if size]
     about = ", ".join(fact for fact in facts if fact)
     return f"📎 {file.get('name')}" + (f" ({about})" if about else "")
@@ -27,10 +27,10 @@ def described(file: Mapping[str, Any]) -> str:
 async def download(
     url: str, most_bytes: int, hosts: Collection[str], headers: Mapping[str, str] = NO_HEADERS
 ) -> tuple[bytes, str]:
-    """Return a file's bytes and its type. `headers` may hold a token: no redirect is followed.
+    """Return a file's bytes and its type. `headers` may hold a token, so no redirect is followed.
 
-    Raises: ValueError where it is too large, PermissionError where it is elsewhere, FileNotFoundError where it is not
-    there (any more), OSError or aiohttp.ClientError where it cannot be had now.
+    Raises: ValueError if it is too large, PermissionError if it is on another host, FileNotFoundError if it does not
+    exist (any more), OSError or aiohttp.ClientError if it cannot be fetched now.
     """
     place = urlsplit(url)
     if place.netloc not in hosts or place.scheme not in ("https", "http"):

@@ -1,4 +1,4 @@
-"""Speaking whole: replies that nobody watches grow, because a post that grows has more ways to fail."""
+"""Turn streaming off for adapters that post complete replies: a post that grows by edits has more ways to fail."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from claudius.perception import Perception
 
 
 class Whole:
-    """An adapter, as far as it shows nothing before it is whole."""
+    """The streaming methods of an adapter that shows nothing before a reply is complete."""
 
-    def streams(self, perception: Perception) -> bool:  # noqa: ARG002 - the door's signature
-        """Tell that replies come whole."""
+    def streams(self, perception: Perception) -> bool:  # noqa: ARG002 - protocol signature
+        """Return False: replies are posted complete."""
         return False
 
     async def show(self, utterance: Utterance, text: str) -> None:
-        """Nothing is shown before it is whole."""
+        """Do nothing: no part of a reply is shown before it is complete."""

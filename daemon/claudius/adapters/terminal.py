@@ -1,7 +1,7 @@
-"""The terminal: people at this machine, talking through the control socket.
+"""Connect people at this machine to the soul through the control socket.
 
-A line becomes a perception under the client's own id, so a line sent again is heard once. An utterance is
-delivered when the client says that it was shown; one that nobody saw is offered at the next attach.
+A line becomes a perception under the client's own id, so a line sent again is processed once. An utterance is delivered
+when a client confirms that it was shown. One that nobody saw is offered at the next attach.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from claudius.runtime.control import Connection
 log = logging.getLogger("claudius.terminal")
 
 SHOWN_S = 30.0
-"""How long a client may take to show an utterance before another attach is waited for."""
+"""How long a client may take to show an utterance before the utterance waits for another attach."""
 
 
 class _Client(Struct, eq=False):
     connection: Connection
     person: str
     streams: bool = False
-    """It shows words as they come."""
+    """The client shows text as it is generated."""
     awaiting: dict[str, asyncio.Future[None]] = field(default_factory=dict)
     hearing: set[asyncio.Task[None]] = field(default_factory=set)
     in_order: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class TerminalAdapter:
-    """The network of everyone who sits at this machine."""
+    """The adapter for everyone who uses this machine."""
 
     name = NETWORK
     post_chars: int | None = None
@@ -49,7 +49,7 @@ class TerminalAdapter:
     """A client shows a key once, so it may be offered again at once."""
 
     def __init__(self, clock: Callable[[], datetime]) -> None:
-        """Stamp what is heard with `clock`."""
+        """Use `clock` for the time of each perception."""
         self.link = Link(connected=True)
         self._clock = clock
         self._accept: Accept | None = None
@@ -62,20 +62,20 @@ class TerminalAdapter:
         self._newest_us = 0
 
     async def listen(self, accept: Accept) -> None:
-        """Hear through the control socket until closed."""
+        """Listen through the control socket until closed."""
         self._accept = accept
         await self._closed.wait()
 
     def on_attach(self, wake: Callable[[str], None]) -> None:
-        """Tell `wake` of every conversation that someone begins to listen to."""
+        """Call `wake` with each conversation that somebody attaches to."""
         self._wake = wake
 
     def on_repeat(self, answered: Callable[[str], Awaitable[Sequence[Utterance]]]) -> None:
-        """Ask `answered` for the reply to a line that is said again, because its speaker never saw it."""
+        """Ask `answered` for the reply to a line that is sent again because its speaker never saw the reply."""
         self._answered = answered
 
     def on_notice(self, notices: Callable[[], Sequence[str]]) -> None:
-        """Tell whoever listens what `notices` says is wrong with the soul's files and settings."""
+        """Show attached clients what `notices` reports as wrong with the soul's files and settings."""
         self._notices = notices
 
     async def chat(self, connection: Connection, hello: Mapping[str, Any]) -> None:
@@ -93,7 +93,7 @@ class TerminalAdapter:
             while (frame := await connection.receive()) is not None:
                 match frame.get("op"):
                     case "say":
-                        # apart from this loop, so that what was shown is read before a failing write ends it
+                        # in its own task, so that confirmations are read before a failing write ends this loop
                         hear = self._hear_in_order(client, conversation, person, name, frame, owner=owner)
                         task = asyncio.create_task(hear, name=f"hear {conversation}")
                         client.hearing.add(task)
@@ -125,7 +125,7 @@ class TerminalAdapter:
     ) -> None:
         now = self._clock()
         self._heard += 1
-        self._newest_us = max(self._newest_us, int(now.timestamp() * 1e6))  # in order, wherever the clock is set to
+        self._newest_us = max(self._newest_us, int(now.timestamp() * 1e6))  # ascending even if the clock is set back
         said = valid(str(frame.get("id")))
         perception = Perception(
             key=f"{NETWORK}:{said}",
@@ -154,7 +154,10 @@ class TerminalAdapter:
         self._wake(conversation)
 
     async def speak(self, utterance: Utterance) -> str:
-        """Hand an utterance to whoever is attached; delivered when one of them has shown it."""
+        """Send an utterance to the attached clients. It is delivered when one of them has shown it.
+
+        Raises: DeliveryLater if nobody confirms.
+        """
         clients = self._hearers(utterance)
         frame = self._speech(utterance)
         shown: list[asyncio.Future[None]] = []
@@ -174,7 +177,7 @@ class TerminalAdapter:
         return f"shown:{utterance.key}"
 
     async def answer(self, perception: Perception, text: str) -> None:
-        """Answer a command on the screens of the one who gave it, and nowhere else."""
+        """Answer a command only on the screens of the person who gave it."""
         where = self._attached.get(str(perception.extra.get("where")), ())
         answer: dict[str, Any] = {"event": "speech", "key": perception.key, "turn": "", "body": text, "kind": "reply"}
         answer |= {"verb": "said", "apology": None, "answers": [perception.key], "notices": []}
@@ -193,12 +196,12 @@ class TerminalAdapter:
             "notices": list(self._notices()),
         }
 
-    async def find(self, utterance: Utterance, *, decided_at: datetime) -> str | None:  # noqa: ARG002 - the door's signature
-        """Nothing is known of an earlier showing; a client shows a key once, so it is offered again."""
+    async def find(self, utterance: Utterance, *, decided_at: datetime) -> str | None:  # noqa: ARG002 - protocol signature
+        """Return None: earlier showings are not recorded, and a client shows a key once, so it is offered again."""
         return None
 
     def _hearers(self, utterance: Utterance) -> tuple[_Client, ...]:
-        """Each sits at a screen of their own: a reply is for the person it answers, whoever else is attached."""
+        """Return the clients of the person whom a reply answers. Other people attached there have their own screens."""
         clients = self._attached.get(utterance.conversation, ())
         return tuple(client for client in clients if client.person == utterance.person)
 
@@ -207,40 +210,40 @@ class TerminalAdapter:
         await self._tell(self._attached.get(perception.conversation, ()), {"event": "working", "on": on})
 
     async def hold(self, perception: Perception, line: str) -> None:
-        """Tell everyone attached that this takes a moment, in the sign that the soul thinks."""
+        """Tell everyone attached, in the typing indicator, that this takes a moment."""
         attached = self._attached.get(perception.conversation, ())
         await self._tell(attached, {"event": "working", "on": True, "text": line})
 
     def streams(self, perception: Perception) -> bool:
-        """Tell whether someone who would hear the answer shows words as they come."""
+        """Return whether a client that would receive the answer shows text as it is generated."""
         clients = self._attached.get(perception.conversation, ())
         return any(client.streams and client.person == perception.person for client in clients)
 
     async def show(self, utterance: Utterance, text: str) -> None:
-        """Send one more piece of a reply that is still being thought."""
+        """Send one more piece of a reply that is still being generated."""
         await self._tell(
             [client for client in self._hearers(utterance) if client.streams],
             {"event": "delta", "key": utterance.key, "turn": utterance.turn, "text": text},
         )
 
-    def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:  # noqa: ARG002 - the door's signature
-        """A line that was not heard is sent again by the client that holds it."""
+    def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:  # noqa: ARG002 - protocol signature
+        """Return nothing: a client sends again any line that was not accepted."""
         return nothing_missed()
 
-    async def context(self, perception: Perception, most: int) -> Sequence[Perception]:  # noqa: ARG002 - the door's signature
-        """There are no threads here."""
+    async def context(self, perception: Perception, most: int) -> Sequence[Perception]:  # noqa: ARG002 - protocol signature
+        """Return nothing: a terminal has no threads."""
         return ()
 
-    async def fetch(self, file: Mapping[str, Any], most_bytes: int) -> Fetched:  # noqa: ARG002 - the door's signature
-        """Nobody shows files here."""
+    async def fetch(self, file: Mapping[str, Any], most_bytes: int) -> Fetched:  # noqa: ARG002 - protocol signature
+        """Raise FileNotFoundError: a terminal holds no files."""
         raise FileNotFoundError("a terminal holds no files")
 
-    async def members(self, audience: str) -> Sequence[str] | None:  # noqa: ARG002 - the door's signature
-        """Who sits at this terminal is learned from who speaks."""
+    async def members(self, audience: str) -> Sequence[str] | None:  # noqa: ARG002 - protocol signature
+        """Return None: who uses this terminal is known only from who speaks."""
         return None
 
     async def close(self) -> None:
-        """Stop hearing."""
+        """Stop listening."""
         self._accept = None
         self._closed.set()
 
@@ -252,13 +255,13 @@ class TerminalAdapter:
                 log.debug("a client went away")
 
 
-def build(loaded: Loaded, clock: Callable[[], datetime]) -> TerminalAdapter:  # noqa: ARG001 - every adapter's signature
-    """Make the adapter."""
+def build(loaded: Loaded, clock: Callable[[], datetime]) -> TerminalAdapter:  # noqa: ARG001 - signature of every adapter
+    """Build the adapter."""
     return TerminalAdapter(clock)
 
 
 async def _any_shown(waiting: Iterable[asyncio.Future[None]]) -> bool:
-    """Wait until one client has shown it; False where each went away, or none said so in time."""
+    """Wait until one client has shown it. Returns False if all have gone or none confirms in time."""
     left = set(waiting)
     while left:
         done, left = await asyncio.wait(left, timeout=SHOWN_S, return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""Who sits at this machine, and in which conversation."""
+"""Determine which person attaches at this machine, and to which conversation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NAME_CHARS = 64
 
 
 def own_name() -> str:
-    """Return the name of this machine's user, as an id may hold it; the number where the machine knows no name."""
+    """Return this machine's user name in a form that fits an id, or the user number if the machine knows no name."""
     try:
         name = getpass.getuser()
     except (KeyError, OSError):  # a container's arbitrary user
@@ -32,7 +32,7 @@ def conversation_of(name: str) -> str:
 
 
 def seat(hello: Mapping[str, Any]) -> tuple[str, str, str, bool]:
-    """Read who attaches to what. Raises: ValueError for a name that cannot be one."""
+    """Return the conversation, person id, name and ownership of a client. Raises: ValueError for an invalid name."""
     conversation, other = (str(hello.get(key) or "") for key in ("conversation", "as"))
     for word in (conversation, other):
         if len(word) > NAME_CHARS or not (word.isprintable() and word == word.strip()):

@@ -1,4 +1,4 @@
-"""Waiting that ends early."""
+"""Wait with an early end: run work until an event is set or a deadline passes, and batch delayed calls."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 async def until(event: asyncio.Event, seconds: float) -> None:
-    """Return when the event is set, or after so many seconds."""
+    """Return when the event is set, or after that many seconds."""
     try:
         async with asyncio.timeout(seconds):
             await event.wait()
@@ -17,7 +17,7 @@ async def until(event: asyncio.Event, seconds: float) -> None:
 
 
 async def unless(event: asyncio.Event, work: Coroutine[None, None, None], name: str) -> None:
-    """Do some work to its end, or until the event is set: then it is cancelled. Raises what the work raises."""
+    """Run work until it ends or the event is set, which cancels it. Raises what the work raises."""
     doing = asyncio.create_task(work, name=name)
     waiting = asyncio.create_task(event.wait(), name=f"{name}: over")
     try:
@@ -31,7 +31,7 @@ async def unless(event: asyncio.Event, work: Coroutine[None, None, None], name: 
 
 
 async def either(one: Coroutine[None, None, None], other: Coroutine[None, None, None], name: str) -> None:
-    """Do two works until one of them ends: the other is cancelled. Raises what the one that ended raises."""
+    """Run two coroutines until one of them ends, and cancel the other. Raises what the one that ended raises."""
     doing = [asyncio.create_task(work, name=name) for work in (one, other)]
     try:
         done, _ = await asyncio.wait(doing, return_when=asyncio.FIRST_COMPLETED)
@@ -44,7 +44,7 @@ async def either(one: Coroutine[None, None, None], other: Coroutine[None, None, 
 
 
 async def surely(work: Coroutine[None, None, None], name: str) -> None:
-    """Do some work to its end, even where whoever waits for it is cancelled meanwhile."""
+    """Run work to its end even if the caller is cancelled meanwhile."""
     doing = asyncio.create_task(work, name=name)
     try:
         await asyncio.shield(doing)
@@ -54,7 +54,7 @@ async def surely(work: Coroutine[None, None, None], name: str) -> None:
 
 
 async def ended(tasks: set[asyncio.Task[Any]], within_s: float) -> None:
-    """Let tasks end; cancel those that do not."""
+    """Wait for tasks to end, and cancel those that do not end in time."""
     if tasks:
         _, late = await asyncio.wait(tasks, timeout=within_s)
         for task in late:
@@ -63,7 +63,7 @@ async def ended(tasks: set[asyncio.Task[Any]], within_s: float) -> None:
 
 
 class Soon:
-    """Does something a little later, once for all that asked for it meanwhile."""
+    """Calls a function after a delay, once for all requests made meanwhile."""
 
     def __init__(self, after_s: float, do: Callable[[], None]) -> None:
         self._after_s, self._do = after_s, do
@@ -71,16 +71,16 @@ class Soon:
 
     @property
     def is_waiting(self) -> bool:
-        """It was asked for, and is not done yet."""
+        """Whether a call is requested and has not happened yet."""
         return self._waiting is not None
 
     def ring(self) -> None:
-        """Ask for it."""
+        """Request a call."""
         if self._waiting is None:
             self._waiting = asyncio.get_running_loop().call_later(self._after_s, self._now)
 
     def cancel(self) -> None:
-        """Do it no more."""
+        """Cancel the requested call."""
         if self._waiting:
             self._waiting.cancel()
 

@@ -1,1 +1,1 @@
-"""The voices: one module each, loaded by import string when it is asked for."""
+"""Providers of model replies. Each module is loaded by its import string when it is first needed."""

@@ -1,7 +1,8 @@
-"""Claude through the Agent SDK: a warm client a conversation, so that a turn costs no start; the least recent goes.
+"""Ask Claude through the Agent SDK, with one warm client per conversation so that a turn has no start-up cost.
 
-The SDK speaks to a child of ours over its own transport interface: its stock one hands the whole environment of the
-daemon to the child and keeps it in the daemon's process group.
+The least recently used client is closed when the pool is full. The SDK talks to a child process of ours over its own
+transport interface, because its stock transport passes the daemon's whole environment to the child and keeps it in the
+daemon's process group.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
 
 NAME = "agent_sdk"
 START_S = 30.0
-"""The SDK itself would wait a minute for a child that does not come up, and then raise a bare Exception."""
+"""The SDK itself would wait a minute for a child that does not start, and then raise a bare Exception."""
 IDLE_S = 900.0
-"""A client that nobody spoke to for so many seconds is closed."""
+"""A client unused for this many seconds is closed."""
 
 
 class _Warm(Struct, eq=False):
@@ -47,7 +48,7 @@ class AgentSdk:
     name = NAME
 
     def __init__(self, command: Command, loaded: Loaded, places: Places) -> None:
-        """Start nothing yet."""
+        """Start no client yet."""
         self.model = loaded.config.claude.model
         self._command, self._loaded, self._places = command, loaded, places
         self._pool: Sessions[_Warm] = Sessions(loaded.config.claude.pool)
@@ -98,7 +99,7 @@ class AgentSdk:
     async def _heard(
         self, request: Request, warm: _Warm, hearing: Hearing, *, knows_history: bool
     ) -> AsyncGenerator[Event, None]:
-        import claude_agent_sdk as sdk  # noqa: PLC0415 - heavy, only where it is asked
+        import claude_agent_sdk as sdk  # noqa: PLC0415 - heavy, imported only when used
 
         try:
             await warm.client.query(_one(user_message(request, knows_history=knows_history)))
@@ -115,7 +116,7 @@ class AgentSdk:
         raise Crashed(f"Claude Code ended without a reply: {one_line(warm.child.complaint)}", provider=NAME)
 
     async def _start(self, request: Request) -> _Warm:
-        import claude_agent_sdk as sdk  # noqa: PLC0415 - as above
+        import claude_agent_sdk as sdk  # noqa: PLC0415 - heavy, imported only when used
 
         argv = flags(
             model=request.model or self.model,
@@ -151,7 +152,7 @@ class AgentSdk:
             self._end([warm])
 
     def _end(self, ended: Iterable[_Warm]) -> None:
-        """Kill and reap behind the caller's back."""
+        """Kill and reap clients in the background."""
         for warm in ended:
             if warm.alarm:
                 warm.alarm.cancel()
@@ -160,13 +161,13 @@ class AgentSdk:
             task.add_done_callback(self._ending.discard)
 
     async def _close(self, warm: _Warm) -> None:
-        """Let the SDK stop listening before its child is gone: it would log a fatal error otherwise."""
+        """Disconnect the SDK before its child is gone, because it would log a fatal error otherwise."""
         await warm.client.disconnect()
         warm.child.kill()
         await self._children.end(warm.child)
 
     async def forget(self, conversation: str) -> None:
-        """End a conversation's client: what was said there is to be erased."""
+        """Close a conversation's client, because what was said there is to be erased."""
         self._end(self._pool.pop(conversation))
 
     async def aclose(self) -> None:
@@ -186,8 +187,8 @@ async def _one(message: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
 
 
 def _as_line(message: object) -> Mapping[str, Any]:
-    """Bring the SDK's types back to the child's own form, which both transports hear."""
-    import claude_agent_sdk as sdk  # noqa: PLC0415 - as above
+    """Convert an SDK message to the child's own format, which both Claude transports parse."""
+    import claude_agent_sdk as sdk  # noqa: PLC0415 - heavy, imported only when used
 
     match message:
         case sdk.StreamEvent():
@@ -205,14 +206,14 @@ def _as_line(message: object) -> Mapping[str, Any]:
 
 
 def _transport(child: Child) -> Any:
-    """Let the SDK speak to a child of ours."""
+    """Return an SDK transport over a running child."""
     from claude_agent_sdk import CLIConnectionError, ProcessError, Transport  # noqa: PLC0415 - as above
 
     class OurTransport(Transport):
-        """The SDK's interface over a running child; who started the child ends it."""
+        """The SDK's transport interface over a running child. Whoever started the child ends it."""
 
         async def connect(self) -> None:
-            """The child runs already."""
+            """Do nothing: the child already runs."""
 
         async def write(self, data: str) -> None:
             """Write one line."""
@@ -222,30 +223,30 @@ def _transport(child: Child) -> Any:
                 raise CLIConnectionError(error.message) from error
 
         async def read_messages(self) -> AsyncIterator[dict[str, Any]]:
-            """Read its messages; its end is never expected here."""
+            """Read the child's messages. Its end is an error here."""
             async for line in child.lines():
                 yield line
             raise ProcessError("the process ended")
 
         async def close(self) -> None:
-            """End it without waiting: there is nothing of ours to flush."""
+            """Kill the child without waiting, since there is nothing to flush."""
             child.kill()
 
         def is_ready(self) -> bool:
-            """Whether it runs."""
+            """Return whether the child runs."""
             return child.is_alive
 
         async def end_input(self) -> None:
-            """Say that nothing more comes."""
+            """Close the child's input."""
             child.end_input()
 
     return OurTransport()
 
 
 def build(loaded: Loaded, home: Home) -> AgentSdk:
-    """Find the command. Raises: Unavailable if the SDK or the command is missing or too old."""
+    """Find the command and build the provider. Raises: Unavailable if the SDK or the command is missing or too old."""
     try:
-        import claude_agent_sdk  # noqa: F401, PLC0415 - heavy, only where it is asked
+        import claude_agent_sdk  # noqa: F401, PLC0415 - heavy, imported only when used
     except ImportError as error:
         raise Unavailable(
             "the Agent SDK is not installed: pip install 'claudius-daemon[claude]'", provider=NAME

@@ -1,4 +1,4 @@
-"""History, pictures and tail in the shape of Anthropic's API. Pure."""
+"""Ask Claude through Anthropic's API: build the request, stream the reply, and classify failures."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from claudius.providers.classify import by_kind, by_status, message_of, one_line
 from claudius.providers.http_reply import LINE_BYTES, Reply, drain
 
 OPENING = "(the conversation so far)"
-"""Stands first where history begins with the soul's own words: a user message must come first."""
+"""Comes first if the history begins with the soul's own words, because the API requires a user message there."""
 
 
 def messages(request: Request) -> Iterator[dict[str, Any]]:
-    """Give history and tail in the API's shape. Pure.
+    """Yield history and tail as messages of the API. Pure.
 
-    Neighbours of one role become content blocks of one message, so that a longer history never changes the bytes of a
-    shorter one. Breakpoints stand at the end of `history[:cached]` and at the end of the history.
+    Consecutive messages of one role become content blocks of one message, so that a longer history never changes the
+    bytes of a shorter one. Cache breakpoints are set at the end of `history[:cached]` and at the end of the history.
     """
     marks = {request.cached - 1, len(request.history) - 1}
     parts: list[tuple[Role, Any]] = []
@@ -68,9 +68,9 @@ THINKING: tuple[dict[str, Any], ...] = (
     {"output_config": {"effort": "low"}},
     {},
 )
-"""From least to most: the soul has a monologue of its own, and thinking would be paid twice and count as reply tokens.
-Models differ in what they accept (Sonnet 5 the first, Sonnet 5.5 the second, Opus 5.5 the third).
-Source: platform.claude.com/docs/en/build-with-claude/thinking."""
+"""From least to most. The soul has a monologue of its own, so thinking would be paid for twice and count as reply
+tokens. Models differ in what they accept (Sonnet 5 the first, Sonnet 5.5 the second, Opus 5.5 the third). Source:
+platform.claude.com/docs/en/build-with-claude/thinking."""
 
 _STOP: dict[str | None, StopReason] = {
     "max_tokens": "max_tokens",
@@ -86,10 +86,13 @@ class AnthropicApi:
 
     name = NAME
     sees = True
-    """Pictures are shown to it."""
+    """It accepts images."""
 
     def __init__(self, make: Callable[[], AsyncAnthropic], model: str, *, cache_ttl: str) -> None:
-        """`make` gives the client, once, in a thread of its own; `cache_ttl` is the system part's: `5m` or `1h`."""
+        """Prepare to ask `model`.
+
+        `make` builds the client once, in a thread. `cache_ttl` is `5m` or `1h`, for the system part.
+        """
         self.model = model
         self._make, self._ttl = make, cache_ttl
         self._client: asyncio.Future[AsyncAnthropic] | None = None
@@ -98,8 +101,8 @@ class AnthropicApi:
     async def complete(self, request: Request) -> AsyncIterator[Event]:
         """Stream the reply. Raises: ProviderError."""
         client = await self._connected()
-        import anthropic  # noqa: PLC0415 - over a second of import, paid once, in the daemon, beside all else
-        import httpx2  # noqa: PLC0415 - what that library stands on
+        import anthropic  # noqa: PLC0415 - over a second to import, paid once, in the daemon
+        import httpx2  # noqa: PLC0415 - the library's own HTTP client
 
         said = _Said(request, request.model or self.model)
         began = False
@@ -135,7 +138,7 @@ class AnthropicApi:
         return await asyncio.shield(self._client)
 
     async def _open(self, client: AsyncAnthropic, request: Request) -> AsyncStream[RawMessageStreamEvent]:
-        """Ask with as little thinking as the model allows; which that is, only asking tells."""
+        """Open a stream with the least thinking that the model accepts, found by trying."""
         import anthropic  # noqa: PLC0415 - as above
 
         model = request.model or self.model
@@ -153,7 +156,7 @@ class AnthropicApi:
                 return stream
 
     def _body(self, request: Request, model: str) -> dict[str, Any]:
-        """Leave out `temperature`: this version of the API refuses it from every model."""
+        """Return the request body. It omits `temperature`, which this version of the API refuses for every model."""
         from anthropic import omit  # noqa: PLC0415 - as above
 
         return {
@@ -182,7 +185,7 @@ class _Said:
         self._write_1h = 0
 
     def hear(self, event: RawMessageStreamEvent) -> Event | None:
-        """Take one event; text becomes a delta."""
+        """Process one event. Text becomes a delta."""
         match event.type:
             case "message_start":
                 self._model = _word(event.message.model) or self._model
@@ -200,7 +203,7 @@ class _Said:
         return None
 
     def _count(self, usage: ApiUsage | MessageDeltaUsage | None) -> None:
-        """Take the newest counts: they are cumulative, and an event may leave out what did not change."""
+        """Keep the newest counts. They are cumulative, and an event may omit counts that did not change."""
         if usage is None:
             return
         known = self._usage or Usage()
@@ -214,7 +217,7 @@ class _Said:
         )
 
     def done(self) -> Done:
-        """End the reply. Raises: Cut where the stream ended before it."""
+        """End the reply. Raises: Cut if the stream broke off before its end."""
         if not self.ended and not self.reply.is_full:
             raise Cut("the model's stream ended before its end", provider=NAME)
         usage = self._usage or estimate(self._request, self.reply.text)
@@ -228,7 +231,7 @@ class _Said:
 
 
 def _heard(said: _Said, event: RawMessageStreamEvent) -> Event | None:
-    """Take one event. Raises: Cut where it has not the shape that it should have, which the library does not check."""
+    """Process one event. Raises: Cut if it has a wrong shape, which the library does not check."""
     try:
         return said.hear(event)
     except (AttributeError, TypeError) as error:
@@ -258,7 +261,7 @@ def _raise_drop(error: Exception, *, began: bool) -> NoReturn:
 
 
 def build(loaded: Loaded, home: Home) -> AnthropicApi:
-    """Make the client. Raises: Unavailable without a key or without the library."""
+    """Build the provider. Raises: Unavailable without a key or without the library."""
     del home
     settings = loaded.config.anthropic
     key = loaded.secret("ANTHROPIC_API_KEY")
@@ -273,15 +276,15 @@ def build(loaded: Loaded, home: Home) -> AnthropicApi:
 
 
 def _load() -> None:
-    """Load the library before the first message needs it, and after the start that would wait for it."""
+    """Import the library after start-up, which it would delay, and before the first message needs it."""
     import anthropic  # noqa: F401, PLC0415 - for its effect
 
     pricing.warm()
 
 
 def _client(key: str, base_url: str, model: Model) -> AsyncAnthropic:
-    import anthropic  # noqa: PLC0415 - over a second of import, paid once, in the daemon
-    import httpx2  # noqa: PLC0415 - what that library stands on
+    import anthropic  # noqa: PLC0415 - over a second to import, paid once, in the daemon
+    import httpx2  # noqa: PLC0415 - the library's own HTTP client
 
     silence_s = 2 * max(model.first_byte_s, model.idle_s)
     http = anthropic.DefaultAsyncHttpxClient(follow_redirects=False, event_hooks={"response": [_bounding()]})
@@ -295,7 +298,10 @@ def _client(key: str, base_url: str, model: Model) -> AsyncAnthropic:
 
 
 def _bounding() -> Any:
-    """Make the hook that breaks a body with an endless line: the library would gather it whole, again at each piece."""
+    """Build the hook that aborts a body with an endless line.
+
+    The library would collect the whole line, again at each piece.
+    """
     import httpx2  # noqa: PLC0415 - as above
 
     class Bounded(httpx2.AsyncByteStream):

@@ -1,7 +1,7 @@
-"""Voices in order: retries on one, then the next; deadlines; and rest for a voice whose account is shut.
+"""Ask several providers in order, with retries, deadlines, and a pause for a provider whose account is shut.
 
-    before the first delta   retryable   again, at most `retries` times, then the next voice
-                             never       raised; a shut account rests, so the next call goes to the next voice
+    before the first delta   retryable   retried at most `retries` times, then the next provider
+                             never       raised; a shut account is paused, so the next call goes to the next provider
     after the first delta    anything    raised as it is: the caller repairs what was said
 
 Source: the reliability design, section 7.
@@ -23,9 +23,9 @@ from claudius.provider import Delta, Done, Event, Provider, Request, Reset
 BACKOFF_BASE_S = 0.5
 BACKOFF_CAP_S = 8.0
 PATIENCE_S = 60.0
-"""A Retry-After beyond this counts as down."""
+"""A Retry-After beyond this means that the provider counts as down."""
 REST_S = 600.0
-"""How long a voice rests whose account refused us."""
+"""How long a provider is paused after its account was refused."""
 REHEARSAL = "rehearsal"
 
 log = logging.getLogger(__name__)
@@ -34,9 +34,9 @@ _SHUT = (AuthFailed, SpendLimit, Unavailable)
 
 
 class Chain:
-    """The first voice speaks, the others are its fallbacks. Itself a provider.
+    """A provider that asks a list of providers: the first one answers, the others are its fallbacks.
 
-    The rehearsal voice is asked only where it comes first: nobody is to take it for a model that fell silent.
+    The rehearsal provider is asked only if it comes first, so that nobody takes it for a model that fell silent.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Chain:
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        """`clock` gives seconds of any origin, `chance` numbers in [0, 1) for the jitter."""
+        """Prepare the chain. `clock` returns seconds of any origin, `chance` numbers in [0, 1) for the jitter."""
         if not providers:
             raise ValueError("a chain needs a provider")
         self.providers = tuple(providers)
@@ -58,11 +58,11 @@ class Chain:
 
     @property
     def sees(self) -> bool:
-        """Whether pictures are shown to the voice that comes first."""
+        """Whether the first provider accepts images."""
         return bool(getattr(self.providers[0], "sees", False))
 
     async def complete(self, request: Request) -> AsyncIterator[Event]:
-        """Stream the reply of the first voice that gives one. Raises: ProviderError, of the last voice asked."""
+        """Stream the reply of the first provider that gives one. Raises: ProviderError, of the last provider asked."""
         failed: ProviderError | None = None
         for number, provider in enumerate(self.providers):
             if number and provider.name == REHEARSAL:
@@ -83,26 +83,26 @@ class Chain:
         raise failed or Unavailable("no provider can be asked")
 
     async def forget(self, conversation: str) -> None:
-        """Let every voice that keeps sessions end a conversation's, since what was said there is to be erased."""
+        """End a conversation's session at every provider that keeps sessions, because what was said is to be erased."""
         for provider in self.providers:
             forget = getattr(provider, "forget", None)
             if forget:
                 await forget(conversation)
 
     async def aclose(self) -> None:
-        """Close every voice, whatever the others do."""
+        """Close every provider, even if closing one fails."""
         results = await asyncio.gather(*(provider.aclose() for provider in self.providers), return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException):
                 raise result
 
     def resting(self) -> dict[str, float]:
-        """Name the voices that rest, with the seconds left."""
+        """Return the names of the paused providers, with the seconds left."""
         now = self._clock()
         return {self.providers[number].name: until - now for number, (until, _) in self._resting.items() if until > now}
 
     async def _persist(self, number: int, provider: Provider, request: Request) -> AsyncGenerator[Event, None]:
-        """Ask one voice, again where that may help. Raises: _Down when the next one is to be asked."""
+        """Ask one provider, with retries. Raises: _Down if the next one is to be asked."""
         for attempt in range(self._settings.retries + 1):
             spoke = False
             try:
@@ -126,7 +126,7 @@ class Chain:
                 return
 
     async def _timed(self, provider: Provider, request: Request) -> AsyncGenerator[Event, None]:
-        """Hold one call to the deadlines. Raises: TimedOut, or Cut where the voice ended without `Done`."""
+        """Apply the deadlines to one call. Raises: TimedOut, or Cut if the provider ended without `Done`."""
         loop = asyncio.get_running_loop()
         last = loop.time() + self._settings.total_s
         next_by, which = loop.time() + self._settings.first_byte_s, "first byte"
@@ -150,7 +150,7 @@ class Chain:
             await _close(events)
 
     def _wait_s(self, attempt: int, error: ProviderError) -> float | None:
-        """Say how long to wait before asking again; None = it counts as down."""
+        """Return how long to wait before the next retry, or None if the provider counts as down."""
         backoff_s = self._chance() * min(BACKOFF_CAP_S, BACKOFF_BASE_S * 2.0**attempt)
         asked_s = error.after_s or 0.0
         return None if asked_s > PATIENCE_S else max(asked_s, backoff_s)
@@ -178,7 +178,7 @@ class Chain:
 
 
 class _Down(Exception):
-    """A voice that may speak later: the next one is asked now."""
+    """A provider is down and may answer later. The next one is asked now."""
 
     def __init__(self, error: ProviderError) -> None:
         super().__init__(error.message)
@@ -186,7 +186,7 @@ class _Down(Exception):
 
 
 async def _close(events: AsyncIterator[Event]) -> None:
-    """Close a voice's stream; an iterator that cannot be closed holds nothing."""
+    """Close a provider's stream. An iterator that cannot be closed holds nothing."""
     close = getattr(events, "aclose", None)
     if close:
         with suppress(ProviderError):

@@ -1,4 +1,4 @@
-"""Who speaks where nobody was named: the first voice that is there."""
+"""Choose the providers to ask: those named in the settings, with `auto` replaced by the first available one."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ OLLAMA_S = 0.2
 
 
 def choose(loaded: Loaded, home: Home) -> list[str]:
-    """Name the voices in the order in which they are asked; `auto` among the settings becomes the first there is.
+    """Return the providers' names in the order in which they are asked, `auto` resolved to the first available one.
 
-    The order: the Anthropic API with a key, Claude with a login, a chat-completions server, the rehearsal voice.
+    The order for `auto`: the Anthropic API with a key, Claude with a login, a chat-completions server, rehearsal.
     """
     del home
     names = [_first(loaded) if name == AUTO else name for name in loaded.config.providers]
@@ -39,7 +39,7 @@ def _is_installed(package: str) -> bool:
 
 
 def _has_login(loaded: Loaded) -> bool:
-    from claudius.providers.claude import command  # noqa: PLC0415 - probes only where it is asked
+    from claudius.providers.claude import command  # noqa: PLC0415 - probes only when asked
 
     try:
         found = command.find(loaded.config.claude.cli_path)

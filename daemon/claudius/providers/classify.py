@@ -1,4 +1,4 @@
-"""From what a model's server said to the error that the chain acts on: by status first, by words where they decide.
+"""Map a model server's answer to the error that the chain acts on: by status, then by its words if they decide.
 
 Source: the reliability design, section 7; platform.claude.com/docs/en/api/errors.
 """
@@ -31,7 +31,7 @@ _KINDS: Mapping[str, int] = {
     "not_found_error": 404,
     "request_too_large": 413,
 }
-"""Error kinds inside a stream that asking again cannot mend; all others are passing."""
+"""Error kinds inside a stream that a retry cannot fix. All others are temporary."""
 
 _SPENT = re.compile(
     r"credit balance|insufficient[_ ](?:quota|funds|credits)|spending? (?:limit|cap)|billing", re.IGNORECASE
@@ -43,7 +43,7 @@ _TOO_LONG = re.compile(
 
 
 def by_status(status: int, message: str, *, provider: str, after_s: float | None = None) -> ProviderError:
-    """Name what a status means; `after_s` is its Retry-After in seconds. `x-should-retry` is not asked. Pure."""
+    """Return the error for a status. `after_s` is its Retry-After in seconds. `x-should-retry` is ignored. Pure."""
     said = f"{one_line(message) or 'no reason given'} (HTTP {status})"
     kind: type[ProviderError]
     if status == 402 or (status in (400, 403, 429) and _SPENT.search(message)):
@@ -62,14 +62,14 @@ def by_status(status: int, message: str, *, provider: str, after_s: float | None
 
 
 def by_kind(kind: str, message: str, *, provider: str) -> ProviderError:
-    """Name what an error event inside a stream means: there is no status, only a word for it. Pure."""
+    """Return the error for an error event inside a stream, which has a kind and no status. Pure."""
     if kind in _KINDS:
         return by_status(_KINDS[kind], message, provider=provider)
     return Overloaded(f"{one_line(message) or kind} (in the stream)", provider=provider)
 
 
 def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
-    """Read Retry-After, in seconds or as a date (`now` in seconds since 1970); None where there is none. Pure."""
+    """Return Retry-After in seconds, or None without one. `now`: seconds since 1970, for a date in the header. Pure."""
     if milliseconds := headers.get("retry-after-ms"):
         return _number(milliseconds, 1000.0)
     given = headers.get("retry-after")
@@ -91,7 +91,7 @@ def _number(text: str, unit: float) -> float | None:
 
 
 def message_of(body: Any) -> tuple[str, str]:
-    """Find kind and message in an error body of any vendor; a page of HTML gives neither. Pure."""
+    """Return kind and message of any vendor's error body. An HTML page has neither. Pure."""
     error = body.get("error", body) if isinstance(body, dict) else body
     if isinstance(error, dict):
         kind, code = str(error.get("type") or error.get("status") or ""), error.get("code")
@@ -104,6 +104,6 @@ def message_of(body: Any) -> tuple[str, str]:
 
 
 def one_line(text: str) -> str:
-    """Keep what fits into the one line that a person reads. Pure."""
+    """Reduce a text to one printable line of at most `MESSAGE_CHARS` characters. Pure."""
     flat = " ".join("".join(char if char.isprintable() else " " for char in text).split())
     return flat if len(flat) <= MESSAGE_CHARS else flat[: MESSAGE_CHARS - 1] + "…"

@@ -1,4 +1,4 @@
-"""Claude through our own `claude -p`: a process a turn, JSON lines both ways, resumed where the session may go on."""
+"""Ask Claude through our own `claude -p`: one process per turn, JSON lines both ways, sessions resumed if possible."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from claudius.providers.claude.sessions import Sessions, user_message
 
 NAME = "claude_cli"
 SESSIONS = 256
-"""Conversations whose transcripts are kept on disk for resuming; older ones begin anew."""
+"""How many conversations keep a transcript on disk for resuming. Older ones begin a new session."""
 
 
 class _Session(Struct, frozen=True):
@@ -36,7 +36,7 @@ class ClaudeCli:
     name = NAME
 
     def __init__(self, command: Command, loaded: Loaded, places: Places) -> None:
-        """Ask nothing yet."""
+        """Start no process yet."""
         self.model = loaded.config.claude.model
         self._command, self._loaded, self._places = command, loaded, places
         self._sessions: Sessions[_Session] = Sessions(SESSIONS)
@@ -64,7 +64,7 @@ class ClaudeCli:
         is_kept = False
         child = await self._start(request, session, is_new=is_new)
         try:
-            with suppress(Crashed):  # it may have ended before it read all: what it said tells why
+            with suppress(Crashed):  # it may end before it has read all; its output says why
                 await child.write(json.dumps(user_message(request, knows_history=not is_new)) + "\n")
             child.end_input()
             async with aclosing(self._heard(child, hearing)) as events:
@@ -114,17 +114,17 @@ class ClaudeCli:
             self._places.forget(session.id)
 
     async def forget(self, conversation: str) -> None:
-        """Delete a conversation's transcript: what was said there is to be erased."""
+        """Delete a conversation's transcript, because what was said there is to be erased."""
         self._end(self._sessions.pop(conversation))
 
     async def aclose(self) -> None:
-        """Kill what runs and delete every transcript."""
+        """Kill running processes and delete every transcript."""
         self._children.close()
         self._end(self._sessions.empty())
 
 
 def build(loaded: Loaded, home: Home) -> ClaudeCli:
-    """Find the command. Raises: Unavailable if there is none, or it is too old."""
+    """Find the command and build the provider. Raises: Unavailable if there is none, or it is too old."""
     command = find(loaded.config.claude.cli_path)
     places = Places(home, NAME, os.environ)
     pricing.warm()

@@ -1,4 +1,4 @@
-"""The voice that the settings in force name: an edit of them is heard from the next call on, without a restart."""
+"""Keep the chain of providers in step with the settings: an edit takes effect at the next call, without a restart."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ log = logging.getLogger(__name__)
 
 
 class CurrentVoice:
-    """The chain of voices as it is now. One that is no longer asked for is closed when its last call has ended.
+    """The chain that the current settings name. A replaced chain is closed when its last call has ended.
 
-    Settings of which no chain can be made leave the last good one in force; `problem` says so.
+    If no chain can be built from the settings, the last good one stays in use and `problem` holds the error.
     """
 
     def __init__(self, chain: Chain, loaded: Callable[[], Loaded], build: Callable[[Loaded], Chain]) -> None:
-        """`chain` was made of what `loaded` says now; `build` makes another one, in a thread."""
+        """Begin with `chain`, built from what `loaded` returns now. `build` makes another one, in a thread."""
         self._chain, self._loaded, self._build = chain, loaded, build
         self._asked = _named(loaded())
         self._calls: dict[Chain, int] = {}
@@ -32,21 +32,21 @@ class CurrentVoice:
 
     @property
     def name(self) -> str:
-        """Who speaks first."""
+        """The name of the first provider."""
         return self._chain.name
 
     @property
     def model(self) -> str:
-        """Which model that is."""
+        """The first provider's model."""
         return self._chain.model
 
     @property
     def sees(self) -> bool:
-        """Whether it is shown pictures."""
+        """Whether the first provider accepts images."""
         return self._chain.sees
 
     async def complete(self, request: Request) -> AsyncIterator[Event]:
-        """Stream the reply of the chain in force. Raises: ProviderError."""
+        """Stream the reply of the current chain. Raises: ProviderError."""
         chain = await self._now()
         self._calls[chain] = self._calls.get(chain, 0) + 1
         try:
@@ -58,15 +58,15 @@ class CurrentVoice:
             await self._let_go(chain)
 
     def resting(self) -> dict[str, float]:
-        """Name the voices that rest, with the seconds left."""
+        """Return the names of the paused providers, with the seconds left."""
         return self._chain.resting()
 
     async def forget(self, conversation: str) -> None:
-        """Let every voice end what it keeps of a conversation."""
+        """Make every provider end what it keeps of a conversation."""
         await self._chain.forget(conversation)
 
     async def aclose(self) -> None:
-        """Close what is open."""
+        """Close every open chain."""
         for chain in {self._chain, *self._calls}:
             await chain.aclose()
 
@@ -96,6 +96,6 @@ class CurrentVoice:
 
 
 def _named(loaded: Loaded) -> tuple[Any, ...]:
-    """Return what of the settings makes the chain. Pure."""
+    """Return the settings that determine the chain. Pure."""
     config = loaded.config
     return config.providers, config.anthropic, config.claude, config.openai, config.model

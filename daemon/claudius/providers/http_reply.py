@@ -1,7 +1,8 @@
-"""Connections to a model's server that outlive a reply: a call that soon follows pays for no handshake.
+"""Collect one streamed reply within size limits, and drain its body so that the connection can be reused.
 
-For how long is left to the libraries (5 s): one that is kept longer may be dead without a sign, where a laptop slept
-or changed its network, and the next call would wait for it in vain.
+A call that soon follows then needs no new handshake. How long a connection is kept is left to the libraries (5 s): one
+kept longer may be dead without a sign after a laptop slept or changed its network, and the next call would wait for it
+in vain.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ DRAIN_S = 0.05
 
 
 async def drain(rest: AsyncIterable[object], *faults: type[Exception]) -> None:
-    """Read what follows a reply's end: only a body that was read whole leaves its connection to the next call.
+    """Read what follows a reply's end, because only a fully read body leaves its connection to the next call.
 
-    A server that keeps it open is left, and what breaks by then (`faults`, or no JSON) harms nobody.
+    A body that the server keeps open is given up, and errors at this point (`faults`, or invalid JSON) are ignored.
     """
     with suppress(TimeoutError, ValueError, RecursionError, *faults):
         async with asyncio.timeout(DRAIN_S):
@@ -27,9 +28,9 @@ async def drain(rest: AsyncIterable[object], *faults: type[Exception]) -> None:
 
 
 REPLY_CHARS = 1_048_576
-"""Longest reply taken from a transport; far above what `max_tokens` allows and what the parser reads."""
+"""Longest reply accepted from a transport, far above what `max_tokens` allows and what the parser reads."""
 LINE_BYTES = 4 * 1_048_576
-"""Longest line of a stream; a longer one breaks it."""
+"""Longest line of a stream. A longer one breaks the stream."""
 
 
 class Reply:
@@ -38,12 +39,12 @@ class Reply:
     __slots__ = ("_parts", "chars")
 
     def __init__(self) -> None:
-        """Begin with nothing."""
+        """Begin empty."""
         self._parts: list[str] = []
         self.chars = 0
 
     def add(self, text: str) -> Delta | None:
-        """Take a piece, as much of it as there is room for; None where it is empty."""
+        """Add a piece, cut to the room left. Returns None if nothing was added."""
         kept = text[: REPLY_CHARS - self.chars]
         if not kept:
             return None
@@ -53,10 +54,10 @@ class Reply:
 
     @property
     def is_full(self) -> bool:
-        """Whether the stream is to be broken off: a cut reply, as at `max_tokens`."""
+        """Whether the stream is to be broken off. The reply then counts as cut, as at `max_tokens`."""
         return self.chars >= REPLY_CHARS
 
     @property
     def text(self) -> str:
-        """The whole of it."""
+        """The whole text."""
         return "".join(self._parts)

@@ -1,7 +1,7 @@
-"""One chunk of a chat-completions stream, checked before anything of it is believed.
+"""Ask any server with the chat-completions API: build the request, check and stream its chunks, classify failures.
 
 Source: platform.openai.com/docs/api-reference/chat-streaming; docs.mistral.ai/capabilities/reasoning, where `content`
-is a list of parts and thought is one of them.
+is a list of parts, one of which is the model's reasoning.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from claudius.providers.http_reply import LINE_BYTES, Reply, drain
 
 
 class Function(msgspec.Struct, frozen=True):
-    """What a tool call names."""
+    """The function that a tool call names."""
 
     name: str | None = None
 
@@ -40,14 +40,14 @@ class ToolCall(msgspec.Struct, frozen=True):
 
 
 class Part(msgspec.Struct, frozen=True):
-    """A part of a content that comes in parts; only text is said."""
+    """A part of a content list. Only text parts are used."""
 
     type: str = ""
     text: str = ""
 
 
 class Words(msgspec.Struct, frozen=True):
-    """What a chunk adds to the reply; a model's reasoning beside it is not read."""
+    """What a chunk adds to the reply. A separate reasoning field is ignored."""
 
     content: str | tuple[Part, ...] | None = None
     tool_calls: tuple[ToolCall, ...] | None = None
@@ -61,28 +61,28 @@ class Words(msgspec.Struct, frozen=True):
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """One of the replies; the first alone was asked for."""
+    """One of the replies. Only the first was requested."""
 
     index: int | None = 0
     delta: Words | None = None
     message: Words | None = None
-    """The whole of it, from a server that does not stream."""
+    """The whole reply, from a server that does not stream."""
     finish_reason: str | None = None
 
     @property
     def words(self) -> Words:
-        """What it says, in whichever form."""
+        """The content, from whichever field holds it."""
         return next((one for one in (self.delta, self.message) if one and (one.content or one.tool_calls)), Words())
 
 
 class Cached(msgspec.Struct, frozen=True):
-    """How much of the prompt a cache gave."""
+    """How much of the prompt came from a cache."""
 
     cached_tokens: int | None = None
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """What a call took."""
+    """The token counts of a call."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
@@ -99,14 +99,14 @@ class Chunk(msgspec.Struct, frozen=True):
 
     @property
     def choice(self) -> Choice:
-        """The one reply that was asked for; an empty one where the chunk is of no reply, or of another."""
+        """The requested reply. It is empty if the chunk holds no reply, or only others."""
         return next((one for one in self.choices or () if not one.index), Choice())
 
 
 def read_chunk(data: str) -> Chunk:
-    """Read one event. Pure. Raises: ValueError where it is no chunk."""
+    """Parse one event. Pure. Raises: ValueError if it is no chunk."""
     try:
-        document = json.loads(data)  # it takes lone surrogates, which models do send
+        document = json.loads(data)  # it accepts lone surrogates, which models do send
     except RecursionError as error:
         raise ValueError("nested too deep") from error
     return msgspec.convert(document, Chunk)
@@ -119,13 +119,14 @@ NAME = "openai_compat"
 OLLAMA = "http://127.0.0.1:11434/v1"
 """Where a local Ollama answers. Source: docs.ollama.com/openai."""
 OPENAI_HOST = "api.openai.com"
-"""Its newer models refuse `max_tokens`, others know only that. Source: platform.openai.com/docs/api-reference/chat."""
+"""Its newer models refuse `max_tokens`; other servers know only that. Source:
+platform.openai.com/docs/api-reference/chat."""
 CONNECT_S = 10.0
 
 _LINE_END = re.compile(rb"\r\n|\n|\r(?!\n|\Z)")
-"""A CR that came last may yet be half of an end."""
+"""A trailing CR may be the first half of a CRLF."""
 _LOCAL = ("127.0.0.1", "localhost", "::1")
-"""Hosts that no proxy of the environment stands before."""
+"""Hosts for which the environment's proxies are ignored."""
 _STOP: dict[str | None, StopReason] = {"length": "max_tokens", "content_filter": "refusal"}
 
 log = logging.getLogger(__name__)
@@ -137,14 +138,14 @@ class OpenAICompat:
     name = NAME
 
     def __init__(self, client: httpx.AsyncClient, model: str, *, base_url: str) -> None:
-        """`client` carries base URL and key; an empty `model` is the first that the server lists."""
+        """Ask through `client`, which has base URL and key. An empty `model` means the first that the server lists."""
         self.model = model
         self._client, self._base_url = client, base_url
         self._limit = "max_completion_tokens" if client.base_url.host == OPENAI_HOST else "max_tokens"
 
     async def complete(self, request: Request) -> AsyncIterator[Event]:
         """Stream the reply. Raises: ProviderError."""
-        import httpx  # noqa: PLC0415 - only where such a server is asked
+        import httpx  # noqa: PLC0415 - imported only when such a server is used
 
         began = False
         try:
@@ -199,7 +200,7 @@ def _body(request: Request, model: str, limit: str) -> dict[str, Any]:
 
 
 def messages(request: Request) -> Iterator[dict[str, Any]]:
-    """Give the prompt as turns; neighbours of one role stay apart, so that earlier bytes never change. Pure."""
+    """Yield the prompt as messages. Those of one role stay separate, so that earlier bytes never change. Pure."""
     if request.system.strip():
         yield {"role": "system", "content": request.system}
     for message in request.history:
@@ -225,7 +226,7 @@ class _Said:
         self._usage: Usage | None = None
 
     def hear(self, data: str) -> Event | None:
-        """Take one chunk; text becomes a delta. Raises: ProviderError for an error or for what is no chunk."""
+        """Process one chunk. Text becomes a delta. Raises: ProviderError for an error or an invalid chunk."""
         if data == "[DONE]":
             self.ended = True
             return None
@@ -255,7 +256,7 @@ class _Said:
         )
 
     def done(self, base_url: str) -> Done:
-        """End the reply. Raises: Cut where the stream ended before it."""
+        """End the reply. Raises: Cut if the stream broke off before its end."""
         if not self.ended and not self.reply.is_full:
             raise Cut("the model's stream ended before its end", provider=NAME)
         usage = self._usage or estimate(self._request, self.reply.text)
@@ -269,9 +270,9 @@ class _Said:
 
 
 async def _events(response: httpx.Response) -> AsyncIterator[str]:
-    """Read the data of each server-sent event; a server that does not stream gives all in one.
+    """Yield the data of each server-sent event. A server that does not stream sends everything in one.
 
-    Raises: Cut for a line that has no end.
+    Raises: Cut for an endless line.
     """
     if response.headers.get("content-type", "").startswith("application/json"):
         yield (await _body_of(response)).decode("utf-8", "replace")
@@ -289,7 +290,7 @@ async def _events(response: httpx.Response) -> AsyncIterator[str]:
 
 
 async def _body_of(response: httpx.Response) -> bytes:
-    """Read a body, up to as much as one line may hold."""
+    """Read a body, up to the length limit of one line."""
     body = b""
     async for piece in response.aiter_bytes():
         body = (body + piece)[:LINE_BYTES]
@@ -311,7 +312,7 @@ async def _lines(response: httpx.Response) -> AsyncIterator[str]:
 
 
 async def _status_error(response: httpx.Response) -> ProviderError:
-    """Classify by status first: the bodies differ from server to server."""
+    """Classify by status first, because the bodies differ from server to server."""
     body = await _body_of(response)
     try:
         _, message = message_of(json.loads(body))
@@ -321,13 +322,13 @@ async def _status_error(response: httpx.Response) -> ProviderError:
 
 
 def has_ollama(timeout_s: float, url: str = OLLAMA) -> bool:
-    """Ask whether a local Ollama with a model answers within `timeout_s` seconds."""
+    """Return whether a local Ollama with a model answers within `timeout_s` seconds."""
     place = urlsplit(url)
     try:
         socket.create_connection((place.hostname or "", place.port or 80), timeout_s).close()
     except OSError:
         return False
-    import httpx  # noqa: PLC0415 - only where something listens there: it takes long to load
+    import httpx  # noqa: PLC0415 - slow to import, so only if something listens there
 
     try:
         answer = httpx.get(url.removesuffix("/v1") + "/api/tags", timeout=timeout_s, trust_env=False)
@@ -337,9 +338,9 @@ def has_ollama(timeout_s: float, url: str = OLLAMA) -> bool:
 
 
 def build(loaded: Loaded, home: Home) -> OpenAICompat:
-    """Make the client. The key is `CLAUDIUS_OPENAI_API_KEY`, for Groq's own host `GROQ_API_KEY` too."""
+    """Build the provider. The key is `CLAUDIUS_OPENAI_API_KEY`, or for Groq's own host also `GROQ_API_KEY`."""
     del home
-    import httpx  # noqa: PLC0415 - only where such a server is asked
+    import httpx  # noqa: PLC0415 - imported only when such a server is used
 
     settings = loaded.config.openai
     base_url = settings.base_url or OLLAMA

@@ -1,4 +1,4 @@
-"""What a call costs: genai-prices as data."""
+"""Price a call from the data of genai-prices."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from claudius.provider import Usage
 
 
 def priced(usage: Usage, model: str, where: str, *, write_1h_tokens: int = 0) -> Usage:
-    """Add the price in dollars; None where the list lacks the model or the place, as with a server at home.
+    """Add the price in dollars, or None if the list lacks the model or the place, as for a server at home.
 
-    `where` is a vendor's name in the list ("anthropic") or an API's URL. `write_1h_tokens` says how many of the cache
-    writes were for an hour, which cost more. The list is read at the first call (0.3 s, no network), or by `warm`.
+    `where` is a vendor's name in the list ("anthropic") or an API's URL. `write_1h_tokens` is the number of tokens
+    written to the one-hour cache, which cost more. The list is read at the first call (0.3 s, no network), or by
+    `warm`.
     """
     return replace(usage, cost_usd=_cost_usd(usage, model, where, write_1h_tokens))
 
@@ -19,14 +20,14 @@ def priced(usage: Usage, model: str, where: str, *, write_1h_tokens: int = 0) ->
 def warm() -> None:
     """Read the price list now, if one is installed."""
     try:
-        import genai_prices  # noqa: F401, PLC0415 - 0.3 s, only where a real model is asked
+        import genai_prices  # noqa: F401, PLC0415 - 0.3 s, only for a real model
     except ImportError:
         return
 
 
 def _cost_usd(usage: Usage, model: str, where: str, write_1h_tokens: int) -> float | None:
     try:
-        import genai_prices  # noqa: PLC0415 - 0.3 s, only where a real model is asked
+        import genai_prices  # noqa: PLC0415 - 0.3 s, only for a real model
     except ImportError:
         return None
     counted = genai_prices.Usage(

@@ -1,4 +1,4 @@
-"""The test double: it says what it was given, breaks on order, and remembers every request."""
+"""Provide the test double: it says what it is given, fails on request, and records every request."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ from claudius.provider import Delta, Done, Event, Request, Reset, StopReason, Us
 
 NAME = "scripted"
 FILE = "CLAUDIUS_SCRIPTED_FILE"
-"""Environment: JSON lines, one reply each, taken in order by the process under test; then the default reply."""
+"""Environment variable: a file of JSON lines, one reply each, used in order by the process under test. After them comes
+the default reply."""
 RECORD = "CLAUDIUS_SCRIPTED_RECORD"
-"""Environment: a file to which each request is appended as one JSON line, for a test in another process to read."""
+"""Environment variable: a file to which each request is appended as one JSON line, for a test in another process to
+read."""
 
 _KINDS: Mapping[str, type[ProviderError]] = {
     name: kind
@@ -38,15 +40,15 @@ class Line(Struct, frozen=True, kw_only=True):
     deltas: tuple[str, ...] = ()
     stop_reason: StopReason = "end"
     usage: Usage | None = None
-    """None = counted as characters / 4 and marked as estimated."""
+    """None = estimated as characters / 4 and marked as estimated."""
     session: str | None = None
     fault: ProviderError | None = None
-    """Raised after `after` deltas; None = the reply is whole."""
+    """Raised after `after` deltas. None = the reply is complete."""
     after: int = 0
     hang: bool = False
-    """Never goes on after `after` deltas."""
+    """Hang for ever after `after` deltas."""
     reset_after: int | None = None
-    """Asks again after that many deltas: they are void and the reply starts anew."""
+    """Send a reset after this many deltas: they are void and the reply starts again."""
     delay_s: float = 0.0
     """Seconds before the first delta."""
     gap_s: float = 0.0
@@ -59,7 +61,7 @@ DEFAULT = "<internal_monologue>It was asked.</internal_monologue>\n<external_dia
 
 
 def line(reply: Reply, request: Request) -> Line:
-    """Bring any form of a reply to a line; an error alone is a fault before the first delta."""
+    """Convert any form of a reply to a line. An error alone is a fault before the first delta."""
     match reply:
         case Line():
             return reply
@@ -75,7 +77,7 @@ def line(reply: Reply, request: Request) -> Line:
 
 @dataclass(slots=True)
 class Scripted:
-    """A voice that is told what to say. Replies are taken in order; when none is left, `default` speaks."""
+    """A provider with prepared replies. They are used in order; when none is left, `default` is used."""
 
     replies: Iterable[Reply] = ()
     default: Reply = DEFAULT
@@ -86,7 +88,7 @@ class Scripted:
     requests: list[Request] = field(default_factory=list)
     """Every request, oldest first."""
     open: int = 0
-    """Calls under way: 0 when every caller has finished or closed."""
+    """Calls in progress: 0 when every caller has finished or closed."""
     closed: bool = False
     _left: Iterator[Reply] = field(init=False, repr=False)
 
@@ -95,11 +97,11 @@ class Scripted:
         self._left = iter(self.replies)
 
     def say(self, *replies: Reply) -> None:
-        """Drop the replies that are left and take these instead."""
+        """Replace the remaining replies with these."""
         self._left = iter(replies)
 
     async def complete(self, request: Request) -> AsyncIterator[Event]:
-        """Say the next reply. Raises: the line's fault."""
+        """Stream the next reply. Raises: the line's fault."""
         self.requests.append(request)
         if self.record:
             self.record(request)
@@ -143,7 +145,7 @@ class Scripted:
             raise said.fault
 
     async def aclose(self) -> None:
-        """Remember that it was closed."""
+        """Record that it was closed."""
         self.closed = True
 
 
@@ -151,7 +153,9 @@ def read_lines(path: Path) -> list[Line]:
     """Read a file of replies: each line a string, a list of deltas, or an object.
 
     An object holds `text` or `deltas`, and any of `stop_reason`, `error` (a class name of `errors.py`), `message`,
-    `after_s`, `after`, `hang`, `reset_after`, `delay_s`, `gap_s`, `session`, `usage`. Raises: BadConfiguration.
+    `after_s`, `after`, `hang`, `reset_after`, `delay_s`, `gap_s`, `session`, `usage`.
+
+    Raises: BadConfiguration.
     """
     try:
         texts = path.read_text("utf-8").splitlines()
@@ -176,7 +180,7 @@ def _parse(found: Any) -> Line:
 
 
 def build(loaded: Loaded, home: Home) -> Scripted:
-    """Make one from the environment of the process under test. Raises: BadConfiguration."""
+    """Build a provider from the environment of the process under test. Raises: BadConfiguration."""
     del loaded, home
     source, target = os.environ.get(FILE), os.environ.get(RECORD)
     return Scripted(

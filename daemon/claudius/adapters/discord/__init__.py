@@ -1,4 +1,8 @@
-"""Discord: hearing is pure and lies in `hearing`, the socket's life in `gateway` and `watch`, all else by its name."""
+"""The Discord adapter.
+
+`incoming` converts messages (pure), `gateway` and `liveness` run the connection, and the other modules are named after
+what they do.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def build(loaded: Loaded, clock: Callable[[], datetime]) -> DiscordAdapter:
-    """Make the adapter. Raises: ClaudiusError where discord.py is not installed."""
+    """Build the adapter. Raises: ClaudiusError if discord.py is not installed."""
     try:
-        from claudius.adapters.discord.adapter import DiscordAdapter  # noqa: PLC0415 - an invite needs no library
-        from claudius.adapters.discord.options import Options  # noqa: PLC0415 - it stands beside the adapter
+        from claudius.adapters.discord.adapter import DiscordAdapter  # noqa: PLC0415 - an invite link needs no library
+        from claudius.adapters.discord.options import Options  # noqa: PLC0415 - loaded together with the adapter
     except ModuleNotFoundError as error:
         raise ClaudiusError(
             f"discord needs the package {error.name!r}: run ./setup.sh, or pip install 'claudius-daemon[discord]'"

@@ -1,4 +1,4 @@
-"""Discord over its gateway: it hears messages, and speaks through the REST API."""
+"""Connect Discord to the soul: receive messages over the gateway and post through the REST API."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ log = logging.getLogger("claudius.discord")
 
 POST_CHARS = 2000
 APPEARS_S = 0.0
-"""A part that was looked for and not seen is said again at once: under its nonce it stays one message."""
+"""A part that was not found may be posted again at once: the nonce prevents a duplicate."""
 HEARING_S, SPEAKING_S = 2.0, 5.0
-"""At the end, what is being heard may take so long to become durable, and a post on its way to be answered."""
+"""At shutdown, how long a message being received may take to become durable, and a running post to be answered."""
 
 
 class _Inside(Struct, frozen=True):
-    """What there is while one client is logged in."""
+    """The parts that exist while one client is logged in."""
 
     gateway: Gateway
     us: Us
@@ -59,17 +59,17 @@ class _Inside(Struct, frozen=True):
 
 
 class DiscordAdapter(Whole):
-    """One bot, in all its guilds."""
+    """One bot in all its guilds."""
 
     name = NETWORK
     post_chars: int | None = POST_CHARS
     appears_s = APPEARS_S
 
     def __init__(self, options: Options, clock: Callable[[], datetime], patience: Patience | None = None) -> None:
-        """Be ready to listen with the owner's token; `clock` tells the soul's time."""
+        """Prepare to listen with the owner's token. `clock` returns the current time."""
         self.link = Link()
         self.ignored: Counter[str] = Counter()
-        """What came without being heard, by kind."""
+        """Events that were ignored, counted by kind."""
         self._options, self._clock, self._patience = options, clock, patience or Patience()
         self._accept: Accept | None = None
         self._inside: _Inside | None = None
@@ -82,11 +82,11 @@ class DiscordAdapter(Whole):
         self._ended.set()
 
     def follow(self, config: Callable[[], Config]) -> None:
-        """Heed each edit of the guilds that are heard."""
+        """Apply later edits of the allowed guilds."""
         self._people.follow(config)
 
     async def listen(self, accept: Accept) -> None:
-        """Hear until closed. Raises: AdapterRefused where the token is refused, or the bot may not read messages."""
+        """Listen until closed. Raises: AdapterRefused if the token is refused or the bot may not read messages."""
         point_at(self._options.api_url, self._options.gateway_url)
         self._accept = accept
         self._ended.clear()
@@ -97,7 +97,7 @@ class DiscordAdapter(Whole):
             self._ended.set()
 
     async def _listen_once(self) -> None:
-        """Live through one client of the library."""
+        """Run one client of the library from login to close."""
         self._pulse, rest_s = Pulse(), 0.0
         gateway = Gateway(self, self._patience)
         try:
@@ -139,7 +139,7 @@ class DiscordAdapter(Whole):
         await either(connect(inside.gateway), watching, "discord")
 
     def stands(self, *, is_new: bool) -> None:
-        """Tell that events come; after a new session, what was missed meanwhile is looked for."""
+        """Mark the connection as up. After a new session, missed messages are looked for."""
         self._pulse.down_at = None
         if is_new and self.link.connected:
             self.link.down("another session")
@@ -151,22 +151,22 @@ class DiscordAdapter(Whole):
             self._inside.tree.register_soon(self._hearing)
 
     def fell(self) -> None:
-        """Tell that the socket is gone."""
+        """Note that the socket is gone."""
         if self._pulse.down_at is None:
             self._pulse.down_at = monotonic()
 
     def came(self, event: str) -> None:
-        """Tell that an event came."""
+        """Note that an event arrived."""
         self._probe.came()
         if event not in HEARD:
             self.ignored[event] += 1
 
     async def take(self, message: discord.Message) -> None:
-        """Hear one message. What cannot be kept is looked for in the history again."""
+        """Process one message. One that cannot be stored is looked for in the history again."""
         await self._listening(partial(self._hear, message))
 
     async def heed(self, change: Change) -> None:
-        """Hear what became of an earlier message; what cannot be kept is lost, for no history tells it."""
+        """Process a change of an earlier message. One that cannot be stored is lost, because no history reports it."""
         await self._listening(partial(self._heed, change))
 
     async def _ask(self, interaction: discord.Interaction, text: str, inside: _Inside, accept: Accept) -> None:
@@ -174,7 +174,7 @@ class DiscordAdapter(Whole):
         await ask(interaction, text, find, partial(self._people.shared_in, client=inside.gateway), accept)
 
     async def answer(self, perception: Perception, text: str) -> None:
-        """Answer a command to the one who gave it, and to nobody else."""
+        """Answer a command so that only the person who gave it sees the answer."""
         await answer(perception, text, self._in().gateway)
 
     async def _listening(self, hear: Callable[[_Inside, Accept], Awaitable[None]]) -> None:
@@ -226,14 +226,14 @@ class DiscordAdapter(Whole):
             raise
 
     async def speak(self, utterance: Utterance) -> str:
-        """Post one part; return its id. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
+        """Post one part and return its id. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
         speaking = asyncio.ensure_future(self._in().voice.speak(utterance))
         self._speaking.add(speaking)
         speaking.add_done_callback(self._speaking.discard)
         return await speaking
 
     async def take_back(self, conversation: str, receipt: str) -> None:
-        """Take a post of ours down. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
+        """Delete one of our posts. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
         await self._in().voice.take_back(conversation, receipt)
 
     async def find(self, utterance: Utterance, *, decided_at: datetime) -> str | None:
@@ -241,12 +241,15 @@ class DiscordAdapter(Whole):
         return await self._in().voice.find(utterance, decided_at)
 
     async def working(self, perception: Perception, *, on: bool) -> None:
-        """Show or clear the sign that the soul thinks; Discord is told in the background."""
+        """Show or clear the typing indicator. Discord is called in the background."""
         if self._inside and not self._over.is_set():
             (self._inside.signs.show if on else self._inside.signs.hide)(perception)
 
     async def react(self, utterance: Utterance) -> str:
-        """Put a sign on what an utterance answers. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
+        """Add a reaction to the message that an utterance answers.
+
+        Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown.
+        """
         return await self._in().voice.react(utterance)
 
     async def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:
@@ -255,15 +258,15 @@ class DiscordAdapter(Whole):
             yield swept
 
     async def context(self, perception: Perception, most: int) -> Sequence[Perception]:
-        """Return what was said before in a thread. Raises: DeliveryError, TimeoutError."""
+        """Return the earlier messages of a thread. Raises: DeliveryError, TimeoutError."""
         return await self._in().history.before(perception, most)
 
     async def fetch(self, file: Mapping[str, Any], most_bytes: int) -> Fetched:
         """Return a file. Raises: ValueError, OSError, DeliveryLater."""
         return await fetch(self._in().gateway, self._options.api_url, file, most_bytes)
 
-    async def members(self, audience: str) -> Sequence[str] | None:  # noqa: ARG002 - the door's signature
-        """Tell nothing: without the members intent nobody lists who can see a channel."""
+    async def members(self, audience: str) -> Sequence[str] | None:  # noqa: ARG002 - protocol signature
+        """Return None: without the members intent, Discord does not list who can see a channel."""
         return None
 
     async def sees(self, person: str, audiences: Sequence[str]) -> Sequence[str]:
@@ -271,7 +274,7 @@ class DiscordAdapter(Whole):
         return await self._in().sight.seen(person, audiences)
 
     async def close(self) -> None:
-        """Stop hearing; leave no task, socket or session."""
+        """Stop listening and leave no task, socket or session open."""
         self._accept = None
         self._again.cancel()
         await ended(self._hearing, HEARING_S)

@@ -1,4 +1,4 @@
-"""What a failed call of the API means for what was to be said: refused for good, later, or perhaps visible.
+"""Classify failed API calls: the delivery was refused for good, must be tried later, or may have succeeded.
 
 Source: the reliability design, sections 6 and 7; docs.discord.com/developers/topics/opcodes-and-status-codes.
 """
@@ -12,26 +12,26 @@ from claudius.errors import AdapterRefused, DeliveryError, DeliveryLater, Delive
 
 NETWORK, TOKEN = "discord", "DISCORD_TOKEN"
 MISREAD = (LookupError, TypeError, ValueError, AttributeError)
-"""What the library raises of an event or an answer that has another shape than Discord's."""
+"""Errors that the library raises for an event or an answer of an unexpected shape."""
 CLOSED = RuntimeError
-"""What a call of the API raises where its client was closed meanwhile: nothing was sent."""
+"""What an API call raises if its client was closed meanwhile: nothing was sent."""
 FAILURES = (discord.DiscordException, aiohttp.ClientError, OSError, TimeoutError, CLOSED, *MISREAD)
-"""All that a call of the API may raise."""
+"""Every error that an API call may raise."""
 
 UNKNOWN_CHANNEL, UNKNOWN_MESSAGE, MISSING_ACCESS, THREAD_EXISTS = 10003, 10008, 50001, 160004
 
 UNREACHED_S = 5.0
 WAITS_S = {401: 60.0, 429: 60.0}
-"""How long to wait where our token is at fault, not what was to be said; where we are shut out for a while."""
+"""How long to wait, by status: 401 = our token is at fault, not the message; 429 = we are shut out for a while."""
 
 
 def code_of(error: BaseException) -> int:
-    """Return Discord's own code for a failure; 0 where it gave none. Pure."""
+    """Return Discord's error code for a failure, or 0 if it gave none. Pure."""
     return error.code if isinstance(error, discord.HTTPException) else 0
 
 
 def classify(error: BaseException) -> DeliveryError:
-    """Return what a failed post means. Pure."""
+    """Return the delivery error that a failed post means. Pure."""
     if isinstance(error, (aiohttp.ClientConnectorError, CLOSED)):
         return DeliveryLater(UNREACHED_S)
     if isinstance(error, discord.RateLimited):
@@ -46,7 +46,10 @@ def classify(error: BaseException) -> DeliveryError:
 
 
 def classify_look(error: BaseException) -> DeliveryError:
-    """Return what a failed look into the history means: nothing was said, so nothing is in doubt but the look. Pure."""
+    """Return the delivery error that a failed history lookup means.
+
+    Nothing was posted, so only the lookup is in doubt. Pure.
+    """
     if isinstance(error, discord.HTTPException) and error.status == 401:
         return DeliveryRefused("401")
     return classify(error)
@@ -68,7 +71,7 @@ _CLOSED = {
 
 
 def refusal(code: int) -> AdapterRefused | None:
-    """Return what a close code of the gateway means; None where it may be tried again. Pure."""
+    """Return the refusal that a gateway close code means, or None if connecting may be tried again. Pure."""
     if code not in _CLOSED:
         return None
     setting, detail, fix = _CLOSED[code]

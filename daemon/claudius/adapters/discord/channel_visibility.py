@@ -1,6 +1,9 @@
-"""What one person sees: Discord lists nobody without the members intent, so it is asked about each who writes directly.
+"""Find out which shared channels one person can see.
 
-Nobody tells us when somebody leaves: only a no is kept for a while. What is in doubt is not seen.
+Without the members intent, Discord lists nobody, so the adapter asks about each person who writes directly. Discord
+does not report departures to us, so only a negative answer is cached for a while. In case of doubt, a channel counts as
+not visible.
+
 Source: the chat design, section 2, "intents"; docs.discord.com/developers/topics/permissions and …/topics/threads.
 """
 
@@ -24,24 +27,27 @@ T = TypeVar("T")
 _PLACE = re.compile(r"shared:discord:\d+:\d+")
 
 NO_S = 60.0
-"""What is not there, or not for us, is not asked for again for so long."""
+"""How long something that does not exist, or that we may not see, is not asked for again."""
 PATIENCE_S = 1.5
-"""So long is waited for what Discord says; a place of which it has not told by then is not seen for now."""
+"""How long to wait for Discord's answers. A channel not answered for by then counts as not visible."""
 
 
 class Sight:
-    """Who sees what, through one client."""
+    """Answers who can see what, through one client."""
 
     def __init__(self, client: discord.Client, now: Callable[[], float] = monotonic) -> None:
-        """Ask through `client`; durations are measured with `now`, in monotonic seconds."""
+        """Ask through `client`. `now` returns monotonic seconds for measuring durations."""
         self._client, self._now = client, now
         self._archived: dict[str, discord.Thread] = {}
-        """Threads that the library does not hold any more."""
+        """Threads that the library no longer caches."""
         self._refused: dict[str, float] = {}
-        """When something was not there, by what was asked."""
+        """When a lookup was last answered with "not found" or "forbidden", by lookup key."""
 
     async def seen(self, person: str, audiences: Iterable[str]) -> Sequence[str]:
-        """Return those of these shared audiences that a person can see now. Raises nothing: what is in doubt is not."""
+        """Return those of these shared audiences that a person can see now.
+
+        Never raises: a doubtful one is left out.
+        """
         user, asked = int(person.rpartition(":")[2]), [one for one in audiences if _PLACE.fullmatch(one)]
         if not asked:
             return []
@@ -59,7 +65,7 @@ class Sight:
         return await self._ask(f"{number} {user}", lambda: guild.fetch_member(user)) if guild else None
 
     async def _sees(self, audience: str, members: Mapping[int, Awaitable[discord.Member | None]]) -> bool:
-        """Tell whether a member of a guild reads a channel, or is in a private thread of one that they read."""
+        """Return whether a guild member can read a channel, or is in a private thread under a channel they can read."""
         number, place = map(int, audience.split(":")[2:])
         member = await members[number]
         if member is None:
@@ -74,7 +80,7 @@ class Sight:
         return await self._ask(f"{place} {member.id}", lambda: thread.fetch_member(member.id)) is not None
 
     async def _fetch(self, guild: discord.Guild, place: int) -> discord.Thread | None:
-        """Return a thread that was put away; None where there is none."""
+        """Return an archived thread, or None if there is none."""
         number = str(place)
         found: object = self._archived.get(number) or await self._ask(number, lambda: guild.fetch_channel(place))
         if not isinstance(found, discord.Thread):
@@ -83,7 +89,7 @@ class Sight:
         return found
 
     async def _ask(self, key: str, ask: Callable[[], Coroutine[Any, Any, T]]) -> T | None:
-        """Return what Discord tells; None where there is no such thing, and where it does not say."""
+        """Return Discord's answer, or None if the object does not exist or Discord does not answer."""
         if self._now() - self._refused.get(key, -NO_S) < NO_S:
             return None
         try:
@@ -96,7 +102,7 @@ class Sight:
 
 
 def _may_read(channel: discord.abc.GuildChannel, member: discord.Member) -> bool:
-    """Tell whether somebody may read all that was said in a channel: also before they came. Pure."""
+    """Return whether a member may read a channel's whole history, including from before they joined. Pure."""
     may = channel.permissions_for(member)
     is_voice = isinstance(channel, (discord.VoiceChannel, discord.StageChannel))
     return may.view_channel and may.read_message_history and (may.connect or not is_voice)

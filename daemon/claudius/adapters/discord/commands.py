@@ -1,4 +1,6 @@
-"""Commands on Discord: registered where they changed, deferred at once, answered to the one who gave them.
+"""Handle Discord's slash commands.
+
+Commands are registered when they have changed, deferred on arrival, and answered to the person who gave them.
 
 Source: the chat design, section 2.
 """
@@ -27,33 +29,33 @@ log = logging.getLogger("claudius.discord.commands")
 
 POST_CHARS, MOST_POSTS = 2000, 4
 PROMISE_S = 3.0
-"""For so long Discord waits to be told that there will be an answer."""
+"""How long Discord waits for the promise of an answer."""
 RESTS_S = (1.0, 3.0)
-"""Between tries of a post of which nobody knows whether it came."""
+"""Pauses between the attempts of a post whose outcome is unknown."""
 NOT_HERE = "I may not talk with you here."
 NOT_NOW = "I cannot take that just now: say it again in a moment."
 
 Take = Callable[[discord.Interaction, str], Awaitable[None]]
-"""Hears a command: the interaction, and its words."""
+"""Handles one command, given the interaction and its words."""
 
 
 class Tree(app_commands.CommandTree[discord.Client]):
     """The commands of one client."""
 
     def __init__(self, client: discord.Client, take: Take) -> None:
-        """Tell `take` of each."""
+        """Register commands that call `take`."""
         super().__init__(client)
         for command in (_claudius(take), _ensoul(take)):
             self.add_command(command)
 
     def register_soon(self, among: set[asyncio.Task[Any]]) -> None:
-        """Register in a task of its own, which stands `among` others while it runs."""
+        """Register in a separate task, which is a member of `among` while it runs."""
         task = asyncio.create_task(self.register(), name="discord commands")
         among.add(task)
         task.add_done_callback(among.discard)
 
     async def register(self) -> None:
-        """Tell Discord of the commands, where it has others. Never raises."""
+        """Register the commands if Discord has different ones. Never raises."""
         try:
             there = [_shape(one.to_dict()) for one in await self.fetch_commands()]
             ours = [_shape(one.to_dict(self)) for one in self.get_commands()]
@@ -63,7 +65,7 @@ class Tree(app_commands.CommandTree[discord.Client]):
             log.warning("the commands are not registered", extra={"error": repr(error)})
 
     async def on_error(self, interaction: discord.Interaction, error: app_commands.AppCommandError, /) -> None:
-        """Log a fault of ours, instead of printing it."""
+        """Log an internal error instead of printing it."""
         log.error("a command was not understood", extra={"id": interaction.id}, exc_info=error)
 
 
@@ -135,7 +137,7 @@ def _sure(take: Take) -> Any:
 
 
 def _shape(command: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what of a command people see. Pure."""
+    """Return the parts of a command that users see. Pure."""
     options = [_shape(one) for one in command.get("options") or ()]
     facts = {key: command[key] for key in ("name", "description") if key in command}
     kind = command.get("type", 1)
@@ -149,14 +151,14 @@ async def ask(
     guilds: Callable[[str, str], Awaitable[tuple[str, ...]]],
     accept: Accept,
 ) -> None:
-    """Promise an answer, then hear a command, once it is known where and by whom.
+    """Promise an answer, find out where and by whom the command was given, then accept it.
 
-    Raises: ClaudiusError, and what a call raises.
+    Raises: ClaudiusError, and what an API call raises.
     """
     try:
         async with asyncio.timeout(PROMISE_S):
             await interaction.response.defer(ephemeral=True, thinking=True)
-    except FAILURES as error:  # it is heard all the same, and answered directly
+    except FAILURES as error:  # the command is accepted all the same and answered directly
         log.warning("an answer was not promised", extra={"id": interaction.id, "error": repr(error)})
     try:
         where = await find()
@@ -172,7 +174,7 @@ async def ask(
 
 
 async def _tell(interaction: discord.Interaction, line: str) -> None:
-    """Say why there is no answer. Never raises."""
+    """Tell the user why there is no answer. Never raises."""
     try:
         await interaction.followup.send(line, ephemeral=True)
     except FAILURES as error:
@@ -180,7 +182,7 @@ async def _tell(interaction: discord.Interaction, line: str) -> None:
 
 
 def perceive_command(interaction: discord.Interaction, text: str, where: Where, guilds: Sequence[str]) -> Perception:
-    """Return a command as the soul hears it; `guilds` are those that its speaker shares with us. Pure."""
+    """Return a command as a perception. `guilds` are those that its speaker shares with us. Pure."""
     user = str(interaction.user.id)
     person = f"{NETWORK}:{DIRECT}:{user}"
     conversation = f"{NETWORK}:{where.guild}:{where.channel}:{where.thread}"
@@ -207,7 +209,7 @@ def perceive_command(interaction: discord.Interaction, text: str, where: Where, 
 
 
 async def answer(perception: Perception, text: str, client: discord.Client) -> None:
-    """Answer where only the one who asked sees it: in place, or directly. Raises: DeliveryError."""
+    """Answer where only the person who asked sees it: in place or by direct message. Raises: DeliveryError."""
     _, parts = in_posts(text, POST_CHARS, MOST_POSTS)
     quiet: dict[str, Any] = {"allowed_mentions": discord.AllowedMentions.none(), "suppress_embeds": True}
     try:
@@ -222,12 +224,12 @@ async def answer(perception: Perception, text: str, client: discord.Client) -> N
 
 
 async def _in_place(perception: Perception, parts: Sequence[str], quiet: Mapping[str, Any], client: Any) -> int:
-    """Answer where a command was given; return how many parts were taken there: none a quarter of an hour later."""
+    """Answer where a command was given. Returns how many parts were accepted there: none after fifteen minutes."""
     token = perception.extra.get("token")
     if not token:
         return 0
     ours: Any = {"id": perception.extra["application"], "type": 3, "token": token}
-    hook = discord.Webhook.from_state(data=ours, state=client._connection)  # noqa: SLF001 - as the library does for an interaction that it holds
+    hook = discord.Webhook.from_state(data=ours, state=client._connection)  # noqa: SLF001 - as the library does for its own
     for number, part in enumerate(parts):
         try:
             await hook.send(part, ephemeral=True, **quiet)
@@ -238,7 +240,7 @@ async def _in_place(perception: Perception, parts: Sequence[str], quiet: Mapping
 
 
 async def _post(channel: Any, part: str, once: str, quiet: Mapping[str, Any]) -> None:
-    """Post one part, again under the same nonce where nobody knows whether it came. Raises: what a call raises."""
+    """Post one part, repeating it under the same nonce while the outcome is unknown. Raises what an API call raises."""
     for rest_s in RESTS_S:
         try:
             await channel.send(part, nonce=once, **quiet)

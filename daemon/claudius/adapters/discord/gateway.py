@@ -1,4 +1,7 @@
-"""Being let in: who we are, and whether a session may be started, so that a bad token is named, not tried for ever."""
+"""Log in to Discord's gateway and run the client.
+
+A bad token, or a spent allowance of session starts, is reported by name instead of being retried for ever.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ REMEDY = "reset it at discord.com/developers/applications, your application, Bot
 
 
 async def enter(gateway: Gateway, token: str) -> Us:
-    """Log in; return who we are. Raises: AdapterRefused where the token will never do, NotNow."""
+    """Log in and return who we are. Raises: AdapterRefused if the token can never work, NotNow."""
     if not token.strip():
         raise AdapterRefused(NETWORK, TOKEN, "it is not set", "put the bot's token into .env")
     try:
@@ -55,7 +58,7 @@ INTENTS = discord.Intents(
     guild_reactions=True,
     dm_reactions=True,
 )
-"""Of these, one is privileged: message_content. Without the members intent nobody knows who can see a channel."""
+"""Only message_content is privileged. Without the members intent, we cannot know who can see a channel."""
 HEARD = frozenset(
     {
         "READY",
@@ -70,15 +73,15 @@ HEARD = frozenset(
         "INTERACTION_CREATE",
     }
 )
-"""Events that mean something; others are counted."""
+"""Events that are handled. All others are only counted."""
 RESERVE = 50
-"""So many session starts of a day are kept back: past the last one Discord resets the token."""
+"""How many of a day's session starts are kept in reserve: past the last one, Discord resets the token."""
 LONGEST_WAIT_S = 30.0
-"""A 429 that asks for more is told to the caller, who has other things to do. The library takes no less."""
+"""A 429 that asks for a longer wait is passed to the caller, who has other work. The library accepts no less."""
 
 
 class NotNow(Exception):
-    """Discord cannot be reached, or wants no further session now."""
+    """Discord cannot be reached, or allows no further session now."""
 
     def __init__(self, detail: str, after_s: float = 0.0) -> None:
         super().__init__(detail)
@@ -91,37 +94,39 @@ Change = (
     | discord.RawBulkMessageDeleteEvent
     | discord.RawReactionActionEvent
 )
-"""What becomes of a message that was there before."""
+"""A change of an earlier message."""
 
 
 _Parse = Callable[[Any], None]
-"""The library's reader of one kind of event."""
+"""The library's parser for one kind of event."""
 
 
 class Listener(Protocol):
-    """Who is told what a client hears."""
+    """Receives what a client hears."""
 
     def stands(self, *, is_new: bool) -> None:
-        """Tell that events come; `is_new`: in a new session, so that some may be missing before."""
+        """Note that events arrive. `is_new`: the session is new, so earlier events may be missing."""
 
     def fell(self) -> None:
-        """Tell that the socket is gone; it is being made again."""
+        """Note that the socket is gone and is being reopened."""
 
     def came(self, event: str) -> None:
-        """Tell that an event came, by its name."""
+        """Note that an event arrived, by its name."""
 
     async def take(self, message: discord.Message) -> None:
-        """Hear a message."""
+        """Process a message."""
 
     async def heed(self, change: Change) -> None:
-        """Hear what became of a message that was there before."""
+        """Process a change of an earlier message."""
 
 
 async def _no_second_post(_: object, __: object, ended: aiohttp.TraceRequestEndParams) -> None:
-    """Tell of a post that ended in an error. Raises: ConnectionError, for whoever posted to look first; RateLimited.
+    """Report a post that ended in an error, before the library can repeat it.
 
-    The library would post again by itself, within one call (discord.py 2.7.1, HTTPClient.request): the nonce keeps
-    that from being a second post, but only where it is known.
+    The library would post again by itself within one call (discord.py 2.7.1, HTTPClient.request). The nonce keeps that
+    from creating a second post, but only while Discord remembers it.
+
+    Raises: ConnectionError, so that the caller looks for the post first; RateLimited.
     """
     is_post = ended.method == "POST" and ended.url.path.endswith("/messages")
     if is_post and ended.response.status >= 500:
@@ -132,9 +137,10 @@ async def _no_second_post(_: object, __: object, ended: aiohttp.TraceRequestEndP
 
 
 def tells_wait(body: bytes) -> bool:
-    """Tell whether the library can read from a 429 how long to wait; a page is told to us as it is. Pure.
+    """Return whether the library can read the wait time from a 429. A body that is not JSON reaches us unchanged. Pure.
 
-    What it cannot read it stumbles over, and that it was a refusal is lost (discord.py 2.7.1, HTTPClient.request).
+    The library fails on a body that it cannot read, and the fact that it was a refusal is lost (discord.py 2.7.1,
+    HTTPClient.request).
     """
     try:
         told = json.loads(body)
@@ -145,9 +151,9 @@ def tells_wait(body: bytes) -> bool:
 
 
 def point_at(api_url: str, gateway_url: str) -> None:
-    """Say where Discord is, and keep the library's own log, which holds what people said, off the terminal.
+    """Set Discord's addresses, and keep the library's own log, which contains what people said, off the terminal.
 
-    The library keeps both addresses in its classes; they are read when a client connects.
+    The library keeps both addresses in its classes and reads them when a client connects.
     """
     library = logging.getLogger("discord")
     if not library.handlers:
@@ -157,10 +163,10 @@ def point_at(api_url: str, gateway_url: str) -> None:
 
 
 class Gateway(discord.Client):
-    """A client that keeps no messages and no members, pings nobody, and knows when not to identify."""
+    """A client that caches no messages or members, pings nobody, and knows when not to identify."""
 
     def __init__(self, listener: Listener, patience: Patience) -> None:
-        """Tell `listener`."""
+        """Report events to `listener`."""
         trace = aiohttp.TraceConfig()
         trace.on_request_end.append(_no_second_post)
         super().__init__(
@@ -178,7 +184,7 @@ class Gateway(discord.Client):
         parsers.update({event: partial(self._parse, event, parse) for event, parse in parsers.items()})
 
     def _parse(self, event: str, parse: _Parse, facts: Any) -> None:
-        """Let an event that the library cannot read end as one event, not as the whole session."""
+        """Confine an event that the library cannot read to that event, so that the session does not end."""
         try:
             parse(facts)
         except MISREAD as error:
@@ -188,68 +194,68 @@ class Gateway(discord.Client):
                 log.warning("an event cannot be read", extra={"kind": event, "error": repr(error)})
 
     async def on_part_of_message(self, parse: _Parse, part: Mapping[str, Any]) -> None:
-        """Read a change that tells a part of its message with the rest of it."""
+        """Complete a partial message update with the rest of its message, and parse it."""
         try:
             parse({**part, **await self.http.get_message(int(part["channel_id"]), int(part["id"]))})
         except FAILURES as error:
             log.warning("a change cannot be read", extra={"id": part["id"], "error": repr(error)})
 
     async def check_starts(self) -> None:
-        """Look whether a session may be started. Raises: NotNow, and what a failed call raises."""
+        """Check that a session may be started. Raises: NotNow, and what a failed call raises."""
         _, _, starts = await self.http.get_bot_gateway()
         if starts["remaining"] < RESERVE:
             wait_s = starts["reset_after"] / 1000
             raise NotNow(f"only {starts['remaining']} session starts are left for today; waiting", wait_s)
 
-    async def before_identify_hook(self, shard_id: int | None, *, initial: bool = False) -> None:  # noqa: ARG002 - the library's signature
-        """Wait as Discord wants it before a further session."""
+    async def before_identify_hook(self, shard_id: int | None, *, initial: bool = False) -> None:  # noqa: ARG002 - library signature
+        """Wait as Discord requires before a further session."""
         if not initial:
             await asyncio.sleep(self._patience.identify_s)
             await self.check_starts()
 
     async def on_ready(self) -> None:
-        """Events come, in a new session."""
+        """Note that events arrive in a new session."""
         self._listener.stands(is_new=True)
 
     async def on_resumed(self) -> None:
-        """Events come again; none is missing."""
+        """Note that events arrive again and none is missing."""
         self._listener.stands(is_new=False)
 
     async def on_disconnect(self) -> None:
-        """The socket is gone."""
+        """Note that the socket is gone."""
         self._listener.fell()
 
     async def on_socket_event_type(self, event: str) -> None:
-        """Note that something came."""
+        """Note that an event arrived."""
         self._listener.came(event)
 
     async def on_message(self, message: discord.Message) -> None:
-        """Hear a message."""
+        """Process a message."""
         await self._listener.take(message)
 
     async def on_raw_message_edit(self, change: discord.RawMessageUpdateEvent) -> None:
-        """Hear that a message was changed."""
+        """Process an edited message."""
         await self._listener.heed(change)
 
     async def on_raw_message_delete(self, change: discord.RawMessageDeleteEvent) -> None:
-        """Hear that a message was taken down."""
+        """Process a deleted message."""
         await self._listener.heed(change)
 
     async def on_raw_bulk_message_delete(self, change: discord.RawBulkMessageDeleteEvent) -> None:
-        """Hear that several messages were taken down."""
+        """Process several deleted messages."""
         await self._listener.heed(change)
 
     async def on_raw_reaction_add(self, change: discord.RawReactionActionEvent) -> None:
-        """Hear that somebody reacted to a message."""
+        """Process an added reaction."""
         await self._listener.heed(change)
 
     async def on_raw_reaction_remove(self, change: discord.RawReactionActionEvent) -> None:
-        """Hear that somebody took a reaction away."""
+        """Process a removed reaction."""
         await self._listener.heed(change)
 
-    async def on_error(self, event_method: str, /, *args: Any, **kwargs: Any) -> None:  # noqa: ARG002 - the library's signature
-        """Log a fault of ours, instead of printing it."""
-        log.error("an event was not understood", extra={"kind": event_method}, exc_info=True)  # noqa: LOG014 - the library calls it while it handles one
+    async def on_error(self, event_method: str, /, *args: Any, **kwargs: Any) -> None:  # noqa: ARG002 - library signature
+        """Log an internal error instead of printing it."""
+        log.error("an event was not understood", extra={"kind": event_method}, exc_info=True)  # noqa: LOG014 - called while an exception is handled
 
 
 def _tells_words(facts: object) -> bool:
@@ -257,10 +263,10 @@ def _tells_words(facts: object) -> bool:
 
 
 async def hang_up(gateway: Gateway, patience: Patience) -> None:
-    """Leave no socket, session or thread; bounded, whatever the other side does."""
-    beats, settling = _beats(gateway), gateway._connection._ready_task  # noqa: SLF001 - nothing else names it
+    """Close every socket, session and thread, within a time limit whatever the other side does."""
+    beats, settling = _beats(gateway), gateway._connection._ready_task  # noqa: SLF001 - no public name exists
     if settling:
-        settling.cancel()  # it outlives the client, and then tells a loop that is gone (discord.py 2.7.1, close)
+        settling.cancel()  # it outlives the client and then calls a closed loop (discord.py 2.7.1, close)
     try:
         async with asyncio.timeout(patience.close_s):
             for beat in beats:
@@ -274,7 +280,7 @@ async def hang_up(gateway: Gateway, patience: Patience) -> None:
 
 
 def _beats(gateway: Gateway) -> list[discord.gateway.KeepAliveHandler]:
-    """Return the threads that keep a client's sockets alive, also one that was given up before it identified."""
+    """Return the keep-alive threads of a client's sockets, including one given up before it identified."""
     return [
         thread
         for thread in threading.enumerate()
@@ -283,11 +289,11 @@ def _beats(gateway: Gateway) -> list[discord.gateway.KeepAliveHandler]:
 
 
 async def connect(gateway: Gateway) -> None:
-    """Keep a client connected until it is closed. Raises: NotNow, and what the library gives up with."""
+    """Keep a client connected until it is closed. Raises: NotNow, and the error with which the library gives up."""
     try:
         await gateway.connect()
     except AttributeError as error:
         if gateway.ws is not None:
             raise
-        # The library means to resume a first socket that was never open (discord.py 2.7.1, Client.connect).
+        # The library tries to resume a first socket that was never open (discord.py 2.7.1, Client.connect).
         raise NotNow("the gateway opens no socket") from error

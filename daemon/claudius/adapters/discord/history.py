@@ -1,4 +1,6 @@
-"""Catching up: what was said while nobody listened, read from channels and threads; the library keeps the rates.
+"""Catch up on what was said while the adapter was not listening, and read earlier messages for context.
+
+Channels and threads are read through the library, which observes the rate limits.
 
 Source: the reliability design, section 5.
 """
@@ -24,16 +26,16 @@ from claudius.runtime.adapter import Gap, Swept
 log = logging.getLogger("claudius.discord.history")
 
 MOST = 1000
-"""Messages of one channel that a sweep hears; more are counted."""
+"""How many messages of one channel a sweep processes. Any more are only counted."""
 MOST_LOOKED_AT = 5 * MOST
 NEW_PLACES = 50
-"""So many channels that were never heard are looked into: a first mention may have come while we were away."""
+"""How many channels without a stored position are read: a first mention may have come while we were away."""
 UNTOLD = 10
-"""So many of those of which Discord does not say whether anything was ever said there; it need not."""
+"""How many more are read for which Discord does not report the last message, which it need not do."""
 
 
 class _Channel(Struct, frozen=True):
-    """One channel to be swept."""
+    """One channel to sweep."""
 
     guild: str
     channel: str
@@ -45,14 +47,14 @@ class History:
     """Reads the past through one client."""
 
     def __init__(self, client: discord.Client, us: Us, people: People, places: Places, reached: Reached) -> None:
-        """`reached` knows how far this process heard each channel, its threads included."""
+        """Read through `client`. `reached` knows how far this process has read each channel and its threads."""
         self._client, self._us, self._people = client, us, people
         self._places, self._reached = places, reached
 
     async def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:
-        """Read every channel that was ever heard, latest first, then those that are new.
+        """Read every channel heard before, latest first, and then the new ones.
 
-        Raises: DeliveryLater, DeliveryUnknown, TimeoutError where Discord does not let us read now.
+        Raises: DeliveryLater, DeliveryUnknown, TimeoutError if Discord does not let us read now.
         """
         since = stamp(gap.since)
         lost = {channel: _before(first) for channel, first in self._reached.lost.items()}
@@ -68,12 +70,12 @@ class History:
             except DeliveryUnknown as error:
                 if not isinstance(error.__cause__, MISREAD):
                     raise
-                misread = error  # the others are read all the same
+                misread = error  # the other channels are still read
         if misread:
             raise misread
 
     async def before(self, perception: Perception, most: int) -> list[Perception]:
-        """Return what was said in a thread before something, or lately in a channel, the latest so many.
+        """Return up to `most` latest messages that precede a perception in its thread, or the latest ones in a channel.
 
         Raises: DeliveryError.
         """
@@ -123,7 +125,7 @@ class History:
         yield Swept(channel=name, perceptions=(), position=furthest)
 
     def _parts(self, channel: _Channel, floor: str) -> list[Where]:
-        """Name a channel, and its threads that may hold something new: those of late, and those that have grown."""
+        """Return a channel and its threads that may hold something new: the recent ones and those that have grown."""
         grown = [
             str(thread.id)
             for guild in self._client.guilds
@@ -132,11 +134,11 @@ class History:
             if where_is(thread).channel == channel.channel and position(str(thread.last_message_id or 0)) > floor
         ]
         threads = dict.fromkeys((*channel.threads, *grown))
-        itself = [] if channel.channel in threads else [""]  # a private thread stands under no other channel
+        itself = [] if channel.channel in threads else [""]  # a private thread is under no other channel
         return [Where(channel.guild, channel.channel, one) for one in (*itself, *threads)]
 
     async def _read(self, where: Where, floor: str) -> list[discord.Message]:
-        """Read all that came after a position, oldest first."""
+        """Read all messages after a position, oldest first."""
         channel = self._place(where.place, where.guild)
         after = discord.Object(int(floor))
         try:
@@ -145,7 +147,7 @@ class History:
             log.info("history not read", extra={"channel": where.place, "error": repr(error)})
             found = classify(error)
             if where.thread and isinstance(found, DeliveryRefused):
-                return []  # it is gone, or was never opened: what answered stood beside the message
+                return []  # it is gone or was never opened: replies were posted beside the message
             raise found from error
 
     async def _hear(self, messages: Sequence[discord.Message], where: Where) -> tuple[Perception, ...]:
@@ -153,7 +155,7 @@ class History:
         for message in messages:
             try:
                 said = interpret(message, where, self._us)
-            except MISREAD as error:  # one odd message keeps nobody from being heard
+            except MISREAD as error:  # one odd message must not block the others
                 log.warning("a message cannot be read", extra={"id": message.id, "error": repr(error)})
                 continue
             if isinstance(said, Said):
@@ -162,9 +164,9 @@ class History:
         return tuple(heard)
 
     def _unmarked(self, gap: Gap) -> list[_Channel]:
-        """Find channels that were never heard and hold something newer than the last message that was, of all.
+        """Find channels without a stored position that hold something newer than the newest stored message.
 
-        Of these there are none among direct messages: Discord does not list them. Nothing before we came is read.
+        Direct messages are not among them, because Discord does not list those. Nothing from before we joined is read.
         """
         last = max(gap.marks.values(), default="")
         found: dict[_Channel, str] = {}
@@ -187,7 +189,7 @@ class History:
 
 
 async def _first(parent: discord.PartialMessageable, thread: int) -> list[discord.Message]:
-    """Return the message that a thread stands on, which is not in the thread; none where it stands on none."""
+    """Return the message that a thread was opened on (it is not in the thread itself), or nothing if there is none."""
     try:
         return [await parent.fetch_message(thread)]
     except discord.NotFound:
@@ -195,12 +197,12 @@ async def _first(parent: discord.PartialMessageable, thread: int) -> list[discor
 
 
 def _before(ts: str) -> str:
-    """Return the position before a message's: a history is read after a position. Pure."""
+    """Return the position just before a message, because history is read after a position. Pure."""
     return position(str(int(ts) - 1))
 
 
 def _marked(gap: Gap) -> list[_Channel]:
-    """Return each channel that was heard, latest first, with its threads of late. Pure."""
+    """Return each channel heard before, latest first, with its recent threads. Pure."""
     threads: dict[str, list[str]] = {}
     for conversation in gap.conversations:
         place = Place.of(conversation)

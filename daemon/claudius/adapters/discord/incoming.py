@@ -1,4 +1,4 @@
-"""From what Discord sends to what the soul hears: who, where, when, and whether it is for us. Pure.
+"""Convert Discord's messages to perceptions: who spoke, where, when, and whether it was for us. Pure.
 
 Source: the chat design, section 2.
 """
@@ -25,12 +25,12 @@ DIRECT = "@me"
 """The workspace of direct messages, and of persons, whose ids are the same in every guild."""
 DEFAULT, REPLY = 0, 19
 EPOCH, MILLISECOND = datetime(2015, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
-"""Ids count milliseconds from there. Source: docs.discord.com/developers/reference, "Snowflakes"."""
+"""Ids count milliseconds from here. Source: docs.discord.com/developers/reference, "Snowflakes"."""
 POSITION_DIGITS = 20
 
 
 class Us(Struct, frozen=True):
-    """Who we are."""
+    """The bot's own identity."""
 
     user: str
     application: str
@@ -38,7 +38,7 @@ class Us(Struct, frozen=True):
 
 
 class Where(Struct, frozen=True):
-    """Where a message stands: a channel, a thread under one, or a direct message."""
+    """Where a message is: a channel, a thread under one, or a direct message."""
 
     guild: str
     channel: str
@@ -51,7 +51,7 @@ class Where(Struct, frozen=True):
 
 
 class Said(Struct, frozen=True):
-    """One message of somebody else's, live or from history."""
+    """One message by somebody else, live or from history."""
 
     where: Where
     id: str
@@ -60,15 +60,15 @@ class Said(Struct, frozen=True):
     name: str
     raw: str
     names: Mapping[str, str] = field(default_factory=dict)
-    """The names of the users, channels and roles that it names, by id."""
+    """Names of the mentioned users, channels and roles, by id."""
     people: tuple[str, ...] = ()
-    """The ids of the users whom it notifies: those it names, and whom it answers."""
+    """Ids of the users whom it notifies: those mentioned and the one it replies to."""
     answers: str = ""
-    """The id of the user whose message it is a reply to."""
+    """The id of the user whose message it replies to."""
     files: tuple[Mapping[str, Any], ...] = ()
     """Each with its id, name, type, size in bytes and link."""
     shown: tuple[str, ...] = ()
-    """What it shows besides its own words: what was forwarded, and polls."""
+    """What it shows besides its own words: forwarded messages and polls."""
     is_bot: bool = False
 
     @property
@@ -78,14 +78,14 @@ class Said(Struct, frozen=True):
 
 
 class Nothing(Struct, frozen=True):
-    """What means nothing to us (yet)."""
+    """An event that is ignored."""
 
     what: str
-    """Its name, to be counted."""
+    """Its name, for counting."""
 
 
 def interpret(message: discord.Message, where: Where, us: Us) -> Said | Nothing:
-    """Return what a message tells, wherever it came from. Pure."""
+    """Return the content of a message, live or from history. Pure."""
     author, kind = message.author, message.type.value
     if str(author.id) == us.user or str(message.application_id or "") == us.application:
         return Nothing("our own")
@@ -116,7 +116,7 @@ def interpret(message: discord.Message, where: Where, us: Us) -> Said | Nothing:
 
 
 def perceive(said: Said, us: Us, guilds: tuple[str, ...]) -> Perception:
-    """Return a message as the soul hears it; `guilds` are those that its speaker shares with us. Pure."""
+    """Return a message as a perception. `guilds` are those that its speaker shares with us. Pure."""
     where, person = said.where, f"{NETWORK}:{DIRECT}:{said.user}"
     is_direct = where.guild == DIRECT
     is_called = not is_direct and us.user in (*said.people, *named_in(said.raw))
@@ -153,22 +153,22 @@ def message_key(message: str) -> str:
 
 
 def position(snowflake: str) -> str:
-    """Return an id so that texts compare as Discord orders. Pure."""
+    """Return an id padded so that comparing as text gives Discord's order. Pure."""
     return snowflake.zfill(POSITION_DIGITS)
 
 
 def moment(snowflake: str) -> datetime:
-    """Return the instant of an id. Pure."""
+    """Return the time encoded in an id. Pure."""
     return EPOCH + MILLISECOND * (int(snowflake) >> 22)
 
 
 def stamp(at: datetime) -> str:
-    """Return the position of the first id that an instant could have. Pure."""
+    """Return the position of the first id that a time could have. Pure."""
     return position(str(max(0, (at - EPOCH) // MILLISECOND) << 22))
 
 
 def _words(message: discord.Message, us: Us) -> str:
-    """Return the words of a message; where they name the role that Discord made for us, they name us."""
+    """Return the words of a message, with mentions of our bot role replaced by mentions of us."""
     raw = message.content
     for role in message.role_mentions:
         if role.tags and str(role.tags.bot_id) == us.user:
@@ -185,7 +185,7 @@ def _shown(message: discord.Message) -> tuple[str, ...]:
 
 def _answered(message: discord.Message) -> str:
     found = message.reference.resolved if message.reference else None
-    author = getattr(found, "author", None)  # one that was deleted has none
+    author = getattr(found, "author", None)  # a deleted message has no author
     return str(author.id) if author else ""
 
 

@@ -1,4 +1,4 @@
-"""Watching one client: what the library does not notice by itself is found here, and a fresh client asked for."""
+"""Watch one client, and report when a fresh one is needed because the library does not notice a fault by itself."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ class Patience(Struct, frozen=True):
 
     tick_s: float = 1.0
     guild_ready_s: float = 2.0
-    """After so long without a further guild all of them are taken for known."""
+    """After this long without a further guild, all guilds count as known."""
     identify_s: float = 5.0
-    """Before a further session."""
+    """The pause before a further session."""
     lost_s: float = 5.0
-    """A socket that is resumed sooner was never away."""
+    """A socket that is resumed sooner counts as never lost."""
     client_s: float = 120.0
-    """Not connected for so long: the library would wait ever longer by now; a fresh client begins at once."""
+    """After this long without a connection, a fresh client starts at once: the library's own waits keep growing."""
     deaf_s: float = 60.0
-    """No event for so long: the history is asked whether there should have been one."""
+    """After this long without an event, the history is checked for a missed one."""
     spoke_s: float = 3600.0
-    """But only where somebody spoke within so long."""
+    """That check runs only if somebody spoke within this time."""
     arrives_s: float = 3.0
-    """How much later than into the history a message may come to us."""
+    """How much later than in the history a message may reach us."""
     again_s: float = 5.0
-    """After Discord could not be reached, or a message not be kept, it is tried again after so long."""
+    """The pause before trying again after Discord could not be reached or a message could not be stored."""
     close_s: float = 5.0
-    """The other side may take so long to end a socket."""
+    """How long the other side may take to close a socket."""
     send_s: float = 60.0
-    """A post may take so long, waiting for rates included."""
+    """How long a post may take, including waits for rate limits."""
 
 
 class Pulse(Struct):
-    """Since when a client has no socket; None = it has one."""
+    """Since when a client has had no socket. None = it has one."""
 
     down_at: float | None = field(default_factory=monotonic)
 
     def down_s(self) -> float:
-        """Return for how long it has had none."""
+        """Return for how many seconds it has had no socket."""
         return 0.0 if self.down_at is None else monotonic() - self.down_at
 
 
@@ -72,20 +72,20 @@ async def watch(pulse: Pulse, link: Link, patience: Patience, is_deaf: Callable[
 
 
 LOOKED_AT = 20
-"""So many of the newest messages are looked at: some are our own."""
+"""How many of the newest messages are examined, since some are our own."""
 
 
 class Probe:
-    """Compares the newest message of the place that was last heard with the last one that came."""
+    """Compares the newest message in the last active channel with the last message that arrived."""
 
     def __init__(self, places: Places, patience: Patience) -> None:
-        """Know what `places` knows."""
+        """Use the positions in `places`."""
         self._places, self._patience = places, patience
         self._spoke_at: float | None = None
         self._came_at = self._asked_at = monotonic()
 
     def came(self) -> None:
-        """Note that an event came."""
+        """Note that an event arrived."""
         self._came_at = self._asked_at = monotonic()
 
     def spoke(self) -> None:
@@ -93,7 +93,7 @@ class Probe:
         self._spoke_at = monotonic()
 
     async def is_deaf(self, client: discord.Client) -> bool:
-        """Tell whether something was said that did not come; asked seldom, and only where somebody spoke of late."""
+        """Return whether a message was said that did not arrive. Checks rarely, and only if somebody spoke recently."""
         now = monotonic()
         if self._spoke_at is None or now - self._spoke_at > self._patience.spoke_s or not self._places.newest:
             return False
@@ -110,7 +110,7 @@ class Probe:
     async def _is_ahead(self, client: discord.Client, place: str) -> bool:
         try:
             found = [one async for one in client.get_partial_messageable(int(place)).history(limit=LOOKED_AT)]
-            # what we said since hides nothing that others said before it
+            # our own later messages must not hide earlier ones of others
             others = [position(str(one.id)) for one in found if one.author != client.user]
         except FAILURES as error:
             log.info("not asked whether we are deaf", extra={"error": repr(error)})

@@ -1,4 +1,4 @@
-"""What Discord tells of a message that was there before: it was changed, taken down, or somebody reacted to it.
+"""Convert changes of earlier messages to perceptions: edits, deletions and reactions.
 
 Source: the chat design, sections 2 and 6; docs.discord.com/developers/events/gateway-events.
 """
@@ -32,9 +32,9 @@ from claudius.runtime.commands.words import SIGN
 async def heeded(
     change: Change, where: Where, us: Us, guilds: Callable[[str], Awaitable[tuple[str, ...]]], now: datetime
 ) -> list[Perception]:
-    """Return what a change of an earlier message means; `guilds` tells those that a user shares with us.
+    """Return a change of an earlier message as perceptions. `guilds` returns those that a user shares with us.
 
-    Raises: TimeoutError where Discord does not say who it was.
+    Raises: TimeoutError if Discord does not say who it was.
     """
     if isinstance(change, discord.RawMessageDeleteEvent):
         return taken_down((change.message_id,), where, now)
@@ -45,12 +45,12 @@ async def heeded(
         return [found] if found else []
     said, at = interpret(change.message, where, us), change.message.edited_at
     if at is None or not isinstance(said, Said):
-        return []  # only a link was unfolded, or it is our own
+        return []  # only a link preview was added, or the message is ours
     return [edited(perceive(said, us, await guilds(said.user)), at)]
 
 
 def edited(message: Perception, at: datetime) -> Perception:
-    """Return a message as it stands now as what it is: the change of one that was there before. Pure."""
+    """Return a message in its present form as an edit perception. Pure."""
     position = stamp(at)
     return replace(
         message,
@@ -64,7 +64,7 @@ def edited(message: Perception, at: datetime) -> Perception:
 
 
 def taken_down(messages: Sequence[int], where: Where, now: datetime) -> list[Perception]:
-    """Return the end of one message or of several. Pure."""
+    """Return the deletion of one or several messages as perceptions. Pure."""
     conversation = _conversation(where)
     return [
         Perception(
@@ -87,9 +87,9 @@ def taken_down(messages: Sequence[int], where: Where, now: datetime) -> list[Per
 def reaction(
     event: discord.RawReactionActionEvent, where: Where, us: Us, guilds: tuple[str, ...], now: datetime
 ) -> Perception | None:
-    """Return a reaction as the soul hears it; None where it means nothing to us. Pure.
+    """Return a reaction as a perception, or None if it means nothing to us. Pure.
 
-    Discord need not say whose message it is on, and never does of one that was taken away: the store knows.
+    Discord may omit the author of the message, and always does for a removed reaction. The store knows the author.
     """
     person, is_on = f"{NETWORK}:{DIRECT}:{event.user_id}", event.event_type == "REACTION_ADD"
     author, message = str(event.message_author_id or ""), str(event.message_id)

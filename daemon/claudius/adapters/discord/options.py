@@ -1,4 +1,4 @@
-"""What the owner set for Discord."""
+"""Define the owner's settings for Discord."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from msgspec import Struct
 
 
 class Options(Struct, frozen=True):
-    """What the owner set."""
+    """The owner's settings."""
 
     token: str
     api_url: str
     gateway_url: str
     guilds: tuple[str, ...] = ()
-    """The guilds whose members are heard; * = every one."""
+    """The guilds whose members are heard. * = every guild."""
     is_typing_shown: bool = True

@@ -1,4 +1,4 @@
-"""Speaking: one post a part, under its nonce; and looking whether a part is visible already.
+"""Post utterances, one message per part under its nonce, and look whether a part is already visible.
 
 Source: the chat design, section 2; the reliability design, section 6.
 """
@@ -36,29 +36,29 @@ log = logging.getLogger("claudius.discord.speaking")
 
 NONCE_CHARS = 25
 NONCE_HOLDS = timedelta(seconds=120)
-"""For so long Discord surely knows a nonce: a second post with it is the first one."""
+"""How long Discord reliably remembers a nonce: within it, a second post with the same nonce is the first one."""
 LOOKED_AT = 1000
-"""Messages since the one that is answered."""
+"""How many messages since the answered one are searched."""
 BEFORE = timedelta(minutes=5)
-"""Where an utterance answers no message, it is looked for from so long before it was decided: clocks differ."""
+"""If an utterance answers no message, the search begins this long before it was decided, because clocks differ."""
 ARCHIVED_AFTER_MINUTES: Final = 1440
 OPENED_AGAIN_S = 1.0
 NO_REPLY = "160002"
-"""A reply needs the permission to read the history."""
+"""Discord's error code: a reply needs the permission to read the history."""
 
 
 class Voice:
-    """Says what the soul says, through one client."""
+    """Posts utterances through one client."""
 
     def __init__(
         self, client: discord.Client, us: Us, places: Places, clock: Callable[[], datetime], patience_s: float
     ) -> None:
-        """Post through `client`; what is learned of threads is kept in `places`. A call may take `patience_s`."""
+        """Post through `client`. Facts about threads are kept in `places`. One call may take `patience_s`."""
         self._client, self._us, self._places, self._clock = client, us, places, clock
         self._patience_s = patience_s
 
     async def speak(self, utterance: Utterance) -> str:
-        """Post one part; return its id. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
+        """Post one part and return its id. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
         place = Place.of(utterance.conversation)
         if place.thread and place.thread not in self._places.closed:
             await self._open(place)
@@ -74,11 +74,11 @@ class Voice:
         return str(message.id)
 
     async def react(self, utterance: Utterance) -> str:
-        """Put a sign on what an utterance answers; twice is once. Raises: as `speak`."""
+        """Add a reaction to the message that an utterance answers. Idempotent. Raises: as `speak`."""
         place, message = Place.of(utterance.conversation), _trigger(utterance, -1).lstrip("0")
         if not message:
             raise DeliveryRefused(str(UNKNOWN_MESSAGE))
-        # a thread's first message stands beside it, in the channel
+        # a thread's first message is in the channel, beside the thread
         is_within = place.thread and place.thread != message and place.thread not in self._places.closed
         channel = self._client.get_partial_messageable(int(place.thread if is_within else place.channel))
         try:
@@ -89,9 +89,9 @@ class Voice:
         return f"{message}:{utterance.body}"
 
     async def take_back(self, conversation: str, receipt: str) -> None:
-        """Take a post of ours down; one that is gone is no fault. Raises: as `speak`."""
+        """Delete one of our posts. One that is already gone is no error. Raises: as `speak`."""
         place = Place.of(conversation)
-        for target in filter(None, (place.thread, place.channel)):  # where no thread could be, it stands beside
+        for target in filter(None, (place.thread, place.channel)):  # if no thread could be opened, it is in the channel
             channel = self._client.get_partial_messageable(int(target), guild_id=_guild(place))
             try:
                 async with asyncio.timeout(self._patience_s):
@@ -101,9 +101,10 @@ class Voice:
                     raise classify(error) from error
 
     async def find(self, utterance: Utterance, decided_at: datetime) -> str | None:
-        """Look whether a part is visible; return its id. None too where posting once more cannot double it.
+        """Look whether a part is visible and return its id, or None if it is not or posting again cannot duplicate it.
 
-        Raises: DeliveryRefused where the history cannot be read, DeliveryLater and DeliveryUnknown where not now.
+        Raises: DeliveryRefused if the history cannot be read, DeliveryLater or DeliveryUnknown if it cannot be read
+        now.
         """
         place = Place.of(utterance.conversation)
         try:
@@ -134,8 +135,8 @@ class Voice:
         return message
 
     async def _open(self, place: Place) -> None:
-        """See to it that a thread is there; where none may be, note that. Raises: DeliveryRefused, DeliveryLater."""
-        is_private = place.thread == place.channel  # and was there before us
+        """Ensure that a thread exists, or note that none can be opened. Raises: DeliveryRefused, DeliveryLater."""
+        is_private = place.thread == place.channel  # and it existed before us
         if is_private or place.thread in self._places.opened or self._client.get_channel(int(place.thread)):
             return
         try:
@@ -146,7 +147,7 @@ class Voice:
                 )
         except FAILURES as error:
             code = code_of(error)
-            # 10008: it stands on no message of the channel, as the posts of a forum, or the message is gone
+            # 10008: the thread was opened on no message of the channel, as in a forum, or that message is gone
             if code not in (THREAD_EXISTS, UNKNOWN_MESSAGE):
                 self._stay_beside(place, error)
                 return
@@ -154,7 +155,7 @@ class Voice:
 
     def _stay_beside(self, place: Place, error: BaseException) -> None:
         found = classify(error)
-        if not isinstance(found, DeliveryRefused):  # nothing was said: nothing is in doubt
+        if not isinstance(found, DeliveryRefused):  # nothing was posted, so nothing is in doubt
             raise found if isinstance(found, DeliveryLater) else DeliveryLater(OPENED_AGAIN_S)
         if code_of(error) in (UNKNOWN_CHANNEL, MISSING_ACCESS):
             raise found from error
@@ -162,7 +163,7 @@ class Voice:
         keep(self._places.closed, place.thread, None)
 
     async def _title(self, place: Place) -> str:
-        """Name a thread by a message that an earlier process heard."""
+        """Return a thread name for a message that an earlier process heard."""
         channel = self._client.get_partial_messageable(int(place.channel), guild_id=_guild(place))
         try:
             message = await channel.fetch_message(int(place.thread))
@@ -175,7 +176,7 @@ class Voice:
         after = _trigger(utterance) or stamp(decided_at - BEFORE)
         targets = [place.thread, place.channel] if place.thread else [place.channel]
         if place.thread and int(place.thread) != int(after):
-            targets = targets[:1]  # it answers a message of the thread, so the thread is there
+            targets = targets[:1]  # it answers a message in the thread, so the thread exists
         for target in targets:
             if found := await self._look_in(target, place, utterance, after):
                 return found
@@ -198,7 +199,7 @@ class Voice:
             if code_of(error) == UNKNOWN_CHANNEL and target == place.thread:
                 return None  # the thread was never opened
             raise classify_look(error) from error
-        # The parts before it stand there already, and none of them is this one, however alike.
+        # Earlier parts were posted before this one, so none of them is this part, even if the text is the same.
         for message in ours[utterance.part :]:
             known = self._places.spoken.get(str(message.id), utterance.key)
             if known == utterance.key and message.content.strip() == utterance.body.strip():
@@ -208,7 +209,7 @@ class Voice:
         return None
 
     def _may_read(self, place: Place) -> bool:
-        """Tell whether history is given: without the permission Discord gives an empty one, and no error."""
+        """Return whether we may read the history. Without the permission, Discord returns an empty one and no error."""
         guild = None if place.workspace == DIRECT else self._client.get_guild(int(place.workspace))
         channel = guild.get_channel(int(place.channel)) if guild else None
         if guild is None or channel is None or guild.me is None:
@@ -217,7 +218,7 @@ class Voice:
 
 
 def nonce(key: str) -> str:
-    """Return what makes two posts of one part the same for Discord. Pure."""
+    """Return the nonce under which Discord treats two posts of one part as the same post. Pure."""
     try:
         whole = UUID(key).bytes
     except ValueError:
@@ -226,7 +227,7 @@ def nonce(key: str) -> str:
 
 
 def _trigger(utterance: Utterance, which: int = 0) -> str:
-    """Return the position of a message that an utterance answers, the first; empty where it answers none. Pure."""
+    """Return the position of a message that an utterance answers, by default the first, or "" if none. Pure."""
     network, _, message = (utterance.answers[which] if utterance.answers else "").partition(":")
     return position(message) if network == NETWORK and message.isdigit() else ""
 

@@ -1,7 +1,8 @@
-"""Which guilds a person shares with us: asked once, kept for ten minutes, and for a day while Discord cannot be asked.
+"""Find out which guilds a person shares with us, for admission.
 
-Who writes in a guild is of it, and is known for a while; of a direct message Discord tells nothing, so that each guild
-is asked about anybody else.
+An answer is fresh for ten minutes and usable for a day while Discord cannot be asked. A person who writes in a guild
+counts as its member for a while. For direct messages Discord reports no guilds, so each guild is asked about the
+person.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ log = logging.getLogger("claudius.discord.people")
 FRESH_S = 600.0
 STALE_S = 86_400.0
 PATIENCE_S = 5.0
-"""A message waits so long for what Discord says of its speaker."""
+"""How long a message waits for Discord's answer about its speaker."""
 MOST = 10_000
-"""So many are kept; who was looked up longest ago goes first."""
+"""How many people are kept. The one looked up longest ago is dropped first."""
 MOST_GUILDS = 100
 EVERY = "*"
 
@@ -33,28 +34,28 @@ EVERY = "*"
 class _Known(Struct, frozen=True):
     guilds: tuple[str, ...]
     asked: tuple[str, ...]
-    """The allowed guilds that were asked about."""
+    """The allowed guilds that were asked."""
     at_s: float
 
 
 class People:
-    """Those who write to us directly."""
+    """The people who write to us directly."""
 
     def __init__(self, allowed: tuple[str, ...], now: Callable[[], float] = monotonic) -> None:
-        """Ask the `allowed` guilds; durations are measured with `now`, in monotonic seconds."""
+        """Ask the `allowed` guilds. `now` returns monotonic seconds for measuring durations."""
         self._allowed: Callable[[], tuple[str, ...]] = lambda: allowed
         self._now = now
         self._known: dict[str, _Known] = {}
         self._asking: dict[str, asyncio.Task[None]] = {}
 
     def follow(self, config: Callable[[], Config]) -> None:
-        """Ask those guilds from now on that `config` allows by then."""
+        """Read the allowed guilds from `config` from now on."""
         self._allowed = lambda: config().discord.guilds
 
     async def shared(self, user: str, client: discord.Client) -> tuple[str, ...]:
-        """Return the ids of the allowed guilds that a person is in with us.
+        """Return the ids of the allowed guilds that a person shares with us.
 
-        Raises: TimeoutError where Discord does not tell, and nothing is known.
+        Raises: TimeoutError if Discord does not answer and nothing is known.
         """
         if not self._has(user, FRESH_S):
             await asyncio.wait((self._ask(user, client),), timeout=PATIENCE_S)
@@ -63,9 +64,9 @@ class People:
         return self._known[user].guilds
 
     async def shared_in(self, guild: str, user: str, client: discord.Client) -> tuple[str, ...]:
-        """Return the guilds that matter for who writes there: that guild; in a direct message, the shared ones.
+        """Return the guilds that matter for a speaker: the guild itself, or in a direct message the shared ones.
 
-        Raises: TimeoutError where Discord does not tell, and nothing is known.
+        Raises: TimeoutError if Discord does not answer and nothing is known.
         """
         if guild == DIRECT:
             return await self.shared(user, client)
@@ -74,18 +75,18 @@ class People:
         return (guild,)
 
     def nobody_heard(self, client: discord.Client) -> str:
-        """Tell, for whoever set it up, that no guild that the bot is in is allowed; empty where one is."""
+        """Return a notice for the owner if none of the bot's guilds is allowed, or "" if one is."""
         if any(self.hears(str(one.id)) for one in client.guilds):
             return ""
         there = ", ".join(f"{one.id} ({one.name})" for one in client.guilds) or "none yet"
         return f"no server is allowed in discord.guilds; the bot is in: {there}"
 
     def hears(self, guild: str) -> bool:
-        """Tell whether a guild is allowed."""
+        """Return whether a guild is allowed."""
         return EVERY in (allowed := self._allowed()) or guild in allowed
 
     async def close(self) -> None:
-        """Leave no question open."""
+        """Cancel every open lookup."""
         for task in self._asking.values():
             task.cancel()
         await asyncio.gather(*self._asking.values(), return_exceptions=True)
@@ -117,7 +118,7 @@ class People:
 
 
 async def _is_in(guild: discord.Guild, user: str) -> bool | None:
-    """Tell whether somebody is in a guild; None where Discord does not say."""
+    """Return whether a user is in a guild, or None if Discord does not say."""
     try:
         await guild.fetch_member(int(user))
     except discord.NotFound:

@@ -1,4 +1,4 @@
-"""Where messages stand, and what is known of the threads that the soul speaks in; kept over a reconnect."""
+"""Record where messages are and what is known of the threads that the soul speaks in. It survives a reconnect."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ log = logging.getLogger("claudius.discord.places")
 
 V = TypeVar("V")
 MOST = 5_000
-"""So many of each are kept; the oldest goes first."""
+"""How many entries each record keeps. The oldest is dropped first."""
 
 
 class Places(Struct):
-    """What one process learned of channels."""
+    """What one process has learned about channels."""
 
     newest: dict[str, str] = field(default_factory=dict)
-    """The position of the newest message that is known, by channel or thread; latest last."""
+    """Position of the newest known message, by channel or thread, latest last."""
     opened: dict[str, None] = field(default_factory=dict)
-    """Threads that are there."""
+    """Threads that exist."""
     closed: dict[str, None] = field(default_factory=dict)
-    """Messages that no thread can be opened on: what answers them stands beside them."""
+    """Messages on which no thread can be opened. Replies to them are posted in the channel."""
     titles: dict[str, str] = field(default_factory=dict)
-    """What a thread on a message would be called."""
+    """The name that a thread on a message would get, by the message's id."""
     spoken: dict[str, str] = field(default_factory=dict)
-    """Which of our utterances stands in a message, by the message's id."""
+    """The key of our utterance that a message holds, by the message's id."""
     _found: dict[str, Where] = field(default_factory=dict)
 
     async def whereabouts(self, message: discord.Message, client: discord.Client) -> Where:
-        """Return where a message stands; Discord is asked for a thread that is not known. Raises as a call does."""
+        """Return where a message is, asking Discord about an unknown thread. Raises what an API call raises."""
         channel = message.channel
         if isinstance(channel, discord.PartialMessageable):
             return await self._fetch(channel.id, client)
         return where_is(channel)
 
     async def find(self, channel: int, guild: int | None, client: discord.Client) -> Where:
-        """Return what a channel's id means; Discord is asked for a thread that is not known. Raises as a call does."""
+        """Return where a channel id points, asking Discord about an unknown thread. Raises what an API call raises."""
         if guild is None:
             return Where(DIRECT, str(channel))
         known = client.get_channel(channel)
@@ -53,15 +53,15 @@ class Places(Struct):
         return found
 
     def know(self, place: str, position: str) -> None:
-        """Note that a message is there."""
+        """Note that a message exists."""
         newest = max(position, self.newest.pop(place, ""))
         keep(self.newest, place, newest)
 
 
 def where_is(channel: object) -> Where:
-    """Return what a channel is to the soul. Pure.
+    """Return the place that a channel represents. Pure.
 
-    A private thread is a place of its own: not everybody who sees the channel above it sees what is said there.
+    A private thread is a place of its own, because not everybody who sees its parent channel sees what is said there.
     """
     if isinstance(channel, discord.Thread) and channel.is_private():
         return Where(str(channel.guild.id), str(channel.id), str(channel.id))
@@ -71,11 +71,11 @@ def where_is(channel: object) -> Where:
         return Where(str(channel.guild.id), str(channel.id))
     if isinstance(channel, discord.abc.PrivateChannel):
         return Where(DIRECT, str(channel.id))
-    raise TypeError(f"a channel of an unknown kind: {channel!r}")  # never taken for a private place
+    raise TypeError(f"a channel of an unknown kind: {channel!r}")  # it must never count as a private place
 
 
 def keep(known: dict[str, V], key: str, value: V) -> None:
-    """Note something, and forget what was noted longest ago where there is too much."""
+    """Store an entry, and drop the oldest one if there are too many."""
     known.pop(key, None)
     known[key] = value
     if len(known) > MOST:

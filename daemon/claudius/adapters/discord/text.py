@@ -1,4 +1,6 @@
-"""Files of Discord: their signed links run out, so that a message is read again for a new one.
+"""Read Discord's message text and files.
+
+Text is decoded to the form that people see. Signed file links expire, so the message is read again for a new link.
 
 Source: docs.discord.com/developers/reference, "Signed Attachment CDN URLs"; the chat design, section 6.
 """
@@ -34,7 +36,7 @@ async def fetch(client: discord.Client, api_url: str, file: Mapping[str, Any], m
 
 
 async def _anew(client: discord.Client, file: Mapping[str, Any]) -> str:
-    """Return a new link to a file. Raises: FileNotFoundError, and as a call does."""
+    """Return a new link to a file. Raises: FileNotFoundError, and what an API call raises."""
     message = await client.http.get_message(int(file["channel"]), int(file["message"]))
     for one in message["attachments"]:
         if str(one["id"]) == str(file["id"]):
@@ -49,20 +51,20 @@ TITLE_CHARS = 40
 
 
 def named_in(raw: str) -> tuple[str, ...]:
-    """Return the ids of the users that a raw text names, in order, each once. Pure."""
+    """Return the ids of the users that a raw text mentions, in order, each once. Pure."""
     return tuple(dict.fromkeys(_MENTION.findall(raw)))
 
 
 def begins_with(raw: str) -> str:
-    """Return the id of the user whom a raw text begins by addressing; empty where it addresses nobody. Pure."""
+    """Return the id of the user whom a raw text addresses at its start, or "" if nobody. Pure."""
     found = _MENTION.match(raw.lstrip())
     return found[1] if found else ""
 
 
 def read(raw: str, us: str, names: Mapping[str, str]) -> str:
-    """Return a raw text as people see it: who and what it names by name. Our own (`us`) leading mention is taken away.
+    """Return a raw text as people see it, with names for mentions and without a leading mention of us (`us`). Pure.
 
-    `names` has the name of each user, channel and role by its id; what it lacks is shown by id. Pure.
+    `names` has the name of each user, channel and role by its id. An id without a name is shown as the id.
     """
     body = raw.lstrip()
     own = _MENTION.match(body)
@@ -78,6 +80,6 @@ def read(raw: str, us: str, names: Mapping[str, str]) -> str:
 
 
 def title(text: str, instead: str) -> str:
-    """Return the name of the thread that a text opens: its first characters on one line, or `instead`. Pure."""
+    """Return a thread name for a text: its first characters on one line, or `instead` if there are none. Pure."""
     line = _BLANKS.sub(" ", "".join(char for char in text if char.isprintable() or char.isspace())).strip()
     return line[:TITLE_CHARS].strip() or instead

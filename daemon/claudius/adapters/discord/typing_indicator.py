@@ -1,4 +1,4 @@
-"""The sign that the soul thinks: Discord shows that we write. It goes out by itself, after ten seconds or our post."""
+"""Show Discord's typing indicator while the soul thinks. Discord clears it after ten seconds or on our post."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ REFRESH_S = 8.0
 
 
 class Signs:
-    """The signs of one client; one a conversation, each in a task of its own, so that nobody waits for it."""
+    """The typing indicators of one client, one per conversation, each in its own task so that nobody waits for it."""
 
     def __init__(self, client: discord.Client, places: Places, *, is_shown: bool, refresh_s: float = REFRESH_S) -> None:
-        """Show nothing at all where it is not `is_shown`."""
+        """Show nothing at all unless `is_shown`."""
         self._client, self._places = client, places
         self._is_shown, self._refresh_s = is_shown, refresh_s
         self._shown: dict[str, asyncio.Task[None]] = {}
@@ -36,12 +36,12 @@ class Signs:
             task.add_done_callback(self._gone(conversation))
 
     def hide(self, perception: Perception) -> None:
-        """Show it no longer."""
+        """Stop showing the indicator."""
         if task := self._shown.pop(perception.conversation, None):
             task.cancel()
 
     async def close(self) -> None:
-        """Leave no task behind."""
+        """Cancel every task."""
         tasks = list(self._shown.values())
         for task in tasks:
             task.cancel()
@@ -55,7 +55,7 @@ class Signs:
         return forget
 
     async def _sign(self, place: Place) -> None:
-        # A thread that the reply will open is not there yet: the sign stands where the message stands.
+        # The reply may open a thread that does not exist yet, so the indicator is shown where the message is.
         is_there = place.thread in self._places.opened or (place.thread and self._client.get_channel(int(place.thread)))
         target = int(place.thread if is_there else place.channel)
         try:

@@ -1,4 +1,8 @@
-"""Slack: hearing is pure and lies in `hearing`, the socket's life in `socket` and `watch`, all else by its name."""
+"""The Slack adapter.
+
+`incoming` converts messages (pure), `socket` and `liveness` run the connection, and the other modules are named after
+what they do.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +17,11 @@ if TYPE_CHECKING:
     from claudius.adapters.slack.adapter import SlackAdapter
 
 
-def build(loaded: Loaded, clock: Callable[[], datetime]) -> SlackAdapter:  # noqa: ARG001 - every adapter's signature
-    """Make the adapter. Raises: ClaudiusError where slack-bolt is not installed."""
+def build(loaded: Loaded, clock: Callable[[], datetime]) -> SlackAdapter:  # noqa: ARG001 - signature of every adapter
+    """Build the adapter. Raises: ClaudiusError if slack-bolt is not installed."""
     try:
         from claudius.adapters.slack.adapter import SlackAdapter  # noqa: PLC0415 - the manifest needs no bolt
-        from claudius.adapters.slack.options import Options  # noqa: PLC0415 - it stands beside the adapter
+        from claudius.adapters.slack.options import Options  # noqa: PLC0415 - loaded together with the adapter
     except ModuleNotFoundError as error:
         raise ClaudiusError(
             f"slack needs the package {error.name!r}: run ./setup.sh, or pip install 'claudius-daemon[slack]'"

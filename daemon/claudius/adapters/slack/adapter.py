@@ -1,4 +1,4 @@
-"""Slack over Socket Mode: it hears through one Bolt middleware, and speaks through the Web API."""
+"""Connect Slack to the soul: receive events in Socket Mode through one Bolt middleware and post through the Web API."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ log = logging.getLogger("claudius.slack")
 POST_CHARS = 3000
 APPEARS_S = 5.0
 HEARING_S, SPEAKING_S = 2.0, 5.0
-"""At the end, what is being heard may take so long to become durable, and a post on its way to be answered."""
+"""At shutdown, how long an event being received may take to become durable, and a running post to be answered."""
 
 
 class _Inside(Struct, frozen=True):
-    """What there is once Slack has told who we are."""
+    """The parts that exist once Slack has told who we are."""
 
     us: Us
     people: People
@@ -67,20 +67,20 @@ class _Inside(Struct, frozen=True):
 
 
 class SlackAdapter(Whole):
-    """One workspace."""
+    """One bot in one workspace."""
 
     name = NETWORK
     post_chars: int | None = POST_CHARS
     appears_s = APPEARS_S
 
     def __init__(self, options: Options, patience: Patience | None = None) -> None:
-        """Be ready to listen with the owner's tokens."""
+        """Prepare to listen with the owner's tokens."""
         self.link = Link()
         self.ignored: Counter[str] = Counter()
-        """What was acknowledged without being heard, by kind."""
+        """Events that were acknowledged and ignored, counted by kind."""
         self._options, self._patience = options, patience or Patience()
         self._library = logging.getLogger("claudius.slack.library")
-        self._library.setLevel(logging.CRITICAL)  # it logs each failed try with a traceback and its ticket
+        self._library.setLevel(logging.CRITICAL)  # it logs each failed attempt with a traceback and its ticket
         self._accept: Accept | None = None
         self._client: AsyncWebClient | None = None
         self._inside: _Inside | None = None
@@ -92,7 +92,7 @@ class SlackAdapter(Whole):
         self._goodbye = ""
 
     async def listen(self, accept: Accept) -> None:
-        """Hear until closed. Raises: AdapterRefused where a token is refused, taken back, or the app removed."""
+        """Listen until closed. Raises: AdapterRefused if a token is refused or revoked, or the app is removed."""
         self._accept = accept
         self._ended.clear()
         client = self._client or web_client(self._options.bot_token, self._options.api_url, self._library)
@@ -108,7 +108,7 @@ class SlackAdapter(Whole):
             self._ended.set()
 
     async def _listen_once(self, client: AsyncWebClient) -> None:
-        """Live through one client of Socket Mode."""
+        """Run one client of Socket Mode from login to close."""
         try:
             let_in = await enter(client, self._options.app_token)
         except NotNow as error:
@@ -142,17 +142,20 @@ class SlackAdapter(Whole):
         return self._inside
 
     def _hello(self, sockets: int) -> None:
-        """A socket stands: what was missed meanwhile is looked for."""
+        """Mark the connection as up, so that messages missed meanwhile are looked for."""
         if self.link.connected:
             self.link.down("another socket")
         self.link.up()
-        # a socket of our own that just ended may still be counted
+        # a socket of ours that has just closed may still be counted
         if sockets > (2 if self.link.reconnects else 1):
             self.link.detail = f"{sockets} sockets share the events: does another Claudius run with these tokens?"
             log.warning("events are shared", extra={"sockets": sockets})
 
     async def _take(self, body: Mapping[str, Any]) -> BoltResponse:
-        """Hear one payload; the answer acknowledges it. What cannot be kept is not acknowledged, and comes again."""
+        """Process one payload.
+
+        The response acknowledges it. One that cannot be stored is not acknowledged, so it comes again.
+        """
         task = asyncio.current_task()
         if self._accept is None or self._inside is None or self._over.is_set() or task is None:
             return BoltResponse(status=503)
@@ -193,7 +196,7 @@ class SlackAdapter(Whole):
                     self._reached.known(channel, ts)
 
     async def _ask(self, body: Mapping[str, Any], inside: _Inside, accept: Accept) -> BoltResponse:
-        """Hear a command, or a button; it is kept before it is acknowledged, and answered later."""
+        """Store a command or a button press before it is acknowledged. It is answered later."""
         user = asked_by(body)
         who = (await inside.people.know(user)).get(user, Who(user, Standing.OUTSIDER))
         perception = commanded(body, inside.us, who, time())
@@ -204,18 +207,18 @@ class SlackAdapter(Whole):
         return BoltResponse(status=200)
 
     async def answer(self, perception: Perception, text: str) -> None:
-        """Answer a command to the one who gave it, and to nobody else where that can be."""
+        """Answer a command so that, if possible, only the person who gave it sees the answer."""
         await self._in().answers.answer(perception, text)
 
     async def speak(self, utterance: Utterance) -> str:
-        """Post one part; return its ts. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
+        """Post one part and return its ts. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
         speaking = asyncio.ensure_future(self._in().voice.speak(utterance))
         self._speaking.add(speaking)
         speaking.add_done_callback(self._speaking.discard)
         return await speaking
 
     async def take_back(self, conversation: str, receipt: str) -> None:
-        """Take a post of ours down. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
+        """Delete one of our posts. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
         await self._in().voice.take_back(Place.of(conversation).channel, receipt)
 
     async def find(self, utterance: Utterance, *, decided_at: datetime) -> str | None:
@@ -223,17 +226,20 @@ class SlackAdapter(Whole):
         return await self._in().voice.find(utterance, decided_at)
 
     async def hold(self, perception: Perception, line: str) -> None:
-        """Say in the sign that this takes a moment; Slack is told in the background."""
+        """Show in the typing indicator that this takes a moment. Slack is called in the background."""
         if self._inside and not self._over.is_set():
             self._inside.signs.hold(perception, line)
 
     async def working(self, perception: Perception, *, on: bool) -> None:
-        """Show or clear the sign that the soul thinks; Slack is told in the background."""
+        """Show or clear the typing indicator. Slack is called in the background."""
         if self._inside and not self._over.is_set():
             (self._inside.signs.show if on else self._inside.signs.hide)(perception)
 
     async def react(self, utterance: Utterance) -> str:
-        """Put a sign on what an utterance answers. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
+        """Add a reaction to the message that an utterance answers.
+
+        Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown.
+        """
         return await self._in().voice.react(utterance)
 
     async def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:
@@ -242,7 +248,7 @@ class SlackAdapter(Whole):
             yield swept
 
     async def context(self, perception: Perception, most: int) -> Sequence[Perception]:
-        """Return what was said before in a thread. Raises: DeliveryError, TimeoutError."""
+        """Return the earlier messages of a thread. Raises: DeliveryError, TimeoutError."""
         return await self._in().history.before(perception, most)
 
     async def fetch(self, file: Mapping[str, Any], most_bytes: int) -> Fetched:
@@ -252,17 +258,20 @@ class SlackAdapter(Whole):
         return await fetch(self._client, file, most_bytes)
 
     async def members(self, audience: str) -> Sequence[str] | None:
-        """Return who is in a channel now; None where Slack does not tell. Raises: ConnectionError where not now."""
+        """Return who is in a channel now, or None if Slack does not tell.
+
+        Raises: ConnectionError if it cannot be asked now.
+        """
         return await self._in().channels.members(audience)
 
     async def lacks(self, conversation: str) -> str:
-        """Tell what keeps us from hearing a channel; empty = nothing that Slack tells. Never raises."""
+        """Return what keeps us from hearing a channel, or "" if Slack reports nothing. Never raises."""
         return await self._inside.channels.lacks(Place.of(conversation).channel) if self._inside else ""
 
     async def close(self) -> None:
-        """Stop hearing: nothing new is acknowledged from now on; leave no task, socket or session.
+        """Stop listening: nothing new is acknowledged from now on, and no task, socket or session stays open.
 
-        What the soul still has to say is said through sessions of its own.
+        What the soul still has to say is posted through other sessions.
         """
         self._accept = None
         await ended(self._hearing, HEARING_S)

@@ -1,4 +1,6 @@
-"""Commands, the button of the App Home, and the App Home: heard like anything else, answered to one person.
+"""Handle Slack's slash commands, the buttons of the App Home, and the App Home itself.
+
+They become perceptions like everything else, and the answer goes to one person.
 
 Source: the chat design, section 1.8.
 """
@@ -25,7 +27,7 @@ log = logging.getLogger("claudius.slack.commands")
 
 HOME_OPENED = "app_home_opened"
 COMMANDS = {"/claudius": "", "/ensoul": "ensoul "}
-"""Each with the word that it stands for."""
+"""Each command with the word that it stands for."""
 BUTTONS = {"forget_me": "forget me", "forget_me_yes": "forget me yes"}
 POST_CHARS = 2800
 MOST_POSTS = 4
@@ -34,16 +36,16 @@ MOST_SECTIONS = 40
 
 
 def asked_by(body: Mapping[str, Any]) -> str:
-    """Return the id of whoever asks; empty where nobody does. Pure."""
+    """Return the id of the user who asks, or "" if there is none. Pure."""
     event = body.get("event") or {}
     user = body.get("user_id") or event.get("user") or (body.get("user") or {}).get("id")
     return str(user or "")
 
 
 def commanded(body: Mapping[str, Any], us: Us, who: Who, now_s: float) -> Perception | None:
-    """Return a command, a button, or a look at the App Home as the soul hears it; None for all else. Pure.
+    """Return a command, a button press or an opened App Home as a perception, or None for anything else. Pure.
 
-    `now_s`: wall clock, for Slack gives a command no time.
+    `now_s`: the wall clock, because Slack gives a command no time.
     """
     user = asked_by(body)
     person = f"{NETWORK}:{us.team}:{user}"
@@ -72,12 +74,12 @@ def commanded(body: Mapping[str, Any], us: Us, who: Who, now_s: float) -> Percep
 
 
 def _way_back(body: Mapping[str, Any], channel: str) -> dict[str, Any]:
-    """Return how whoever asked in a channel is answered, so that nobody else sees it. Pure."""
+    """Return how to answer a command so that nobody else sees the answer. Pure."""
     return {"response_url": str(body.get("response_url") or ""), "is_public": not channel.startswith(("D", "U", "W"))}
 
 
 def _asked(body: Mapping[str, Any], person: str) -> tuple[str, str, str]:
-    """Return what is asked, its dedupe key, and the channel. A key names a person whole, or not at all. Pure."""
+    """Return the request, its dedupe key, and the channel. A key holds a whole person id or none. Pure."""
     if body.get("command") in COMMANDS:
         asked = COMMANDS[str(body["command"])] + str(body.get("text") or "")
         return asked or "help", f"{NETWORK}:cmd:{body.get('trigger_id')}", str(body.get("channel_id") or "")
@@ -91,14 +93,14 @@ def _asked(body: Mapping[str, Any], person: str) -> tuple[str, str, str]:
 
 
 class Answers:
-    """Says something to one person."""
+    """Sends answers to one person."""
 
     def __init__(self, client: AsyncWebClient, us: Us) -> None:
         """Answer through `client`'s session."""
         self._client, self._us = client, us
 
     async def answer(self, perception: Perception, text: str) -> None:
-        """Answer where the command was given, so that nobody else sees it. Raises: DeliveryError, OSError."""
+        """Answer where the command was given, so that nobody else sees the answer. Raises: DeliveryError, OSError."""
         user = perception.person.rpartition(":")[2]
         if perception.extra.get("home"):
             await self._call("views_publish", user_id=user, view=home_view(text))
@@ -121,7 +123,7 @@ class Answers:
                 await self._call("chat_postEphemeral", user=user, **post)
             except DeliveryRefused as error:
                 log.info("answered directly", extra={"code": error.code})
-                post = {"channel": user, "text": text}  # the direct messages between the two
+                post = {"channel": user, "text": text}  # the direct messages with this user
             else:
                 return
         await self._call("chat_postMessage", unfurl_links=False, unfurl_media=False, link_names=False, **post)
@@ -133,7 +135,7 @@ class Answers:
             raise classify_read(error) from error
 
     async def _respond(self, url: str, body: Mapping[str, Any]) -> bool:
-        """Answer by a command's own address; False where that is used up."""
+        """Answer through a command's response_url. Returns False if that can no longer be used."""
         session = self._client.session
         if session is None:
             return True
@@ -147,7 +149,7 @@ class Answers:
 
 
 def home_view(text: str) -> dict[str, Any]:
-    """Return the App Home of one person, with the button that fits what it says. Pure."""
+    """Return the App Home of one person, with the button that fits the text. Pure."""
     _, parts = in_posts(text, POST_CHARS, MOST_SECTIONS)
     is_asked = "forget me yes" in text
     button = {

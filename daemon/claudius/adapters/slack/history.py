@@ -1,4 +1,6 @@
-"""Catching up: what was said while nobody listened, read from channels and threads, under Slack's rates.
+"""Catch up on what was said while the adapter was not listening, and read earlier messages for context.
+
+Channels and threads are read within Slack's rate limits.
 
 Source: the reliability design, section 5; the chat design, section 1.4.
 """
@@ -32,20 +34,20 @@ log = logging.getLogger("claudius.slack.history")
 
 PAGE = 200
 MOST = 1000
-"""Messages of one channel that a sweep hears; more are counted."""
+"""How many messages of one channel a sweep processes. Any more are only counted."""
 MOST_LOOKED_AT = 5 * MOST
 NEW_PLACES = 50
-"""So many conversations that were never heard are looked into: a first message may have come while we were away."""
+"""How many conversations without a stored position are read: a first message may have come while we were away."""
 KINDS = "public_channel,private_channel,mpim,im"
 CLOCKS_DIFFER = timedelta(minutes=1)
-"""Our clock may be so far ahead of Slack's."""
+"""How far our clock may be ahead of Slack's."""
 BURST = 30
 EVERY_S = 60 / 50
 """Slack's third tier: fifty calls a minute."""
 
 
 class Pace(Struct):
-    """Lets a burst of calls through, then one every so often."""
+    """A rate limiter that lets a burst of calls through and then one per interval."""
 
     burst: int = BURST
     every_s: float = EVERY_S
@@ -53,7 +55,7 @@ class Pace(Struct):
     _free_at: float = field(default=-inf)
 
     async def step(self) -> None:
-        """Wait for this call's turn."""
+        """Wait until this call is allowed."""
         now = self.now()
         self._free_at = max(self._free_at, now - self.burst * self.every_s) + self.every_s
         if self._free_at > now:
@@ -61,7 +63,7 @@ class Pace(Struct):
 
 
 class _Place(Struct, frozen=True):
-    """One channel to be swept."""
+    """One channel to sweep."""
 
     channel: str
     mark: str
@@ -72,15 +74,15 @@ class History:
     """Reads one workspace's past."""
 
     def __init__(self, client: AsyncWebClient, us: Us, people: People, reached: Reached) -> None:
-        """Read through `client`; `reached` knows how far this process heard."""
+        """Read through `client`. `reached` knows how far this process has read."""
         self._client, self._us, self._people, self._reached = client, us, people, reached
         self._paces: dict[str, Pace] = defaultdict(Pace)
-        """By method: each has its own rate."""
+        """By method, since each has its own rate."""
 
     async def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:
-        """Read every channel that was ever heard, latest first, then those that are new.
+        """Read every channel heard before, latest first, and then the new ones.
 
-        Raises: DeliveryLater, DeliveryUnknown, TimeoutError where Slack does not let us read now.
+        Raises: DeliveryLater, DeliveryUnknown, TimeoutError if Slack does not let us read now.
         """
         since = stamp(gap.since)
         places = [*_marked(gap, self._us), *await self._unmarked(gap)]
@@ -91,7 +93,7 @@ class History:
                     yield swept
             except DeliveryRefused as error:
                 log.warning("a channel cannot be read", extra={"channel": place.channel, "code": error.code})
-            except DeliveryUnknown as error:  # one channel's trouble is not the others'
+            except DeliveryUnknown as error:  # the other channels are still read
                 failed = error
         if failed:
             raise failed
@@ -99,7 +101,7 @@ class History:
             yield Swept(channel=f"{self._us.team}:", perceptions=(), position=stamp(gap.now - CLOCKS_DIFFER))
 
     async def before(self, perception: Perception, most: int) -> list[Perception]:
-        """Return what was said in a thread before something, or lately in a channel, the latest so many.
+        """Return up to `most` latest messages that precede a perception in its thread, or the latest ones in a channel.
 
         Raises: DeliveryError.
         """
@@ -146,7 +148,7 @@ class History:
             furthest += [str(message["ts"]) for message in replies]
         if refused:
             raise refused
-        # what was said while we read may stand in a place that was read before it, and never come by itself
+        # A message posted while we read may be in a place that was read before it, and may never arrive by itself.
         position = min(max(furthest), max(known, floor, *(str(message["ts"]) for message in missed)))
         self._reached.read(place.channel, position)
         for ts in furthest:
@@ -154,9 +156,9 @@ class History:
         yield Swept(channel=name, perceptions=(), position=position)
 
     async def _threads(self, place: _Place, missed: Sequence[Any], floor: str, since: str) -> dict[str, bool]:
-        """Name the threads of late, and those that Slack says have grown; each with whether it may hold something new.
+        """Return the recent threads and those that Slack reports as grown, each with whether it may hold something new.
 
-        Where Slack shows what a thread ends with, one that has not grown needs no call.
+        If Slack shows the latest reply of a thread that has not grown, no call is needed for it.
         """
         older: Sequence[Any] = ()
         if floor > since:
@@ -203,7 +205,7 @@ class History:
         return tuple(heard)
 
     async def _unmarked(self, gap: Gap) -> list[_Place]:
-        """Find conversations that were never heard; they are read from where all of the workspace last was."""
+        """Find conversations without a stored position. They are read from the workspace's last common position."""
         marks = {name.partition(":")[2]: mark for name, mark in gap.marks.items()}
         if not marks:
             return []
@@ -245,7 +247,7 @@ class History:
 
 
 def _marked(gap: Gap, us: Us) -> list[_Place]:
-    """Return each channel that was heard, latest first, with its threads of late. Pure."""
+    """Return each channel heard before, latest first, with its recent threads. Pure."""
     threads: dict[str, list[str]] = {}
     latest: dict[str, int] = {}
     for conversation in gap.conversations:

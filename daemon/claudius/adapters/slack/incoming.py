@@ -1,4 +1,4 @@
-"""From what Slack sends to what the soul hears: who, where, when, and whether it is for us. Pure.
+"""Convert Slack's events to perceptions: who spoke, where, when, and whether it was for us. Pure.
 
 Source: the chat design, sections 1.2 and 1.3.
 """
@@ -19,14 +19,14 @@ from claudius.prompt import valid
 
 NETWORK = "slack"
 HEARD_SUBTYPES = frozenset({"", "thread_broadcast", "file_share", "me_message", "bot_message"})
-"""Messages; every other subtype tells of something else."""
+"""Subtypes that are messages. Every other subtype reports something else."""
 MOVES = {"member_joined_channel": Kind.JOIN, "member_left_channel": Kind.LEAVE}
 REMOVED = frozenset({"channel_left", "group_left"})
-"""We were taken out of a channel: of that, `member_left_channel` may never come (bolt-js#1847, node-slack-sdk#931)."""
+"""We were removed from a channel. `member_left_channel` may never come for it (bolt-js#1847, node-slack-sdk#931)."""
 GOODBYES = frozenset({"tokens_revoked", "app_uninstalled"})
 REACTIONS = {"reaction_added": True, "reaction_removed": False}
 NOT_YET = frozenset({"channel_archive", "group_archive"})
-"""Events that are acknowledged and counted, and mean nothing yet."""
+"""Events that are acknowledged and counted, and otherwise ignored for now."""
 HANDLED = frozenset({"message", "app_mention", "app_home_opened", *MOVES, *REMOVED, *REACTIONS, *GOODBYES, *NOT_YET})
 SLACKBOT = "USLACKBOT"
 ZONE_CHARS = 64
@@ -35,13 +35,13 @@ _TS = re.compile(r"\d{10}\.\d{6}")
 
 
 class Us(Struct, frozen=True):
-    """Who we are in this workspace."""
+    """The bot's own identity in this workspace."""
 
     team: str
     user: str
     bot: str
     enterprise: str = ""
-    """The Enterprise Grid organisation, where there is one."""
+    """The Enterprise Grid organisation, if there is one."""
 
 
 class Who(Struct, frozen=True):
@@ -51,16 +51,16 @@ class Who(Struct, frozen=True):
     standing: Standing = Standing.MEMBER
     is_bot: bool = False
     zone: str = ""
-    """IANA name of their time zone, where Slack tells one."""
+    """IANA name of their time zone, if Slack tells one."""
 
 
 class Said(Struct, frozen=True):
-    """One message of somebody else's, as Slack sent it, live or from history."""
+    """One message by somebody else, as Slack sent it, live or from history."""
 
     channel: str
     ts: str
     thread: str
-    """Empty for a message that stands in none, the first of a thread too."""
+    """Empty for a message outside a thread, and for the first of a thread."""
     user: str
     """Empty for an old-style bot."""
     bot: str
@@ -69,12 +69,12 @@ class Said(Struct, frozen=True):
     """The teams that the message names as its speaker's."""
     username: str = ""
     files: tuple[Mapping[str, Any], ...] = ()
-    """Each with its id, name, type, size in bytes and link, as far as they are told."""
+    """Each with its id, name, type, size in bytes and link, as far as known."""
     is_direct: bool = False
 
 
 class Moved(Struct, frozen=True):
-    """Somebody came into a channel, or left it."""
+    """Somebody joined a channel or left it."""
 
     channel: str
     ts: str
@@ -83,16 +83,16 @@ class Moved(Struct, frozen=True):
 
 
 class Goodbye(Struct, frozen=True):
-    """The app was removed, or its token taken back."""
+    """The app was removed, or its token was revoked."""
 
     what: str
 
 
 class Nothing(Struct, frozen=True):
-    """What is acknowledged and means nothing to us (yet)."""
+    """An event that is acknowledged and otherwise ignored."""
 
     what: str
-    """Its name, to be counted."""
+    """Its name, for counting."""
     channel: str = ""
     ts: str = ""
 
@@ -101,9 +101,9 @@ Event = Said | Moved | Goodbye | Nothing
 
 
 def timed(body: Mapping[str, Any], now_s: float) -> Mapping[str, Any]:
-    """Return a payload whose event says when it happened: some do not, but for the payload around them. Pure.
+    """Return a payload whose event has a time, which is taken from the payload if the event has none. Pure.
 
-    `now_s`: wall clock, for a payload that does not say it either.
+    `now_s`: the wall clock, for a payload that has no time either.
     """
     event = body.get("event")
     if not isinstance(event, Mapping) or _TS.fullmatch(_text(event, "event_ts")):
@@ -115,7 +115,7 @@ def timed(body: Mapping[str, Any], now_s: float) -> Mapping[str, Any]:
 
 
 def interpret(event: Mapping[str, Any], us: Us) -> Event:
-    """Return what an event of the Events API tells. Pure."""
+    """Return the content of an event of the Events API. Pure."""
     kind = str(event.get("type") or "")
     if kind in ("message", "app_mention"):
         return _message(event, us)
@@ -130,7 +130,7 @@ def interpret(event: Mapping[str, Any], us: Us) -> Event:
 
 
 def from_history(message: Mapping[str, Any], channel: str, us: Us) -> Event:
-    """Return what a message of `conversations.history` or `.replies` tells. Pure."""
+    """Return the content of a message from `conversations.history` or `.replies`. Pure."""
     return _message({**message, "channel": channel}, us)
 
 
@@ -159,12 +159,15 @@ def _message(event: Mapping[str, Any], us: Us) -> Event:
 
 
 def is_ours(message: Mapping[str, Any], us: Us) -> bool:
-    """Tell whether a message is our own, by our user or by our bot alone. Pure."""
+    """Return whether a message is our own, by our user or only by our bot. Pure."""
     return message.get("user") == us.user or (bool(us.bot) and message.get("bot_id") == us.bot)
 
 
 def perceive(said: Said, us: Us, people: Mapping[str, Who]) -> Perception:
-    """Return a message as the soul hears it; `people` knows those whom it is about, as far as Slack told. Pure."""
+    """Return a message as a perception.
+
+    `people` holds its speaker and those it mentions, as far as Slack told. Pure.
+    """
     who = people.get(said.user) or Who(said.username or said.user or said.bot)
     person = f"{NETWORK}:{us.team}:{said.user or said.bot}"
     names = {user: one.name for user, one in people.items()}
@@ -197,7 +200,7 @@ def perceive(said: Said, us: Us, people: Mapping[str, Who]) -> Perception:
 
 
 def perceive_move(moved: Moved, us: Us, who: Who) -> Perception:
-    """Return a coming or going as the soul hears it. Pure."""
+    """Return a join or leave as a perception. Pure."""
     conversation, person = f"{NETWORK}:{us.team}:{moved.channel}:", f"{NETWORK}:{us.team}:{moved.user}"
     return Perception(
         key=f"{moved.kind.value}:{NETWORK}:{us.team}:{moved.channel}:{person}:{moved.ts}",
@@ -217,23 +220,26 @@ def perceive_move(moved: Moved, us: Us, who: Who) -> Perception:
 
 
 def conversation_of(said: Said, us: Us, *, is_called: bool) -> str:
-    """Return where a message belongs: its thread; a thread of its own where it calls us from a channel. Pure."""
+    """Return the conversation of a message: its thread, or a new thread if it mentions us in a channel. Pure."""
     thread = said.thread or (said.ts if is_called and not said.is_direct else "")
     return f"{NETWORK}:{us.team}:{said.channel}:{thread}"
 
 
 def message_key(us: Us, channel: str, ts: str) -> str:
-    """Return the dedupe key of a message: never of an event, which comes more than once. Pure."""
+    """Return the dedupe key of a message.
+
+    It is not an event's key, because a message can come in several events. Pure.
+    """
     return f"{NETWORK}:{us.team}:{channel}:{ts}"
 
 
 def moment(ts: str) -> datetime:
-    """Return the instant of a Slack timestamp. Pure."""
+    """Return the time of a Slack timestamp. Pure."""
     return datetime.fromtimestamp(float(ts), UTC)
 
 
 def stamp(at: datetime) -> str:
-    """Return an instant as a Slack timestamp. Pure."""
+    """Return a time as a Slack timestamp. Pure."""
     return f"{at.timestamp():.6f}"
 
 

@@ -1,4 +1,4 @@
-"""Watching one socket: what the SDK does not notice by itself is found here, and a fresh client asked for.
+"""Watch one socket, and report when a fresh client is needed because the SDK does not notice a fault by itself.
 
 Source: the chat design, section 1.6 (python-slack-sdk#1446, #1922; bolt-python#417).
 """
@@ -31,26 +31,26 @@ class Patience(Struct, frozen=True):
     tick_s: float = 1.0
     ping_s: float = 5.0
     ticket_s: float = 5.0
-    """Not connected for so long: the ticket is taken for dead."""
+    """After this long without a connection, the ticket counts as dead."""
     client_s: float = 60.0
-    """Not connected for so long: the client is."""
+    """After this long without a connection, the client counts as dead."""
     silent_s: float = 30.0
-    """Connected, and not even a pong for so long."""
+    """How long a connected socket may be silent, without even a pong."""
     deaf_s: float = 60.0
-    """No event for so long: the history is asked whether there should have been one."""
+    """After this long without an event, the history is checked for a missed one."""
     spoke_s: float = 3600.0
-    """But only where there was one within so long."""
+    """That check covers only channels where somebody spoke within this time."""
     arrives_s: float = 3.0
-    """How much later than into the history a message may come to us."""
+    """How much later than in the history a message may reach us."""
     again_s: float = 5.0
-    """After Slack could not be reached, it is tried again after so long."""
+    """The pause before trying again after Slack could not be reached."""
 
 
 def judge(patience: Patience, *, is_connected: bool, down_s: float, silent_s: float, ticket_s: float) -> Verdict:
-    """Return what ails a socket.
+    """Return the state of a socket. Pure.
 
-    `down_s`, `silent_s`: for how long it has not been connected, or not been heard. `ticket_s`: since a ticket was
-    last dropped. Pure.
+    `down_s`, `silent_s`: for how long it has not been connected, or nothing was received. `ticket_s`: since a ticket
+    was last dropped.
     """
     if is_connected:
         return "silent" if silent_s >= patience.silent_s else "well"
@@ -60,7 +60,10 @@ def judge(patience: Patience, *, is_connected: bool, down_s: float, silent_s: fl
 
 
 async def watch(socket: Socket, link: Link, patience: Patience, deaf_s: Callable[[], Awaitable[float | None]]) -> None:
-    """Return when a fresh client is needed. `deaf_s`: where something did not come, for how long nothing at all did."""
+    """Return when a fresh client is needed.
+
+    `deaf_s`: if an event was missed, for how long nothing at all has arrived.
+    """
     connected_at = dropped_at = monotonic()
     while True:
         now, is_connected = monotonic(), await socket.is_connected()
@@ -92,30 +95,30 @@ async def watch(socket: Socket, link: Link, patience: Patience, deaf_s: Callable
 
 
 LOOKED_AT = 50
-"""So many of the newest messages are looked at, with the newest word in the thread of each."""
+"""How many of the newest messages are examined, with the latest reply in each one's thread."""
 A_WHILE = 20
-"""So many channels are asked at most within the time after which one counts as silent."""
+"""How many channels are checked at most within the time after which one counts as silent."""
 ANSWERS_S = 5.0
-"""So long the watch over the socket stands still for an answer."""
+"""How long the watch over the socket waits for an answer."""
 
 
 class Probe:
-    """Compares the history of channels where somebody spoke of late with what came of them."""
+    """Compares the history of recently active channels with what arrived from them."""
 
     def __init__(self, client: AsyncWebClient, us: Us, reached: Reached, patience: Patience) -> None:
-        """Ask through `client` what `reached` should know."""
+        """Check through `client` what `reached` should know."""
         self._client, self._us, self._reached, self._patience = client, us, reached, patience
         self._began_at = self._asked_at = self._heard_at = monotonic()
         self._silent_since: dict[str, float] = {}
 
     def heard(self, channel: str) -> None:
-        """Note that something came from a channel."""
+        """Note that something arrived from a channel."""
         self._heard_at = self._silent_since[channel] = monotonic()
 
     async def __call__(self) -> float | None:
-        """Return for how many seconds nothing came at all, where something was said that did not come; else None.
+        """Return for how many seconds nothing at all has arrived if a message was missed, else None.
 
-        Asked seldom, and only of channels where somebody spoke of late.
+        Checks rarely, and only channels where somebody spoke recently.
         """
         now = monotonic()
         channel = self._silent(now)
@@ -127,11 +130,11 @@ class Probe:
         await asyncio.sleep(self._patience.arrives_s)
         missing = await self._missing(channel)
         for ts in missing:
-            self._reached.known(channel, ts)  # told once: whoever reads the history now finds it, or nobody will
+            self._reached.known(channel, ts)  # report it once: a sweep of the history finds it now, or never
         return monotonic() - self._heard_at if missing else None
 
     def _silent(self, now: float) -> str:
-        """Return the channel that is silent for longest, of those where somebody spoke of late; empty = none."""
+        """Return the recently active channel that has been silent for longest, or "" if there is none."""
         spoke_after = f"{time() - self._patience.spoke_s:.6f}"
         silent = {
             channel: since
@@ -142,17 +145,17 @@ class Probe:
         return min(silent, key=lambda channel: silent[channel], default="")
 
     async def _missing(self, channel: str) -> list[str]:
-        """Return what the history holds of others, and what threads end with, that did not come."""
+        """Return the timestamps of others' messages and latest replies in the history that did not arrive."""
         try:
             async with asyncio.timeout(ANSWERS_S):
                 page = await self._client.conversations_history(channel=channel, limit=LOOKED_AT)
         except FAILURES as error:
-            self._asked_at = monotonic() + self._patience.deaf_s  # nobody is pressed for what is only a precaution
+            self._asked_at = monotonic() + self._patience.deaf_s  # this is only a precaution, so nobody is pressed
             log.info("not asked whether we are deaf", extra={"error": code_of(error) or repr(error)})
             return []
         found: list[str] = []
         for message in page.get("messages") or ():
-            if isinstance(from_history(message, channel, self._us), Said):  # what we said since hides nothing
+            if isinstance(from_history(message, channel, self._us), Said):  # our own later messages hide nothing
                 found.append(str(message["ts"]))
             if last := message.get("latest_reply"):
                 found.append(str(last))

@@ -1,4 +1,6 @@
-"""The app manifest: all that Slack must know to let Claudius hear and speak. Pure; Slack's form takes it as it is.
+"""Build the app manifest: everything that Slack must know to let Claudius hear and speak.
+
+Pure. Slack's form accepts it unchanged.
 
 Source: docs.slack.dev/reference/app-manifest; the chat design, section 1.7.
 """
@@ -51,7 +53,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "/claudius": ("your own memory: what I know of you, and why I said something", "whoami | why | forget me"),
     "/ensoul": ("whether I listen in this channel", "on | off | listen | status"),
 }
-"""Each slash command, with what it is for and how it is used."""
+"""Each slash command, with its purpose and its usage."""
 
 
 def manifest(name: str = "Claudius") -> dict[str, Any]:

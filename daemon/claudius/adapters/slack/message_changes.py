@@ -1,4 +1,4 @@
-"""What Slack tells of a message that was there before: it was changed, taken down, or somebody reacted to it.
+"""Convert changes of earlier messages to perceptions: edits, deletions and reactions.
 
 Source: the chat design, sections 1.3 and 6; docs.slack.dev/reference/events/message/message_changed.
 """
@@ -29,15 +29,15 @@ from claudius.prompt import valid
 from claudius.runtime.commands.words import SIGN
 
 TOMBSTONE = "tombstone"
-"""What stands where the first message of a thread was taken down: Slack tells it as a change."""
+"""The subtype that replaces a deleted first message of a thread. Slack reports the deletion as a change."""
 SIGNS = {"+1": "👍", "thumbsup": "👍", "-1": "👎", "thumbsdown": "👎", "heart": "❤️", "octagonal_sign": SIGN}
-"""The signs that mean something to us; any other goes by its name."""
+"""Reactions that have a meaning for us. Any other goes by its name."""
 
 
 async def afterwards(event: Mapping[str, Any], us: Us, people: People) -> Perception | Nothing | None:
-    """Return what an event tells of an earlier message; None where it tells of something else.
+    """Return the change of an earlier message that an event reports, or None if the event reports something else.
 
-    Raises: TimeoutError where Slack does not say who it was.
+    Raises: TimeoutError if Slack does not say who it was.
     """
     kind, subtype = event.get("type"), event.get("subtype")
     if kind in REACTIONS:
@@ -63,7 +63,7 @@ async def _change(event: Mapping[str, Any], after: Mapping[str, Any], us: Us, pe
 
 
 def edited(message: Perception, ts: str) -> Perception:
-    """Return a message as it stands now as what it is: the change of one that was there before. Pure."""
+    """Return a message in its present form as an edit perception. Pure."""
     return replace(
         message,
         key=f"edit:{message.key}:{message.person}:{ts}",
@@ -100,7 +100,7 @@ async def _reaction(event: Mapping[str, Any], us: Us, people: People) -> Percept
     name = str(event.get("reaction")).partition("::")[0]
     emoji = SIGNS.get(name, f":{name}:")
     is_stop = emoji == SIGN and is_on and author in (user, None)
-    # Slack may leave the author out: the store knows whose it is
+    # Slack may leave the author out. The store knows the author.
     is_ours = author == us.user or (author is None and not is_stop)
     if user == us.user or not (is_ours or is_stop):
         return Nothing("a reaction of no meaning to us")

@@ -1,4 +1,4 @@
-"""What the owner set for Slack."""
+"""Define the owner's settings for Slack."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from msgspec import Struct
 
 
 class Options(Struct, frozen=True):
-    """What the owner set."""
+    """The owner's settings."""
 
     bot_token: str
     app_token: str
     api_url: str
     status: str = ""
-    """Shown beside our name while the soul thinks; empty = no sign."""
+    """Shown beside our name while the soul thinks. Empty = no typing indicator."""

@@ -1,4 +1,4 @@
-"""Speaking: one post a part, under its key; and looking whether a part is visible already.
+"""Post utterances, one message per part under its key, and look whether a part is already visible.
 
 Source: the chat design, section 1.4; the reliability design, section 6.
 """
@@ -33,28 +33,28 @@ from claudius.perception import Place
 log = logging.getLogger("claudius.slack.speaking")
 
 THREAD_GONE = "thread_gone"
-"""Ours: Slack posts into the channel, and says nothing, where the thread's first message was taken down."""
+"""Our own code: if the thread's first message was deleted, Slack posts into the channel and reports no error."""
 EVENT_TYPE = "claudius_turn"
 SIGNS = {"🙂": "slightly_smiling_face", "🎉": "tada", "❤️": "heart", "😄": "smile", "👍": "+1"}
-"""Slack's names for the signs that the soul puts on what it hears."""
+"""Slack's names for the emoji with which the soul reacts to messages."""
 NO_MESSAGE, ALREADY, MISSING_SCOPE = "message_not_found", "already_reacted", "missing_scope"
 LOOKED_AT = 200
-"""Messages a page of history."""
+"""Messages per page of history."""
 MOST_PAGES = 10
 BEFORE = timedelta(minutes=5)
-"""Where an utterance answers no message, it is looked for from so long before it was decided: clocks differ."""
+"""If an utterance answers no message, the search begins this long before it was decided, because clocks differ."""
 
 
 class Voice:
-    """Says what the soul says, in one workspace."""
+    """Posts utterances in one workspace."""
 
     def __init__(self, client: AsyncWebClient, us: Us, reached: Reached) -> None:
-        """Post through `client`, whose retry handlers never send anything twice; `reached` is told of each post."""
+        """Post through `client`, whose retry handlers never send anything twice. Each post is noted in `reached`."""
         self._client, self._us, self._reached = client, us, reached
         self._knows_markdown = True
 
     async def speak(self, utterance: Utterance) -> str:
-        """Post one part; return its ts. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
+        """Post one part and return its ts. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
         place = Place.of(utterance.conversation)
         post: dict[str, Any] = {
             "channel": place.channel,
@@ -76,7 +76,7 @@ class Voice:
             return ts
 
     async def react(self, utterance: Utterance) -> str:
-        """Put a sign on what an utterance answers; twice is once. Raises: as `speak`."""
+        """Add a reaction to the message that an utterance answers. Idempotent. Raises: as `speak`."""
         ts, sign = _trigger_ts(utterance, -1), SIGNS.get(utterance.body)
         if not (ts and sign):
             raise DeliveryRefused(NO_MESSAGE)
@@ -89,7 +89,7 @@ class Voice:
         return f"{ts}:{sign}"
 
     async def take_back(self, channel: str, ts: str) -> None:
-        """Take a post of ours down; one that is gone is no fault. Raises: as `speak`."""
+        """Delete one of our posts. One that is already gone is no error. Raises: as `speak`."""
         try:
             await self._client.chat_delete(channel=channel, ts=ts)
         except FAILURES as error:
@@ -97,9 +97,10 @@ class Voice:
                 raise classify(error) from error
 
     async def find(self, utterance: Utterance, decided_at: datetime) -> str | None:
-        """Look whether a part is visible; return its ts.
+        """Look whether a part is visible and return its ts, or None if it is not.
 
-        Raises: DeliveryRefused where the history cannot be read, DeliveryLater and DeliveryUnknown where not now.
+        Raises: DeliveryRefused if the history cannot be read, DeliveryLater or DeliveryUnknown if it cannot be read
+        now.
         """
         place = Place.of(utterance.conversation)
         span: dict[str, Any] = {
@@ -135,7 +136,7 @@ class Voice:
                 raise _NotUnderstood(code) from error
             if code == MISSING_SCOPE or code in SHUT_OUT:
                 log.warning("the app may not speak", extra={"channel": post["channel"], "error": code})
-            if code == MISSING_SCOPE:  # what was to be said waits until the app is installed anew
+            if code == MISSING_SCOPE:  # the message waits until the app is reinstalled
                 raise DeliveryLater(SHUT_OUT_S) from error
             raise classify(error) from error
         except FAILURES as error:
@@ -143,7 +144,7 @@ class Voice:
         ts = answer.get("ts") or (answer.get("message") or {}).get("ts")
         if not isinstance(ts, str):
             log.warning("a post has no ts", extra={"channel": post["channel"]})
-            return ""  # it was posted: said again, it would be there twice
+            return ""  # it was posted, so posting again would duplicate it
         channel, thread = str(post["channel"]), post.get("thread_ts")
         if thread and not (answer.get("message") or {}).get("thread_ts") and await self._is_gone(channel, thread):
             try:
@@ -155,7 +156,7 @@ class Voice:
         return ts
 
     async def _is_gone(self, channel: str, thread: str) -> bool:
-        """Tell whether Slack knows no such thread: a post's answer that leaves the thread out is no proof yet."""
+        """Return whether Slack knows no such thread. A post's answer without the thread is not enough proof."""
         try:
             await self._client.conversations_replies(channel=channel, ts=thread, limit=1)
         except SlackApiError as error:
@@ -170,20 +171,20 @@ class _NotUnderstood(Exception):
 
 
 def metadata(utterance: Utterance) -> dict[str, Any]:
-    """Return what marks a post as one part of one turn, for those who look for it later. Pure."""
+    """Return the metadata that marks a post as one part of one turn, for later lookups. Pure."""
     payload = {"key": utterance.key, "turn": utterance.turn, "part": utterance.part}
     return {"event_type": EVENT_TYPE, "event_payload": payload}
 
 
 def _trigger_ts(utterance: Utterance, which: int = 0) -> str:
-    """Return the ts of a message that an utterance answers, the first; empty where it answers none. Pure."""
+    """Return the ts of a message that an utterance answers, by default the first, or "" if none. Pure."""
     network, _, rest = (utterance.answers[which] if utterance.answers else "").partition(":")
     parts = rest.split(":")
     return parts[-1] if network == NETWORK and len(parts) == 3 else ""
 
 
 def _is(message: Mapping[str, Any], utterance: Utterance) -> bool:
-    """Tell whether a post of ours is this part: by its key, or by its words where the server shows no keys."""
+    """Return whether a post of ours is this part: by its key, or by its words if the server shows no keys."""
     if "metadata" in message:
         return _key(message) == utterance.key
     shown, said = read(str(message.get("text") or ""), "", {}).text, utterance.body

@@ -1,4 +1,6 @@
-"""What Slack tells of a channel: who is in it, and whether we hear it.
+"""Find out about Slack's people and channels: who somebody is, who is in a channel, and whether we hear it.
+
+What Slack says of a person is fresh for ten minutes, and usable for a day while Slack cannot be asked.
 
 Source: the chat design, section 1.7; the design of daimons, section 9.
 """
@@ -20,21 +22,24 @@ from claudius.perception import Standing
 
 MOST_PAGES = 20
 PATIENCE_S = 2.0
-"""Whoever asks waits no longer for what Slack says."""
+"""How long a caller waits for Slack's answer."""
 REINSTALL = "the app lacks the scope {} (compare its manifest with `claudius slack manifest`, and reinstall it)"
 ABSENT = frozenset({"not_in_channel", "channel_not_found"})
-"""How Slack says that we are not there; of a private channel it does not even say that it exists."""
+"""How Slack says that we are not in a channel. For a private one it does not even say that it exists."""
 
 
 class Channels:
     """The channels of one workspace."""
 
     def __init__(self, client: AsyncWebClient, us: Us) -> None:
-        """Ask `client`."""
+        """Ask through `client`."""
         self._client, self._us = client, us
 
     async def members(self, audience: str) -> Sequence[str] | None:
-        """Return who is in a channel now; None where Slack does not tell. Raises: ConnectionError where not now."""
+        """Return who is in a channel now, or None if Slack does not tell.
+
+        Raises: ConnectionError if it cannot be asked now.
+        """
         team, _, channel = audience.removeprefix(f"shared:{NETWORK}:").partition(":")
         if team != self._us.team:
             return None
@@ -54,7 +59,7 @@ class Channels:
         return None
 
     async def lacks(self, channel: str) -> str:
-        """Tell in words what keeps us from hearing a channel; empty = nothing that Slack tells. Never raises."""
+        """Return in words what keeps us from hearing a channel, or "" if Slack reports nothing. Never raises."""
         try:
             async with asyncio.timeout(PATIENCE_S):
                 await self._client.conversations_history(channel=channel, limit=1)
@@ -71,11 +76,11 @@ log = logging.getLogger("claudius.slack.people")
 
 FRESH_S = 600.0
 STALE_S = 86_400.0
-"""A message waits so long for what Slack says of its speaker."""
+"""How long what is known of a person stays usable while Slack does not answer."""
 SMALL = 200
-"""A workspace of so many is known whole from the start."""
+"""A workspace of up to this many members is loaded completely at the start."""
 MOST = 10_000
-"""So many are kept; who was looked up longest ago goes first."""
+"""How many people are kept. The one looked up longest ago is dropped first."""
 NOBODY = frozenset({"user_not_found", "user_not_visible"})
 
 
@@ -88,16 +93,16 @@ class People:
     """The people of one workspace."""
 
     def __init__(self, client: AsyncWebClient, us: Us, now: Callable[[], float] = monotonic) -> None:
-        """Ask `client`; durations are measured with `now`, in monotonic seconds."""
+        """Ask through `client`. `now` returns monotonic seconds for measuring durations."""
         self._client, self._us, self._now = client, us, now
         self._known: dict[str, _Known] = {}
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._is_filled = False
 
     async def know(self, speaker: str, named: Sequence[str] = ()) -> dict[str, Who]:
-        """Return what Slack says of a speaker, and of the others as far as it answers.
+        """Return what Slack says of a speaker, and of the mentioned users as far as it answers.
 
-        Raises: TimeoutError where nothing is known of the speaker. An empty one needs no answer.
+        Raises: TimeoutError if nothing is known of the speaker. An empty speaker needs no answer.
         """
         users = [user for user in dict.fromkeys((speaker, *named)) if user]
         asking = [self._ask(user) for user in users if not self._has(user, FRESH_S)]
@@ -109,7 +114,7 @@ class People:
         return found
 
     async def fill(self) -> None:
-        """Learn a small workspace whole, once, so that nobody's first message waits. Never raises."""
+        """Load a small workspace completely, once, so that nobody's first message waits. Never raises."""
         if self._is_filled:
             return
         try:
@@ -123,7 +128,7 @@ class People:
                 self._keep(str(user.get("id")), known(user, self._us))
 
     async def close(self) -> None:
-        """Leave no question open."""
+        """Cancel every open lookup."""
         for task in self._asking.values():
             task.cancel()
         await asyncio.gather(*self._asking.values(), return_exceptions=True)

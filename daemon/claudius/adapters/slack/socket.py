@@ -1,4 +1,8 @@
-"""Being let in: who we are, and a first ticket, each asked once, so that a bad token is named, not tried for ever."""
+"""Log in to Slack and run one Socket Mode client.
+
+Our identity and a first ticket are each requested once, so that a bad token is reported by name instead of being
+retried for ever.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,7 @@ from claudius.errors import AdapterRefused
 
 BOT_TOKEN, APP_TOKEN = "SLACK_BOT_TOKEN", "SLACK_APP_TOKEN"
 BOT = "xoxb-"
-"""What a bot's token begins with."""
+"""The prefix of a bot token."""
 TRANSIENT = frozenset(
     {*NOT_NOW, "fatal_error", "internal_error", "service_unavailable", "request_timeout", "team_added_to_org"}
 )
@@ -37,11 +41,11 @@ REMEDY = "put a token that is in force into .env; docs/slack.md says where Slack
 
 
 class LetIn(Struct, frozen=True):
-    """What Slack gave at the door."""
+    """What Slack returned at login."""
 
     us: Us
     ticket: str
-    """The address of the first socket; it opens one, once."""
+    """The address of the first socket. It opens one socket, once."""
 
 
 class NotNow(Exception):
@@ -49,7 +53,7 @@ class NotNow(Exception):
 
 
 async def enter(client: AsyncWebClient, app_token: str) -> LetIn:
-    """Ask who we are and for a socket. Raises: AdapterRefused where a token will never do, NotNow."""
+    """Ask who we are and for a socket. Raises: AdapterRefused if a token can never work, NotNow."""
     setting = BOT_TOKEN
     try:
         found = await client.auth_test()
@@ -69,22 +73,22 @@ async def enter(client: AsyncWebClient, app_token: str) -> LetIn:
 log = logging.getLogger("claudius.slack.socket")
 
 Take = Callable[[Mapping[str, Any]], Awaitable[BoltResponse]]
-"""Takes one payload; what it returns is the acknowledgement, what it raises means that there is none."""
+"""Takes one payload. What it returns is the acknowledgement. If it raises, there is none."""
 
 CLOSE_S = 5.0
 
 
 def bolt(client: AsyncWebClient, take: Take, logger: logging.Logger) -> AsyncApp:
-    """Make a Bolt app in which `take` is the first middleware, and the last.
+    """Build a Bolt app in which `take` is the first middleware and the last.
 
-    Bolt acknowledges before a listener runs, so that whoever hears in a listener loses what a crash interrupts; a
-    middleware's answer is the acknowledgement. Later ones acknowledge what they could not look up, or take for ours.
+    Bolt acknowledges before a listener runs, so work in a listener is lost in a crash. A middleware's answer is itself
+    the acknowledgement. Later middlewares would acknowledge events that they could not look up or take for ours.
     """
 
     async def hear(body: dict[str, Any]) -> BoltResponse:
         return await take(timed(body, time()))
 
-    # with each event, Bolt gives the logger that is called like the app this `logger`'s level
+    # for each event, Bolt sets the level of the logger named like the app to this `logger`'s level
     return AsyncApp(name=logger.name, client=client, before_authorize=hear, logger=logger)
 
 
@@ -92,7 +96,7 @@ class Socket:
     """One client object of the SDK, which keeps one socket open at a time."""
 
     def __init__(self, app: AsyncApp, app_token: str, ping_s: float, logger: logging.Logger) -> None:
-        """Be ready to open; pings go out every `ping_s` seconds."""
+        """Prepare to open. A ping is sent every `ping_s` seconds."""
         self._handler = AsyncSocketModeHandler(app, app_token, logger=logger, ping_interval=ping_s)
         self._client = self._handler.client
         self._client.on_message_listeners.append(self._frame)
@@ -102,22 +106,25 @@ class Socket:
         self._hello: Callable[[int], None] = lambda _: None
 
     def open(self, ticket: str, hello: Callable[[int], None]) -> None:
-        """Begin to connect with a first ticket; tell `hello` of each socket, with the number that Slack counts."""
+        """Begin to connect with a first ticket.
+
+        `hello` is called for each socket with the number of sockets Slack counts.
+        """
         self._hello = hello
         self._client.wss_uri = ticket or None
-        connecting = self._handler.connect_async()  # type: ignore[no-untyped-call] # the library's
+        connecting = self._handler.connect_async()  # type: ignore[no-untyped-call] # library function
         self._opening = asyncio.create_task(connecting, name="slack connects")
 
     async def is_connected(self) -> bool:
-        """Tell whether the SDK takes itself for connected: true does not mean that anything is heard."""
+        """Return whether the SDK believes that it is connected. That does not mean that events arrive."""
         return await self._client.is_connected()
 
     def drop_ticket(self) -> None:
-        """Have the SDK ask for a new ticket: by itself it tries a dead one for ever."""
+        """Make the SDK ask for a new ticket, since by itself it retries a dead one for ever."""
         self._client.wss_uri = None
 
     def silent_s(self) -> float:
-        """Return for how many seconds no hello, pong or envelope came."""
+        """Return for how many seconds no hello, pong or envelope has arrived."""
         pong = self._client.last_ping_pong_time
         if pong != self._pong and self._pong is not None:
             self._heard_at = monotonic()
@@ -125,13 +132,13 @@ class Socket:
         return monotonic() - self._heard_at
 
     async def close(self) -> None:
-        """Leave no socket, session or task; bounded, whatever the other side does."""
+        """Close every socket, session and task, within a time limit whatever the other side does."""
         client = self._client
         client.closed = True
         tasks = (self._opening, client.message_processor, client.current_session_monitor, client.message_receiver)
         try:
             async with asyncio.timeout(CLOSE_S):
-                await self._handler.close_async()  # type: ignore[no-untyped-call] # the library's
+                await self._handler.close_async()  # type: ignore[no-untyped-call] # library function
         except (TimeoutError, OSError) as error:
             log.info("a socket did not close in time", extra={"error": repr(error)})
             await client.aiohttp_client_session.close()

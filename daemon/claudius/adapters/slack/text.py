@@ -1,4 +1,6 @@
-"""Files of Slack: fetched with the bot's token, from where Slack keeps them alone.
+"""Read and write Slack's message text, and fetch its files.
+
+Files are fetched with the bot's token, only from Slack's own file hosts.
 
 Source: docs.slack.dev/reference/objects/file-object; the chat design, section 6.
 """
@@ -24,7 +26,7 @@ async def fetch(client: AsyncWebClient, file: Mapping[str, Any], most_bytes: int
     """Return a file that a message named. Raises: ValueError, OSError."""
     name, kind, url = (str(file.get(key) or "") for key in ("name", "type", "url"))
     try:
-        if not url:  # it comes through Slack Connect: its event tells nothing but the id
+        if not url:  # it comes through Slack Connect, where the event holds only the id
             answer = await client.files_info(file=str(file.get("id")))
             known = answer.get("file") or {}
             name, kind, url = (str(known.get(key) or "") for key in ("name", "mimetype", "url_private_download"))
@@ -43,20 +45,20 @@ _USER = re.compile(r"<@([A-Z0-9]+)(?:\|[^<>]*)?>")
 
 
 class Read(Struct, frozen=True):
-    """A text as people see it, and what code needs of it."""
+    """A text as people see it, and the users that it mentions."""
 
     text: str
     names: Mapping[str, str] = field(default_factory=dict)
-    """Each person whom it names, by id."""
+    """The name of each mentioned user, by id."""
 
 
 def named_in(raw: str) -> tuple[str, ...]:
-    """Return the ids of the users that a raw text names, in order, each once. Pure."""
+    """Return the ids of the users that a raw text mentions, in order, each once. Pure."""
     return tuple(dict.fromkeys(_USER.findall(raw)))
 
 
 def begins_with(raw: str) -> str:
-    """Return the id of the user whom a raw text begins by addressing; empty where it addresses nobody. Pure."""
+    """Return the id of the user whom a raw text addresses at its start, or "" if nobody. Pure."""
     found = _USER.match(raw.lstrip())
     return found[1] if found else ""
 
@@ -64,7 +66,7 @@ def begins_with(raw: str) -> str:
 def read(raw: str, us: str, names: Mapping[str, str]) -> Read:
     """Decode a raw text: entities once, mentions as `@name`, links as label and address. Pure.
 
-    Our own (`us`) leading mention is taken away. A user without a name in `names` is shown by id.
+    A leading mention of us (`us`) is removed. A user without a name in `names` is shown by id.
     """
     body = raw.lstrip()
     own = _USER.match(body)
@@ -113,7 +115,7 @@ _STYLES = (
 
 
 def mrkdwn(markdown: str) -> str:
-    """Return Markdown in Slack's own older format, for a server that does not know `markdown_text`. Pure."""
+    """Return Markdown in Slack's older mrkdwn format, for a server that does not know `markdown_text`. Pure."""
     escaped = markdown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     parts = _CODE.split(re.sub(r"^&gt; ?", "> ", escaped, flags=re.MULTILINE))
     return "".join(re.sub(r"^```\w+\n", "```\n", part) if n % 2 else _styled(part) for n, part in enumerate(parts))

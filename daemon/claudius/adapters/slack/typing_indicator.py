@@ -1,6 +1,8 @@
-"""The sign that the soul thinks: a status in a thread, eyes on the message in a plain DM; no word of the reply.
+"""Show Slack's typing indicator while the soul thinks: a status in a thread, an eyes reaction in a plain DM.
 
-Source: the chat design, section 1.5. Slack takes a status away after two minutes, so it is set again before.
+It never shows a word of the reply. Slack removes a status after two minutes, so it is renewed earlier.
+
+Source: the chat design, section 1.5.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ log = logging.getLogger("claudius.slack.sign")
 
 REFRESH_S = 90.0
 CLEARED_S = 2.0
-"""How long the last signs may take to be cleared at the end."""
+"""How long clearing the last indicators may take at shutdown."""
 EYES = "eyes"
 
 
@@ -31,10 +33,10 @@ class _Shown(Struct):
 
 
 class Signs:
-    """The signs of one workspace; one a conversation, each in a task of its own, so that nobody waits for it."""
+    """The typing indicators of one workspace, one per conversation, each in its own task that nobody waits for."""
 
     def __init__(self, client: AsyncWebClient, status: str, refresh_s: float = REFRESH_S) -> None:
-        """Show `status`; empty = no sign at all."""
+        """Show `status`. Empty = no indicator at all."""
         self._client, self._status, self._refresh_s = client, status, refresh_s
         self._shown: dict[str, _Shown] = {}
 
@@ -51,19 +53,19 @@ class Signs:
         shown.task.add_done_callback(lambda _: self._gone(perception.conversation, shown))
 
     def hold(self, perception: Perception, line: str) -> None:
-        """Say in the sign that this takes a moment; where it is a reaction it says nothing."""
+        """Show a line in the status, saying that this takes a moment. A reaction as indicator cannot show it."""
         shown, place = self._shown.get(perception.conversation), Place.of(perception.conversation)
         if shown and place.thread and not shown.over.is_set():
             shown.status = line
             shown.holding = asyncio.create_task(self._set(place, line), name=f"hold {perception.conversation}")
 
     def hide(self, perception: Perception) -> None:
-        """Show that it does not any more."""
+        """Stop showing the indicator."""
         if shown := self._shown.get(perception.conversation):
             shown.over.set()
 
     async def close(self) -> None:
-        """Take every sign away, or at least leave no task behind."""
+        """Clear every indicator, and cancel the tasks that do not finish in time."""
         tasks = [task for shown in self._shown.values() for task in (shown.task, shown.holding) if task]
         for shown in self._shown.values():
             shown.over.set()
@@ -79,7 +81,7 @@ class Signs:
 
     async def _sign(self, place: Place, ts: str, shown: _Shown, before: asyncio.Task[None] | None) -> None:
         over = shown.over
-        await asyncio.sleep(0)  # the thought itself begins first
+        await asyncio.sleep(0)  # let the turn itself start first
         if before is not None:
             await asyncio.wait((before,))
         if over.is_set():

@@ -1,4 +1,6 @@
-"""What a failed call of the Web API means for what was to be said: refused for good, later, or perhaps visible.
+"""Build the Web API client and classify its failures.
+
+A failed delivery was refused for good, must be tried later, or may have succeeded.
 
 Source: the reliability design, sections 6 and 7; docs.slack.dev/reference/methods/chat.postMessage, "Errors".
 """
@@ -22,12 +24,12 @@ from slack_sdk.web.async_client import AsyncWebClient
 from claudius.errors import DeliveryError, DeliveryLater, DeliveryRefused, DeliveryUnknown
 
 FAILURES = (SlackClientError, aiohttp.ClientError, OSError, TimeoutError, asyncio.IncompleteReadError)
-"""All that a call of the Web API may raise."""
+"""Every error that a call of the Web API may raise."""
 
 AMBIGUOUS = frozenset(
     {"fatal_error", "internal_error", "service_unavailable", "request_timeout", "team_added_to_org", "org_level_error"}
 )
-"""Errors after which the message may be visible all the same; so may be it with any `duplicate_…`."""
+"""Errors after which the message may still be visible. The same holds for any `duplicate_…`."""
 NOT_NOW = frozenset({"ratelimited", "rate_limited", "message_limit_exceeded", "accesslimited"})
 SHUT_OUT = frozenset(
     {
@@ -43,28 +45,28 @@ SHUT_OUT = frozenset(
         "not_allowed_token_type",
     }
 )
-"""Our token is at fault, not what was to be said: it waits until somebody mends that."""
+"""Our token is at fault, not the message, which waits until somebody fixes the token."""
 NOT_UNDERSTOOD = frozenset({"invalid_arguments", "invalid_arg_name", "no_text", "unknown_argument"})
-"""How a server refuses an argument that it does not know; a post without a text that it knows has none."""
+"""How a server refuses an unknown argument. One that does not know `markdown_text` sees a post without a text."""
 
 NOWHERE = (404, 405, 501)
-"""How a server answers that knows no such method."""
+"""How a server answers a call of an unknown method."""
 
 RATE_S = 30.0
-"""How long to wait where a 429 does not say it."""
+"""How long to wait if a 429 does not say."""
 UNREACHED_S = 5.0
 SHUT_OUT_S = 60.0
 
 
 def code_of(error: BaseException) -> str:
-    """Return Slack's own code for a failure; empty where it gave none. Pure."""
+    """Return Slack's error code for a failure, or "" if it gave none. Pure."""
     data = getattr(getattr(error, "response", None), "data", None)
     code = data.get("error") if isinstance(data, Mapping) else None
     return code if isinstance(code, str) else ""
 
 
 def retry_after_s(error: BaseException) -> float | None:
-    """Return how long a 429 asks us to wait, in seconds. Pure."""
+    """Return how long a 429 asks us to wait, in seconds, or None if it does not say. Pure."""
     headers: Mapping[str, Any] = getattr(getattr(error, "response", None), "headers", None) or {}
     given = next((value for name, value in headers.items() if name.lower() == "retry-after"), None)
     try:
@@ -74,7 +76,7 @@ def retry_after_s(error: BaseException) -> float | None:
 
 
 def classify(error: BaseException) -> DeliveryError:
-    """Return what a failed post means. Pure."""
+    """Return the delivery error that a failed post means. Pure."""
     if isinstance(error, aiohttp.ClientConnectorError):
         return DeliveryLater(UNREACHED_S)
     if not isinstance(error, SlackApiError):
@@ -90,7 +92,7 @@ def classify(error: BaseException) -> DeliveryError:
 
 
 def classify_read(error: BaseException) -> DeliveryError:
-    """Return what a failed call means that says nothing: a method that is not there will not be there later. Pure."""
+    """Return the delivery error that a failed read means. A method that does not exist will not exist later. Pure."""
     return DeliveryRefused("unknown_method") if _is_nowhere(error) else classify(error)
 
 
@@ -99,7 +101,10 @@ def _is_nowhere(error: BaseException) -> bool:
 
 
 def classify_look(error: BaseException) -> DeliveryError:
-    """Return what a failed look into the history means: nothing was said, so nothing is in doubt but the look. Pure."""
+    """Return the delivery error that a failed history lookup means.
+
+    Nothing was posted, so only the lookup is in doubt. Pure.
+    """
     found = classify_read(error)
     if isinstance(found, DeliveryLater) and code_of(error) in SHUT_OUT:
         return DeliveryRefused(code_of(error))
@@ -109,11 +114,11 @@ def classify_look(error: BaseException) -> DeliveryError:
 TIMEOUT_S = 20
 RETRIES = 3
 LONGEST_WAIT_S = 10.0
-"""A 429 that asks for more is told to the caller, who has other things to do."""
+"""A 429 that asks for a longer wait is passed to the caller, who has other work."""
 
 
 class ShortWaits(AsyncRateLimitErrorRetryHandler):
-    """Waits out a 429 within the call where that is soon over; it was not applied, so that nothing is sent twice."""
+    """Waits out a short 429 within the call. The refused call had no effect, so nothing is sent twice."""
 
     async def _can_retry_async(
         self,
@@ -130,13 +135,13 @@ class ShortWaits(AsyncRateLimitErrorRetryHandler):
         self,
         *,
         state: RetryState,
-        request: HttpRequest,  # noqa: ARG002 - the library's signature
+        request: HttpRequest,  # noqa: ARG002 - library signature
         response: HttpResponse | None = None,
-        error: Exception | None = None,  # noqa: ARG002 - as above
+        error: Exception | None = None,  # noqa: ARG002 - library signature
     ) -> None:
-        """Wait as long as was asked for; the library's own way takes whole seconds only."""
+        """Wait as long as requested. The library's own wait handles whole seconds only."""
         state.next_attempt_requested = True
-        await asyncio.sleep(_asked_s(response) + random() if response else 1.0)  # noqa: S311 - no secret
+        await asyncio.sleep(_asked_s(response) + random() if response else 1.0)  # noqa: S311 - not a secret
         state.increment_current_attempt()
 
 
@@ -150,7 +155,7 @@ def _asked_s(response: HttpResponse) -> float:
 
 
 def web_client(token: str, api_url: str, logger: logging.Logger) -> AsyncWebClient:
-    """Make the client; its session is the caller's to close. Only a 429 is ever tried again within a call."""
+    """Build the client, whose session the caller must close. Within a call, only a 429 is ever retried."""
     session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT_S))
     client = AsyncWebClient(token=token, base_url=api_url, timeout=TIMEOUT_S, session=session, logger=logger)
     client.retry_handlers = [ShortWaits(max_retry_count=RETRIES)]

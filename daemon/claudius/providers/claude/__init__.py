@@ -1,5 +1,5 @@
-"""What both Claude transports have in common: the command, its process, what it is told and what it says.
+"""Share the code of both Claude transports: the command, its process, its input and its output.
 
-Source of every cure here: the chat design, section 9.1, and the security design, section 8; measured with Claude Code
-2.1.330.
+Source of every workaround here: the chat design, section 9.1, and the security design, section 8; measured with Claude
+Code 2.1.330.
 """

@@ -1,4 +1,4 @@
-"""One `claude` process: its own group, JSON lines both ways, and gone when we say so."""
+"""Run one `claude` process in its own process group, with JSON lines both ways, and kill it on demand."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ PATIENCE_S = 5.0
 """How long a child may take to end by itself."""
 STDERR_CHARS = 2_000
 RSS_LIMIT_BYTES = 1_500_000_000
-"""A warm child above this is not used again; Source: leaks in the field, anthropics/claude-code#85639."""
+"""A warm child above this is not used again. Source: leaks in the field, anthropics/claude-code#85639."""
 
 
 class Children:
-    """The children of one transport: closed all at once, one that is just being started too."""
+    """The children of one transport. All are killed at once, including one that is just being started."""
 
     def __init__(self) -> None:
-        """Have none."""
+        """Begin without children."""
         self._alive: set[Child] = set()
         self._is_closed = False
 
     async def start(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> Child:
-        """Start one with exactly this environment. Raises: Unavailable."""
+        """Start a child with exactly this environment. Raises: Unavailable."""
         child = await Child.start(argv, env=env, cwd=cwd)
         self._alive.add(child)
         if self._is_closed:
@@ -38,14 +38,14 @@ class Children:
         return child
 
     async def end(self, child: Child) -> int:
-        """Wait for one's end and reap it; return its exit code."""
+        """Wait for a child to end, reap it, and return its exit code."""
         try:
             return await child.end()
         finally:
             self._alive.discard(child)
 
     def close(self) -> None:
-        """Kill all, and whatever would still be started."""
+        """Kill all children, and any that would still be started."""
         self._is_closed = True
         for child in self._alive:
             child.kill()
@@ -55,7 +55,7 @@ class Child:
     """A running child. Whoever starts one ends it."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
-        """Begin to gather what it complains of."""
+        """Begin to collect its stderr."""
         self._process = process
         self._stderr = ""
         self._listener = asyncio.create_task(self._gather(), name=f"claude-stderr-{process.pid}")
@@ -80,7 +80,7 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """Its process id, which is its group's too."""
+        """Its process id, which is also its group's."""
         return self._process.pid
 
     @property
@@ -95,7 +95,7 @@ class Child:
 
     @property
     def rss_bytes(self) -> int:
-        """Its resident memory; 0 where the system does not tell."""
+        """Its resident memory, or 0 if the system does not tell."""
         try:
             pages = int(Path(f"/proc/{self.pid}/statm").read_text("ascii").split()[1])
         except (OSError, ValueError, IndexError):
@@ -103,7 +103,7 @@ class Child:
         return pages * os.sysconf("SC_PAGE_SIZE")
 
     async def write(self, line: str) -> None:
-        """Write to its input. Raises: Crashed if it reads no more."""
+        """Write to its input. Raises: Crashed if it no longer reads."""
         assert self._process.stdin  # noqa: S101 - opened above
         self._process.stdin.write(line.encode("utf-8", "replace"))
         try:
@@ -112,12 +112,12 @@ class Child:
             raise Crashed from error
 
     def end_input(self) -> None:
-        """Say that nothing more comes: it ends when it has answered."""
+        """Close its input. It ends when it has answered."""
         assert self._process.stdin  # noqa: S101 - opened above
         self._process.stdin.close()
 
     async def lines(self) -> AsyncGenerator[dict[str, Any], None]:
-        """Read its messages until it ends. Raises: Cut for a line without end or a broken one."""
+        """Read its messages until it ends. Raises: Cut for an endless or broken line."""
         assert self._process.stdout  # noqa: S101 - opened above
         while True:
             try:
@@ -155,7 +155,7 @@ class Child:
         return code
 
     async def _drain(self) -> None:
-        """Read what nobody wants any more, so that the pipe closes."""
+        """Read the remaining output, so that the pipe closes."""
         assert self._process.stdout  # noqa: S101 - opened above
         while await self._process.stdout.read(LINE_BYTES):
             pass

@@ -1,4 +1,7 @@
-"""Where a child of ours lives: an empty working directory, system prompts by file, and no transcript left behind."""
+"""Find the Claude Code command, and prepare the directories, environment and flags of its processes.
+
+A child gets an empty working directory and its system prompt in a file, and leaves no transcript behind.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ class Places:
     """The directories of one transport in one home, private to this user."""
 
     def __init__(self, home: Home, name: str, environ: Mapping[str, str]) -> None:
-        """Make them, and delete what a killed daemon left. Raises: Unavailable if they cannot be made."""
+        """Create them, and delete what a killed daemon left. Raises: Unavailable if they cannot be created."""
         self._root = home.run / name
         config = environ.get("CLAUDE_CONFIG_DIR") or str(Path(environ.get("HOME") or "~").expanduser() / ".claude")
         self._transcripts = Path(config) / "projects"
@@ -42,7 +45,7 @@ class Places:
 
     @property
     def cwd(self) -> Path:
-        """The empty directory that a child works in."""
+        """The empty working directory of a child."""
         return self._root / "empty"
 
     @property
@@ -54,7 +57,7 @@ class Places:
         return self._root / "sessions"
 
     def system_file(self, system: str) -> Path:
-        """Write a system prompt once and return its file; only the newest few are kept."""
+        """Write a system prompt once and return its file. Only the newest few are kept."""
         path = self._prompts / (hashlib.sha256(system.encode("utf-8", "surrogatepass")).hexdigest()[:32] + ".md")
         if not path.exists():
             new = path.with_suffix(f".{os.getpid()}")
@@ -66,7 +69,7 @@ class Places:
         return path
 
     def note(self, session: str) -> None:
-        """Remember that a transcript of this session will be written, so that it is deleted whatever happens."""
+        """Note that a transcript of this session will be written, so that it is deleted whatever happens."""
         (self._sessions / session).touch(mode=FILE_MODE)
 
     def forget(self, session: str) -> None:
@@ -78,10 +81,10 @@ class Places:
 
 
 VERBATIM_SINCE = (2, 1, 248)
-"""The first version that sends a prompt as it was written: older ones read the file behind `@/path` in a chat line."""
+"""The first version that sends a prompt verbatim. Older ones read the file behind `@/path` in a chat line."""
 PROBE_S = 10.0
 RETRIES = 2
-"""Of its own: without a limit a 401 is asked again for over a minute."""
+"""The command's own retries. Without a limit, it repeats a 401 for over a minute."""
 
 INHERITED = (
     "PATH",
@@ -104,13 +107,13 @@ INHERITED = (
     "no_proxy",
     "CLAUDE_CONFIG_DIR",
 )
-"""All that a child sees of the daemon's environment; nothing else of it passes."""
+"""Everything that a child sees of the daemon's environment."""
 
 CREDENTIALS = ("ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN")
-"""In the order in which the command itself prefers them; one goes to the child, or none where a login is kept."""
+"""In the command's own order of preference. One is passed to the child, or none if a login is stored."""
 
 SETTINGS: Mapping[str, str] = {
-    "CLAUDE_CODE_ATTRIBUTION_HEADER": "0",  # else a billing block stands before our system prompt
+    "CLAUDE_CODE_ATTRIBUTION_HEADER": "0",  # else a billing block precedes our system prompt
     "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",  # no file behind `@path`
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",  # no telemetry, no update check
     "CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK": "1",  # else a dropped stream is billed twice
@@ -120,14 +123,14 @@ SETTINGS: Mapping[str, str] = {
 
 
 class Command(Struct, frozen=True):
-    """One installed command, fit for use."""
+    """One installed command that can be used."""
 
     path: str
     version: tuple[int, int, int]
 
 
 def find(cli_path: str) -> Command:
-    """Find the command: the named one, else the one that the Agent SDK bundles, else the one on PATH.
+    """Find the command: the configured one, else the Agent SDK's bundled one, else the one on PATH.
 
     Raises: Unavailable if there is none, it does not run, or it is too old to send a prompt verbatim.
     """
@@ -142,7 +145,7 @@ def find(cli_path: str) -> Command:
 
 
 def _bundled() -> str | None:
-    """Find the SDK's command without importing the SDK."""
+    """Find the SDK's bundled command without importing the SDK."""
     spec = importlib.util.find_spec("claude_agent_sdk")
     path = Path(spec.origin).parent / "_bundled" / "claude" if spec and spec.origin else None
     return str(path) if path and path.is_file() else None
@@ -160,7 +163,7 @@ def _version(path: str) -> tuple[int, int, int]:
 
 
 def is_logged_in(command: Command, env: Mapping[str, str]) -> bool:
-    """Ask the command whether it has a login or a credential; no network is used."""
+    """Return whether the command has a login or a credential. No network is used."""
     argv = [command.path, "auth", "status"]
     try:
         asked = subprocess.run(argv, capture_output=True, timeout=PROBE_S, check=True, env=dict(env))
@@ -170,7 +173,7 @@ def is_logged_in(command: Command, env: Mapping[str, str]) -> bool:
 
 
 def child_env(loaded: Loaded, environ: Mapping[str, str], *, max_tokens: int) -> dict[str, str]:
-    """Compose a child's whole environment: the allow-list, our settings, the base URL, and one credential. Pure."""
+    """Return a child's whole environment: the allow-list, our settings, the base URL, and one credential. Pure."""
     env = {name: environ[name] for name in INHERITED if name in environ}
     env |= SETTINGS
     env["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] = str(max_tokens)
@@ -184,10 +187,10 @@ def child_env(loaded: Loaded, environ: Mapping[str, str], *, max_tokens: int) ->
 
 
 def flags(*, model: str, system_file: Path, session: tuple[str, ...]) -> list[str]:
-    """Compose the flags; nothing that a user wrote is among them. Pure.
+    """Return the flags, none of which contain anything that a user wrote. Pure.
 
-    `session` is `--session-id ID`, `--resume ID` or `--no-session-persistence`. One model call a turn (`--max-turns`):
-    after a tool call that it refuses the command would ask the model again, without end.
+    `session` is `--session-id ID`, `--resume ID` or `--no-session-persistence`. `--max-turns` allows one model call per
+    turn, because after a refused tool call the command would ask the model again, without end.
     """
     return [
         *("--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--include-partial-messages"),
@@ -198,5 +201,5 @@ def flags(*, model: str, system_file: Path, session: tuple[str, ...]) -> list[st
         *("--model", model),
         *session,
         *("--disallowedTools", "Read"),
-        *("--tools", ""),  # last: it takes all that follows
+        *("--tools", ""),  # last, because it takes everything that follows
     ]

@@ -1,11 +1,11 @@
-"""What a child says, made into a reply: its failures look like success, and it goes on by itself where it should stop.
+"""Turn a child's messages into a reply. Its failures look like success, and it continues by itself when it should stop.
 
     stream_event   the model's own events: deltas; a second `message_start` voids what came before
     user           the child speaks in our place (a cut or limited reply is "resumed"): we stop there
     assistant      only its `error` field is read
     result         the end: with `is_error` it is never text
 
-A reply that ended in any way but plainly is complete for us at once; its session is not to go on.
+A reply with any other end than a plain `result` is complete for us at once, and its session is not continued.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _STOP: Mapping[str, StopReason] = {
     "refusal": "refusal",
     "tool_use": "end",
 }
-"""Stop reasons after which the child would go on by itself."""
+"""Stop reasons after which the child would continue by itself."""
 _TEXT_BLOCKS = ("text", "thinking", "redacted_thinking")
 _KINDS: Mapping[str, type[ProviderError]] = {
     "authentication_failed": AuthFailed,
@@ -51,21 +51,21 @@ _KINDS: Mapping[str, type[ProviderError]] = {
     "invalid_request": BadRequest,
     "model_not_found": BadRequest,
 }
-"""The child's own words for an error, where it gives no status."""
+"""The child's own names for an error, used if it gives no status."""
 GONE = "No conversation found"
 
 
 class Hearing:
-    """One turn as it is heard."""
+    """One turn as its messages arrive."""
 
     def __init__(self, provider: str, model: str, *, wall: Callable[[], float] = time.time) -> None:
-        """`wall` gives seconds since 1970, for the hour at which a limit ends."""
+        """Begin a turn. `wall` returns seconds since 1970, for the time at which a limit ends."""
         self.provider, self.model = provider, model
         self.session: str | None = None
         self.is_clean = False
-        """After `Done`: whether the session may go on."""
+        """After `Done`: whether the session may be continued."""
         self.has_spoken = False
-        """Whether a delta was given out."""
+        """Whether a delta was returned."""
         self._wall = wall
         self._reply = Reply()
         self._began = False
@@ -76,7 +76,7 @@ class Hearing:
         self._resets_at: float | None = None
 
     def hear(self, message: Mapping[str, Any]) -> Event | None:
-        """Take one message of the child. Raises: ProviderError."""
+        """Process one message of the child. Raises: ProviderError."""
         match message.get("type"):
             case "stream_event" if not message.get("parent_tool_use_id"):
                 return self._stream(message["event"])
@@ -155,7 +155,7 @@ class Hearing:
         )
 
     def _failure(self, message: Mapping[str, Any]) -> ProviderError:
-        """Classify from the fields; the words are for a person, and decide only where no field does."""
+        """Classify by the fields. The text is for people, and decides only if no field does."""
         errors = [str(error) for error in message.get("errors") or ()]
         said = "; ".join(errors) or str(message.get("result") or message.get("subtype") or "no reason given")
         status = message.get("api_error_status")
@@ -166,7 +166,7 @@ class Hearing:
         if self._resets_at is not None:
             return RateLimited(one_line(said), provider=self.provider, after_s=max(0.0, self._resets_at - self._wall()))
         if isinstance(status, int):
-            # A 429 has been asked again by the child, which tells us no Retry-After; 0 = at once is its leave to do so.
+            # The child has already repeated a 429, and reports no Retry-After. 0 lets the chain retry at once.
             return by_status(status, said, provider=self.provider, after_s=0.0 if status == 429 else None)
         kind = _KINDS.get(self._error) or (Cut if self.has_spoken else Unreachable)
         return kind(one_line(said), provider=self.provider)

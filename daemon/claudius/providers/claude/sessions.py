@@ -1,4 +1,7 @@
-"""What a child is told: the history as blocks where it has not seen it, then the tail."""
+"""Build a child's input, and keep the sessions that a later turn may continue.
+
+A new session gets the history as blocks and then the tail. A continued one gets only the tail.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ LABELS = {"user": "[heard]", "assistant": "[you]"}
 
 
 def user_message(request: Request, *, knows_history: bool) -> dict[str, Any]:
-    """Compose one line of a child's input. Pure. `client_composed` makes the command send it verbatim."""
+    """Return one line of a child's input. `client_composed` makes the command send it verbatim. Pure."""
     content = [{"type": "text", "text": text} for text in _blocks(request, knows_history=knows_history)]
     return {
         "type": "user",
@@ -46,24 +49,24 @@ class Seen(Struct, frozen=True):
     """What a session was shown."""
 
     frame: str
-    """Digest of what must not change under a session: system, model, longest reply."""
+    """Digest of what must not change within a session: system, model, longest reply."""
     length: int
-    """Messages of history."""
+    """The number of history messages."""
     history: str
     """Digest of those messages."""
     tail: frozenset[str]
-    """The lines of the newest tail, blank ones aside."""
+    """The non-blank lines of the newest tail."""
 
     @classmethod
     def of(cls, request: Request) -> Seen:
-        """Describe what a request shows. Pure."""
+        """Return what a request shows. Pure."""
         return cls(_frame(request), len(request.history), _digest(request.history), frozenset(_lines(request.tail)))
 
     def leads_to(self, request: Request) -> bool:
-        """Whether `request` is the next one after this: the same history and exactly that exchange. Pure.
+        """Return whether `request` directly follows this one: the same history plus exactly that exchange. Pure.
 
-        The exchange is one user message, all of whose lines the tail held (so it is this tail's, not another's), and
-        one assistant message. Anything else, such as a reply that was voided, calls for a new session.
+        The exchange is one user message and one assistant message. All lines of the user message must be in the tail,
+        so that it belongs to this tail and no other. Anything else, such as a voided reply, requires a new session.
         """
         past, new = request.history[: self.length], request.history[self.length :]
         return (
@@ -96,17 +99,20 @@ def _lines(text: str) -> list[str]:
 
 
 class Sessions(Generic[S]):
-    """At most `size` sessions, one a conversation; the least recently used goes. What leaves is the caller's to end."""
+    """Up to `size` sessions, one per conversation, the least recently used dropped first.
+
+    The caller must end every session that is returned as dropped.
+    """
 
     def __init__(self, size: int) -> None:
-        """Hold none."""
+        """Begin without sessions."""
         self._size = size
         self._held: OrderedDict[str, tuple[Seen, S]] = OrderedDict()
 
     def take(self, request: Request) -> tuple[S | None, list[S]]:
-        """Take out the session that may go on with `request`, and those that are to be ended.
+        """Remove and return the session that `request` may continue, and the sessions to end.
 
-        A session is taken by one call at a time: a second call meanwhile finds none.
+        A session is used by one call at a time, so a second call meanwhile finds none.
         """
         if request.conversation not in self._held:
             return None, []
@@ -114,7 +120,7 @@ class Sessions(Generic[S]):
         return (session, []) if seen.leads_to(request) else (None, [session])
 
     def keep(self, request: Request, session: S) -> list[S]:
-        """Put a session back after the reply to `request`; return those that are to be ended."""
+        """Put a session back after the reply to `request`. Returns the sessions to end."""
         if not request.conversation or not request.keep_session:
             return [session]
         ended = self.pop(request.conversation)
@@ -124,19 +130,19 @@ class Sessions(Generic[S]):
         return ended
 
     def holds(self, session: S) -> bool:
-        """Whether a session is held, not taken."""
+        """Return whether a session is stored here rather than in use."""
         return any(held is session for _, held in self._held.values())
 
     def drop(self, session: S) -> None:
-        """Let go of a held session."""
+        """Remove a stored session."""
         self._held = OrderedDict((key, value) for key, value in self._held.items() if value[1] is not session)
 
     def pop(self, conversation: str) -> list[S]:
-        """Let go of a conversation's session."""
+        """Remove and return a conversation's session."""
         return [self._held.pop(conversation)[1]] if conversation in self._held else []
 
     def empty(self) -> list[S]:
-        """Let go of all."""
+        """Remove and return all sessions."""
         held = [session for _, session in self._held.values()]
         self._held.clear()
         return held

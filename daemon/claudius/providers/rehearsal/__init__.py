@@ -1,4 +1,4 @@
-"""The embedded default: a deterministic offline voice that remembers, recalls, and says that it is no mind."""
+"""Provide the embedded default: a deterministic offline voice that remembers, recalls, and says that it is no model."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ log = logging.getLogger(__name__)
 
 
 class Rehearsal:
-    """The voice. Its lines are read again whenever their file changes."""
+    """The rehearsal provider. Its lines are read again whenever their file changes."""
 
     name = NAME
     model = NAME
 
     def __init__(self, source: SoulSource) -> None:
-        """Speak the lines of a soul. Raises: BadSoul where not even the shipped ones can be read."""
+        """Use the lines of a soul. Raises: BadSoul if not even the shipped ones can be read."""
         self._source = source
         self._file = _lines_file(source)
         self._lines = self._read(self._file) or Lines.of(_lines_file(SoulSource(shipped("soul"), shipped("soul"), ())))
 
     async def complete(self, request: Request) -> AsyncIterator[Event]:
-        """Give the reply in small pieces, at once."""
+        """Yield the reply in small pieces, without delay."""
         text = reply(request, self._current())
         for start in range(0, len(text), PIECE_CHARS):
             yield Delta(text[start : start + PIECE_CHARS])
@@ -45,7 +45,7 @@ class Rehearsal:
         yield Done(text=text, usage=usage, provider=self.name, model=self.model)
 
     async def aclose(self) -> None:
-        """Hold nothing, free nothing."""
+        """Do nothing: there is nothing to close."""
 
     def _current(self) -> Lines:
         file = _lines_file(self._source)
@@ -69,6 +69,6 @@ def _lines_file(source: SoulSource) -> SoulFile:
 
 
 def build(loaded: Loaded, home: Home) -> Provider:
-    """Make the voice with the home's lines over the shipped ones. Raises: BadSoul."""
+    """Build the provider, with the home's lines taking precedence over the shipped ones. Raises: BadSoul."""
     del loaded
     return Rehearsal(SoulSource(home.soul, shipped("soul"), ()))

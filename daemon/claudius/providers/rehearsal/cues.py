@@ -1,4 +1,4 @@
-"""Words to listen for: phrases in a message, and the openings of clauses that state something."""
+"""Find cues: phrases in a message, and openings of clauses that state something."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import Literal
 from msgspec import Struct
 
 EDGES = ' \t,;:.!–—-()[]“”"…'
-"""What clings to the ends of a clause without belonging to it."""
+"""Characters stripped from the ends of a clause."""
 
 _BEFORE_CHARS = 40
 _WORD = re.compile(r"[\w']+")
 
 
 def plain(text: str) -> str:
-    """Reduce a text to lower-case words, one blank between and around them, for cues to be found in. Pure."""
+    """Reduce a text to lower-case words with one blank between and around them, for finding cues. Pure."""
     words = _WORD.findall(text.casefold().replace("’", "'"))
     return f" {' '.join(words)} "
 
 
 class Cue(Struct, frozen=True):
-    """One phrase: anywhere, or where the dots say: at the end (… cue), at the start (cue …), or alone (= cue)."""
+    """One phrase, matched anywhere, at the end (… cue), at the start (cue …), or alone (= cue)."""
 
     words: str
     place: Literal["anywhere", "start", "end", "alone"]
 
     @classmethod
     def of(cls, text: str) -> Cue:
-        """Read a cue as the lines file writes it. Pure."""
+        """Parse a cue as written in the lines file. Pure."""
         if text.startswith("="):
             return cls(plain(text), "alone")
         if text.startswith("…"):
@@ -37,7 +37,7 @@ class Cue(Struct, frozen=True):
         return cls(plain(text), "start" if text.endswith("…") else "anywhere")
 
     def is_in(self, text: str) -> bool:
-        """Tell whether it stands in a `plain` text. Pure."""
+        """Return whether it occurs in a `plain` text. Pure."""
         match self.place:
             case "start":
                 return text.startswith(self.words)
@@ -49,7 +49,7 @@ class Cue(Struct, frozen=True):
 
 
 def cues(texts: Iterable[str]) -> tuple[Cue, ...]:
-    """Read several cues. Pure."""
+    """Parse several cues. Pure."""
     return tuple(map(Cue.of, texts))
 
 
@@ -62,7 +62,7 @@ class Openings(Struct, frozen=True):
 
     @classmethod
     def of(cls, phrases: Iterable[str], may_follow: Sequence[str]) -> Openings:
-        """Prepare them; `may_follow` are the words after which a clause may open. Pure."""
+        """Compile the phrases. `may_follow` are the words after which a clause may open. Pure."""
         longest_first = "|".join(map(_pattern, sorted(phrases, key=len, reverse=True)))
         after = "|".join(map(_pattern, may_follow))
         return cls(

@@ -1,4 +1,4 @@
-"""What the offline voice listens for and says: `soul/rehearsal.md`, read into values."""
+"""Parse `soul/rehearsal.md`: the cues that the offline voice recognises and the lines that it says."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ SECTIONS = (
     "summary",
     "elsewhere",
 )
-"""The sections that are chosen by something else than a cue; the moods' are called `mood NAME`."""
+"""The sections that are not chosen by a cue. Those of the moods are called `mood NAME`."""
 VALUES = frozenset(
     ("name", "soul", "title", "headings", "notes", "note", "topic", "last", "said", "summary", "mood", "quote", "kept")
 )
-"""What a line may name with a `$`."""
+"""The `$` placeholders that a line may contain."""
 
 
 class Fact(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One kind of statement about oneself: how it is heard, and where and how it is kept."""
+    """One kind of statement about oneself: its cues, and where and how it is kept."""
 
     hears: tuple[str, ...]
     section: str
     keeps: str
     but_not: tuple[str, ...] = ()
     until: tuple[str, ...] = ()
-    """What ends it: the words are cut where the first of these stands."""
+    """The words are cut before the first of these."""
     capital: bool = False
-    """Only a name is meant: up to three words, the first with a capital letter."""
+    """Accept only a name: up to three words, the first with a capital letter."""
     says: tuple[str, ...] = ()
     asks: tuple[str, ...] = ()
 
 
 class Mood(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The verbs of one mood, and the words that bring it on."""
+    """The verbs of one mood, and its cues."""
 
     verbs: tuple[str, ...]
     hears: tuple[str, ...] = ()
@@ -73,12 +73,12 @@ NAME_WORDS = 3
 
 
 class Section(Struct):
-    """One thing that the voice can be asked."""
+    """One topic that the voice can be asked about."""
 
     cues: list[Cue] = field(default_factory=list)
     thoughts: list[str] = field(default_factory=list)
     groups: list[list[str]] = field(default_factory=lambda: [[]])
-    """What it says: the first group that knows all that one of its lines names."""
+    """Alternative replies: the first group with a line whose placeholders are all known is used."""
     questions: list[str] = field(default_factory=list)
 
     @property
@@ -88,12 +88,12 @@ class Section(Struct):
 
 
 class Lines(Struct, frozen=True):
-    """All of rehearsal.md."""
+    """The content of rehearsal.md."""
 
     words: Words
     sections: Mapping[str, Section]
     facts: Mapping[str, Fact]
-    """By the phrase that they are heard by."""
+    """By the phrase that introduces them."""
     fact_openings: Openings
     topics: Mapping[str, str]
     """Soul-state keys by the phrase that sets them."""
@@ -103,7 +103,7 @@ class Lines(Struct, frozen=True):
 
     @classmethod
     def of(cls, file: SoulFile) -> Lines:
-        """Read them from the file. Raises: BadSoul."""
+        """Parse the lines file. Raises: BadSoul."""
         try:
             words = msgspec.convert(file.head, Words)
         except msgspec.ValidationError as error:
@@ -136,13 +136,13 @@ class Lines(Struct, frozen=True):
 
 
 def say(template: str, values: Mapping[str, str]) -> str | None:
-    """Fill a line in; None where something that it names is not known. Pure."""
+    """Fill in a line, or return None if one of its values is not known. Pure."""
     line = Template(template)
     return line.substitute(values) if all(values.get(name) for name in line.get_identifiers()) else None
 
 
 def choose(lines: Iterable[str], values: Mapping[str, str], seed: int, spoken: str = "") -> str:
-    """Pick the seed's line among those that can be filled in, rather not one that stands in `spoken`. Pure."""
+    """Return the seed's choice of the lines that can be filled in, preferably one not in `spoken`. Pure."""
     said = [line for template in lines if (line := say(template, values)) is not None]
     if not said:
         return ""
@@ -151,7 +151,7 @@ def choose(lines: Iterable[str], values: Mapping[str, str], seed: int, spoken: s
 
 
 def answer(section: Section, values: Mapping[str, str], seed: int, spoken: str = "") -> str:
-    """Pick a line from the first group of a section that has one to give. Pure."""
+    """Return a line from the first group of a section that has one that can be filled in, or "". Pure."""
     return next((line for group in section.groups if (line := choose(group, values, seed, spoken))), "")
 
 
@@ -185,7 +185,7 @@ def _check(file: SoulFile, line: int, template: str, known: Iterable[str]) -> No
 
 
 def fits(words: str, fact: Fact) -> bool:
-    """Tell whether what follows a fact's cue may follow it. Pure."""
+    """Return whether the words after a fact's cue are acceptable for it. Pure."""
     said = plain(words)
     if any(cue.is_in(said) if cue.place == "start" else said == cue.words for cue in cues(fact.but_not)):
         return False

@@ -1,4 +1,4 @@
-"""What a message gives away by its words alone: facts about the speaker, a topic, a mood, what it asks for."""
+"""Extract from a message's words alone: facts about the speaker, a topic, a mood, and what it asks for."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from claudius.providers.rehearsal.lines import Fact, Lines, fits
 from claudius.providers.rehearsal.reading import quoted
 
 READ_CHARS = 4000
-"""Of a longer message the start is read."""
+"""Only the start of a longer message is read."""
 WORDS_CHARS = 160
 TOPIC_CHARS = 80
 SMALL_TALK_WORDS = 6
-"""So many words beside a greeting make it something else than a greeting."""
+"""A greeting with more words than this beside it does not count as small talk."""
 
 _SENTENCES = re.compile(r"(?<=[.!?。！？؟])\s+|[\n。！？]+")
 _QUESTIONS = ("?", "？", "؟")
 
 
 class Noticed(Struct, frozen=True):
-    """One fact: what was said after the cue, and the line that is kept of it."""
+    """One fact: the words after the cue, and the line that is kept of it."""
 
     fact: Fact
     words: str
@@ -31,7 +31,7 @@ class Noticed(Struct, frozen=True):
 
 
 def facts_in(message: str, lines: Lines) -> tuple[tuple[Noticed, ...], bool]:
-    """Return what a message states about its speaker, in order, and whether it held a secret besides. Pure."""
+    """Return the facts that a message states about its speaker, in order, and whether it also held a secret. Pure."""
     found: dict[str, Noticed] = {}
     secret = False
     for sentence in _sentences(message):
@@ -53,18 +53,18 @@ def facts_in(message: str, lines: Lines) -> tuple[tuple[Noticed, ...], bool]:
 
 
 def hides(message: str, lines: Lines) -> bool:
-    """Tell whether a message seems to hold a secret, which is neither kept nor said back. Pure."""
+    """Return whether a message seems to hold a secret, which is neither kept nor repeated. Pure."""
     text = plain(message[:READ_CHARS])
     return any(cue.is_in(text) for cue in lines.secrets)
 
 
 def same(note: str) -> str:
-    """Reduce a note to what makes it the same fact as another. Pure."""
+    """Reduce a note to a form in which equal facts are equal. Pure."""
     return plain(note)
 
 
 def topics_in(message: str, lines: Lines) -> dict[str, str]:
-    """Return the soul-state keys that a message sets, by what it says it is about. Pure."""
+    """Return the soul-state keys that a message sets by naming what it is about. Pure."""
     found: dict[str, str] = {}
     for sentence in _sentences(message):
         for phrase, words in lines.topic_openings.find(sentence):
@@ -73,19 +73,19 @@ def topics_in(message: str, lines: Lines) -> dict[str, str]:
 
 
 def subject(message: str, lines: Lines) -> str:
-    """Return what a message seems to be about: its first sentence without the small words at its start. Pure."""
+    """Return what a message seems to be about: its first sentence without its leading small words. Pure."""
     first = next(_sentences(message), "")
     return quoted(_bare(first, lines), TOPIC_CHARS)
 
 
 def mood_in(message: str, lines: Lines) -> str:
-    """Return the mood that a message brings on; empty for none. Pure."""
+    """Return the mood that a message causes, or "" for none. Pure."""
     text = plain(message[:READ_CHARS])
     return next((mood for mood, heard in lines.moods.items() if any(cue.is_in(text) for cue in heard)), "")
 
 
 def intent_of(message: str, lines: Lines) -> str:
-    """Return the section that answers a message: the one whose cue in it is the longest; empty for none. Pure."""
+    """Return the section that answers a message, the one with the longest matching cue, or "" for none. Pure."""
     text = plain(message[:READ_CHARS])
     length, best, size = len(text.split()), "", 0
     for name, section in lines.sections.items():
@@ -98,7 +98,7 @@ def intent_of(message: str, lines: Lines) -> str:
 
 
 def is_question(message: str) -> bool:
-    """Tell whether a message ends in a question mark of any script. Pure."""
+    """Return whether a message ends in a question mark of any script. Pure."""
     return message.rstrip(EDGES).endswith(_QUESTIONS)
 
 

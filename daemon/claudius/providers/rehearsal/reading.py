@@ -1,4 +1,4 @@
-"""What stands in a request: the records between the data markers, the steps wanted, what was said before."""
+"""Parse a request: the records between the data markers, the requested steps, and what was said before."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 
 
 class Model(Struct, frozen=True):
-    """One portrait of the speaker, as it was last shown."""
+    """One user model of the speaker, as last shown."""
 
     markdown: str
     writable: bool
 
     def body(self, section: str) -> str:
-        """Return what stands under a level-2 heading, compared without case; empty where there is none."""
+        """Return the text under a level-2 heading, matched without case, or "" if there is none."""
         _, *parts = re.split(r"^##[ \t]+(.*)$", self.markdown, flags=re.MULTILINE)
         bodies = {heading.strip().casefold(): text for heading, text in zip(parts[::2], parts[1::2], strict=True)}
         return bodies.get(section.casefold(), "").strip()
 
     def notes(self) -> Iterator[str]:
-        """Give the lines that say something, without headings and bullets."""
+        """Yield the lines with content, without headings and bullets."""
         for line in self.markdown.splitlines():
             text = re.sub(r"^[-*•\s]+", "", line).strip()
             if text and not text.startswith("#"):
@@ -39,14 +39,14 @@ class Model(Struct, frozen=True):
 
 
 class Seen(Struct, frozen=True, kw_only=True):
-    """All that the voice goes by."""
+    """Everything on which the reply is based."""
 
     asked: tuple[str, ...]
-    """Every word of the first line under This Turn that could be a step's name, in order."""
+    """Every word of the This Turn section that could be a step's name, in order."""
     message: str
-    """What was heard now; several messages are joined by a line break."""
+    """The current message. Several messages are joined by a line break."""
     is_inner: bool
-    """Nobody said it: the soul's own schedule or occasion."""
+    """Nobody said it: it comes from the soul's own schedule or occasion."""
     name: str
     """The speaker's display name."""
     said: tuple[str, ...]
@@ -61,7 +61,7 @@ class Seen(Struct, frozen=True, kw_only=True):
 
 
 def read(request: Request) -> Seen:
-    """Read a request of one turn. Pure."""
+    """Parse the request of one turn. Pure."""
     opening, history = _opening(request)
     tail = list(records(f"{opening}\n{request.tail}"))
     heard = [record for record in tail if _kind(record) == RecordKind.MESSAGE]
@@ -89,7 +89,7 @@ def read(request: Request) -> Seen:
 
 
 def _opening(request: Request) -> tuple[str, Sequence[Message]]:
-    """Part what this turn began with from what was before it, where some of the turn was asked already. Pure."""
+    """Split off this turn's opening message from earlier history, if part of the turn was already asked. Pure."""
     if "## Current Message" in request.tail or len(request.history) < 2:
         return "", request.history
     *before, opening, _ = request.history
@@ -97,7 +97,7 @@ def _opening(request: Request) -> tuple[str, Sequence[Message]]:
 
 
 def records(text: str) -> Iterator[Mapping[str, Any]]:
-    """Give the records between data markers, in order. Pure."""
+    """Yield the records between data markers, in order. Pure."""
     for match in _RECORD.finditer(text):
         try:
             record = json.loads(match[2])
@@ -108,13 +108,13 @@ def records(text: str) -> Iterator[Mapping[str, Any]]:
 
 
 def spoken(history: Sequence[Message]) -> tuple[str, ...]:
-    """Give the soul's own lines of a history, oldest first. Pure."""
+    """Return the soul's own lines in a history, oldest first. Pure."""
     said = (_SPOKEN.findall(message.content) for message in history if message.role == "assistant")
     return tuple(line.strip() for lines in said for line in lines)
 
 
 def quoted(text: str, chars: int) -> str:
-    """Bring foreign text to one line of at most `chars` characters in which no parser finds a tag. Pure."""
+    """Reduce foreign text to one line of at most `chars` characters in which no parser finds a tag. Pure."""
     line = _BLANKS.sub(" ", _LT.sub("‹", text)).strip()
     if len(line) <= chars:
         return line

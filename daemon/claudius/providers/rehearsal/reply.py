@@ -1,4 +1,7 @@
-"""A summary without a model: what was said, word for word and shortened, the newest kept longest."""
+"""Compose the offline voice's replies: the sections of a turn, and summaries.
+
+A summary holds what was said, word for word and shortened, with the newest kept longest.
+"""
 
 from __future__ import annotations
 
@@ -31,11 +34,11 @@ LINE_CHARS = 160
 _ASKED = re.compile(r"(?<![\w-])\d{2,5}(?![\w-])")
 _DATA = re.compile(r"<data-[0-9a-f]+>\n.*\n</data-[0-9a-f]+>")
 _SAID = frozenset({RecordKind.MESSAGE, RecordKind.DAIMON, RecordKind.SUMMARY})
-"""What somebody said aloud, and what was kept of it earlier."""
+"""What somebody said aloud, and earlier summaries of it."""
 
 
 def summarise(request: Request, lines: Lines) -> str:
-    """Fold a request's earlier summary and messages into the asked length. Pure."""
+    """Shorten a request's earlier summary and messages to the requested length. Pure."""
     limits = [int(number) for number in _ASKED.findall(_DATA.sub("", request.tail))]
     left = min(limits[-1] if limits else DEFAULT_CHARS, 100_000)
     earlier, told = "", []
@@ -56,7 +59,7 @@ def summarise(request: Request, lines: Lines) -> str:
 
 
 def _heard(request: Request) -> Iterator[Mapping[str, Any]]:
-    """Give every record that says something, and the soul's own lines as records, oldest first."""
+    """Yield every record with text, and the soul's own lines as records, oldest first."""
     for message in request.history:
         if message.role == "user":
             yield from filter(_says, records(message.content))
@@ -83,16 +86,16 @@ SECTIONS_A_TURN = 3
 NOTES = 12
 NOTE_CHARS = 160
 RECENT = 10
-"""Older messages are not looked through for what the talk is about."""
+"""Older messages are not searched for the topic."""
 TOPIC_MESSAGES = 3
-"""The state is read off so many of the newest messages, because it is not asked at every turn."""
+"""The state is derived from this many of the newest messages, because it is not requested at every turn."""
 SUBJECT_CHARS = 8
 MARK_CHARS = 60
-"""So much of a line tells that it was said before."""
+"""This much of a line is enough to recognise that it was said before."""
 
 
 class Mind(Struct, frozen=True, kw_only=True):
-    """What the voice makes of one request before it words anything."""
+    """What is concluded from one request before any wording."""
 
     seen: Seen
     lines: Lines
@@ -100,7 +103,7 @@ class Mind(Struct, frozen=True, kw_only=True):
     """New facts that this turn may write down, and has room for."""
     known: tuple[Noticed, ...]
     unwritten: bool
-    """A new fact was heard in a turn that may not write."""
+    """A new fact was stated in a turn that may not write."""
     full: bool
     secret: bool
     mood: str
@@ -110,7 +113,7 @@ class Mind(Struct, frozen=True, kw_only=True):
 
 
 def reply(request: Request, lines: Lines) -> str:
-    """Answer a request as a model would, from what it holds and the lines alone. Pure."""
+    """Answer a request as a model would, from its content and the lines alone. Pure."""
     if request.purpose == "summary":
         return summarise(request, lines)
     mind = consider(read(request), lines)
@@ -123,7 +126,7 @@ def reply(request: Request, lines: Lines) -> str:
 
 
 def consider(seen: Seen, lines: Lines) -> Mind:
-    """Read what the message gives away against what is known already. Pure."""
+    """Compare what the message reveals with what is known already. Pure."""
     found, secret = ((), False) if seen.is_inner else facts_in(seen.message, lines)
     notes = {same(note) for model in seen.models for note in model.notes()}
     known = tuple(fact for fact in found if same(fact.kept) in notes)
@@ -203,7 +206,7 @@ def _called(seen: Seen, lines: Lines, new: Sequence[Noticed]) -> str:
 
 
 def _fitting(seen: Seen, new: Sequence[Noticed]) -> tuple[Noticed, ...]:
-    """Take the facts for which the portrait and their section have room, of three sections at most."""
+    """Return the facts that fit into the user model and their sections, from at most three sections."""
     model = _writable(seen)
     room = MODEL_BYTES - len(model.markdown.encode())
     taken: list[Noticed] = []
@@ -226,7 +229,7 @@ def _body(model: Model, section: str, facts: Sequence[Noticed]) -> str:
 
 
 def _unclosed(body: str) -> str:
-    """Keep a portrait's own words from closing the section that they are written in."""
+    """Keep text of a user model from closing the section that it is written in."""
 
     def mend(match: re.Match[str]) -> str:
         name = re.sub(r"[\W_]", "", unicodedata.normalize("NFKC", match[1])).casefold()
@@ -236,7 +239,7 @@ def _unclosed(body: str) -> str:
 
 
 def _sections(mind: Mind) -> Iterator[tuple[str, str, str]]:
-    """Give every section that the turn may ask for, in writing order: tag, text, attribute."""
+    """Yield every section that the turn may request, in writing order: tag, text, attribute."""
     thinks = mind.lines.words.thinks
     yield "internal_monologue", _thought(mind), f' verb="{thinks[mind.seed % len(thinks)]}"'
     yield "external_dialogue", _speech(mind), _verb(mind)
@@ -265,7 +268,7 @@ def _verb(mind: Mind) -> str:
 
 
 def _occasions(mind: Mind) -> Iterator[Section]:
-    """Give the sections of the lines file that this turn calls for, in speaking order."""
+    """Yield the sections of the lines file that this turn calls for, in speaking order."""
     sections = mind.lines.sections
     if mind.intent:
         yield sections[mind.intent]
@@ -282,7 +285,7 @@ def _occasions(mind: Mind) -> Iterator[Section]:
 
 
 def _unattached(mind: Mind) -> str:
-    """Return the line that says that no model is attached, unless this conversation has heard it."""
+    """Return the line that says that no model is attached, or "" if it was already said in this conversation."""
     line = answer(mind.lines.sections["unattached"], mind.values, mind.seed)
     mark = line[:MARK_CHARS]
     return "" if any(mark in " ".join(spoken.split()) for spoken in mind.seen.spoken) else line
@@ -305,7 +308,7 @@ def _line(mind: Mind, section: Section, before: str) -> str:
 
 
 def _question(mind: Mind, before: str) -> str:
-    """Return the one question back: the newest fact's, else the first occasion's that has any."""
+    """Return the one question to ask back: the newest fact's, else the first occasion's if it has any."""
     if mind.learned:
         return choose(mind.learned[-1].fact.asks, {"words": mind.learned[-1].words}, mind.seed >> 8, before)
     asks = next((section.questions for section in _occasions(mind)), [])
@@ -313,7 +316,7 @@ def _question(mind: Mind, before: str) -> str:
 
 
 def _state(mind: Mind) -> Mapping[str, str]:
-    """Return what the newest messages change of the soul's state."""
+    """Return what the newest messages change in the soul's state."""
     now = () if mind.seen.is_inner else (mind.seen.message,)
     newest = [*now, *reversed(mind.seen.said)][:TOPIC_MESSAGES]
     mood = next((found for message in newest if (found := mood_in(message, mind.lines))), CALM)
@@ -326,7 +329,7 @@ _DEFAULTS = {"emotionalState": CALM}
 
 
 def _latest_topics(newest_first: Sequence[str], lines: Lines) -> dict[str, str]:
-    """Return what the messages name as their topic, else what the newest of substance seems to be about."""
+    """Return the topic that the messages name, else what the newest one of substance seems to be about."""
     open_words = [message for message in newest_first if not hides(message, lines)]
     named = next((topics for message in open_words if (topics := topics_in(message, lines))), {})
     guessed = "" if named else next((about for message in open_words if (about := _about(message, lines))), "")
