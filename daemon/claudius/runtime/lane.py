@@ -85,7 +85,7 @@ class Lane(Struct):
             await asyncio.gather(doing, broken, return_exceptions=True)
 
     async def be_idle(self, mind: Mind) -> float | None:
-        """Do the idle work that follows a turn, until someone speaks: first daimon speech, then reflection.
+        """Do the idle work that follows a turn, until someone speaks: first daimon speech, then the afterthought.
 
         Returns how long to wait before the lane checks again; None if nothing is left.
         """

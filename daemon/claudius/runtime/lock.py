@@ -37,7 +37,7 @@ class HomeLock:
     """An exclusive `flock` on `run/claudius.lock`."""
 
     def __init__(self, home: Home, role: Role = "command", *, unit: str = "") -> None:
-        """Acquire the lock and record the holder. Raises: AlreadyRunning if it is held, BadHome if it cannot be taken."""
+        """Acquire the lock and record the holder. Raises: AlreadyRunning if it is held, BadHome on errors."""
         try:
             self._file = os.open(home.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
         except OSError as error:

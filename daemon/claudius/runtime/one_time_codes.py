@@ -68,7 +68,7 @@ class Codes:
         """Return the request with this code and leave it open; None if the code is wrong. Counts no wrong try."""
         given = code.strip().upper().encode()
         found: Open | None = None
-        for one in self.open(now):  # no early exit: the comparison takes constant time
+        for one in self.open(now):  # no early exit: every code is compared
             if hmac.compare_digest(one.code.encode(), given):
                 found = one
         return found

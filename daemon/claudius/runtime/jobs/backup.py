@@ -14,7 +14,7 @@ from claudius.runtime.jobs.job import Job, Tools
 
 DAYS, WEEKS = 7, 4
 YOUNG = timedelta(days=1)
-"""Backups younger than this are always kept."""
+"""Backups younger than this are kept, whoever made them."""
 _NAME = re.compile(r"claudius-(\d{8}T\d{6})\.\d{6}Z\.db")
 
 
