@@ -28,7 +28,7 @@ log = logging.getLogger("claudius.daimons")
 
 REST = timedelta(hours=1)
 FAILURES = 3
-"""After so many consecutive failures, HTTP is suspended."""
+"""After this many consecutive failures, HTTP is suspended."""
 SOURCE = "claudius"
 
 

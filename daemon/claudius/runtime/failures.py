@@ -14,7 +14,7 @@ BASE_S, CAP_S = 1.0, 60.0
 
 
 class Retry(Struct, frozen=True):
-    """Try again after so many seconds."""
+    """Try again after `after_s` seconds."""
 
     after_s: float
 

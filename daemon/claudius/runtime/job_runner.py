@@ -27,7 +27,7 @@ INNER = "self:claudius:inner:"
 JOBS: tuple[Job, ...] = (soul_state_check.JOB, memory_expiry.JOB, records.JOB, backup.JOB)
 """The jobs of every soul; each daimon that is on adds one, and so does a soul that may write first."""
 ENDED_PROCESSES = 2
-"""A run that ended so many processes is dropped."""
+"""A run whose work ended this many processes is dropped."""
 
 
 class Clockwork:

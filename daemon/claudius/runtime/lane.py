@@ -45,7 +45,7 @@ log = logging.getLogger("claudius.lanes")
 T = TypeVar("T")
 
 ALONE_AFTER, ENDED_PROCESSES = 2, 3
-"""A perception whose turns ended so many processes runs alone the next time; after the second count, never again."""
+"""A perception whose turns ended two processes runs alone the next time; after three, it is given up."""
 
 
 class BrokenOff(Exception):

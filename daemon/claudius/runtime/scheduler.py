@@ -1,4 +1,4 @@
-"""The scheduler: APScheduler wakes at an instant, and what is due in the store becomes a perception."""
+"""The scheduler: a timer (APScheduler) wakes the process, and whatever is due in the store becomes a perception."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ log = logging.getLogger("claudius.hydrating")
 
 MOST = 20
 GAP_S = 600.0
-"""A thread that was not read for so long is read again when the soul is called into it."""
+"""A thread that was not read for this long is read again when the soul is called into it."""
 PATIENCE_S = 10.0
 """How long a turn waits for the earlier messages."""
 MOST_KNOWN = 10_000

@@ -1,4 +1,4 @@
-"""Parses commands: the same words after `/claudius`, and after `!` at the start of a message. Pure."""
+"""Recognises commands after `/claudius` or a leading `!`, requests to stop an answer, and the owner. Pure."""
 
 from __future__ import annotations
 
