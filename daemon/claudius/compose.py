@@ -1,4 +1,4 @@
-"""The one place where the parts meet: which adapters, providers and files make a soul of this home."""
+"""The composition root: decides which adapters, providers and files make up the soul of a home, and connects them."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ ADAPTERS: dict[str, str] = {
     "slack": "claudius.adapters.slack",
     "discord": "claudius.adapters.discord",
 }
-"""Networks by name; a stranger's module is named by its import string."""
+"""Built-in networks by name; a foreign module is named by its import string."""
 
 TOKENS: dict[str, tuple[str, ...]] = {
     "slack": ("SLACK_BOT_TOKEN", "SLACK_APP_TOKEN"),
     "discord": ("DISCORD_TOKEN",),
 }
-"""The secrets without which a network cannot be heard; with all of them, `adapters = ["auto"]` hears it."""
+"""The secrets that a network needs; `adapters = ["auto"]` enables each network that has all of them."""
 
 PROVIDERS: dict[str, str] = {
     "anthropic_api": "claudius.providers.anthropic_api",
@@ -64,34 +64,34 @@ PROVIDERS: dict[str, str] = {
     "rehearsal": "claudius.providers.rehearsal",
     "scripted": "claudius.providers.scripted",
 }
-"""Voices by name; each module has `build(loaded, home)`."""
+"""Built-in providers by name; each module has `build(loaded, home)`."""
 
 
 class Composed(Struct, frozen=True, kw_only=True):
-    """A soul, put together and not yet awake."""
+    """A composed soul, not yet awake."""
 
     server: Server
     settings: Settings
     soul: SoulSource
 
     async def start(self) -> None:
-        """Recover, and open the doors. Raises: StoreError."""
+        """Recover, then open every listener. Raises: StoreError."""
         await self.server.start()
 
     async def ready(self) -> None:
-        """Return when every network is connected, or is being tried again."""
+        """Return when every network is connected, or is being retried."""
         await self.server.ready()
 
     async def wait(self) -> None:
-        """Wait until something ends it from inside. Raises: StoreError."""
+        """Wait until something ends the soul from inside. Raises: StoreError."""
         await self.server.wait()
 
     async def stop(self) -> None:
-        """Finish what was begun, and let go."""
+        """Finish what was begun, and release everything."""
         await self.server.stop()
 
     def reread(self) -> None:
-        """Read the settings again; a turn that is running keeps those that it began with."""
+        """Read the settings again; a running turn keeps those that it began with."""
         self.settings.reread()
         level = self.settings.current().log.level
         log.warning("the settings were read again", extra={"problem": str(self.settings.problem or "")})
@@ -99,14 +99,14 @@ class Composed(Struct, frozen=True, kw_only=True):
 
 
 def voices(loaded: Loaded, home: Home) -> list[str]:
-    """Name the providers that the settings ask for, `auto` resolved to the first that is there."""
+    """Return the providers that the settings name, with `auto` resolved to the first available one."""
     from claudius.providers.choose import choose  # noqa: PLC0415 - probes only where it is asked
 
     return choose(loaded, home)
 
 
 def provider(loaded: Loaded, home: Home, names: Sequence[str] | None = None) -> Chain:
-    """Build the chain of voices, `names` where they are known. Raises: ClaudiusError where one cannot be used."""
+    """Build the chain of providers, from `names` if they are known. Raises: ClaudiusError if one is unusable."""
     built: list[Provider] = []
     for name in voices(loaded, home) if names is None else names:
         module = _load(name, PROVIDERS, "providers")
@@ -115,13 +115,13 @@ def provider(loaded: Loaded, home: Home, names: Sequence[str] | None = None) -> 
 
 
 def _current(settings: Settings, home: Home, chain: Chain) -> CurrentVoice:
-    """Let an edit of the settings be heard in the next call; the secrets stay those that the log and the gate know."""
+    """Apply edited settings from the next call on; the secrets stay those that the log and the gate know."""
     secrets = settings.loaded.secrets
     return CurrentVoice(chain, lambda: settings.loaded, lambda loaded: provider(replace(loaded, secrets=secrets), home))
 
 
 def step_voices(loaded: Loaded, home: Home, known: Provider) -> dict[str, Voice]:
-    """Build the voices that single steps have of their own. Raises: BadConfiguration, ClaudiusError."""
+    """Build the providers of steps that have their own. Raises: BadConfiguration, ClaudiusError."""
     found: dict[str, Voice] = {}
     built: dict[str, Provider] = {known.name: known}
     for line in loaded.config.pipeline.steps:
@@ -137,7 +137,7 @@ def step_voices(loaded: Loaded, home: Home, known: Provider) -> dict[str, Voice]
 
 
 def own_voice(name: str, loaded: Loaded, home: Home) -> Chain:
-    """Build the voice of that name for a part that is to have its own. Raises: ClaudiusError."""
+    """Build the named provider for a part that has its own. Raises: ClaudiusError."""
     return Chain([_load(name, PROVIDERS, "cortex.provider").build(loaded, home)], loaded.config.model)
 
 
@@ -149,11 +149,11 @@ async def compose(
     lock: HomeLock | None = None,
     pause: Pause | None = None,
 ) -> Composed:
-    """Put a soul together for a home, whose lock it then holds. Raises: ClaudiusError; then nothing is left open.
+    """Compose a soul for a home, and hold the home's lock. Raises: ClaudiusError; then nothing is left open.
 
-    It hears the terminal alone, and with `networks` all that the settings name: that is the daemon's way. Without
-    `env` it is this process's own environment, which loses its secrets, so that no child inherits them. `lock` is the
-    home's, where the caller holds it; `pause` is awaited once the log is open, before anything else.
+    It hears only the terminal; with `networks`, as the daemon does, every network that the settings name. The default
+    of `env` is this process's own environment, from which the secrets are removed, so that no child inherits them.
+    `lock` is the home's, if the caller holds it; `pause` is awaited once the log is open, before anything else.
     """
     home.create()
     with ExitStack() as undo:
@@ -169,7 +169,7 @@ async def compose(
         check_room(home, settings.loaded.config.storage.reserve_mb)
         clock = Clock(set_wall(whole))
         naming = asyncio.create_task(asyncio.to_thread(voices, settings.loaded, home), name="who speaks")
-        await asyncio.sleep(0)  # whoever is asked there, a login or a local server, answers while we load the networks
+        await asyncio.sleep(0)  # the probed logins and local servers answer while the networks load
         kept = home.state / "soul"
         soul = SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS), kept=kept, judge=check_process)
         adapters = {
@@ -234,13 +234,13 @@ async def compose(
 
 
 def _own_words(home: Home, env: Mapping[str, str]) -> dict[str, str]:
-    """Leave out what the environment only repeats from `.env`, as a service unit's does: an edit there is to count."""
+    """Drop variables that only repeat `.env`, as a service unit's do, so that an edit of that file takes effect."""
     dotenv = read_env_file(home.env_file)
     return {name: value for name, value in env.items() if dotenv.get(name) != value}
 
 
 def _notices(settings: Settings, soul: SoulSource, voice: CurrentVoice, home: Home) -> list[str]:
-    """Say what the owner should know: files that are not in force, voices that are shut out; one line each."""
+    """Return what the owner should know, one line each: files not in force, providers that refused us."""
     lines = [f"{problem.message} (the last good one is in force)" for problem in soul.problems]
     lines += [
         f"{name} refused our key or account: mend it in {home.env_file}; `claudius doctor --live` tells why"
@@ -251,7 +251,7 @@ def _notices(settings: Settings, soul: SoulSource, voice: CurrentVoice, home: Ho
 
 
 def _networks(loaded: Loaded) -> list[str]:
-    """Name the networks to be heard: the terminal always, `auto` resolved to those whose tokens are there."""
+    """Return the networks to hear: the terminal always, `auto` resolved to those whose tokens are set."""
     names = ["terminal"]
     for asked in loaded.config.adapters:
         names += (
@@ -280,9 +280,9 @@ def _load(name: str, registry: Mapping[str, str], key: str) -> Any:
 
 
 def check_names(loaded: Loaded) -> None:
-    """Look whether every voice and network that the settings name is there.
+    """Check that every provider and network that the settings name exists.
 
-    Raises: BadConfiguration, which says where the name stands; ClaudiusError where a package is missing.
+    Raises: BadConfiguration, which says where the name stands; ClaudiusError if a package is missing.
     """
     config = loaded.config
     try:

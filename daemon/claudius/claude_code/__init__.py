@@ -1,1 +1,1 @@
-"""Claude Code: a plugin that lets the soul into a session, and what its hooks do there."""
+"""Claude Code: a plugin that brings the soul into a session, and what its hooks do there."""

@@ -1,7 +1,7 @@
-"""What a session sees of the soul, and what the soul keeps of a session.
+"""What a Claude Code session sees of the soul, and what the soul stores of a session.
 
-A session has tools, so it is given nothing that somebody else could have worded: only what was learned from the owner
-alone, and the soul's own words. `ensoul.shared` gives it all that may be shown to the owner.
+A session has tools, so it is given nothing that another person could have worded: only what was learned from the owner
+alone, and the soul's own words. `ensoul.shared` gives it everything that may be shown to the owner.
 
 Source: the daimon design, section 10.
 """
@@ -41,17 +41,17 @@ class Ensouled:
     """Serves the hooks of the sessions of one home."""
 
     def __init__(self, mind: Mind, home: Home, owner: Callable[[], str]) -> None:
-        """Serve for `mind`; `owner` is whose terminal this is."""
+        """Serve for `mind`; `owner` returns the owner of this terminal."""
         self._mind, self._home, self._owner = mind, home, owner
         self._wake: Callable[[str], None] = lambda _: None
 
     @property
     def handlers(self) -> Mapping[str, Any]:
-        """What the control socket answers for it."""
+        """The operations that the control socket answers for the hooks."""
         return {"ensouled": self._ensouled, "remember": self._remember}
 
     async def start(self, wake: Callable[[str], None]) -> None:
-        """Begin with what hooks left while the soul slept."""
+        """Start, and take in what hooks spooled while the soul was not running."""
         self._wake = wake
         spool = spool_of(self._home)
         for path in await asyncio.to_thread(_left_in, spool):
@@ -69,7 +69,7 @@ class Ensouled:
         await connection.send({"event": "remembered" if is_kept else "error", "message": "" if is_kept else "not kept"})
 
     async def text(self) -> str:
-        """Return what a session is given: a mark, the soul, its state, the owner's portrait, beliefs, an intuition."""
+        """Return the text for a session: a mark, the soul, its state, the owner's user model, beliefs, an intuition."""
         mind, soul = self._mind, self._mind.soul()
         perception = self._listening()
         known = await self._recall(perception)
@@ -87,7 +87,7 @@ class Ensouled:
         return "\n\n".join(parts)[:CONTEXT_CHARS]
 
     async def _keep(self, told: Mapping[str, Any]) -> bool:
-        """Keep a prompt and its answer as an interaction in the owner's own audience. Raises: StoreError."""
+        """Store a prompt and its answer as an interaction in the owner's own audience. Raises: StoreError."""
         session, prompt, answer = told.get("session"), told.get("prompt"), told.get("answer")
         if not (isinstance(session, str) and isinstance(prompt, str) and isinstance(answer, str)):
             return False
@@ -113,7 +113,7 @@ class Ensouled:
         return True
 
     def _listening(self) -> Perception:
-        """Return a perception as the owner would have it: his own audience, and nobody else in it."""
+        """Return a perception for recall: the owner's own audience, with nobody else in it."""
         now, owner = self._mind.clock(), self._owner()
         return Perception(
             key=f"{NETWORK}:{now.isoformat()}",
@@ -176,7 +176,7 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 
 def conversation_of(project: str, session: str) -> str:
-    """Return the key of a session's conversation. Pure but for the host's name."""
+    """Return the key of a session's conversation. Pure except for the host's name."""
     host = _NOT_A_NAME.sub("-", socket.gethostname())[:40] or "here"
     name = _NOT_A_NAME.sub("-", Path(project).name)[:40] or "project"
     return f"{NETWORK}:{host}:{name}:{session}"

@@ -1,4 +1,4 @@
-"""What the plugin's hooks do. They load what `claudius --help` loads, wait for nobody, and never stand in the way.
+"""The plugin's hooks: they load no more than `claudius --help` does, wait for nobody, and never block the session.
 
 Source: the daimon design, section 10. Measured with Claude Code 2.1.330: a hook is given one JSON object on stdin; what
 it prints for SessionStart and UserPromptSubmit is added to the context; a typed `/ensoul on` reaches UserPromptSubmit.
@@ -26,7 +26,7 @@ ASK_S = 0.1
 ANSWER_BYTES = 65_536
 TAIL_BYTES = 262_144
 CONTEXT_CHARS = 9_000
-"""A hook's text arrives whole up to 10,000 characters."""
+"""A hook's text arrives complete up to 10,000 characters."""
 REMEMBERED_CHARS = 16_000
 MARK = "claudius-soul:"
 OFF_MARK = f"{MARK}off"
@@ -36,14 +36,14 @@ _COMMAND = re.compile(r"\s*/(?:claudius:)?ensoul(?:\s+(on|off|status))?\s*", re.
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What the owner's settings say of sessions."""
+    """The owner's settings for sessions."""
 
     remember: bool = False
     always: bool = False
 
 
 def wishes(home: Home, env: Mapping[str, str]) -> Wishes:
-    """Read two settings without what reads them all: that takes too long to load."""
+    """Read the two settings directly: the full reader takes too long to load."""
     import tomllib  # noqa: PLC0415 - only where a session is ensouled
 
     table: Any = {}
@@ -63,7 +63,7 @@ class Hook:
         self._wishes = wishes(home, env)
 
     def run(self, event: str, given: Mapping[str, Any]) -> str:
-        """Do what an event asks for; return what is to be printed, empty = nothing. Raises: OSError, ValueError."""
+        """Handle an event. Returns what is to be printed; empty = nothing. Raises: OSError, ValueError."""
         session = given.get("session_id")
         if event not in EVENTS or not isinstance(session, str) or not is_session(session):
             return ""
@@ -87,7 +87,7 @@ class Hook:
         if command:
             return self._commanded(known, (command[1] or "on").lower())
         if not known.on:
-            if known.owed:  # told to stop from outside: say so once
+            if known.owed:  # switched off from outside: say so once
                 self._sessions.keep(replace(known, owed=False))
                 return self._off()
             return ""
@@ -145,7 +145,7 @@ class Hook:
         return ""
 
     def _soul(self) -> str:
-        """Return the soul as a session is given it: by the running soul, else out of its files."""
+        """Return the soul's text for a session, from the running soul, or else from its files."""
         text = (self._ask("ensouled") or {}).get("text")
         if isinstance(text, str) and text.startswith(MARK):
             return text[:CONTEXT_CHARS]
@@ -162,7 +162,7 @@ class Hook:
         return ""
 
     def _was_ensouled(self, transcript: object) -> bool:
-        """Look for our mark near the end of a transcript: the last one counts."""
+        """Look for our mark near the end of a transcript; the last one counts."""
         if not isinstance(transcript, str) or not transcript.endswith(".jsonl") or not Path(transcript).is_file():
             return False
         with Path(transcript).open("rb") as file:
@@ -171,7 +171,7 @@ class Hook:
         return bool(marks) and marks[-1] != b"off"
 
     def _spool(self, told: Mapping[str, Any]) -> None:
-        """Leave what was heard for the daemon's next start."""
+        """Write what was heard to the spool, for the daemon's next start."""
         directory = spool_of(self._home)
         directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
         new = directory / f".{told['id']}"
@@ -180,7 +180,7 @@ class Hook:
         new.replace(directory / f"{told['id']}.json")
 
     def _ask(self, op: str, **more: Any) -> dict[str, Any] | None:
-        """Ask the running soul one thing; None where none answers at once."""
+        """Ask the running soul one thing. Returns None if none answers at once."""
         until = time.monotonic() + ASK_S
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as one:
             one.settimeout(ASK_S)
@@ -200,7 +200,7 @@ class Hook:
 
 
 def spool_of(home: Home) -> Path:
-    """Return where hooks leave what a soul that sleeps is to remember. Pure."""
+    """Return the directory where hooks leave what a soul that is not running is to remember. Pure."""
     return home.sessions[1]
 
 

@@ -1,4 +1,4 @@
-"""Putting the plugin into Claude Code and taking it out again, by Claude Code's own commands.
+"""Installs the plugin into Claude Code and removes it, with Claude Code's own commands.
 
 Measured with Claude Code 2.1.330: removing a plugin leaves empty tables in settings.json and a copy in its cache.
 """
@@ -23,18 +23,18 @@ from claudius.home import DIRECTORY_MODE, FILE_MODE, Home
 PLUGIN = "claudius@claudius"
 COMMAND_S = 60
 QUIET = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
-"""No telemetry of ours: a plugin is put in and taken out in silence."""
+"""Causes no telemetry: a plugin is installed and removed silently."""
 _TABLES = ("enabledPlugins", "extraKnownMarketplaces")
 _EMPTY: Mapping[str, Any] = {
     "plugins/installed_plugins.json": {"version": 2, "plugins": {}},
     "plugins/known_marketplaces.json": {},
 }
-"""What Claude Code writes where there is no plugin left."""
+"""What Claude Code writes when no plugin is left."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """The plugin of one home, and the Claude Code that it goes into."""
+    """The plugin of one home, and the Claude Code that it is installed into."""
 
     home: Home
     claude: str
@@ -44,19 +44,19 @@ class Plugin:
 
     @classmethod
     def of(cls, home: Home, env: Mapping[str, str]) -> Plugin:
-        """Find Claude Code: the one that is set, the one on the PATH, the one that the Agent SDK brings."""
+        """Find Claude Code: the configured one, else the one on the PATH, else the one bundled with the Agent SDK."""
         set_by_owner = env.get("CLAUDIUS_CLAUDE_CLI_PATH", "")
         config = Path(env.get("CLAUDE_CONFIG_DIR") or Path(env.get("HOME") or "~").expanduser() / ".claude")
         return cls(home, set_by_owner or shutil.which("claude", path=env.get("PATH")) or bundled(), config)
 
     @property
     def directory(self) -> Path:
-        """Where the plugin's files lie."""
+        """The directory of the plugin's files."""
         return self.home.root / "claude-code" / "marketplace"
 
     @property
     def is_installed(self) -> bool:
-        """Whether Claude Code names it."""
+        """Whether Claude Code lists the plugin."""
         try:
             found = json.loads((self.config / "plugins" / "installed_plugins.json").read_text("utf-8"))
         except (OSError, ValueError):
@@ -64,11 +64,11 @@ class Plugin:
         return isinstance(found, dict) and PLUGIN in found.get("plugins", {})
 
     def commands(self) -> tuple[tuple[str, ...], ...]:
-        """Return what puts it in place, once its files are written."""
+        """Return the commands that install the plugin, once its files are written."""
         return (("plugin", "marketplace", "add", str(self.directory)), ("plugin", "install", PLUGIN))
 
     def install(self) -> None:
-        """Write the files, and hand them to Claude Code. Raises: ClaudiusError."""
+        """Write the files, and install them in Claude Code. Raises: ClaudiusError."""
         if self.is_installed:
             self.uninstall()
         self.write()
@@ -77,7 +77,7 @@ class Plugin:
             self._run(command)
 
     def uninstall(self) -> None:
-        """Take it out, and leave Claude Code's files as they were found. Raises: ClaudiusError."""
+        """Remove the plugin, and restore Claude Code's files. Raises: ClaudiusError."""
         if self.is_installed and self.claude:
             self._run(("plugin", "uninstall", PLUGIN))
             self._run(("plugin", "marketplace", "remove", "claudius"))
@@ -99,7 +99,7 @@ class Plugin:
             target.chmod(FILE_MODE)
 
     def _command(self) -> str:
-        """Return how a hook calls us: by the whole path, which an editor's PATH may lack, and for this home."""
+        """Return how a hook calls us: by the absolute path, which an editor's PATH may lack, and for this home."""
         beside = Path(sys.executable).with_name("claudius")
         found = str(beside) if beside.is_file() else shutil.which("claudius")
         own = shlex.quote(found) if found else f"{shlex.quote(sys.executable)} -m {claudius.__name__}"
@@ -122,14 +122,14 @@ class Plugin:
         return self.home.root / "claude-code" / "before.json"
 
     def _note(self) -> None:
-        """Keep what Claude Code's own files were before."""
+        """Store the previous content of Claude Code's own files."""
         names = ("settings.json", *_EMPTY)
         found = {name: (self.config / name).read_text("utf-8") for name in names if (self.config / name).is_file()}
         self._before.write_text(json.dumps(found), "utf-8")
         self._before.chmod(FILE_MODE)
 
     def _restore(self) -> None:
-        """Take away what its removal leaves: empty tables, empty files, a copy in a cache."""
+        """Delete what the removal of a plugin leaves: empty tables, empty files, a copy in a cache."""
         try:
             before = json.loads(self._before.read_text("utf-8"))
         except (OSError, ValueError):
@@ -160,7 +160,7 @@ def _restore_settings(path: Path, before: str | None) -> None:
 
 
 def bundled() -> str:
-    """Return the Claude Code that the Agent SDK brings; empty where it is not installed."""
+    """Return the Claude Code bundled with the Agent SDK; empty if that is not installed."""
     from importlib.util import find_spec  # noqa: PLC0415 - beside its only use
 
     found = find_spec("claude_agent_sdk")

@@ -1,4 +1,4 @@
-"""Which Claude Code sessions are ensouled: a small file each, because a hook may load no database."""
+"""Records which Claude Code sessions are ensouled: a small file each, because a hook cannot load a database."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ID = re.compile(r"[0-9A-Za-z-]{1,64}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """One session that somebody has ensouled, or told not to be."""
+    """One session that was ensouled, or for which that was declined."""
 
     session: str
     project: str = ""
@@ -26,13 +26,13 @@ class Session:
     owed: bool = False
     """Its next prompt is given the soul, whatever else was given."""
     prompt: str = ""
-    """What was typed last, where the soul is to remember."""
+    """The last prompt typed, if the soul is to remember."""
     last_at: float = 0.0
     """Seconds since the epoch."""
 
 
 def is_session(text: object) -> bool:
-    """Tell whether a text may be a session's id: nothing else becomes part of a path. Pure."""
+    """Return whether a text may be a session's id; nothing else becomes part of a path. Pure."""
     return isinstance(text, str) and _ID.fullmatch(text) is not None
 
 
@@ -40,11 +40,11 @@ class Sessions:
     """The sessions of one home."""
 
     def __init__(self, home: Home) -> None:
-        """Keep them in a directory of their own."""
+        """Keep the sessions in a directory of their own."""
         self._directory = home.sessions[0]
 
     def find(self, session: str) -> Session | None:
-        """Return a session; None where nothing is known of it, or its file cannot be read."""
+        """Return a session, or None if it is unknown or its file cannot be read."""
         if not is_session(session):
             return None
         try:
@@ -54,7 +54,7 @@ class Sessions:
             return None
 
     def keep(self, session: Session) -> None:
-        """Keep a session, whole or not at all. Raises: OSError."""
+        """Store a session atomically. Raises: OSError."""
         if not is_session(session.session):
             return
         self._directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
@@ -65,13 +65,13 @@ class Sessions:
         new.replace(path)
 
     def every(self) -> Iterator[Session]:
-        """Yield every session, the one used last first."""
+        """Yield every session, most recently used first."""
         names = [path.stem for path in self._directory.glob("*.json")] if self._directory.is_dir() else []
         found = [one for name in names if (one := self.find(name))]
         yield from sorted(found, key=lambda one: -one.last_at)
 
     def prune(self) -> None:
-        """Let go of sessions that nobody has used for 30 days."""
+        """Delete sessions that nobody has used for 30 days."""
         for one in self.every():
             if time.time() - one.last_at > UNUSED_S:
                 with suppress(OSError):

@@ -1,1 +1,1 @@
-"""The life of the process that takes turns."""
+"""The daemon's runtime: lanes, delivery, scheduled jobs, the control socket and the life of the process."""

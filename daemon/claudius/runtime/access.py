@@ -1,4 +1,6 @@
-"""How often one person, and one conversation, may ask: counted as messages arrive, before any row or model call.
+"""Access and rate limits: who is heard, and how often one person and one conversation may ask.
+
+Messages are judged in memory as they arrive, before any row is written or model called.
 
 Source: the security design, section 4, "Budgets"; the reliability design, section 7, "budget".
 """
@@ -21,26 +23,26 @@ T = TypeVar("T")
 
 MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86_400.0
 BOT_S = 600.0
-"""A bot's messages in one conversation are counted over so long: two bots may not talk each other to death."""
+"""The window in which a bot's messages in one conversation are counted, to stop endless bot-to-bot exchanges."""
 MOST_KNOWN = 10_000
-"""So many persons and conversations are counted at most; the quietest are forgotten first."""
+"""How many persons and conversations are counted at most; the least recently active are forgotten first."""
 MOST_JUDGED = 1000
-"""So many messages are known to have been judged: what comes twice comes soon."""
+"""How many verdicts are remembered; duplicates of a message arrive soon after it."""
 
 
 class Verdict(Enum):
-    """Whether a message may come in."""
+    """Whether a message is accepted."""
 
     WITHIN = auto()
     OVER_NOW = auto()
-    """The first one too many: it gets the one apology."""
+    """The first message over the limit: it gets the one apology."""
     SHUT = auto()
     """Not accepted until the hour is over."""
 
 
 class _Count(Struct):
     times: array[float] = field(default_factory=lambda: array("d"))
-    """Oldest first; bare numbers, for there may be many who spoke once."""
+    """Oldest first; an array of floats, because many persons may have spoken only once."""
     shut_until: float = 0.0
 
     def within(self, seconds: float, now: float) -> int:
@@ -51,14 +53,14 @@ class _Count(Struct):
 
 
 class Rates:
-    """Counts in memory; a restart forgives."""
+    """Message counts, kept in memory only: a restart resets them."""
 
     def __init__(self) -> None:
         self._counts: dict[str, _Count] = {}
         self._verdicts: dict[str, Any] = {}
 
     def once(self, key: str, judge: Callable[[], T]) -> T:
-        """Judge what comes for the first time, and give the same verdict when it comes again: it is one message."""
+        """Judge the first arrival of a message and return the same verdict for its duplicates."""
         if key not in self._verdicts:
             self._verdicts[key] = judge()
             if len(self._verdicts) > MOST_JUDGED:
@@ -84,7 +86,7 @@ class Rates:
         return Verdict.WITHIN
 
     def judge_bot(self, person: str, conversation: str, turns: int, now: float) -> bool:
-        """Count one message of a bot; tell whether it may still be heard there. `now`: monotonic seconds."""
+        """Count one message of a bot. Returns whether it is still heard there. `now`: monotonic seconds."""
         count = self._count(f"bot {person} {conversation}")
         count.forget(now - BOT_S)
         if len(count.times) >= turns:
@@ -104,14 +106,14 @@ EVERYWHERE = "*"
 DIRECT = "@me"
 """The workspace of Discord's direct messages."""
 PAIRED = "paired"
-"""Set on what a person says who was let in by a code."""
+"""Set in `extra` on the perceptions of a person who was let in by a code."""
 
 
 def admit(perception: Perception, config: Config) -> Perception | None:
-    """Return a perception as it may come in, or None where its speaker or place is not heard. Pure."""
+    """Return the perception as it is accepted, or None if its speaker or place is not heard. Pure."""
     if perception.origin is Origin.INTERNAL:
         return perception
-    # a deletion: networks do not say whose hand it was, and nothing comes in by it
+    # Networks do not say who deleted a message, and a deletion brings nothing in.
     if perception.kind is not Kind.DELETE and not _may_talk(perception, config):
         return None
     if perception.kind not in (Kind.MESSAGE, Kind.MENTION, Kind.COMMAND):
@@ -128,7 +130,7 @@ def _may_talk(perception: Perception, config: Config) -> bool:
 
 
 def _overheard(perception: Perception, config: Config) -> Perception:
-    """Say what becomes of channel talk that names nobody, or another."""
+    """Decide what becomes of channel talk that addresses nobody, or somebody else."""
     place = Place.of(perception.conversation)
     is_kept = _hears_channel(place, config)
     follows = config.runtime.follow == "thread" and bool(place.thread) and not perception.to_other
@@ -145,7 +147,7 @@ def _hears_channel(place: Place, config: Config) -> bool:
 
 
 def _is_in_allowed_guild(perception: Perception, config: Config) -> bool:
-    """On Discord: said in an allowed guild, or directly by somebody who shares one. An empty list admits nobody."""
+    """Return whether a Discord perception is from an allowed guild or a member of one; an empty list admits nobody."""
     place, allowed = Place.of(perception.conversation), config.discord.guilds
     if place.network != "discord":
         return True

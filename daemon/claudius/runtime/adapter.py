@@ -1,4 +1,4 @@
-"""The door to every network: an adapter listens and speaks, and decides nothing."""
+"""The interface to every network: an adapter listens and speaks, and decides nothing."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from claudius.intent import Utterance
 from claudius.perception import Perception
 
 Accept = Callable[[Perception], Awaitable[bool]]
-"""Makes a perception durable; True where it is new, False where it is known or not to be heard.
+"""Makes a perception durable. Returns True if it is new, False if it is known already or not to be heard.
 
-It raises where nothing was kept: then nothing is acknowledged, but for OverBudget, which is meant so.
+Raises if nothing was stored; the adapter then acknowledges nothing. OverBudget is the exception: it is acknowledged.
 """
 
 
 class Link:
-    """How an adapter stands with its network: the adapter tells, the server listens."""
+    """The state of an adapter's connection: the adapter reports it, the server reads it."""
 
     def __init__(self, *, connected: bool = False) -> None:
-        """Begin without a connection; `connected` for a network that is always there."""
+        """Start disconnected; pass `connected` for a network that is always there."""
         self.connected = connected
         self.reconnects = 0
         self.detail = ""
         """What is wrong, in words for `claudius status`; empty = nothing."""
         self.notice: Callable[[], str] = lambda: ""
-        """Looks whether something is wrong though the network is heard; so too."""
+        """Checks for a problem while the network is connected; returns words as in `detail`."""
         self._was_up = connected
         self._down_at = time.monotonic()
         self._tried = asyncio.Event()
@@ -40,7 +40,7 @@ class Link:
             self._tried.set()
 
     def up(self) -> None:
-        """Tell that the network is heard, for the first time or again."""
+        """Report that the network is connected, for the first time or again."""
         if self.connected:
             return
         gap_s = time.monotonic() - self._down_at if self._was_up else None
@@ -50,131 +50,132 @@ class Link:
         self._missed(gap_s)
 
     def down(self, detail: str) -> None:
-        """Tell that the network is not heard now, and why; the adapter tries again by itself."""
+        """Report that the network is disconnected, and why; the adapter reconnects by itself."""
         if self.connected:
             self._down_at = time.monotonic()
         self.connected, self.detail = False, detail
         self._tried.set()
 
     def deaf(self, silent_s: float | None = None) -> None:
-        """Tell that the network holds more than was heard, although it seemed connected.
+        """Report that the network holds messages that were not received, although it seemed connected.
 
-        `silent_s`: for so long nothing came at all; None = not known.
+        `silent_s`: for how long nothing arrived at all; None = unknown.
         """
         self._missed(silent_s)
 
     async def tried(self) -> None:
-        """Return once the first try to connect has ended, however it did."""
+        """Return once the first attempt to connect has ended, whether or not it succeeded."""
         await self._tried.wait()
 
     def on_missed(self, missed: Callable[[float | None], None]) -> None:
-        """Tell `missed` of each gap that ended, with its length in seconds; None = not known."""
+        """Call `missed` after each gap, with its length in seconds; None = unknown."""
         self._missed = missed
 
 
 class Gap(Struct, frozen=True, kw_only=True):
-    """What may have been missed."""
+    """A period in which messages may have been missed."""
 
     since: datetime
-    """Nothing older is looked at."""
+    """Nothing older is read."""
     now: datetime | None = None
-    """When the sweep begins, where the clock of its caller is that of the network."""
+    """When the sweep begins, if the caller's clock is that of the network."""
     marks: Mapping[str, str] = field(default_factory=dict)
-    """How far each channel (`workspace:channel`) was heard without a gap, in the network's own order, latest first.
+    """How far each channel (`workspace:channel`) was read without a gap, in the network's own order, latest first.
 
-    `workspace:` alone is how far all of them were."""
+    `workspace:` alone is how far all of them were read.
+    """
     conversations: Sequence[str] = ()
-    """Conversations of late, latest first: threads that a channel's history does not show."""
+    """Recent conversations, latest first: threads that a channel's history does not show."""
 
 
 class Swept(Struct, frozen=True, kw_only=True):
-    """One channel's or thread's history, read from its mark to its end."""
+    """The history of one channel or thread, read from its mark to its end."""
 
     channel: str
-    """`workspace:channel`; `workspace:` alone tells how far all of it is read now, at the end of a sweep."""
+    """`workspace:channel`; `workspace:` alone, at the end of a sweep, says how far the whole workspace is read."""
     perceptions: tuple[Perception, ...]
     """In the network's own order."""
     position: str = ""
     """How far it was read; empty = the mark stays."""
     conversation: str = ""
-    """The one conversation that is complete now; empty = all of the channel."""
+    """The one conversation that is now complete; empty = the whole channel."""
     left_out: int = 0
-    """Messages past the bounds of a sweep."""
+    """How many messages lay beyond the limits of the sweep."""
 
 
 class Adapter(Protocol):
-    """One network. It keeps no queue and retries no send."""
+    """One network. An adapter keeps no queue and does not retry sends."""
 
     name: str
-    """The network's word in conversation keys."""
+    """The network's name in conversation keys."""
     post_chars: int | None
-    """Longest single post in UTF-16 units; None = any."""
+    """The longest single post in UTF-16 units; None = unlimited."""
     appears_s: float
-    """How long after a send, whose answer was lost, it may still become visible."""
+    """For how long a message may still become visible after a send whose response was lost."""
     link: Link
 
     async def listen(self, accept: Accept) -> None:
-        """Hear until closed. Raises: AdapterRefused where the network will not let us in for good."""
+        """Listen until closed. Raises: AdapterRefused if the network refuses us permanently."""
         ...
 
     async def speak(self, utterance: Utterance) -> str:
-        """Say one part; return the network's receipt. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
+        """Send one part and return the network's receipt. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
         ...
 
     async def find(self, utterance: Utterance, *, decided_at: datetime) -> str | None:
-        """Look whether a part is visible already; return its receipt, None where it is not.
+        """Return the receipt of a part that is visible already, or None if it is not.
 
-        Raises: DeliveryRefused where it can never be known, DeliveryLater and DeliveryUnknown where not now.
+        Raises: DeliveryRefused if that can never be known, DeliveryLater and DeliveryUnknown if not now.
         """
         ...
 
     async def working(self, perception: Perception, *, on: bool) -> None:
-        """Show or clear the sign that the soul thinks about a perception.
+        """Show or clear the typing indicator for a perception.
 
-        It carries no words of the reply, never raises and waits for no network.
+        It carries no words of the reply. Never raises and does not wait for the network.
         """
         ...
 
     def streams(self, perception: Perception) -> bool:
-        """Tell whether whoever hears the answer can watch it grow."""
+        """Return whether the recipients of the answer can watch it grow."""
         ...
 
     async def show(self, utterance: Utterance, text: str) -> None:
-        """Show one more piece of an utterance that `speak` will complete in the same message. Never raises."""
+        """Show the next piece of an utterance that `speak` will complete in the same message. Never raises."""
         ...
 
     def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:
         """Read what may have been missed, latest activity first, paced under the network's limits.
 
-        Raises: DeliveryError, OSError, TimeoutError where the network does not let us read now.
+        Raises: DeliveryError, OSError, TimeoutError if the network cannot be read now.
         """
         ...
 
     async def context(self, perception: Perception, most: int) -> Sequence[Perception]:
-        """Return what was said in a perception's thread before it: the latest so many, oldest first; not by us.
+        """Return the latest `most` messages before a perception in its thread, oldest first, without our own.
 
-        Raises: DeliveryError, OSError, TimeoutError where the network does not let us read now.
+        Raises: DeliveryError, OSError, TimeoutError if the network cannot be read now.
         """
         ...
 
     async def fetch(self, file: Mapping[str, Any], most_bytes: int) -> Fetched:
         """Return a file that a perception names in `extra["files"]`, from the network's own hosts.
 
-        Raises: ValueError where it is too large, DeliveryError, OSError, TimeoutError where it cannot be had.
+        Raises: ValueError if it is too large; DeliveryError, OSError, TimeoutError if it cannot be fetched.
         """
         ...
 
     async def members(self, audience: str) -> Sequence[str] | None:
-        """Return who can see a shared audience now, by person id; None where the network cannot tell."""
+        """Return the person ids of all who can see a shared audience now, or None if the network cannot tell."""
         ...
 
     async def close(self) -> None:
-        """Stop hearing; leave no task, socket or session."""
+        """Stop listening; leave no task, socket or session."""
         ...
 
 
 class Fetched(Struct, frozen=True):
-    """A file that a network gave."""
+    """A file fetched from a network."""
 
     content: bytes
     name: str
@@ -183,10 +184,10 @@ class Fetched(Struct, frozen=True):
 
 @runtime_checkable
 class Reacts(Protocol):
-    """What an adapter may do besides: put a sign on a message; what it hears says so in `extra["can_react"]`."""
+    """Optional ability of an adapter: to react to a message. Perceptions that allow it carry `extra["can_react"]`."""
 
     async def react(self, utterance: Utterance) -> str:
-        """Put the sign that an utterance is on the message that it answers; return a receipt. Twice is once.
+        """Add the utterance's reaction to the message that it answers and return a receipt. Idempotent.
 
         Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown.
         """
@@ -195,54 +196,54 @@ class Reacts(Protocol):
 
 @runtime_checkable
 class FollowsSettings(Protocol):
-    """What an adapter may do besides: heed edits of the settings while it listens."""
+    """Optional ability of an adapter: to follow edits of the settings while it listens."""
 
     def follow(self, config: Callable[[], Config]) -> None:
-        """Take the settings that are in force from `config`, before it listens."""
+        """Read the settings in force from `config`; called before `listen`."""
         ...
 
 
 @runtime_checkable
 class Sees(Protocol):
-    """What an adapter may do besides, where its network lists no members: tell what one person can see."""
+    """Optional ability of an adapter whose network lists no members: to tell what one person can see."""
 
     async def sees(self, person: str, audiences: Sequence[str]) -> Sequence[str]:
-        """Return those of these shared audiences that a person can see now, by their id; what is in doubt is not seen.
+        """Return the ids of those shared audiences that a person can see now; doubtful ones are left out.
 
-        Raises: DeliveryError, OSError, TimeoutError where the network cannot be asked.
+        Raises: DeliveryError, OSError, TimeoutError if the network cannot be asked.
         """
         ...
 
 
 @runtime_checkable
 class TakesBack(Protocol):
-    """What an adapter may do besides: take its own posts down."""
+    """Optional ability of an adapter: to delete its own posts."""
 
     async def take_back(self, conversation: str, receipt: str) -> None:
-        """Take one post down; one that is gone is no fault. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
+        """Delete one post; a missing one is no error. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
         ...
 
 
 @runtime_checkable
 class Holds(Protocol):
-    """What an adapter may do besides: say, in its sign of thinking and nowhere else, that this takes a moment."""
+    """Optional ability of an adapter: to say, in its typing indicator only, that an answer takes a moment."""
 
     async def hold(self, perception: Perception, line: str) -> None:
-        """Show a holding line in the sign, until the reply comes. Never raises and waits for no network."""
+        """Show a holding line in the indicator until the reply comes. Never raises or waits for the network."""
         ...
 
 
 @runtime_checkable
 class TellsLacks(Protocol):
-    """What an adapter may do besides: say what keeps it from hearing a channel."""
+    """Optional ability of an adapter: to say what keeps it from hearing a channel."""
 
     async def lacks(self, conversation: str) -> str:
-        """Tell it in words, for whoever wants us there; empty = nothing that the network tells. Never raises."""
+        """Return the reason in words for the person who wants us there; empty = none known. Never raises."""
         ...
 
 
 async def nothing_missed() -> AsyncIterator[Swept]:
-    """Be the `catch_up` of a network that has no history."""
+    """Serve as the `catch_up` of a network without history."""
     nothing: tuple[Swept, ...] = ()
     for swept in nothing:
         yield swept

@@ -1,8 +1,8 @@
-"""Hearing comes before thinking: in a burst, what was heard is durable before thoughts about it begin.
+"""Admission control: in a burst, messages are made durable before turns about them begin.
 
-A thought takes the event loop for milliseconds before it waits for a model. A hundred that begin side by side would
-keep everyone else waiting until the last of them has, acknowledgements of what is heard meanwhile first of all; and
-the thread that writes gets the interpreter readily only where the loop is at rest.
+A turn occupies the event loop for milliseconds before it waits for a model. A hundred turns beginning at once would
+delay everyone else, above all the acknowledgements of messages that arrive meanwhile; and the writer thread gets the
+interpreter lock readily only while the loop is idle.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 PATIENCE_S = 0.25
-"""Nobody waits for longer than this for those who hear."""
+"""The longest time a lane waits for incoming messages."""
 LATELY_S = 0.1
-"""So long after something was heard, more of it may be on the way."""
+"""For how long after a message more of them are expected."""
 ABREAST = 64
-"""So many begin in one pass of the event loop while nothing was heard lately; else one does."""
+"""How many lanes begin in one pass of the event loop if nothing arrived lately; otherwise one does."""
 
 
 class Turnstile:
-    """Lets lanes begin in the order in which they came: none while anything is heard, one by one soon after."""
+    """Lets lanes begin in order of arrival: none while a message is being stored, one by one soon after."""
 
     def __init__(self) -> None:
-        """Stand open."""
+        """Create an open gate."""
         self._waiting: deque[tuple[float, asyncio.Future[None]]] = deque()
-        """Until when each waits for those who hear, and what it waits on."""
+        """The deadline until which each lane waits for incoming messages, and the future it waits on."""
         self._opening: asyncio.Handle | None = None
-        """When it opens next: in the next pass, or when the first one's patience ends."""
+        """The next opening: in the next pass, or at the deadline of the first lane."""
         self._hearing = 0
         self._heard_s = float("-inf")
 
     @contextmanager
     def hearing(self) -> Iterator[None]:
-        """Let nobody begin while a block runs, which makes durable what was heard."""
+        """Let no lane begin while the block runs; the block stores an incoming message."""
         self._hearing += 1
         try:
             yield
@@ -46,7 +46,7 @@ class Turnstile:
                 self._open_soon()
 
     async def through(self) -> None:
-        """Wait until it is one's turn to begin."""
+        """Wait until the calling lane may begin."""
         loop = asyncio.get_running_loop()
         if self._opening is None and not self._hearing:
             self._open_soon()
@@ -66,7 +66,7 @@ class Turnstile:
         self._opening = handle
 
     def _open(self) -> None:
-        """Let the next ones begin."""
+        """Let the next lanes begin."""
         loop = asyncio.get_running_loop()
         self._opening, now_s = None, loop.time()
         room = 1 if now_s - self._heard_s < LATELY_S else ABREAST

@@ -1,4 +1,4 @@
-"""Files that people show: fetched when the soul thinks, seen or read in that one turn, and not kept."""
+"""Attached files: fetched when a turn runs, shown to the model or read in that one turn, and not stored."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ log = logging.getLogger("claudius.attaching")
 MOST_FILES = 4
 MOST_BYTES = 10_000_000
 MOST_TEXT_BYTES = 100_000
-"""Of one text, and of all of a turn together."""
+"""The limit of one text, and of all texts of a turn together."""
 FETCH_S = 30.0
 PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 TEXTS = frozenset({"application/json", "application/xml", "application/yaml", "application/x-yaml", "application/toml"})
 READ = "read"
-"""What became of each file, in the perception's `extra`, for the one turn."""
+"""The key in a perception's `extra` for what became of each file, for the one turn."""
 
 
 class _Reading(Struct):
-    """The files of one turn, as they are read."""
+    """The files of one turn while they are read."""
 
     adapter: Adapter
     sees: bool
@@ -62,7 +62,7 @@ class _Reading(Struct):
         return {"kind": RecordKind.FILE.value, "name": valid(name), "type": valid(kind), **found}
 
     def _most(self, kind: str, size: int, number: int) -> int:
-        """Return how many bytes of such a file are read at most. Raises: ValueError where none are."""
+        """Return the most bytes that are read of such a file. Raises: ValueError if it is not read at all."""
         if number >= MOST_FILES:
             raise ValueError("there were too many")
         is_picture = kind in PICTURES
@@ -80,7 +80,7 @@ class _Reading(Struct):
         return {"image": len(self.images)}
 
     async def _read(self, content: bytes) -> dict[str, Any]:
-        """Read a text. Raises: ValueError where it is none, or too much with those before it."""
+        """Decode a text file. Raises: ValueError if it is not text, or the texts of the turn exceed the limit."""
         self.text_bytes += len(content)
         if self.text_bytes > MOST_TEXT_BYTES:
             raise ValueError("too large")
@@ -94,19 +94,19 @@ class _Reading(Struct):
 
 
 class Attachments:
-    """Reads the files that one network's people show, each time for one turn."""
+    """Reads the files attached on one network, for one turn each time."""
 
     def __init__(self, adapter: Adapter, *, sees: bool) -> None:
-        """Fetch through `adapter`; `sees`: the model may be shown pictures."""
+        """Fetch through `adapter`; `sees`: the model accepts pictures."""
         self._adapter, self._sees = adapter, sees
 
     async def read(self, perceptions: tuple[Perception, ...]) -> tuple[tuple[Perception, ...], tuple[Image, ...]]:
-        """Return the perceptions with what was read, and the pictures to be shown to the model."""
+        """Return the perceptions with what was read, and the pictures for the model."""
         reading = _Reading(self._adapter, sees=self._sees and can_see())
         return tuple([await reading.read(one) for one in perceptions]), tuple(reading.images)
 
     def without_pictures(self, perceptions: tuple[Perception, ...]) -> tuple[Perception, ...]:
-        """Return the perceptions as a model gets them that takes no pictures."""
+        """Return the perceptions in the form for a model that accepts no pictures."""
         return tuple(map(_blind, perceptions))
 
 
@@ -121,27 +121,27 @@ def _blind(perception: Perception) -> Perception:
 
 
 LONGEST_PX = 1568
-"""What is longer is made smaller by the model's server anyway. Source: docs.claude.com, "Vision"."""
+"""The model's server scales down anything longer. Source: docs.claude.com, "Vision"."""
 MOST_PIXELS = 50_000_000
-"""A picture of more is not decoded: a small file may unfold to anything."""
+"""A larger picture is not decoded: a small file may decompress to any size."""
 FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
 PICTURE_BYTES = 4_000_000
 QUALITIES = (85, 60, 30)
 
 
 def can_see() -> bool:
-    """Tell whether pictures can be decoded here at all."""
+    """Return whether pictures can be decoded in this installation."""
     return find_spec("PIL") is not None
 
 
 def picture(content: bytes) -> Image:
-    """Decode a picture and write it anew. Raises: ValueError where it is none, or too large. Takes its time."""
+    """Decode a picture and re-encode it; slow, blocking. Raises: ValueError if it is no picture or too large."""
     import PIL.Image  # noqa: PLC0415 - only where somebody shows a picture
     import PIL.ImageOps  # noqa: PLC0415 - as above
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the library's own warning of a large picture: the bound is ours
+            warnings.simplefilter("ignore")  # the library warns of large pictures; our own limit applies
             opened = PIL.Image.open(io.BytesIO(content), formats=FORMATS)
             if opened.width * opened.height > MOST_PIXELS:
                 raise ValueError("too many pixels")

@@ -1,4 +1,4 @@
-"""What lives beside the turns: the clock's jobs, the daimons, and the door through which others whisper to us."""
+"""The services that run beside the turns: scheduled jobs, the daimons, and the HTTP API for whispers from outside."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Tending:
-    """The household of one mind: `mind` is that mind, with somebody to do what its clock rings for."""
+    """The background services of one mind; `mind` is that mind with the job runner attached."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Tending:
         chance: Callable[[], float],
         is_daemon: bool,
     ) -> None:
-        """Tend `mind` in `home`, with the settings in force; only a daemon keeps the clock and listens on TCP."""
+        """Serve `mind` in `home` with the settings in force; only a daemon runs the schedule and listens on TCP."""
         self._home, self._loaded, self._is_daemon = home, loaded, is_daemon
         self._daimons = LazyDaimons(mind, loaded, build, owner)
         self.clockwork = Clockwork(mind, home, self._daimons, chance)
@@ -45,15 +45,15 @@ class Tending:
         self._door: HttpDoor | None = None
         self.stream = SoulStream(mind.hooks)
         self.also: list[Callable[[Callable[[str], None]], Awaitable[None]]] = []
-        """Begun with it, each given what wakes a conversation."""
+        """Started together with the services; each gets the function that wakes a conversation."""
 
     @property
     def handlers(self) -> Mapping[str, Handler]:
-        """What the control socket answers for it."""
+        """The operations that the control socket answers for these services."""
         return {"daimon": self._whisper_now, "stream": self.stream.serve}
 
     async def start(self, wake: Callable[[str], None]) -> None:
-        """Begin. Raises: BadConfiguration where the door may not stand where it is wanted."""
+        """Start the services. Raises: BadConfiguration if the HTTP API may not listen at the configured address."""
         self.clockwork.start(wake)
         if self._is_daemon and self._loaded().config.http.listen:
             await self._opened().open()
@@ -61,13 +61,13 @@ class Tending:
             await begin(wake)
 
     async def stop(self) -> None:
-        """End, and let go of what was opened."""
+        """Stop the services and release what they opened."""
         if self._door:
             await self._door.close()
         await self._daimons.aclose()
 
     async def look(self, now: datetime) -> datetime | None:
-        """Ring the jobs that are due, where this process keeps the clock."""
+        """Run the jobs that are due, if this process runs the schedule."""
         return await self.clockwork.look(now) if self._is_daemon else None
 
     async def serve(self, connection: Connection, line: bytes) -> None:
@@ -75,7 +75,7 @@ class Tending:
         await self._opened().serve(connection, line)
 
     def _beside(self, intent: Intent, pending: Pending) -> Coroutine[Any, Any, None] | None:
-        """Let a daimon speak after a turn, where one is on."""
+        """Return the coroutine that lets a daimon speak after a turn, or None if no daimon is on."""
         if not any(one.is_on for one in daimons(self._loaded().config).values()):
             return None
         from claudius.runtime.daimon_speech import speak_up  # noqa: PLC0415 - not loaded while no daimon is on
@@ -83,7 +83,7 @@ class Tending:
         return speak_up(intent, pending, self.mind, self._daimons.get())
 
     def _opened(self) -> HttpDoor:
-        """Return the door, made at the first knock."""
+        """Return the HTTP API, created on first use."""
         if self._door is None:
             from claudius.runtime.http_api import door_of  # noqa: PLC0415 - aiohttp's server takes long to load
 
@@ -91,7 +91,7 @@ class Tending:
         return self._door
 
     async def _whisper_now(self, connection: Connection, frame: Mapping[str, Any]) -> None:
-        """Serve `claudius daimon whisper`: ask one now."""
+        """Serve `claudius daimon whisper`: ask one daimon now."""
         try:
             found = await self._daimons.get().now(str(frame.get("name") or "kothar"))
         except ClaudiusError as error:

@@ -1,4 +1,4 @@
-"""What is answered together, and what a turn hears of the messages that wait behind it."""
+"""Groups the messages of a burst into one turn, and shows a turn the messages that wait behind it."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from claudius.memory.store import Pending
 from claudius.perception import Perception
 
 TOGETHER = 10
-"""Most messages that one reply answers."""
+"""The most messages that one reply answers."""
 
 
 async def together(first: Pending, mind: Mind) -> Pending:
-    """Return what is to be answered with the oldest perception of its conversation, as one turn."""
+    """Return what is answered together with the oldest perception of its conversation, as one turn."""
     waiting = await mind.store.unfinished(first.perception.conversation)
     group = gathered(waiting, merges=mind.config().runtime.merge_while_busy)
     return await mind.store.join(group) if len(group) > 1 else first
 
 
 async def is_overtaken(pending: Pending, mind: Mind) -> bool:
-    """Tell whether something that was said before it has come since it was looked for."""
+    """Return whether an earlier perception has arrived since this one was selected."""
     oldest = await mind.store.oldest(pending.perception.conversation)
     return oldest is None or oldest.seq != pending.seq
 
@@ -30,8 +30,8 @@ async def is_overtaken(pending: Pending, mind: Mind) -> bool:
 def gathered(waiting: Sequence[Pending], *, merges: bool) -> list[Pending]:
     """Choose what is answered together, oldest first. Pure.
 
-    What gave way to a newer perception goes with the one after it; where `merges`, messages of one person that wait
-    already go together.
+    A perception that gave way to a newer one goes with the next; if `merges`, one person's waiting messages are
+    grouped.
     """
     held = list(takewhile(lambda one: bool(one.held), waiting))
     rest = waiting[len(held) :]
@@ -43,7 +43,7 @@ def gathered(waiting: Sequence[Pending], *, merges: bool) -> list[Pending]:
 
 
 def hearing_of(pending: Pending, mind: Mind) -> Hearing:
-    """Return the ear of a turn: all that waits in its conversation but what it answers."""
+    """Return the view that a turn has of its conversation: everything that waits there except what it answers."""
     own = {one.key for one in pending.perceptions}
     conversation = pending.perception.conversation
 

@@ -1,4 +1,4 @@
-"""Time as a process lives it: the wall clock that others set, and one that only runs on.
+"""The clocks of a process: the wall clock, which others may set, and a monotonic one.
 
 Source: the reliability design, section 8.
 """
@@ -15,20 +15,20 @@ from claudius.errors import BadConfiguration
 log = logging.getLogger("claudius.clock")
 
 LOGGED = timedelta(seconds=60)
-"""A step of the wall clock past this is said in the log, and what waits for an instant looks again."""
+"""A step of the wall clock beyond this is logged, and everything that waits for an instant checks again."""
 DISTRUSTED = timedelta(hours=24)
-"""After a step past this, nothing expires any more before the next start."""
+"""After a step beyond this, nothing expires before the next start."""
 OURS = ("terminal",)
-"""Networks whose instants are this machine's own."""
+"""Networks whose timestamps come from this machine."""
 
 
 def running_s() -> float:
-    """Return seconds that only run on, through a suspended machine too where the system counts that."""
+    """Return monotonic seconds; they include time spent suspended if the system counts it."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 def set_wall(env: Mapping[str, str]) -> Callable[[], datetime]:
-    """Return the wall clock, UTC; `CLAUDIUS_CLOCK` sets where it starts, and it runs on. Raises: BadConfiguration."""
+    """Return the wall clock, UTC. `CLAUDIUS_CLOCK` sets the instant at which it starts. Raises: BadConfiguration."""
     given = env.get("CLAUDIUS_CLOCK", "")
     if not given:
         return lambda: datetime.now(UTC)
@@ -45,7 +45,7 @@ class Clock:
     """The clocks of one process."""
 
     def __init__(self, wall: Callable[[], datetime], running: Callable[[], float] = running_s) -> None:
-        """`wall` may be set by others at any time; `running` is in seconds and never is."""
+        """Take `wall`, which others may set at any time, and `running`, monotonic seconds."""
         self._wall, self._running = wall, running
         self._began, self._began_s = wall(), running()
         self._stepped = timedelta(0)
@@ -53,22 +53,22 @@ class Clock:
         self._platform: tuple[datetime, float] | None = None
 
     def now(self) -> datetime:
-        """Return the wall clock's instant: what people read, and what a prompt says."""
+        """Return the wall clock's instant, as shown to people and in prompts."""
         return self._wall()
 
     def steady(self) -> datetime:
-        """Return an instant that no step of the wall clock moves: for waits and durations within this process."""
+        """Return an instant that no step of the wall clock moves, for waits and durations within this process."""
         return self._began + timedelta(seconds=self._running() - self._began_s)
 
     def heard(self, network: str, at: datetime) -> None:
-        """Note what a platform's own clock said."""
+        """Record a platform's own timestamp."""
         if network not in OURS and (self._platform is None or at > self._platform_now(*self._platform)):
             self._platform = (at, self._running())
 
     def expiry(self) -> datetime:
-        """Return the instant that ages are measured from: the earlier of the wall's and the platforms' time.
+        """Return the instant that ages are measured from: the earlier of the wall clock's and the platforms' time.
 
-        After a step of more than a day it stands still, so that a jump forward erases no live conversation.
+        After a step of more than a day it is frozen, so that a jump forward expires no live conversation.
         """
         self.look()
         known = [self.now()]
@@ -79,7 +79,7 @@ class Clock:
         return min(known)
 
     def look(self) -> bool:
-        """Compare the two clocks; tell whether the wall clock was set by more than a minute since the last look."""
+        """Compare the clocks. Returns whether the wall clock was set by more than a minute since the last call."""
         stepped = self.now() - self.steady()
         step, before = stepped - self._stepped, self._stepped
         if abs(step) <= LOGGED:

@@ -1,6 +1,7 @@
-"""The control socket: JSON frames, one a line, for processes of the same user.
+"""The control socket: JSON frames, one per line, for processes of the same user.
 
-A client sends `{"op": NAME, ...}`; the handler registered under that name owns the connection from there on.
+A client sends `{"op": NAME, ...}`; the handler registered under that name then owns the connection. HTTP requests are
+passed to the HTTP API, if there is one.
 """
 
 from __future__ import annotations
@@ -23,19 +24,19 @@ from claudius.home import FILE_MODE
 log = logging.getLogger("claudius.control")
 
 FRAME_BYTES = 8 * 2**20
-"""Longest frame of either side."""
+"""The longest frame in either direction."""
 WAITING = 1024
-"""How many clients may knock at once before the kernel turns one away."""
+"""How many clients may connect at once before the kernel refuses one."""
 FIRST_S = 10.0
-"""How long a client may stay without a word; one that listens has said what it listens to."""
+"""How long a client may take to send its first line; afterwards it may stay silent."""
 FILES = 8192
-"""As many open files as a daemon asks to be allowed: some systems begin with 256."""
+"""The limit of open files that a daemon requests; some systems start with 256."""
 UNIX_PATH_BYTES = 100
-"""A longer path does not fit a socket address and is reached through its directory."""
+"""A longer path does not fit a socket address and is addressed through its directory."""
 
 
 def allow_files() -> None:
-    """Let this process open as many files as it may, within reason: each client is one."""
+    """Raise this process's limit of open files up to `FILES`: each client needs one."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -44,7 +45,7 @@ def allow_files() -> None:
 
 
 def most_clients(allowed: int) -> int:
-    """Return how many clients a process takes that may have so many files open: half are for all else. Pure."""
+    """Return how many clients a process accepts with this limit of open files: half are for everything else. Pure."""
     return (FILES if allowed == resource.RLIM_INFINITY else allowed) // 2
 
 
@@ -60,13 +61,13 @@ class Connection:
         self._reader, self._writer = reader, writer
 
     async def first(self) -> bytes:
-        """Return the first line as it came: a frame, or the beginning of an HTTP request. Raises: ValueError."""
+        """Return the first raw line: a frame, or the start of an HTTP request. Raises: ValueError."""
         return await self._reader.readline()
 
     async def receive(self, line: bytes | None = None) -> dict[str, Any] | None:
-        """Return the next frame; None at the end. Raises: ValueError where it is no JSON object or too long.
+        """Return the next frame, or None at the end. Raises: ValueError if it is not a JSON object or too long.
 
-        `line`: the frame's, where it was read already.
+        `line`: the frame's line, if it was read already.
         """
         line = await self._reader.readline() if line is None else line
         if not line.endswith(b"\n"):
@@ -80,7 +81,7 @@ class Connection:
         return frame
 
     async def send(self, frame: Mapping[str, Any]) -> None:
-        """Send one frame. Raises: ConnectionError where nobody is there, FrameTooLong."""
+        """Send one frame. Raises: ConnectionError if the client is gone, FrameTooLong."""
         line = json.dumps(frame, ensure_ascii=True).encode() + b"\n"
         if len(line) > FRAME_BYTES:
             raise FrameTooLong(f"too long to be heard: {len(line):,} bytes, and {FRAME_BYTES:,} are the most")
@@ -88,7 +89,7 @@ class Connection:
         await self._writer.drain()
 
     async def pass_on(self, begun: bytes, to: socket.socket) -> None:
-        """Carry bytes between this connection and a socket, from `begun` on, until the socket's end hangs up."""
+        """Relay bytes between this connection and a socket, starting with `begun`, until the socket closes."""
         reader, writer = await asyncio.open_connection(sock=to)
         writer.write(begun)
         sending = asyncio.create_task(_carry(self._reader, writer), name="http in")
@@ -100,14 +101,14 @@ class Connection:
             writer.close()
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._writer.close()
         with contextlib.suppress(ConnectionError):
             await self._writer.wait_closed()
 
     @property
     def peer_uid(self) -> int | None:
-        """The user at the other end, by the kernel's word; None where it cannot tell."""
+        """The user id of the other end according to the kernel; our own where it cannot tell."""
         raw: socket.socket = self._writer.get_extra_info("socket")
         if not hasattr(socket, "SO_PEERCRED"):
             return os.geteuid()
@@ -130,15 +131,15 @@ Door = Callable[[Connection, bytes], Awaitable[None]]
 
 
 class ControlSocket:
-    """The listening end. Whoever speaks HTTP to it is handed to its door, where there is one."""
+    """The listening end. HTTP requests are handed to `door`, if it is set."""
 
     def __init__(
         self, path: Path, handlers: Mapping[str, Handler], *, most: int | None = None, first_s: float = FIRST_S
     ) -> None:
         """Listen at `path` once `open` is called; `handlers` by op.
 
-        `most` clients at once (default: half of the files that this process may open, the rest is for all else), and
-        `first_s` seconds for each to say its first word.
+        Accepts `most` clients at once (default: half of the files that this process may open), and gives each `first_s`
+        seconds to send its first line.
         """
         self._path, self._handlers = path, handlers
         self._most = most_clients(resource.getrlimit(resource.RLIMIT_NOFILE)[0]) if most is None else most
@@ -148,9 +149,9 @@ class ControlSocket:
         self._open: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
-        """Listen. The caller holds the home's lock, so a socket that lies there is a dead process's."""
+        """Listen. The caller holds the home's lock, so an existing socket file belongs to a dead process."""
         self._path.unlink(missing_ok=True)
-        knocking = max(1, min(WAITING, self._most // 2))  # asyncio lets as many in before it looks at any of them
+        knocking = max(1, min(WAITING, self._most // 2))  # asyncio accepts this many before it handles any of them
         with _address(self._path) as address:
             self._server = await asyncio.start_unix_server(
                 self._connected, path=address, limit=FRAME_BYTES, backlog=knocking
@@ -158,7 +159,7 @@ class ControlSocket:
         self._path.chmod(FILE_MODE)
 
     async def close(self) -> None:
-        """Stop listening and hang up on everyone."""
+        """Stop listening and close every connection."""
         if self._server:
             self._server.close()
         self._path.unlink(missing_ok=True)
@@ -208,7 +209,7 @@ class ControlSocket:
 
 @contextlib.asynccontextmanager
 async def connect(path: Path) -> AsyncIterator[Connection]:
-    """Connect to the process that listens at `path`. Raises: OSError where none does."""
+    """Connect to the process that listens at `path`. Raises: OSError if there is none."""
     with _address(path) as address:
         reader, writer = await asyncio.open_unix_connection(address, limit=FRAME_BYTES)
     connection = Connection(reader, writer)
@@ -220,7 +221,7 @@ async def connect(path: Path) -> AsyncIterator[Connection]:
 
 @contextlib.contextmanager
 def _address(path: Path) -> Any:
-    """Give an address for a socket path of any length: through an open directory where it is too long."""
+    """Yield an address for a socket path of any length: through an open directory if it is too long."""
     if len(os.fsencode(path)) < UNIX_PATH_BYTES:
         yield str(path)
         return

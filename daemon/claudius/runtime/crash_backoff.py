@@ -1,6 +1,6 @@
-"""The brake of a crash loop: who starts too often waits before it logs in anywhere.
+"""Crash-loop backoff: a process that starts too often waits before it logs in to any network.
 
-Source: the reliability design, section 4. Discord allows 1,000 logins a day and takes the token away past that.
+Source: the reliability design, section 4. Discord allows 1,000 logins a day and revokes the token beyond that.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ KEPT = 20
 
 
 class Start(Struct, frozen=True):
-    """One start of a process that has not ended in good order, and how long it was held back."""
+    """One start of a process that did not end cleanly, and how long it was held back."""
 
     at_s: float
     held_s: float = 0.0
 
 
 def starts_lately(starts: Sequence[Start], now_s: float) -> int:
-    """Count the starts within the last 300 s, this one included; time that was spent held back does not count. Pure."""
+    """Count the starts within the last 300 s, this one included; time spent held back does not count. Pure."""
     count, ran_s, later_s = 1, 0.0, now_s
     for start in reversed(starts):
         ran_s += max(0.0, later_s - start.at_s - start.held_s)
@@ -42,23 +42,23 @@ def starts_lately(starts: Sequence[Start], now_s: float) -> int:
 
 
 def hold_s(starts: Sequence[Start], now_s: float) -> float:
-    """Return for how long a start at `now_s` is held back: 2, 4, 8 … 900 s from the fifth within 300 s on. Pure."""
+    """Return how long a start at `now_s` is held back: 2, 4, 8 … 900 s from the fifth within 300 s on. Pure."""
     count = starts_lately(starts, now_s)
     return min(LONGEST_S, FIRST_S * 2 ** (count - STARTS)) if count >= STARTS else 0.0
 
 
 class Brake:
-    """The starts of one home, kept in `run/starts`."""
+    """The recent starts of one home, kept in `run/starts`."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
-        """Keep them in `path`; `clock` gives seconds, comparable between processes."""
+        """Keep the starts in `path`; `clock` gives seconds that are comparable between processes."""
         self._path, self._clock = path, clock
         self._started: Start | None = None
         self.count = 0
-        """How many starts there were lately, this one included."""
+        """How many recent starts there were, this one included."""
 
     def start(self) -> float:
-        """Note that a process starts; return for how many seconds it must wait before it logs in anywhere."""
+        """Record a start. Returns how many seconds the process must wait before it logs in to any network."""
         now_s, starts = self._clock(), self._read()
         self.count = starts_lately(starts, now_s)
         self._started = Start(now_s, hold_s(starts, now_s))
@@ -66,12 +66,12 @@ class Brake:
         return self._started.held_s
 
     def forgive(self) -> None:
-        """Take this start back: the process ended in good order, or before it logged in."""
+        """Remove the record of this start: the process ended cleanly, or before it logged in."""
         self._write([start for start in self._read() if start != self._started])
 
     @property
     def message(self) -> str:
-        """Say why the process waits, and for how long."""
+        """The reason why the process waits, and for how long."""
         held_s = self._started.held_s if self._started else 0.0
         return (
             f"crash-loop brake: {self.count} starts that did not end well within {WITHIN_S:.0f} s; "
@@ -86,7 +86,7 @@ class Brake:
         return found[-KEPT:]
 
     def _write(self, starts: Sequence[Start]) -> None:
-        """Replace the file. A disk that takes nothing more costs the note, not the start."""
+        """Replace the file. A write error loses the record but does not prevent the start."""
         aside = self._path.with_suffix(".new")
         with contextlib.suppress(OSError):
             file = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)

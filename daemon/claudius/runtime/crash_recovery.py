@@ -1,7 +1,7 @@
-"""After an unclean stop: one turn at a time, each counted before it begins; and turns that run alone at any time.
+"""Recovery after an unclean stop: turns run one at a time, each counted before it begins; some turns always run alone.
 
-A perception that ends the process at once is counted even so. What ended two processes is tried a third time, alone.
-Source: the reliability design, sections 4 and 7.
+Counting first means that even a perception that ends the process at once is counted. A perception that ended two
+processes is tried a third time, alone. Source: the reliability design, sections 4 and 7.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ CAREFUL_S = 60.0
 
 
 class Careful:
-    """A mode that ends after 60 s, or as soon as what the last process left is done; and while a turn runs alone."""
+    """Recovery mode: on for 60 s or until the last process's backlog is done, and while a turn runs alone."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
-        """Be careless until `begin`."""
+        """Start with the mode off, until `begin`."""
         self._monotonic = monotonic
         self._until_s = 0.0
         self._backlog: set[str] = set()
         self._thinking = 0
-        """Turns that run."""
+        """Number of running turns."""
         self._alone = 0
-        """Turns that run alone, or wait to."""
+        """Number of turns that run alone or wait to."""
         self._alone_until_s = 0.0
-        """Until then they keep the others waiting."""
+        """Until then, turns that run alone keep the others waiting."""
         self._changed = asyncio.Condition()
 
     def begin(self, conversations: Iterable[str]) -> None:
-        """Be careful from now on, until these conversations have nothing left to do."""
+        """Switch the mode on until these conversations have nothing left to do."""
         self._backlog = set(conversations)
         self._until_s = self._monotonic() + CAREFUL_S
 
     @property
     def is_on(self) -> bool:
-        """Whether turns are taken one at a time, each counted before it begins."""
+        """Whether turns run one at a time, each counted before it begins."""
         return bool(self._alone) or self._is_recovering
 
     @property
@@ -45,14 +45,14 @@ class Careful:
         return bool(self._backlog) and self._monotonic() < self._until_s
 
     async def done(self, conversation: str) -> None:
-        """A conversation has nothing left to do."""
+        """Record that a conversation has nothing left to do."""
         if conversation in self._backlog:
             self._backlog.discard(conversation)
             await self._tell()
 
     @asynccontextmanager
     async def turn(self, *, alone: bool = False) -> AsyncIterator[None]:
-        """Think one turn: while the mode lasts, or where it is to be `alone`, with no other turn beside it.
+        """Run one turn; exclusively if it is `alone`, or while the mode is on.
 
         Nobody waits longer than 60 s for that, neither this turn for the others nor the others for this one.
         """

@@ -1,4 +1,4 @@
-"""Asking a daimon over HTTP: one bounded request, to an address that was looked at before it was connected.
+"""Ask a daimon over HTTP: one bounded request, to an address that is checked before it is connected.
 
 Source: the daimon design, section 3.1; the security design, section 8.
 """
@@ -27,7 +27,7 @@ Outcome = Literal["counsel", "silence", "refused", "dreaming", "failed"]
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """What came of asking."""
+    """The result of asking a daimon."""
 
     outcome: Outcome
     text: str = ""
@@ -37,14 +37,14 @@ class Answer(Struct, frozen=True, kw_only=True):
 
 
 class Refused(OSError):
-    """The address is none that a daimon may live at."""
+    """A daimon may not live at this address."""
 
 
 def check_address(host: str, found: str) -> None:
-    """Refuse an address that a configured host may not lead to. Pure. Raises: Refused.
+    """Check that a configured host may resolve to this address. Pure. Raises: Refused.
 
-    Private and loopback addresses only where the owner wrote that very address, or `localhost`; link-local ones, where
-    clouds keep their metadata, never.
+    Private and loopback addresses are allowed only if the owner wrote that very address or `localhost`; link-local
+    ones, where clouds serve their metadata, never.
     """
     address = ipaddress.ip_address(found.partition("%")[0])
     if isinstance(address, ipaddress.IPv6Address) and (address.ipv4_mapped or address.sixtofour or address.teredo):
@@ -67,12 +67,12 @@ def _is_written(host: str, address: ipaddress.IPv4Address | ipaddress.IPv6Addres
 
 
 class _Once(AbstractResolver):
-    """Resolves the one host once: what was looked at is what is connected."""
+    """Resolves the host once, so that the address that was checked is the one that is connected."""
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        """Return the first address that may be asked. Raises: Refused, OSError."""
+        """Return the first address that is allowed. Raises: Refused, OSError."""
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
         for kind, _, proto, _, address in found:
@@ -90,11 +90,11 @@ class _Once(AbstractResolver):
         raise OSError(f"{host} has no address")
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
 
 async def ask(daimon: Daimon, token: str, body: Mapping[str, Any]) -> Answer:
-    """Ask a daimon, within its patience. Never raises for what the other side does."""
+    """Ask a daimon within its timeout. Never raises for failures of the other side."""
     try:
         async with asyncio.timeout(daimon.timeout_s):
             return await _ask(daimon, token, body)
@@ -107,7 +107,7 @@ async def ask(daimon: Daimon, token: str, body: Mapping[str, Any]) -> Answer:
 async def _ask(daimon: Daimon, token: str, body: Mapping[str, Any]) -> Answer:
     host = daimon.host.strip().strip("[]").lower()
     try:
-        check_address(host, host)  # the resolver is not asked about an address
+        check_address(host, host)  # a literal address does not go through the resolver
     except Refused:
         raise
     except ValueError:
@@ -125,7 +125,7 @@ async def _ask(daimon: Daimon, token: str, body: Mapping[str, Any]) -> Answer:
 
 
 async def _bounded(response: aiohttp.ClientResponse) -> bytes | None:
-    """Read at most so much of an answer; None where there is more."""
+    """Read an answer up to `ANSWER_BYTES`; None if there is more."""
     found = b""
     async for piece in response.content.iter_any():
         found += piece
@@ -135,7 +135,7 @@ async def _bounded(response: aiohttp.ClientResponse) -> bytes | None:
 
 
 def _read(status: int, headers: Mapping[str, str], body: bytes | None) -> Answer:
-    """Read an answer as it is tabled. Pure."""
+    """Map an HTTP answer to an `Answer` by the table of the daimon design. Pure."""
     if status in (401, 403):
         return Answer(outcome="refused", detail=f"it refused our token ({status})")
     if status == 503:
@@ -150,7 +150,7 @@ def _read(status: int, headers: Mapping[str, str], body: bytes | None) -> Answer
 def _counsel(body: bytes) -> Answer:
     try:
         document: Any = json.loads(body)
-    except (ValueError, RecursionError):  # nested deeper than it can be read
+    except (ValueError, RecursionError):  # RecursionError: the JSON is nested too deep
         return Answer(outcome="failed", detail="its answer is no JSON")
     if not isinstance(document, dict) or not isinstance(document.get("whisper", ""), str):
         return Answer(outcome="failed", detail="its answer is no whisper")

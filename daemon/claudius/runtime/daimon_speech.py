@@ -1,6 +1,6 @@
-"""A daimon aloud: one line under its own name after the soul's reply, where the owner lets it be heard.
+"""Daimon speech: one line under a daimon's own name after the soul's reply, if the owner allows it.
 
-It is owed to nobody: whatever fails, and whoever speaks first, the line is not said. Not loaded while no daimon is on.
+The line is optional: if anything fails, or somebody else speaks first, it is dropped. Not loaded while no daimon is on.
 Source: the daimon design, section 7.
 """
 
@@ -31,14 +31,14 @@ log = logging.getLogger("claudius.daimons")
 
 SPEAKS = ("speak", "both")
 AN_HOUR = 6
-"""Lines of daimons in one conversation."""
+"""The most lines of daimons per hour in one conversation."""
 LINES = 8
-"""So much of what was said aloud there is it shown."""
+"""How many of the latest spoken lines the daimon is shown."""
 _ALOUD = (EntryType.USER_MESSAGE, EntryType.EXTERNAL_DIALOG, EntryType.DAIMON_SPEECH)
 
 
 async def speak_up(intent: Intent, pending: Pending, mind: Mind, known: Daimons) -> None:
-    """Have the first daimon that may be heard here say its line, once for this turn. Raises: StoreError."""
+    """Let the first daimon that may be shown this conversation say its line, once per turn. Raises: StoreError."""
     if not _is_reply(intent, pending) or not await known.may_spend():
         return
     for name, daimon in daimons(mind.config()).items():
@@ -50,7 +50,7 @@ async def speak_up(intent: Intent, pending: Pending, mind: Mind, known: Daimons)
 
 
 def _is_reply(intent: Intent, pending: Pending) -> bool:
-    """Tell whether a turn answered a person, and left the conversation open. Pure."""
+    """Return whether a turn answered a person and left the conversation open. Pure."""
     perception = pending.perceptions[-1]
     is_closed = intent.planned is not None and intent.planned.closes
     is_theirs = perception.origin is Origin.EXTERNAL and not perception.is_bot

@@ -1,6 +1,6 @@
-"""Asking daimons: every gate before a byte leaves, HTTP first and a model after it, and the whisper that is kept.
+"""Asks daimons for whispers: checks every gate before a byte is sent, tries HTTP first, then a model.
 
-Source: the daimon design, sections 3 to 7.
+Sanitises and stores the whisper that results. Source: the daimon design, sections 3 to 7.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ log = logging.getLogger("claudius.daimons")
 
 REST = timedelta(hours=1)
 FAILURES = 3
-"""After so many askings in a row that failed, HTTP rests."""
+"""After this many consecutive failures, HTTP is suspended."""
 SOURCE = "claudius"
 
 
 class Whispered(Struct, frozen=True, kw_only=True):
-    """What came of asking one daimon."""
+    """The result of asking one daimon."""
 
     daimon: str
     whisper: str = ""
@@ -43,7 +43,7 @@ class Whispered(Struct, frozen=True, kw_only=True):
 
 
 class Daimons:
-    """Every daimon of one soul, and how to ask them."""
+    """All daimons of one soul, and how to ask them."""
 
     def __init__(
         self,
@@ -53,19 +53,19 @@ class Daimons:
         owners: Callable[[], tuple[str, ...]],
         source: str = SOURCE,
     ) -> None:
-        """Ask for `mind`: `voice` builds the provider of a model daimon, `token` is what a daimon is shown."""
+        """Ask for `mind`: `voice` builds the provider of a model daimon, `token` returns what a daimon is sent."""
         self._mind, self._build, self._token, self._owners, self._source = mind, voice, token, owners, source
         self._voices: dict[tuple[str, str], Provider] = {}
 
     def known(self, name: str) -> Daimon:
-        """Return a daimon by name. Raises: UsageProblem where there is none."""
+        """Return a daimon by name. Raises: UsageProblem if there is none."""
         found = daimons(self._mind.config()).get(name)
         if found is None:
             raise UsageProblem(f"no daimon {name!r}: it is one of {', '.join(daimons(self._mind.config()))}")
         return found
 
     async def due(self, name: str, *, quiet: bool) -> Whispered:
-        """Ask a daimon as the clock does: through every gate."""
+        """Ask a daimon on schedule, subject to every gate."""
         daimon, now = self.known(name), self._mind.clock()
         standing = await self._mind.store.standing(name, now)
         if reason := await self._shut(name, daimon, standing, now, quiet=quiet):
@@ -76,7 +76,7 @@ class Daimons:
         return await self._whisper(name, daimon, standing, told(scene, daimon, self._owners()), now)
 
     async def now(self, name: str) -> Whispered:
-        """Ask a daimon at once, by the owner's hand: gates aside, the budget kept."""
+        """Ask a daimon at once, for the owner: skips the gates, but respects the budget."""
         daimon, now = self.known(name), self._mind.clock()
         if not daimon.is_on:
             raise ClaudiusError(f"{name} is off: `claudius config set {_key(name)}.enabled true`, or .groq_enabled")
@@ -87,12 +87,12 @@ class Daimons:
         return await self._whisper(name, daimon, standing, told(scene, daimon, self._owners()), now)
 
     async def aclose(self) -> None:
-        """Let the models' clients go."""
+        """Close the clients of the models."""
         for voice in self._voices.values():
             await voice.aclose()
 
     async def _shut(self, name: str, daimon: Daimon, standing: Standing, now: datetime, *, quiet: bool) -> str:
-        """Say which gate is shut; empty = none."""
+        """Return the reason why a gate is shut; empty = none is."""
         if not daimon.is_on or (standing.mode or daimon.mode) in ("off", "speak"):
             return "it is off"
         if quiet:
@@ -106,7 +106,7 @@ class Daimons:
         return "" if await self.may_spend() else "no budget"
 
     async def may_spend(self) -> bool:
-        """Tell whether the day's budget has room for a daimon's model."""
+        """Return whether the day's budget has room for a daimon's model call."""
         return await self._mind.stage() is Stage.OPEN
 
     async def _whisper(
@@ -157,7 +157,7 @@ class Daimons:
         return Whispered(daimon=name, whisper=text, transport=transport, stored=True)
 
     async def _note(self, name: str, daimon: Daimon, standing: Standing, answer: Answer, now: datetime) -> None:
-        """Keep how an asking over HTTP went, and whether it rests."""
+        """Store the result of asking over HTTP, and until when HTTP is suspended."""
         failures, until = 0, None
         if answer.outcome == "refused":
             until = now + REST
@@ -170,7 +170,7 @@ class Daimons:
         await self._mind.store.fared(name, failures=failures, rests_until=until, reason=reason)
 
     async def _imagined(self, name: str, daimon: Daimon, context: Context, now: datetime) -> Answer:
-        """Ask a model in a daimon's name."""
+        """Ask a model that speaks as the daimon."""
         soul = self._mind.soul()
         system = character(name, daimon, soul)
         if not system:
@@ -183,7 +183,7 @@ class Daimons:
         return Answer(outcome="counsel" if any(map(str.isalnum, text)) else "silence", text=text)
 
     async def think(self, provider: Provider, asked: Request, timeout_s: float, job: str) -> str:
-        """Make one call and book it. Raises: ProviderError, TimeoutError."""
+        """Make one call and record it. Raises: ProviderError, TimeoutError."""
         started = time.monotonic()
         answer = await ask_once(provider, asked, timeout_s)
         made = Call(
@@ -201,12 +201,12 @@ class Daimons:
         return answer.text
 
     def may_hear(self, daimon: Daimon, audience: str) -> bool:
-        """Tell whether a daimon may be shown what is said there: another's direct message only where that is shared."""
+        """Return whether a daimon may be shown an audience: others' direct messages only with `share_private`."""
         person = audience.removeprefix("private:")
         return person == audience or person in self._owners() or daimon.share_private
 
     async def heard(self, name: str, daimon: Daimon, asked: Request, turn: str) -> str:
-        """Return what a daimon says aloud, by its own voice, or by the soul's where it has none. Raises as `think`."""
+        """Return what a daimon says aloud, from its own model, or the soul's if it has none. Raises as `think`."""
         voice = self._voice(daimon) if daimon.groq_enabled else self._mind.provider
         asked = replace(asked, model=model_of(daimon) if daimon.groq_enabled else None)
         return await self.think(voice, asked, daimon.llm_timeout_s, f"{name}:aloud:{turn}")
@@ -222,7 +222,7 @@ class Daimons:
         return sha256(place.encode()).hexdigest()[:8]
 
     def _rests(self, name: str, daimon: Daimon, standing: Standing, now: datetime) -> bool:
-        """Tell whether HTTP rests: until its time, or until the daimon stands elsewhere or has another token."""
+        """Return whether HTTP is suspended: until its time, or until the daimon's address or token changes."""
         is_same = standing.reason.endswith(f"[{self._print(name, daimon)}]")
         return standing.rests_until is not None and now < standing.rests_until and is_same
 

@@ -1,4 +1,8 @@
-"""A reply shown while it is thought: its outbox row is durable before its first visible character."""
+"""Delivery: streams a reply while it is generated, and sends every committed part, oldest first.
+
+The outbox row is durable before the first visible character. A send whose response was lost is looked up before it is
+repeated.
+"""
 
 from __future__ import annotations
 
@@ -22,23 +26,23 @@ from claudius.runtime.failures import backoff_s
 
 
 class Stream:
-    """Shows one turn's words, in the one message that delivery completes."""
+    """Streams one turn's words into the one message that delivery completes."""
 
     def __init__(self, pending: Pending, adapter: Adapter, mind: Mind) -> None:
-        """Show the turn of `pending` through `adapter`."""
+        """Stream the turn of `pending` through `adapter`."""
         self._utterance = draft_utterance(pending.turn, pending.perception)
         self._adapter, self._mind = adapter, mind
         self._is_open = False
 
     @classmethod
     def of(cls, pending: Pending, adapter: Adapter | None, mind: Mind) -> Stream | None:
-        """Make a stream where the adapter is one that streams and a reply is owed; else None."""
+        """Return a stream if the adapter streams and a reply is owed; else None."""
         if adapter is None or adapter.name not in mind.config().pipeline.stream or not pending.perception.owes:
             return None
         return cls(pending, adapter, mind) if adapter.streams(pending.perception) else None
 
     async def __call__(self, text: str) -> None:
-        """Show one more piece."""
+        """Show the next piece."""
         if not self._is_open:
             await self._mind.store.open_stream(self._utterance, self._mind.clock())
             self._is_open = True
@@ -46,7 +50,7 @@ class Stream:
 
 
 async def hold(adapter: Adapter | None, perception: Perception, line: str) -> None:
-    """Show a holding line in the sign that the soul thinks, where the adapter can: `hold(perception, line)`."""
+    """Show a holding line in the typing indicator, if the adapter supports it."""
     holder: object = adapter
     if isinstance(holder, Holds):
         await holder.hold(perception, line)
@@ -57,27 +61,27 @@ log = logging.getLogger("claudius.delivery")
 CAP_S = 300.0
 NOTE_AGAIN_S = 5.0
 ABSENT_ONCE = "absent once"
-"""Why a part waits that was looked for and not seen: one more look proves it absent."""
+"""Why a part waits that was looked for once and not found: a second look proves it absent."""
 CANNOT_REACT = "cannot_react"
 
 
 class Delivered:
-    """How a round of delivery ended."""
+    """The outcome of a round of delivery."""
 
     class All(Struct, frozen=True):
-        """Nothing is left to say, or nobody is there to hear it now."""
+        """Nothing is left to send, or nobody is there to hear it now."""
 
     class GivenUp(Struct, frozen=True):
-        """A part will never be said, nor will what comes after it in its turn."""
+        """A part will never be sent, nor will the later parts of its turn."""
 
     class Wait(Struct, frozen=True):
-        """A part has to wait; what comes after it waits too."""
+        """A part has to wait; the later parts wait too."""
 
         seconds: float
 
 
 class Post(Struct, frozen=True):
-    """What delivery works with: the store, one network, a clock that only runs on, and for how long it tries."""
+    """What delivery works with: the store, one network, a monotonic clock, and how long it keeps trying."""
 
     store: Store
     adapter: Adapter
@@ -85,11 +89,11 @@ class Post(Struct, frozen=True):
     give_up_hours: float
     hooks: Hooks = field(default_factory=Hooks)
     line_of: Callable[[str], str] = lambda _: ""
-    """What a turn says where a reply is owed, and its sign cannot be put; empty = nothing."""
+    """The line that a turn says if a reply is owed and its reaction cannot be added; empty = none."""
 
 
 async def deliver(conversation: str, post: Post) -> Delivered.All | Delivered.Wait:
-    """Speak every committed part of a conversation, oldest first."""
+    """Send every committed part of a conversation, oldest first."""
     given_up = ""
     for part in await post.store.deliveries(conversation):
         now = post.clock()
@@ -97,7 +101,7 @@ async def deliver(conversation: str, post: Post) -> Delivered.All | Delivered.Wa
             continue
         if part.not_before and part.not_before > now:
             return Delivered.Wait((part.not_before - now).total_seconds())
-        is_in_doubt = part.state == "unknown_after_send" and part.utterance.kind != "reaction"  # put twice, it is one
+        is_in_doubt = part.state == "unknown_after_send" and part.utterance.kind != "reaction"  # twice is harmless
         ended = await (_look if is_in_doubt else _say)(part, post)
         if isinstance(ended, Delivered.Wait):
             return ended
@@ -106,7 +110,7 @@ async def deliver(conversation: str, post: Post) -> Delivered.All | Delivered.Wa
 
 
 async def _look(part: Delivery, post: Post) -> Delivered.Wait | Delivered.GivenUp | None:
-    """Settle a part that may be visible already; say it again only where it is proved absent: seen missing twice."""
+    """Resolve a part that may be visible already; send it again only once two looks did not find it."""
     utterance = part.utterance
     try:
         receipt = await post.adapter.find(utterance, decided_at=part.decided_at)
@@ -161,7 +165,7 @@ async def _say(part: Delivery, post: Post) -> Delivered.Wait | Delivered.GivenUp
 
 
 async def _refused(utterance: Utterance, post: Post, error: DeliveryRefused) -> Delivered.Wait | Delivered.GivenUp:
-    """Give a part up; where it was a sign, and a reply is owed, a line is said in its stead."""
+    """Give up a part; if it was a reaction and a reply is owed, send a line instead."""
     log.warning("utterance refused", extra={"turn": utterance.turn, "code": error.code})
     line = post.line_of(utterance.turn) if utterance.kind == "reaction" else ""
     if line and await post.store.say_instead(utterance.key, line):
@@ -180,7 +184,7 @@ async def _send(utterance: Utterance, adapter: Adapter) -> str:
 
 
 async def _settle(part: Delivery, post: Post, receipt: str) -> None:
-    """Keep that a part is visible, however long the disk takes nothing: it must not be said a second time."""
+    """Record that a part is visible, retrying while the disk is full: the part must not be sent twice."""
     key = part.utterance.key
     while True:
         try:

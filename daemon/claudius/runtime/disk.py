@@ -1,4 +1,4 @@
-"""Room to keep what is heard: 16 MiB set aside for replies that are already decided, and what happens without room.
+"""Disk space: keeps 16 MiB in reserve for replies that are already decided, and stops intake while there is no room.
 
 Source: the reliability design, section 9.
 """
@@ -26,12 +26,12 @@ LOOK_S = 2.0
 READ_ONLY_S = 300.0
 """How long a home may be read-only before the process stops."""
 RELAPSE_S = 60.0
-"""Trouble that is back so soon never went."""
+"""Trouble that returns within this time counts as the same trouble."""
 _MB = 2**20
 
 
 def check_room(home: Home, reserve_mb: int) -> None:
-    """Refuse to wake a soul that could not keep what it hears. Raises: BadHome."""
+    """Check that the home has room to store what is heard. Raises: BadHome."""
     for place in (home.state, home.run, home.memory):
         try:
             probe(place)
@@ -49,7 +49,7 @@ def check_room(home: Home, reserve_mb: int) -> None:
 
 
 def probe(directory: Path) -> None:
-    """Write a file and take it away again. Raises: OSError."""
+    """Write a file and delete it again. Raises: OSError."""
     path = directory / f".probe-{os.getpid()}"
     try:
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
@@ -69,14 +69,14 @@ class Shut(Struct, frozen=True):
 
 
 class _Opened(Struct, frozen=True):
-    """When it seemed mended last, and what had been wrong."""
+    """When intake last reopened, and what had been wrong before."""
 
     at_s: float
     before: Shut
 
 
 class Disk:
-    """The disk below one home, as the process that writes to it knows it."""
+    """The state of the disk below one home, as seen by the process that writes to it."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Disk:
         running: Callable[[], float] = time.monotonic,
         free_mb: Callable[[], int] | None = None,
     ) -> None:
-        """Accept while there is room: `reserve_mb` MB; `free_mb` tells what there is."""
+        """Accept while at least `reserve_mb` MB are free; `free_mb` returns the free space."""
         self._home, self._reserve_mb, self._running = home, reserve_mb, running
         self._path = home.state / "reserve"
         self._free_mb = free_mb or (lambda: shutil.disk_usage(home.state).free // _MB)
@@ -99,25 +99,25 @@ class Disk:
         return self._shut
 
     def refuse(self) -> None:
-        """Let a new perception in, or not. Raises: StoreError where there is no room for it."""
+        """Check whether a new perception is accepted. Raises: StoreError if there is no room for it."""
         if self._shut:
             raise type(self._shut.error)(self._shut.error.message)
 
     def strike(self, error: StoreError) -> None:
-        """A write failed for want of room, or of the right to write: nothing more is accepted until it is mended."""
+        """Stop accepting until it is mended, because a write failed for lack of space or of write permission."""
         if not isinstance(error, (StoreFull, StoreReadOnly)) or self._shut:
             return
         now_s = self._running()
-        if self._opened and now_s - self._opened.at_s < RELAPSE_S:  # it only seemed mended: still the same trouble
+        if self._opened and now_s - self._opened.at_s < RELAPSE_S:  # it only seemed mended: the same trouble
             self._shut = Shut(error, self._opened.before.since_s)
             return
         self._shut = Shut(error, now_s)
         log.error("nothing is accepted", extra={"error": error.message})
 
     def release(self) -> bool:
-        """Give the reserve away, so that what is decided can be written; tell whether there was one.
+        """Delete the reserve, so that decided replies can be written. Returns whether there was one.
 
-        Called by whoever writes, in any thread, when a write found no room.
+        Called by any writer, in any thread, when a write found no room.
         """
         try:
             self._path.unlink()
@@ -127,7 +127,7 @@ class Disk:
         return True
 
     def look(self) -> None:
-        """Shut, or open again, by what the disk says now. Raises: StoreReadOnly after 300 s of it."""
+        """Stop or resume intake by the disk's present state. Raises: StoreReadOnly after 300 s of read-only."""
         error, now_s = self._found(), self._running()
         if error:
             self.strike(error)
@@ -139,13 +139,13 @@ class Disk:
             self._shut, self._opened = None, _Opened(now_s, shut)
 
     async def watch(self) -> None:
-        """Look every few seconds. Raises: StoreReadOnly where the home stays read-only."""
+        """Check the disk every few seconds. Raises: StoreReadOnly if the home stays read-only."""
         while True:
             await asyncio.to_thread(self.look)
             await asyncio.sleep(LOOK_S)
 
     def _found(self) -> StoreError | None:
-        """Tell what keeps us from writing; make the reserve anew where nothing does."""
+        """Return what prevents writing; if nothing does, recreate the reserve."""
         free_mb, needed_mb = self._free_mb(), self._reserve_mb()
         kept_mb = min(RESERVE_MB, needed_mb)
         has_reserve = not kept_mb or self._path.exists()
@@ -166,7 +166,7 @@ class Disk:
 
 
 def _set_aside(path: Path, size: int) -> None:
-    """Make a file that really holds its bytes. Raises: OSError; then there is none."""
+    """Create a file whose blocks are really allocated. Raises: OSError; then no file is left."""
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
     try:
         if hasattr(os, "posix_fallocate"):

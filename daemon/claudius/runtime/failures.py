@@ -1,4 +1,4 @@
-"""What becomes of a turn that failed: tried again later, or ended by one typed apology.
+"""Decides what follows a failed turn: a later retry, or one typed apology.
 
 Source: the reliability design, section 7.
 """
@@ -14,13 +14,13 @@ BASE_S, CAP_S = 1.0, 60.0
 
 
 class Retry(Struct, frozen=True):
-    """Try again after so many seconds."""
+    """Try again after `after_s` seconds."""
 
     after_s: float
 
 
 class Apologise(Struct, frozen=True):
-    """Give up on this perception, in character."""
+    """Give up on this perception with an apology in character."""
 
     kind: ApologyKind
 
@@ -35,10 +35,10 @@ def decide(
 ) -> Retry | Apologise:
     """Decide what follows a failed turn. Pure.
 
-    `attempts` counts this one; `waited_s` is the time since the perception was heard.
+    `attempts` includes this one; `waited_s` is the time since the perception was heard.
     """
     match error:
-        case RowInvalid():  # it is as damaged the next time
+        case RowInvalid():  # a retry would read the same damaged row
             return Apologise("unreadable")
         case OverBudget():
             return Apologise("over_budget")

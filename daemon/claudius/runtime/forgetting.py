@@ -1,7 +1,7 @@
-"""Erase a person: from the database, its log, git, the logs and the backups; then search for what may be left.
+"""Erases a person from the database, its log, git, the logs and the backups, then searches for anything left.
 
-Others are answered meanwhile. Each step can be done again, and what a crash cuts off is carried on by the next start:
-`state/erasures.jsonl` knows whose erasure began and did not end, `state/erasing-*.json` what it is to search for.
+Others are answered meanwhile. Each step is idempotent, and the next start resumes an erasure that a crash interrupted:
+`state/erasures.jsonl` records whose erasure began and did not end, `state/erasing-*.json` what it searches for.
 
 Source: the security design, section 9.
 """
@@ -34,28 +34,28 @@ log = logging.getLogger("claudius.forgetting")
 
 SEARCH_S = 900.0
 SWEEPS = 6
-"""So often the database is searched, and what was found taken out, before it is given up."""
+"""How often the database is searched and cleaned before the erasure gives up."""
 THEMSELF, ONCE_IN = "themself", timedelta(days=1)
-"""A person may have themself erased from chat once in that time."""
+"""A person may erase themself from chat once in this period."""
 NOT_OURS = ("what was posted stays on the network", "the model's provider keeps what its own terms say",
             "copies that you made outside of the home")  # fmt: skip
-"""What no erasing here can reach."""
+"""What an erasure cannot reach."""
 
 
 class Around(Struct, frozen=True, kw_only=True):
-    """What of the running process takes part."""
+    """The parts of the running process that take part in an erasure."""
 
     freeze: Callable[[Sequence[str]], None]
-    """Hears nothing more of these persons; of everyone again, with none."""
+    """Stops hearing these persons; an empty list hears everyone again."""
     forget_members: Callable[[str], None]
     end_session: Callable[[str], Awaitable[None]]
-    """Lets a voice forget what it keeps of a conversation, its transcript too."""
+    """Makes a provider discard what it keeps of a conversation, including its transcript."""
     leave_out: Callable[[Callable[[str], bool]], int]
-    """Writes the log anew. Blocks."""
+    """Rewrites the log without the lines that match. Blocks."""
 
 
 class Forgetting:
-    """One home's way to forget."""
+    """Erases persons from one home."""
 
     def __init__(self, home: Home, store: Store, archive: Archive | None, around: Around) -> None:
         """Erase from `store` and everything beside it."""
@@ -64,7 +64,7 @@ class Forgetting:
         self._one_at_a_time = asyncio.Lock()
 
     async def forget(self, person: str, now: datetime, by: str) -> dict[str, Any]:
-        """Erase a person, by any id of theirs; return the receipt. Raises: ClaudiusError where nobody is known so."""
+        """Erase a person, by any id of theirs, and return the receipt. Raises: ClaudiusError if the id is unknown."""
         async with self._one_at_a_time:
             ids = list(await self._store.ids_of(person))
             if not ids:
@@ -73,12 +73,12 @@ class Forgetting:
             return {"person": ids[0], **await self._forget(ids, None, now)}
 
     async def waits_until(self, person: str, now: datetime) -> datetime | None:
-        """Return until when a person who asks in chat has to wait; None where they need not."""
+        """Return until when a person who asks in chat has to wait; None if they need not."""
         last = self._ledger.last_at([person, *await self._store.ids_of(person)], THEMSELF)
         return last + ONCE_IN if last and now < last + ONCE_IN else None
 
     async def resume(self, now: datetime) -> int:
-        """Carry on with what was cut off; return how many are forgotten by it. Raises: ClaudiusError."""
+        """Resume interrupted erasures. Returns how many persons are forgotten by it. Raises: ClaudiusError."""
         left = self._ledger.unfinished()
         if not left:
             return 0
@@ -122,7 +122,7 @@ class Forgetting:
         lines = await asyncio.to_thread(self._around.leave_out, _says(ids))
         copies, kept = await self._copy_anew(probes, now)
         found = await self._found(probes, kept)
-        for _ in range(SWEEPS):  # what others said or did between a sweep and the search
+        for _ in range(SWEEPS):  # others may have said or done something between a sweep and the search
             if str(self._home.database.relative_to(self._home.root)) not in found:
                 break
             _, kept = await self._copy_anew(probes, now)
@@ -156,13 +156,13 @@ class Forgetting:
         return await asyncio.to_thread(self._renew_backups, now)
 
     def _forget_sessions(self) -> None:
-        """Delete what this machine's user typed into sessions of Claude Code; each is without the soul from now on."""
+        """Delete what this machine's user typed into Claude Code sessions; those sessions continue without the soul."""
         for directory in self._home.sessions:
             if directory.exists():
                 shutil.rmtree(directory)
 
     def _renew_backups(self, now: datetime) -> tuple[int, list[str]]:
-        """Take a verified copy, then delete our older ones; return how many those were, and what is not ours."""
+        """Take a verified copy, then delete our older ones. Returns how many those were, and the foreign files."""
         before = sorted(self._home.backups.iterdir())
         try:
             made = back_up(self._home.database, self._home.backups, now)
@@ -175,7 +175,7 @@ class Forgetting:
         return copies, [str(one.relative_to(self._home.root)) for one in before if not is_ours(one.name)]
 
     async def _found(self, probes: Probes, kept: Sequence[str]) -> list[str]:
-        """Return the files that still hold something of it or could not be read, and `git` for its objects."""
+        """Return the files that still hold traces or could not be read, and `git` for its objects."""
         home = self._home
         backups = [path for path in home.backups.iterdir() if is_ours(path.name)]
         places = (home.state, home.memory, home.logs, *backups, home.run, *home.sessions)
@@ -190,7 +190,7 @@ class Forgetting:
 
 
 async def sweep(store: Personal, database: Path, probes: Probes) -> None:
-    """Search the database, and take out what was found, until nothing is found or nothing more can be done."""
+    """Search the database and remove the matches, until nothing is found or nothing more can be done."""
     for _ in range(SWEEPS):
         found = await _search(store, database, probes)
         if found is None or not found["rows"] + list(found["pages"]):
@@ -219,8 +219,8 @@ async def _search(
 
 
 def _says(ids: Sequence[str]) -> Callable[[str], bool]:
-    """Return what tells whether a line of the log names one of these, or tells more than a log should."""
-    # a conversation of commands ends in `!` and the network's own id of whoever gives them
+    """Return a predicate that matches log lines naming one of these ids, or saying more than a log should."""
+    # the key of a command conversation ends in `!` and the network's own id of its author
     words = [*ids, *(f"!{one.rpartition(':')[2]}" for one in ids)]
     escaped = [form.decode() for one in words for form in search.forms(one)]
     named = re.compile("|".join(rf"(?<![\w.@-]){re.escape(one)}(?![\w.@-])" for one in escaped) or r"(?!)")
@@ -228,6 +228,6 @@ def _says(ids: Sequence[str]) -> Callable[[str], bool]:
 
 
 def _is_own(person: str) -> bool:
-    """Tell whether an id is that of this machine's user, and no other name at the terminal. Pure."""
+    """Return whether an id is that of this machine's user, and not another name at the terminal. Pure."""
     network, _, rest = person.partition(":")
     return network == "terminal" and not rest.rpartition(":")[2].startswith("as-")

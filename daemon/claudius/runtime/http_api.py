@@ -36,15 +36,15 @@ log = logging.getLogger("claudius.door")
 BODY_BYTES = 8192
 A_MINUTE = 10
 STRANGER_CHARS = 32
-"""Beyond loopback a token has at least so many characters."""
+"""The minimum length of a token when listening beyond loopback."""
 SOCKET = "socket"
-"""Who asks on the control socket: whoever may open that file."""
+"""The requester on the control socket: whoever may open that file."""
 OWNER = ""
-"""Whose token is `CLAUDIUS_HTTP_TOKEN`: no daimon's."""
+"""Whose token is `CLAUDIUS_HTTP_TOKEN`: it belongs to no daimon."""
 
 
 class Reply(Struct, frozen=True, kw_only=True):
-    """What the soul answers."""
+    """A reply to an HTTP request."""
 
     status: int
     document: Mapping[str, Any] = field(default_factory=dict)
@@ -52,33 +52,33 @@ class Reply(Struct, frozen=True, kw_only=True):
 
 
 class Rooms(Struct, frozen=True, kw_only=True):
-    """What stands behind the door."""
+    """The functions that answer the requests."""
 
     counsel: Callable[[Mapping[str, Any]], Awaitable[Reply]]
     """Answers `{"source", "context"}`."""
     take: Callable[[str, Mapping[str, Any]], Awaitable[Reply]]
     """Takes `{"source", "whisper"}` of the daimon named."""
     tokens: Callable[[], Mapping[str, str]]
-    """Daimon, or OWNER → token; none is empty."""
+    """Maps each daimon, or OWNER, to its token; none is empty."""
     health: Callable[[], Mapping[str, Any]]
     metrics: Callable[[], Awaitable[str]]
 
 
 class HttpDoor:
-    """The endpoint of one soul."""
+    """The HTTP endpoint of one soul."""
 
     def __init__(self, rooms: Rooms, listen: str = "", clock: Callable[[], float] = time.monotonic) -> None:
-        """Listen at `listen`, HOST:PORT, once opened; empty = on the control socket alone. Raises: BadConfiguration."""
+        """Listen at `listen`, HOST:PORT, once opened; empty = only on the control socket. Raises: BadConfiguration."""
         self._rooms, self._clock = rooms, clock
         self._host, self._port = _place(listen, rooms.tokens()) if listen else ("", 0)
         self._asked: dict[str, deque[float]] = {}
         self._runners: list[web.AppRunner] = []
         self._inner: web.AppRunner | None = None
         self.port = 0
-        """Where it listens, once opened."""
+        """The port it listens on, once opened."""
 
     async def open(self) -> None:
-        """Listen on TCP, where that is asked for. Raises: BadConfiguration where the address is taken."""
+        """Listen on TCP, if configured. Raises: BadConfiguration if the address is taken."""
         if not self._port and not self._host:
             return
         runner = await self._runner(is_socket=False)
@@ -105,7 +105,7 @@ class HttpDoor:
         await connection.pass_on(line, ours)
 
     async def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         for runner in self._runners:
             await runner.cleanup()
 
@@ -121,7 +121,7 @@ class HttpDoor:
         return runner
 
     def who(self, request: web.Request) -> str | None:
-        """Return whose token a request bears; None where it bears none of ours. Compares the whole value."""
+        """Return whose token a request bears, or None if the token is not ours. Compares the whole value."""
         given = request.headers.get("Authorization", "")
         scheme, _, token = given.partition(" ")
         found = None
@@ -132,12 +132,12 @@ class HttpDoor:
         return found
 
     def is_ours(self, host: str) -> bool:
-        """Tell whether a Host header names this endpoint."""
+        """Return whether a Host header names this endpoint."""
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
         return name.strip("[]").lower() in {self._host, "127.0.0.1", "localhost", "::1"}
 
     def wait_s(self, who: str) -> int:
-        """Count a request; return how many seconds its sender has to wait before the next, 0 = it is in time."""
+        """Count a request. Returns how many seconds its sender must wait; 0 = the request is within the limit."""
         now, asked = self._clock(), self._asked.setdefault(who, deque())
         while asked and now - asked[0] >= 60:
             asked.popleft()
@@ -148,28 +148,28 @@ class HttpDoor:
 
     @property
     def rooms(self) -> Rooms:
-        """What stands behind the door."""
+        """The functions that answer the requests."""
         return self._rooms
 
 
 class _Requests:
-    """Requests of one of the two doors, looked at in order: where from, whose, what."""
+    """Handles requests of one of the two listeners; checks their source, then their token, then their content."""
 
     def __init__(self, door: HttpDoor, *, is_socket: bool) -> None:
         self._door, self._is_socket = door, is_socket
 
     async def health(self, request: web.Request) -> web.Response:
-        """Say that the soul is awake."""
+        """Report that the soul is awake."""
         self._look(request)
         return web.json_response(dict(self._door.rooms.health()))
 
     async def metrics(self, request: web.Request) -> web.Response:
-        """Count, in the text form of Prometheus."""
+        """Return the counts in the text format of Prometheus."""
         self._look(request)
         return web.Response(text=await self._door.rooms.metrics(), content_type="text/plain")
 
     async def whisper(self, request: web.Request) -> web.Response:
-        """Answer one of the two bodies."""
+        """Answer one of the two kinds of body."""
         who = self._look(request)
         if request.content_type != "application/json":
             raise web.HTTPUnsupportedMediaType
@@ -188,7 +188,7 @@ class _Requests:
         raise web.HTTPBadRequest(text="send source and context, or source and whisper")
 
     def _look(self, request: web.Request) -> str:
-        """Return whose request it is. Raises: web.HTTPException."""
+        """Return who sent the request. Raises: web.HTTPException."""
         if "Origin" in request.headers:
             raise web.HTTPForbidden(text="not for browsers")
         if self._is_socket and "Authorization" not in request.headers:
@@ -220,7 +220,7 @@ def _response(reply: Reply) -> web.Response:
 
 
 def _place(listen: str, tokens: Mapping[str, str]) -> tuple[str, int]:
-    """Read HOST:PORT. Pure. Raises: BadConfiguration for one that may not be listened on so."""
+    """Parse HOST:PORT. Pure. Raises: BadConfiguration if it is invalid or needs a stronger token."""
     host, _, port = listen.strip().rpartition(":")
     host = host.strip("[]").lower() or "127.0.0.1"
     if not port.isdecimal() or int(port) > 65535:
@@ -244,22 +244,22 @@ def _is_loopback(host: str) -> bool:
 
 
 ANSWER_S = 4.0
-"""Inside the patience of whoever asks."""
+"""Shorter than the timeout of the soul that asks."""
 OWN = Daimon(provider="own", soul_md="soul.md", model="")
-"""How the soul whispers: on its own text, with its own voice."""
+"""How the soul whispers: from its own text, with its own provider."""
 _KEYS = ("emotionalState", "currentTopic", "currentProject")
 _CHARS = 400
 
 
 class Counsel:
-    """One soul, asked and advised by others."""
+    """Whispers to other souls, and takes whispers from daimons."""
 
     def __init__(self, mind: Mind, home: Home, daimons: LazyDaimons) -> None:
         """Answer for `mind`."""
         self._mind, self._home, self._daimons = mind, home, daimons
 
     async def whisper(self, context: Mapping[str, Any]) -> Reply:
-        """Answer `{"source", "context"}`: one call on the soul's own text; of its memory only the mood is in it."""
+        """Answer `{"source", "context"}` with one call on the soul's own text; of its memory only the mood is shown."""
         mind = self._mind
         if await mind.stage() is not Stage.OPEN:
             return Reply(status=503, retry_after_s=3600)
@@ -274,7 +274,7 @@ class Counsel:
         return Reply(status=200, document={"whisper": line, "influence": "subtle"}) if line else Reply(status=204)
 
     async def take(self, source: str, body: Mapping[str, Any]) -> Reply:
-        """Take counsel that nobody asked for, of the daimon named."""
+        """Take an unsolicited whisper from the daimon named."""
         mind, now = self._mind, self._mind.clock()
         daimon = daimons(mind.config()).get(source)
         if daimon is None or not daimon.is_on:
@@ -303,7 +303,7 @@ class Counsel:
         return Reply(status=202, document={"stored": True, "id": str(number)})
 
     async def metrics(self) -> str:
-        """Count what waits and what was done, in the text form of Prometheus."""
+        """Return counts of what waits and what was done, in the text format of Prometheus."""
         counts = await asyncio.to_thread(self._count, self._mind.clock())
         lines = []
         for section, values in counts.items():
@@ -320,7 +320,7 @@ class Counsel:
 
 
 def _told(context: Mapping[str, Any], mood: str) -> Context:
-    """Read what another soul tells of itself; beside it stands this soul's own mood. Pure."""
+    """Read another soul's account of itself, and add this soul's own mood. Pure."""
     state = context.get("soul_state")
     given = state if isinstance(state, Mapping) else {}
     count = context.get("interaction_count")
@@ -333,7 +333,7 @@ def _told(context: Mapping[str, Any], mood: str) -> Context:
 
 
 def door_of(mind: Mind, home: Home, loaded: Callable[[], Loaded], daimons_of: LazyDaimons) -> HttpDoor:
-    """Put the door before one soul. Raises: BadConfiguration."""
+    """Build the HTTP API of one soul. Raises: BadConfiguration."""
     counsel = Counsel(mind, home, daimons_of)
 
     def tokens() -> Mapping[str, str]:

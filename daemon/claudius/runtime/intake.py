@@ -1,4 +1,4 @@
-"""Hearing: who may talk and how often, then WRITE 1, then the conversation's lane is woken."""
+"""Checks who may talk and how often, makes the perception durable (WRITE 1), then wakes the conversation's lane."""
 
 from __future__ import annotations
 
@@ -23,60 +23,60 @@ log = logging.getLogger("claudius.intake")
 T = TypeVar("T")
 
 AFTERWARDS = (Kind.EDIT, Kind.DELETE, Kind.REACTION)
-"""What is about something that was said before: put in force at once, ahead of what waits."""
+"""Kinds that refer to an earlier message: applied at once, ahead of what waits."""
 
 
 EARLY = 256
-"""So many changes of messages that were not heard are kept in mind: an event may overtake the one that it is about."""
+"""How many changes of unknown messages are remembered, because an event may overtake the message that it refers to."""
 
 
 class Thinkers(Protocol):
-    """Who thinks about what is heard."""
+    """The lanes, as seen by intake."""
 
     def wake(self, conversation: str) -> None:
-        """Have a conversation look again at what waits."""
+        """Have a conversation check again for what waits."""
 
     def break_off(self, conversation: str, turn: str) -> None:
-        """Let a turn not go on."""
+        """Cancel the turn if it is the one running."""
 
     def forget_members(self, audience: str) -> None:
-        """Ask again who can see a shared audience."""
+        """Discard what is known of who can see a shared audience."""
 
 
 class Intake:
-    """The one door through which perceptions come in."""
+    """The one entry point for perceptions."""
 
     def __init__(self, mind: Mind, body: Body, lanes: Thinkers, failed: Callable[[StoreError], None]) -> None:
-        """Keep what is heard in `mind.store`, while the `body`'s disk has room for it, then tell the `lanes`.
+        """Store perceptions in `mind.store` while the `body`'s disk has room, then notify the `lanes`.
 
-        `failed` is told when the store fails.
+        `failed` is called when the store fails.
         """
         self._mind, self._body, self._lanes, self._failed = mind, body, lanes, failed
         self._rates = Rates()
         self._early: dict[str, Perception] = {}
-        """The last changes that were of nothing known, by the key of what they are about; the oldest first."""
+        """The latest changes of unknown messages, by the key of the message; oldest first."""
         self.last_at: dict[str, datetime] = {}
         """When each network was last heard, live or in its history."""
         self._is_shut = False
         self.company: Company | None = None
-        """Who is let in by a code, and where the soul takes part how."""
+        """Who was let in by a code, and how the soul participates in each place."""
         self.taken_down: Callable[[str], None] = lambda _: None
-        """Is told the key of each message that is gone."""
+        """Called with the key of each deleted message."""
         self._frozen: frozenset[str] = frozenset()
 
     def shut(self) -> None:
-        """Hear nothing more: what comes now is not acknowledged, and comes back to whoever wakes next."""
+        """Stop accepting: later perceptions are not acknowledged and arrive again after the next start."""
         self._is_shut = True
 
     def freeze(self, persons: Sequence[str]) -> None:
-        """Hear nothing of these persons for now, because they are being erased: what comes is to come again."""
+        """Reject perceptions of these persons while they are being erased; they are sent again later."""
         self._frozen = frozenset(persons)
 
     async def accept(self, perception: Perception) -> bool:
-        """Make a perception durable, then let its lane know; False where it is known, or not to be heard.
+        """Make a perception durable, then wake its lane. Returns False if it is known or not to be heard.
 
         Raises: StoreError, OverBudget, ConnectionAbortedError when shut; then nothing was accepted. The first message
-        over a rate is accepted, to be apologised for without a model call.
+        over a rate is accepted, and answered with an apology without a model call.
         """
         self._check_open()
         network = Place.of(perception.conversation).network
@@ -98,7 +98,7 @@ class Intake:
         return new
 
     async def hear(self, missed: Sequence[Perception]) -> None:
-        """Take what was missed, in order. It was said over time, so that no rate applies to it.
+        """Accept missed perceptions, in order. They were said over a longer time, so no rate applies to them.
 
         Raises: StoreError, ConnectionAbortedError when shut.
         """
@@ -118,11 +118,11 @@ class Intake:
             raise ConnectionAbortedError("going to sleep: whoever wakes next will hear it")
 
     async def _keep(self, perceptions: Sequence[Perception]) -> Sequence[bool]:
-        """WRITE 1. Raises: StoreError; then nothing was kept."""
+        """Do WRITE 1. Raises: StoreError; then nothing was stored."""
         return await self._write(lambda: self._mind.store.accept(perceptions, self._body.clock.steady()))
 
     async def _amend(self, perception: Perception) -> bool:
-        """Put a second thought in force; the turn that was about the old words does not go on. Raises: StoreError."""
+        """Apply an edit, deletion or stop, and cancel the turn that was about the old words. Raises: StoreError."""
         store, now = self._mind.store, self._body.clock.steady()
         if is_stop(perception):
             by_owner = is_owner(perception, self._mind.config())

@@ -1,4 +1,4 @@
-"""The soul's own clock: a job that is due becomes a perception, and a lane does its work; no ring is lost or doubled.
+"""The scheduler of jobs: a due job becomes a perception, and a lane does its work; no run is lost or doubled.
 
 Source: the daimon design, section 6; the reliability design, section 8.
 """
@@ -23,35 +23,35 @@ from claudius.runtime.lazy_daimons import LazyDaimons
 log = logging.getLogger("claudius.clockwork")
 
 INNER = "self:claudius:inner:"
-"""Where the clock is heard; the job's name comes after it."""
+"""The conversation of scheduled jobs; the job's name follows it."""
 JOBS: tuple[Job, ...] = (soul_state_check.JOB, memory_expiry.JOB, records.JOB, backup.JOB)
-"""Those that every soul has; each daimon that is on has one more, and so has a soul that may write first."""
+"""The jobs of every soul; each daimon that is on adds one, and so does a soul that may write first."""
 ENDED_PROCESSES = 2
-"""A ring whose work ended so many processes is let go."""
+"""A run whose work ended this many processes is dropped."""
 
 
 class Clockwork:
-    """The jobs of one soul."""
+    """Runs the scheduled jobs of one soul."""
 
     def __init__(self, mind: Mind, home: Home, daimons: LazyDaimons, chance: Callable[[], float]) -> None:
-        """Keep the jobs of `mind`; `chance` draws jitter in [0, 1)."""
+        """Run the jobs of `mind`; `chance` draws jitter in [0, 1)."""
         self._mind, self._home, self._daimons, self._chance = mind, home, daimons, chance
         self._wake: Callable[[str], None] = lambda _: None
         self._zone: tuple[str, tzinfo] | None = None
 
     def start(self, wake: Callable[[str], None]) -> None:
-        """Begin; `wake` has a conversation look at what waits for it."""
+        """Start; `wake` has a conversation check for what waits."""
         self._wake = wake
 
     def jobs(self) -> dict[str, Job]:
-        """Return the jobs that there are now, by name."""
+        """Return the jobs that exist now, by name."""
         config = self._mind.config()
         asked = [whisper.job(name, one) for name, one in daimons(config).items() if one.is_on and one.mode != "off"]
         first = (silence.JOB,) if config.psyche.proactive else ()
         return {job.name: job for job in (*JOBS, *first, *asked)}
 
     def zone(self) -> tzinfo:
-        """Return the zone in which local times are read."""
+        """Return the time zone in which local times are read."""
         name = self._mind.config().clock.timezone
         if self._zone is None or self._zone[0] != name:
             try:
@@ -62,7 +62,7 @@ class Clockwork:
         return self._zone[1]
 
     async def look(self, now: datetime) -> datetime | None:
-        """Ring what is due; return when the next job is. Raises: StoreError."""
+        """Enqueue the jobs that are due. Returns when the next job is due. Raises: StoreError."""
         jobs, known, zone = self.jobs(), dict(await self._mind.store.jobs()), self.zone()
         armed = {
             name: job.timing.after(now, zone, self._chance(), known[name].failures if name in known else 0)
@@ -88,7 +88,7 @@ class Clockwork:
         return Due(following, due.failures)
 
     async def work(self, pending: Pending) -> bool:
-        """Do what a ring is for, once; whatever comes of it, the ring is done with. False where it is none.
+        """Do the work of a scheduled run once; it is finished whatever the result. Returns False if it is no such run.
 
         Raises: StoreError.
         """

@@ -1,4 +1,4 @@
-"""How a lane waits: for a while, or until its bell rings."""
+"""The state of one lane: the turn that runs, its cancellation, idle work, and waiting until it is woken."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from claudius.perception import Perception
 
 
 async def unless(bell: asyncio.Event, work: Coroutine[None, None, None]) -> None:
-    """Do idle work, and drop it as soon as someone speaks."""
+    """Do idle work, and cancel it as soon as `bell` is set."""
     doing, ringing = asyncio.ensure_future(work), asyncio.ensure_future(bell.wait())
     try:
         await asyncio.wait((doing, ringing), return_when=asyncio.FIRST_COMPLETED)
@@ -32,7 +32,7 @@ async def unless(bell: asyncio.Event, work: Coroutine[None, None, None]) -> None
 
 
 async def until(bell: asyncio.Event, seconds: float) -> None:
-    """Wait for so long, or until it rings."""
+    """Wait `seconds`, or until `bell` is set."""
     try:
         async with asyncio.timeout(seconds):
             await bell.wait()
@@ -45,11 +45,11 @@ log = logging.getLogger("claudius.lanes")
 T = TypeVar("T")
 
 ALONE_AFTER, ENDED_PROCESSES = 2, 3
-"""A perception whose turns ended so many processes is thought alone the next time; after so many, not again."""
+"""A perception whose turns ended two processes runs alone the next time; after three, it is given up."""
 
 
 class BrokenOff(Exception):
-    """What a turn was to answer is another thing now, or nothing."""
+    """What the turn was to answer has changed or is gone."""
 
 
 class Lane(Struct):
@@ -59,17 +59,17 @@ class Lane(Struct):
     last: Turned | None = None
     """The last turn since the lane was last idle."""
     signed: Perception | None = None
-    """What the soul is seen to think about."""
+    """The perception whose typing indicator is shown."""
     bell: asyncio.Event = field(default_factory=asyncio.Event)
     hearing: Hearing | None = None
-    """The ear of the turn that runs."""
+    """The running turn's view of what waits in its conversation."""
     thinking: str = ""
-    """The turn that runs."""
+    """The running turn."""
     broken: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set where that turn is not to go on."""
+    """Set if the running turn is to be cancelled."""
 
     async def think(self, turn: str, work: Coroutine[Any, Any, T]) -> T:
-        """Do the work of a turn to its end. Raises: BrokenOff where it is not to go on, and what the work raises."""
+        """Do the work of a turn to its end. Raises: BrokenOff if it was cancelled, and what the work raises."""
         self.thinking = turn
         self.broken.clear()
         doing, broken = asyncio.ensure_future(work), asyncio.ensure_future(self.broken.wait())
@@ -85,9 +85,9 @@ class Lane(Struct):
             await asyncio.gather(doing, broken, return_exceptions=True)
 
     async def be_idle(self, mind: Mind) -> float | None:
-        """Do what comes after a turn, until someone speaks: others speak first, then it is thought over.
+        """Do the idle work that follows a turn, until someone speaks: first daimon speech, then the afterthought.
 
-        Returns how long to wait before the lane looks again; None where nothing is left.
+        Returns how long to wait before the lane checks again; None if nothing is left.
         """
         last, self.last = self.last, None
         if last is None:
@@ -100,13 +100,13 @@ class Lane(Struct):
         return None
 
     def break_off(self, turn: str) -> None:
-        """Let a turn not go on, where it is the one that runs."""
+        """Cancel the turn if it is the one running."""
         if turn and self.thinking == turn:
             self.broken.set()
 
 
 class Held(Struct):
-    """A network whose lanes wait for its history."""
+    """A network whose lanes wait until its history is read."""
 
     waiting: set[str] = field(default_factory=set)
     complete: set[str] = field(default_factory=set)
@@ -114,7 +114,7 @@ class Held(Struct):
 
 
 def given_up(pending: Pending) -> ApologyKind | None:
-    """Tell why a perception is not thought about, but apologised for; None where it is."""
+    """Return why a perception gets an apology instead of a turn; None if it gets a turn."""
     if pending.ended >= ENDED_PROCESSES:
         log.error("turn given up", extra={"turn": pending.turn, "attempts": pending.attempts})
         return "interrupted"

@@ -1,4 +1,4 @@
-"""One ordered lane per conversation: what waits is delivered, what was heard is thought, oldest first.
+"""One ordered lane per conversation: delivers what waits, then runs turns on what was heard, oldest first.
 
 Lanes of different conversations run side by side; a lane that has nothing to do ends and costs nothing.
 """
@@ -35,7 +35,7 @@ from claudius.runtime.turn_timeout import patient, waiting
 log = logging.getLogger("claudius.lanes")
 
 SECOND_THOUGHTS = (Kind.EDIT, Kind.DELETE)
-"""What a lane does not think about, but puts in force: it waited for a turn to end."""
+"""Kinds that a lane applies instead of running a turn; they waited for a turn to end."""
 STUMBLE_S = 5.0
 """How long a lane rests after an error that no turn explains."""
 
@@ -53,15 +53,15 @@ class Lanes:
         body: Body,
         committed: Callable[[Turned], None] = lambda _: None,
     ) -> None:
-        """Think with `mind`, speak through `adapters` (by network), as the process's `body` allows.
+        """Think with `mind`, speak through `adapters` (by network), within the limits of the process's `body`.
 
-        `failed` is told when the store fails, `committed` of every turn that was committed.
+        `failed` is called when the store fails, `committed` after every committed turn.
         """
         self._mind, self._adapters, self._chance = mind, adapters, chance
         self._failed, self._body, self._committed = failed, body, committed
         self._began = body.clock.steady()
         self.commanded: Callable[[str], None] = lambda _: None
-        """Told of conversations that hold commands: no turn is theirs."""
+        """Called with conversations that hold commands: they get no turns."""
         self._lanes: dict[str, Lane] = {}
         self._held: dict[str, Held] = {}
         self.members = Membership(mind.store, adapters, mind.clock)
@@ -69,7 +69,7 @@ class Lanes:
         self._closing = False
 
     def wake(self, conversation: str) -> None:
-        """Have a conversation's lane look again at what waits."""
+        """Have a conversation's lane check again for what waits."""
         if is_apart(conversation):
             self.commanded(conversation)
             return
@@ -86,12 +86,12 @@ class Lanes:
             self._lanes[conversation] = Lane(task)
 
     def break_off(self, conversation: str, turn: str) -> None:
-        """Let a turn not go on: what it was to answer is another thing now, or nothing."""
+        """Cancel the turn if it is the one running: what it was to answer has changed or is gone."""
         if lane := self._lanes.get(conversation):
             lane.break_off(turn)
 
     def hold(self, network: str) -> None:
-        """Let no further lane of a network begin until its history is read."""
+        """Start no further lane of a network until its history is read."""
         self._held.setdefault(network, Held())
 
     def release(self, network: str, conversation: str | None = None) -> None:
@@ -110,11 +110,11 @@ class Lanes:
             self.wake(one)
 
     def forget_members(self, audience: str) -> None:
-        """Ask the network again who can see a shared audience: someone joined or left."""
+        """Ask the network again who can see a shared audience, because someone joined or left."""
         self.members.forget(audience)
 
     def look_again(self) -> None:
-        """Have every lane that waits for an instant look at the clock again."""
+        """Have every lane that waits for an instant check the clock again."""
         for lane in self._lanes.values():
             lane.bell.set()
 
@@ -124,7 +124,7 @@ class Lanes:
         return len(self._lanes) + sum(len(held.waiting) for held in self._held.values())
 
     async def drain(self, grace_s: float) -> None:
-        """Let running turns end for `grace_s` seconds, then cancel them; what they did not commit is thought again."""
+        """Let running turns end for `grace_s` seconds, then cancel them; the next start repeats uncommitted turns."""
         self._closing = True
         for lane in self._lanes.values():
             lane.bell.set()
@@ -174,7 +174,7 @@ class Lanes:
             return STUMBLE_S
 
     async def _leave_out(self, error: RowInvalid, conversation: str) -> float:
-        """Give up what stands in the lane's way: a perception, or a part to be said, whose row does not decode."""
+        """Give up the undecodable row that blocks the lane: a perception, or a part to be sent."""
         log.error("given up: its row is damaged", extra={"conversation": conversation, "error": error.message})
         if error.table == "inbox":
             await self._mind.store.give_up(int(error.row), error.message)
@@ -185,7 +185,7 @@ class Lanes:
         return 0.0
 
     async def _step(self, conversation: str) -> float | None:
-        """Do the next thing; return how long to wait before the one after it, None where nothing is left."""
+        """Do the next piece of work. Returns how long to wait before the next; None if nothing is left."""
         now = self._body.clock.steady()
         lane = self._lanes[conversation]
         delivered = await self._deliver(conversation)
@@ -272,7 +272,7 @@ class Lanes:
         )
 
     async def _is_settled_before(self, pending: Pending, adapter: Adapter | None, now: datetime) -> bool:
-        """Do what comes before a thought; tell whether there is none to be had now."""
+        """Run the checks that precede a turn. Returns True if there is no turn to run now."""
         perception = pending.perception
         if self._mind.works and await self._mind.works(pending):
             return True
@@ -288,7 +288,7 @@ class Lanes:
         return await self._hydration.read(perception, adapter)
 
     async def _apologise(self, pending: Pending, kind: ApologyKind) -> None:
-        """Apologise. Where even that fails, the perception is dead, which `status` counts, and the lane goes on."""
+        """Apologise. If even that fails, the perception is marked dead, `status` counts it, and the lane goes on."""
         try:
             await apologise(pending, self._mind, kind)
         except StaleTurn:
@@ -313,7 +313,7 @@ class Lanes:
         return self._adapters.get(Place.of(conversation).network)
 
     async def _sign(self, lane: Lane, perception: Perception | None) -> None:
-        """Show that the soul thinks about a perception, or about nothing any more."""
+        """Show the typing indicator for a perception; None clears it."""
         before, lane.signed = lane.signed, perception
         for one, on in ((before, False), (perception, True)):
             if one is not None and (adapter := self._adapter(one.conversation)):

@@ -1,4 +1,4 @@
-"""What asks daimons, loaded when it is first needed: with none on, it never is."""
+"""Builds what asks daimons on first use; while no daimon is on, its modules are never loaded."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from claudius.runtime.daimons import Daimons
 
 Build = Callable[[str, Loaded], Provider]
-"""Builds the provider of a name from settings."""
+"""Builds the named provider from settings."""
 
 
 class LazyDaimons:
-    """The daimons of one soul, once somebody asks for them."""
+    """The daimons of one soul, built on first use."""
 
     def __init__(self, mind: Mind, loaded: Callable[[], Loaded], build: Build, owner: Callable[[], str]) -> None:
-        """Ask for `mind` with the settings in force; `owner` is whose terminal this is."""
+        """Ask for `mind` with the settings in force; `owner` returns the owner of this terminal."""
         self._mind, self._loaded, self._build, self._owner = mind, loaded, build, owner
         self._made: Daimons | None = None
 
     def get(self) -> Daimons:
-        """Return them, made at the first call."""
+        """Return the daimons, built at the first call."""
         if self._made is None:
             from claudius.runtime.daimons import Daimons  # noqa: PLC0415 - not loaded while no daimon is on
 
@@ -36,11 +36,11 @@ class LazyDaimons:
         return self._made
 
     def token(self, name: str) -> str:
-        """Return what a daimon is shown, and shows us; empty where nothing is set."""
+        """Return the token shared with a daimon; empty if none is set."""
         return self._loaded().secret(token_name(name))
 
     async def aclose(self) -> None:
-        """Let go of what was opened."""
+        """Close what was opened."""
         if self._made:
             await self._made.aclose()
 
@@ -48,7 +48,7 @@ class LazyDaimons:
         return (self._owner(), *self._loaded().config.owners)
 
     def _voice(self, daimon: Daimon) -> Provider:
-        """Build a daimon's own voice: its server, its model, and no key but the one for that server."""
+        """Build a daimon's own provider: its server, its model, and no key except the one for that server."""
         loaded = self._loaded()
         openai = msgspec.structs.replace(loaded.config.openai, base_url=daimon.base_url, model=daimon.model)
         is_ours = daimon.base_url == loaded.config.openai.base_url

@@ -1,4 +1,4 @@
-"""The daemon's process, from its first breath to its last: lock, brake, soul, and a way out for every signal.
+"""The life of the daemon's process: takes the lock, applies the crash backoff, wakes the soul, and handles signals.
 
 Source: the reliability design, sections 4 and 11.
 """
@@ -29,22 +29,22 @@ Pause = Callable[[], Awaitable[None]]
 
 
 class Awake(Protocol):
-    """A soul that was put together: what this process starts, waits for and stops."""
+    """A composed soul: what this process starts, waits for and stops."""
 
     async def start(self) -> object:
-        """Recover, and open the doors."""
+        """Recover, then open every listener."""
         ...
 
     async def ready(self) -> None:
-        """Return when every network is connected, or is being tried again."""
+        """Return when every network is connected, or is being retried."""
         ...
 
     async def wait(self) -> None:
-        """Wait until something ends it from inside."""
+        """Wait until something ends the soul from inside."""
         ...
 
     async def stop(self) -> None:
-        """Finish what was begun, and let go."""
+        """Finish what was begun, and release everything."""
         ...
 
     def reread(self) -> None:
@@ -56,21 +56,21 @@ Waking = Callable[[HomeLock, Pause], Awaitable[Awake]]
 
 
 class _Asked(Exception):
-    """Somebody asked the process to end while it was still waiting."""
+    """The process was asked to end while it was still waiting."""
 
 
 class Signals:
-    """What the system asks of the process. The second wish to end is granted at once."""
+    """The signals that the process handles. A second request to end takes effect at once."""
 
     def __init__(self) -> None:
-        """Hear nothing yet."""
+        """Handle no signals until `heard` is entered."""
         self.ending = asyncio.Event()
         self.reread: Callable[[], None] = lambda: None
         """Called on SIGHUP."""
 
     @contextmanager
     def heard(self) -> Iterator[None]:
-        """Hear signals for a block, and give back whoever heard them before."""
+        """Handle signals while the block runs, then restore the previous handlers."""
         loop = asyncio.get_running_loop()
         kinds = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
         before = {kind: signal.getsignal(kind) for kind in kinds}
@@ -93,7 +93,7 @@ class Signals:
 
 
 def _leave(number: int, _: object) -> None:
-    """End this very moment, and with us whatever leads a process group below us. What is not durable was not said."""
+    """End immediately, and kill the process groups led by our children. What is not durable counts as never said."""
     for pid in _children():
         with contextlib.suppress(OSError):
             if os.getpgid(pid) == pid:
@@ -110,9 +110,9 @@ def _children() -> list[int]:
 
 
 async def live(home: Home, waking: Waking, *, starter: Starter, brake: Brake | None = None) -> None:
-    """Hold `home`, wake the soul that `waking` puts together, and keep it awake until a signal or its own end.
+    """Hold `home`, wake the soul that `waking` composes, and keep it awake until a signal or its own end.
 
-    Raises: ClaudiusError where it cannot be woken, or cannot go on.
+    Raises: ClaudiusError if it cannot be woken, or cannot go on.
     """
     home.create()
     allow_files()
@@ -127,7 +127,7 @@ async def live(home: Home, waking: Waking, *, starter: Starter, brake: Brake | N
         try:
             soul = await waking(lock, pause)
         except (_Asked, ClaudiusError) as error:
-            brake.forgive()  # nothing was logged in to
+            brake.forgive()  # no network was logged in to
             if isinstance(error, _Asked):
                 return
             raise
@@ -146,7 +146,7 @@ def _reread(soul: Awake, starter: Starter) -> None:
 
 
 async def _hold(home: Home, seconds: float, why: str, starter: Starter, signals: Signals) -> None:
-    """Wait, and say so to whoever asks meanwhile. Raises: _Asked."""
+    """Wait, and report the wait to whoever asks meanwhile. Raises: _Asked."""
     log.error(why)
     starter.waits(why, seconds)
     until = asyncio.get_running_loop().time() + seconds
@@ -177,7 +177,7 @@ async def _wake(soul: Awake) -> None:
 
 
 async def _awake(soul: Awake, starter: Starter, signals: Signals) -> None:
-    """Start, be there, stop. Raises: ClaudiusError where something ended it from inside."""
+    """Start the soul, wait, stop it. Raises: ClaudiusError if something ended it from inside."""
     ending = asyncio.create_task(signals.ending.wait(), name="signals")
     failing = asyncio.create_task(soul.wait(), name="soul's end")
     getting_ready = asyncio.create_task(_wake(soul), name="getting ready")

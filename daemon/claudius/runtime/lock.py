@@ -1,4 +1,4 @@
-"""The lock of a home: who holds it takes turns. Held for life, never unlinked; a pid alone proves nothing."""
+"""The lock of a home: its holder takes turns. It is held for life and never unlinked; a pid alone proves nothing."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ Role = Literal["daemon", "command"]
 
 
 class Holder(Struct, frozen=True):
-    """What the lock file says of whoever holds, or held, the home."""
+    """What the lock file says of the present or last holder."""
 
     pid: int
     role: str = ""
     unit: str = ""
-    """The supervisor's name for it; empty where there is none."""
+    """The supervisor's name for the process; empty if there is none."""
 
 
 class HomeLock:
     """An exclusive `flock` on `run/claudius.lock`."""
 
     def __init__(self, home: Home, role: Role = "command", *, unit: str = "") -> None:
-        """Take it and say whose it is. Raises: AlreadyRunning if another process holds it, BadHome where none can."""
+        """Acquire the lock and record the holder. Raises: AlreadyRunning if it is held, BadHome on errors."""
         try:
             self._file = os.open(home.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
         except OSError as error:
@@ -54,11 +54,11 @@ class HomeLock:
         self._write(self._record)
 
     def __enter__(self) -> Self:
-        """Hold it for a block."""
+        """Hold the lock while the block runs."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Let it go."""
+        """Release the lock."""
         self.release()
 
     def sign(self, boot: str, now: datetime, fingerprints: Mapping[str, str]) -> None:
@@ -66,7 +66,7 @@ class HomeLock:
         self._write({**self._record, "boot": boot, "started_at": now.isoformat(), "tokens": dict(fingerprints)})
 
     def release(self) -> None:
-        """Let it go; a second time changes nothing."""
+        """Release the lock. Idempotent."""
         if self._file < 0:
             return
         os.ftruncate(self._file, 0)
@@ -85,12 +85,12 @@ class HomeLock:
 
 
 def fingerprints(secrets: Mapping[str, Secret]) -> dict[str, str]:
-    """Return a short hash of each secret, so that two homes with one token can be told. Pure."""
+    """Return a short hash of each secret, so that two homes with the same token can be detected. Pure."""
     return {name: hashlib.sha256(secret.reveal().encode()).hexdigest()[:8] for name, secret in secrets.items()}
 
 
 def holder(home: Home) -> Holder | None:
-    """Return what the lock file says; None where it says nothing. Whether anyone holds it is another question."""
+    """Return what the lock file says, or None if it says nothing. Does not tell whether the lock is held."""
     try:
         record = json.loads(home.lock.read_text())
         return Holder(int(record["pid"]), str(record.get("role", "")), str(record.get("unit", "")))
@@ -99,7 +99,7 @@ def holder(home: Home) -> Holder | None:
 
 
 def is_held(home: Home) -> bool:
-    """Tell whether some process holds the home now."""
+    """Return whether a process holds the home now."""
     try:
         file = os.open(home.lock, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

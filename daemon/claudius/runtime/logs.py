@@ -1,4 +1,4 @@
-"""The log: JSON lines in `logs/claudius.log`, one event a line, no message text, no secret."""
+"""The log: JSON lines in `logs/claudius.log`, one event per line, without message texts or secrets."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from claudius.errors import BadHome
 LOG = "claudius.log"
 MAX_BYTES, KEPT_FILES = 10 * 2**20, 5
 COPIED_BYTES = 32 * 2**10
-"""So much of a log is looked at before the interpreter is let go."""
+"""How much of a log is examined before the interpreter lock is released."""
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
 class JsonLines(logging.Formatter):
-    """One event as one JSON object; control characters are escaped, secrets blotted out."""
+    """Formats an event as one JSON object; escapes control characters and redacts secrets."""
 
     def __init__(self, secrets: Sequence[str]) -> None:
-        """Blot out the values in `secrets`."""
+        """Redact the values in `secrets`."""
         super().__init__()
         self._secrets = tuple(secrets)
 
@@ -50,21 +50,21 @@ class JsonLines(logging.Formatter):
 
 
 class PrivateFile(logging.handlers.RotatingFileHandler):
-    """A rotating log file that only its owner reads; a full disk costs the line, never the turn."""
+    """A rotating log file readable only by its owner; a full disk loses the line, never the turn."""
 
     dropped = 0
-    """How many lines found no room."""
+    """How many lines could not be written."""
     is_rewritten = False
-    """Lines are being left out just now."""
+    """Whether the files are being rewritten now."""
 
     def _open(self):  # type: ignore[no-untyped-def]  # noqa: ANN202 - the library's own type differs by version
         os.close(os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
         return super()._open()
 
     def leave_out(self, is_left_out: Callable[[str], bool]) -> int:
-        """Write this log and its older files anew without some lines; return how many those were. Raises: OSError.
+        """Rewrite this log and its older files without some lines. Returns how many were removed. Raises: OSError.
 
-        Blocks, in a thread of its own: lines that are logged meanwhile wait only while the last ones are copied.
+        Blocks, so it runs in its own thread: lines logged meanwhile wait only while the last ones are copied.
         """
         here, gone = Path(self.baseFilename), 0
         self.is_rewritten = True
@@ -87,7 +87,7 @@ class PrivateFile(logging.handlers.RotatingFileHandler):
         return gone
 
     def shouldRollover(self, record: logging.LogRecord) -> bool:  # noqa: N802 - the library's name
-        """Begin no new file while the files are written anew."""
+        """Do not rotate while the files are being rewritten."""
         return not self.is_rewritten and bool(super().shouldRollover(record))
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002, N802 - the library's name
@@ -120,25 +120,25 @@ def _leave_out(path: Path, is_left_out: Callable[[str], bool]) -> int:
 
 
 def _copy(old: IO[bytes] | BufferedIOBase, new: IO[bytes] | BufferedIOBase, is_left_out: Callable[[str], bool]) -> int:
-    """Copy the lines from where `old` stands to its end, but for some; return how many those were."""
+    """Copy the lines from the position of `old` to its end, except those left out. Returns how many were left out."""
     gone = 0
     while lines := old.readlines(COPIED_BYTES):
         kept = [line for line in lines if not is_left_out(line.decode("utf-8", "replace"))]
         gone += len(lines) - len(kept)
         new.writelines(kept)
-        time.sleep(0)  # lets the event loop have the interpreter
+        time.sleep(0)  # lets the event loop run
     return gone
 
 
 def lost(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Log an error that no task was there to hear: an event loop would tell a stderr that nobody reads."""
+    """Log an error that no task received: asyncio would print it to a stderr that nobody reads."""
     logging.getLogger("claudius.loop").error(
         "an error that nobody heard", extra={"what": str(context["message"])}, exc_info=context.get("exception")
     )
 
 
 def start_log(directory: Path, level: str, secrets: Sequence[str]) -> PrivateFile:
-    """Write what Claudius logs to a file in `directory`; return the handler, to be closed. Raises: BadHome."""
+    """Log to a file in `directory`. Returns the handler, which the caller closes. Raises: BadHome."""
     path = directory / LOG
     try:
         handler = PrivateFile(path, maxBytes=MAX_BYTES, backupCount=KEPT_FILES, encoding="utf-8")
@@ -147,7 +147,7 @@ def start_log(directory: Path, level: str, secrets: Sequence[str]) -> PrivateFil
     handler.setFormatter(JsonLines(secrets))
     root = logging.getLogger("claudius")
     for earlier in [one for one in root.handlers if getattr(one, "baseFilename", "") == handler.baseFilename]:
-        root.removeHandler(earlier)  # of a soul that was awake in this process before
+        root.removeHandler(earlier)  # left by a soul that was awake in this process before
         earlier.close()
     root.setLevel(level)
     root.propagate = False

@@ -1,6 +1,6 @@
-"""Who can see a shared audience now: asked of the network before anything is shown, and forgotten where it cannot tell.
+"""Tracks who can see a shared audience: asks the network before anything is shown, and forgets if it cannot tell.
 
-Where a network lists the members of a place, the list is kept; else it is asked what the one sees who is spoken to.
+If a network lists the members of a place, the list is stored; otherwise it is asked what the person spoken to can see.
 
 Source: the security design, section 5: unknown members mean that only what was learned there may be shown there.
 """
@@ -25,11 +25,11 @@ from claudius.runtime.adapter import Adapter, Sees
 log = logging.getLogger("claudius.membership")
 
 FRESH_S = 600.0
-"""An answer of the network counts for so long."""
+"""For how long an answer of the network is valid."""
 STALE_S = 86_400.0
-"""While the network cannot be asked, its last answer counts for so long."""
+"""For how long the last answer is valid while the network cannot be asked."""
 PATIENCE_S = 2.0
-"""A turn waits so long for the network's answer."""
+"""How long a turn waits for the network's answer."""
 
 
 class _Known(Struct, frozen=True):
@@ -52,11 +52,11 @@ class Membership:
         self._asked: dict[str, _Known] = {}
 
     def forget(self, audience: str) -> None:
-        """Ask again before the next turn: someone joined or left."""
+        """Discard the answer, because someone joined or left; the next turn asks again."""
         self._asked.pop(audience, None)
 
     async def look(self, perception: Perception) -> None:
-        """Bring up to date who sees what, as far as an answer to a perception rests on it. Raises: StoreError."""
+        """Update who sees what, as far as the answer to a perception depends on it. Raises: StoreError."""
         audience = perception.audience
         if sees_everything(audience, is_owner=perception.is_owner):
             return
@@ -69,7 +69,7 @@ class Membership:
                 await self._look_around(perception.person)
 
     async def look_as(self, person: str) -> None:
-        """Bring up to date what one person sees, under each of their ids. Raises: StoreError."""
+        """Update what one person sees, under each of their ids. Raises: StoreError."""
         for sight in await self._store.sight(person):
             network = sight.person.partition(":")[0]
             if network == TERMINAL:
@@ -84,13 +84,13 @@ class Membership:
                 await self._store.know_sight(sight.person, sorted(seen))
 
     async def _look_around(self, person: str) -> None:
-        """Bring the lists up to date that hold one of those present: what is shown among them comes from no other."""
+        """Update the lists that contain a person who is present: nothing from other places is shown among them."""
         for sight in await self._store.sight(person):
             if sight.person.partition(":")[0] != TERMINAL:
                 await asyncio.gather(*map(self._list, sight.listed))
 
     async def _list(self, audience: str) -> None:
-        """Ask for the members of a shared audience, where that was not done of late."""
+        """Ask for the members of a shared audience, unless that was done recently."""
         adapter = self._adapters.get(audience.split(":")[1])
         before = self._asked.get(audience)
         if before and self._monotonic() - before.at_s < FRESH_S:
@@ -109,7 +109,7 @@ class Membership:
 
 
 async def _seen(adapter: Sees, sight: Sight) -> frozenset[str]:
-    """Return what of the places that nobody lists one id sees; nothing where the network does not tell."""
+    """Return which unlisted places one id can see; none if the network does not tell."""
     try:
         async with asyncio.timeout(PATIENCE_S):
             return frozenset(await adapter.sees(sight.person, sight.unlisted))

@@ -1,4 +1,4 @@
-"""The life of every adapter: opened, listened to, swept after each gap, taken out where it is refused, closed."""
+"""Runs the adapters: opens them, listens, reads the history after each gap, drops refused ones, and closes them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from claudius.runtime.sweep import AGAIN_S, PATIENCE_S, Sweeper
 log = logging.getLogger("claudius.networks")
 
 FELL_S = 5.0
-"""An adapter that fell is started again after so long."""
+"""How long to wait before an adapter that failed is restarted."""
 
 
 class Networks:
@@ -34,17 +34,17 @@ class Networks:
         *,
         chance: Callable[[], float],
     ) -> None:
-        """Listen on `adapters`; `failed` is told where none of them will ever be heard, or the store fails."""
+        """Listen on `adapters`; `failed` is called if none of them can ever be heard, or the store fails."""
         self._adapters, self._mind, self._lanes, self._intake, self._failed = adapters, mind, lanes, intake, failed
         self._chance = chance
         self._distant = {name for name, adapter in adapters.items() if not adapter.link.connected}
-        """Networks that have to be reached, and whose history may hold what was missed."""
+        """Networks that have to be connected, and whose history may hold missed messages."""
         self._sweepers: dict[str, Sweeper] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self.refused: dict[str, AdapterRefused] = {}
 
     def open(self) -> None:
-        """Listen on each; the lanes of a distant one wait until what was missed is read."""
+        """Listen on each network; the lanes of a distant one wait until its missed messages are read."""
         hours = self._mind.config().runtime.catch_up_hours
         for name, adapter in self._adapters.items():
             if isinstance(adapter, FollowsSettings):
@@ -68,22 +68,22 @@ class Networks:
             self._tasks.append(asyncio.create_task(self._sweep(sweeper), name=f"sweep {name}"))
 
     async def tried(self) -> None:
-        """Return once each is connected, refused, or known to be tried again later."""
+        """Return once each is connected, refused, or known to be retried later."""
         await asyncio.gather(*(adapter.link.tried() for adapter in self._adapters.values()))
 
     async def close(self) -> None:
-        """Hang up on every network; leave no task behind."""
+        """Disconnect from every network; leave no task behind."""
         await asyncio.gather(*(adapter.close() for adapter in self._adapters.values()))
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def next_sweep(self) -> datetime | None:
-        """Return when a history is read next, whatever happens; None where no network has one."""
+        """Return when a history is read next on schedule, or None if no network has one."""
         return min((one.next_at for one in self._sweepers.values() if one.next_at), default=None)
 
     def status(self, now: datetime) -> list[dict[str, Any]]:
-        """Return one record a network for `claudius status`."""
+        """Return one record per network for `claudius status`."""
         heard = self._intake.last_at
         return [
             {

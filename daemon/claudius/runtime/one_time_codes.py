@@ -1,4 +1,4 @@
-"""One-time codes: short enough to be read out, kept in memory alone, compared in constant time, tried a few times only.
+"""One-time codes: short enough to be read out, kept only in memory, compared in constant time, with limited tries.
 
 Source: the security design, section 4.
 """
@@ -20,7 +20,7 @@ WRONG_TRIES = 5
 
 
 def draw() -> str:
-    """Draw a code."""
+    """Draw a random code."""
     return "".join(secrets.choice(ALPHABET) for _ in range(CODE_CHARS))
 
 
@@ -35,7 +35,7 @@ class Open(Struct, frozen=True):
 
     @property
     def expires_at(self) -> datetime:
-        """When it is void."""
+        """When the request expires."""
         return self.asked_at + LIFE
 
 
@@ -43,13 +43,13 @@ class Codes:
     """Open requests of one kind. A restart forgets them."""
 
     def __init__(self, most: int, drawn: Callable[[], str] = draw) -> None:
-        """Hold at most so many a network."""
+        """Hold at most `most` requests per network."""
         self._most, self._draw = most, drawn
         self._open: list[Open] = []
         self._wrong = 0
 
     def ask(self, person: str, name: str, network: str, now: datetime) -> Open | None:
-        """Open a request; None where this person has one that is still good, or too many are open."""
+        """Open a request. Returns None if this person has a valid one, or too many are open."""
         current = self.open(now)
         if any(one.person == person for one in current):
             return None
@@ -60,23 +60,23 @@ class Codes:
         return made
 
     def open(self, now: datetime) -> tuple[Open, ...]:
-        """Return the requests that are still good, oldest first."""
+        """Return the valid requests, oldest first."""
         self._open = [one for one in self._open if one.asked_at <= now < one.expires_at]
         return tuple(self._open)
 
     def find(self, code: str, now: datetime) -> Open | None:
-        """Return the request with this code and leave it open; None where it is wrong. Nothing is counted."""
+        """Return the request with this code and leave it open; None if the code is wrong. Counts no wrong try."""
         given = code.strip().upper().encode()
         found: Open | None = None
-        for one in self.open(now):  # each is compared, whichever it is
+        for one in self.open(now):  # no early exit: every code is compared
             if hmac.compare_digest(one.code.encode(), given):
                 found = one
         return found
 
     def redeem(self, code: str, now: datetime) -> Open | None:
-        """Return the request with this code, and close it; None where it is wrong.
+        """Close and return the request with this code; None if the code is wrong.
 
-        After so many wrong tries every open request is void.
+        After `WRONG_TRIES` wrong tries every open request is void.
         """
         found = self.find(code, now)
         if found is None:
@@ -89,5 +89,5 @@ class Codes:
         return found
 
     def drop(self, person: str) -> None:
-        """Close what a person asked for."""
+        """Close a person's requests."""
         self._open = [one for one in self._open if one.person != person]

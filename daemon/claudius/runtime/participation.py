@@ -1,4 +1,4 @@
-"""Whom the soul keeps company with: strangers who may be let in, channels and how it takes part in each.
+"""Pairing and participation: which strangers are let in, and how the soul takes part in each channel.
 
 Source: the security design, section 4; the processes design, section 6.
 """
@@ -31,7 +31,7 @@ Tell = Callable[[Perception, str], None]
 
 
 def configured(place: str, config: Config) -> Mode | None:
-    """Return how the settings let the soul take part in a channel: an entry `ID=on|off|listen`. Pure."""
+    """Return the mode that the settings give a channel: an entry `ID=on|off|listen`. Pure."""
     network, _, channel = place.split(":", 2)
     lists = {"slack": config.slack.channels, "discord": config.discord.channels}
     for entry in lists.get(network, ()):
@@ -42,9 +42,10 @@ def configured(place: str, config: Config) -> Mode | None:
 
 
 def taking_part(perception: Perception, mode: Mode | None) -> Perception:
-    """Return a perception as this way of taking part lets it in. Pure.
+    """Return the perception as this mode of participation accepts it. Pure.
 
-    `off` is as if nobody had ever brought the soul in: called, it answers. Between the two of them it mutes it.
+    In a channel, `off` is as if nobody had ever brought the soul in: when called, it answers. In a direct conversation
+    it mutes the soul.
     """
     is_talk = perception.kind in (Kind.MESSAGE, Kind.MENTION) and perception.origin is Origin.EXTERNAL
     is_muted = mode == "listen" or (mode == "off" and _is_direct(perception))
@@ -59,54 +60,54 @@ def taking_part(perception: Perception, mode: Mode | None) -> Perception:
 
 
 class Company:
-    """What is known of strangers and channels, at hand for whatever is heard."""
+    """What is known of strangers and channels, cached in memory for everything that is heard."""
 
     def __init__(self, store: Store, config: Callable[[], Config], clock: Callable[[], datetime]) -> None:
         """Keep it in `store`."""
         self._store, self._config, self._clock = store, config, clock
         self.tell: Tell = lambda _, __: None
-        """Says a line to one person, in the background."""
+        """Sends a line to one person, in the background."""
         self._modes: dict[str, Mode] = {}
         self._paired: set[str] = set()
         self._asking = Codes(MOST_OPEN)
 
     async def load(self) -> None:
-        """Read what was kept."""
+        """Load what is stored."""
         self._modes = dict(await self._store.participations())
         self._paired = set(await self._store.paired())
 
     def mode(self, place: str) -> Mode | None:
-        """Return how the soul takes part in a channel: as was said there, else as the settings say."""
+        """Return the mode of a channel: the one set there by command, or else by the settings."""
         return self._modes.get(place) or configured(place, self._config())
 
     async def said_by(self, place: str) -> tuple[str, datetime] | None:
-        """Return who said last how the soul is to take part in a channel, and when."""
+        """Return who last set the mode of a channel, and when."""
         return await self._store.participation(place)
 
     async def participate(self, place: str, mode: Mode, person: str) -> None:
-        """Take part so from now on."""
+        """Set the mode of a channel."""
         await self._store.participate(place, mode, person, self._clock())
         self._modes[place] = mode
 
     async def removed(self, place: str) -> None:
-        """Take part no more, because we were taken out of a channel: whoever invites us again brings us in anew."""
+        """Forget the mode of a channel that the soul was removed from; a new invitation starts anew."""
         if place in self._modes:
             await self._store.participate_no_more(place)
             del self._modes[place]
 
     def introduce(self, perception: Perception) -> Perception:
-        """Return what a person says who was let in by a code as a member's."""
+        """Return what a paired person says directly as a member's perception."""
         if perception.person not in self._paired or not _is_direct(perception):
             return perception
         return replace(perception, standing=Standing.MEMBER, extra={**perception.extra, PAIRED: True})
 
     def receive(self, perception: Perception) -> Perception:
-        """Return what was admitted as it comes in here: a command as one, talk as the channel's way lets it."""
+        """Return an admitted perception as it is accepted here: a command as a command, talk by the channel's mode."""
         commanded = as_command(perception)
         return taking_part(commanded, self.mode(Place.of(perception.conversation).of_channel))
 
     def refuse(self, perception: Perception) -> None:
-        """Offer a stranger who writes directly a code, once an hour; of what was said nothing is kept."""
+        """Offer a code to a stranger who writes directly, once an hour; nothing they said is stored."""
         place = Place.of(perception.conversation)
         is_stranger = perception.standing is Standing.OUTSIDER and not perception.is_bot
         if place.network not in PAIRS or not (is_stranger and _is_direct(perception)):
@@ -118,7 +119,7 @@ class Company:
 
     @property
     def handlers(self) -> Mapping[str, Handler]:
-        """The owner's side, through the control socket."""
+        """The owner's operations on the control socket."""
         return {
             "pairing_list": self._list,
             "pairing_approve": self._approve,
@@ -126,7 +127,7 @@ class Company:
         }
 
     async def _list(self, connection: Connection, _: Mapping[str, Any]) -> None:
-        """Tell who asks to be let in."""
+        """List the open pairing requests."""
         rows = [
             {
                 "code": one.code,
@@ -141,7 +142,7 @@ class Company:
         await connection.send({"event": "pairing", "open": rows, "paired": sorted(self._paired)})
 
     async def _approve(self, connection: Connection, asked: Mapping[str, Any]) -> None:
-        """Let somebody in by their code."""
+        """Let a person in by their code."""
         now = self._clock()
         found = self._asking.redeem(str(asked.get("code")), now)
         if found is None:
@@ -156,7 +157,7 @@ class Company:
         await connection.send({"event": "paired", "person": found.person, "name": found.name})
 
     async def _revoke(self, connection: Connection, asked: Mapping[str, Any]) -> None:
-        """Let somebody in no longer."""
+        """Revoke a person's pairing."""
         person = str(asked.get("person"))
         was = await self._store.unpair(person)
         self._paired.discard(person)

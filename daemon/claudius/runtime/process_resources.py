@@ -1,4 +1,4 @@
-"""What a soul's process has beside its mind: a clock, a disk, caution after a fall, one thought after the other."""
+"""The resources of a soul's process beside its mind: clock, disk, crash recovery and admission control."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ def _no_quarantine(_: datetime) -> Path:
 
 
 class Body(Struct, frozen=True, kw_only=True):
-    """Built once, in `compose`; tests build their own."""
+    """The process's resources. Built once, in `compose`; tests build their own."""
 
     clock: Clock
     disk: Disk
     careful: Careful = field(default_factory=Careful)
     turnstile: Turnstile = field(default_factory=Turnstile)
     quarantine: Callable[[datetime], Path] = _no_quarantine
-    """Copies a damaged database aside; returns where to."""
+    """Copies a damaged database aside; returns the copy's path."""
     fingerprints: Mapping[str, str] = field(default_factory=dict)
     """A short hash of each token, for the lock file."""
     log_dropped: Callable[[], int] = lambda: 0
-    """How many lines of the log found no room."""
+    """How many lines of the log could not be written."""
     log_leave_out: Callable[[Callable[[str], bool]], int] = lambda _: 0
-    """Writes the log anew without some of its lines; returns how many those were."""
+    """Rewrites the log without some of its lines; returns how many those were."""
 
     @classmethod
     def of(cls, home: Home, mind: Mind) -> Body:
-        """Make one for a home with the mind's clock and no reserve: for those who compose a soul themselves."""
+        """Build one for a home with the mind's clock and no disk reserve, for callers that compose a soul."""
         return cls(clock=Clock(mind.clock), disk=Disk(home, lambda: 0))
 
     async def set_aside(self, now: datetime) -> None:
-        """Copy the damaged database aside, and say where to."""
+        """Copy the damaged database aside, and log the path."""
         try:
             aside = await asyncio.to_thread(self.quarantine, now)
         except (OSError, subprocess.SubprocessError) as error:
@@ -57,7 +57,7 @@ class Body(Struct, frozen=True, kw_only=True):
             log.critical("the damaged database is copied", extra={"path": str(aside)})
 
     def told(self) -> dict[str, Any]:
-        """Return what `status` tells of it."""
+        """Return what `status` reports of it."""
         shut = self.disk.shut
         return {
             "brake": None,

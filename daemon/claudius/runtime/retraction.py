@@ -1,6 +1,6 @@
-"""Taking replies down: where the message that one answers was taken down, and the owner wants it so.
+"""Retraction: deletes replies whose original message was deleted, if `runtime.delete_replies` is set.
 
-It is tried once: a reply that Discord or Slack does not take down now stays, and the log says so.
+It is tried once: a reply that the network does not delete then stays, and the log says so.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ log = logging.getLogger("claudius.taking_back")
 
 
 class TakingBack:
-    """Takes replies down in the background."""
+    """Deletes replies in the background."""
 
     def __init__(self, mind: Mind, adapters: Mapping[str, Adapter]) -> None:
-        """Do it through `adapters`, where they can."""
+        """Delete through the `adapters` that support it."""
         self._mind, self._adapters = mind, adapters
         self._running: set[asyncio.Task[None]] = set()
 
     def begin(self, key: str) -> None:
-        """Take down what answered a message that is gone."""
+        """Delete the replies to a deleted message."""
         if not self._mind.config().runtime.delete_replies:
             return
         task = asyncio.create_task(self._take_back(key), name=f"take back {key}")
@@ -34,7 +34,7 @@ class TakingBack:
         task.add_done_callback(self._running.discard)
 
     async def close(self) -> None:
-        """Leave no task behind."""
+        """Cancel the running deletions; leave no task behind."""
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)

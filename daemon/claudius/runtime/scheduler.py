@@ -1,4 +1,4 @@
-"""The scheduler: APScheduler wakes at an instant, and what is due in the store becomes a perception."""
+"""The scheduler: a timer (APScheduler) wakes the process, and whatever is due in the store becomes a perception."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from claudius.errors import RowInvalid, StoreError
 
 
 class Bell:
-    """One bell of one process."""
+    """A timer of one process."""
 
     def __init__(self, scheduler: Any, ring: Callable[[], None]) -> None:
-        """Ring by calling `ring`, in the event loop; `scheduler` runs already."""
+        """Call `ring` in the event loop when the timer expires; `scheduler` is running already."""
         self._scheduler, self._ring = scheduler, ring
 
     def ring_in(self, wait_s: float) -> None:
-        """Ring once, after so many seconds, in place of any earlier order."""
+        """Set the timer to expire once, after `wait_s` seconds; replaces an earlier setting."""
         self._scheduler.add_job(
             self._rung,
             "date",
@@ -37,12 +37,12 @@ class Bell:
         self._ring()
 
     def close(self) -> None:
-        """Ring no more."""
+        """Stop the timer."""
         self._scheduler.shutdown(wait=False)
 
 
 async def open_bell(ring: Callable[[], None]) -> Bell:
-    """Load the scheduler, off the event loop, and start it."""
+    """Load the scheduler in a thread, and start it."""
     logging.getLogger("apscheduler").setLevel(logging.WARNING)
     kind = await asyncio.to_thread(_load)
     scheduler = kind(timezone=UTC)
@@ -59,27 +59,27 @@ def _load() -> Any:
 log = logging.getLogger("claudius.due")
 
 LOOK_S = 30.0
-"""The clock is looked at no less often: it may have been set, and commands may plan beside us."""
+"""The longest time between two checks: the clock may have been set, and other commands may make plans."""
 FIRST_S = 0.05
 SETTLED_S = 2.0
-"""The start is over after so long."""
+"""For how long the process counts as starting."""
 QUICK_S = 0.5
 """Nothing is loaded while something is due sooner than this."""
 
 
 async def fire_due(now: datetime, mind: Mind, wake: Callable[[str], None]) -> None:
-    """Turn what is due into perceptions, and wake the conversations that hear one. Raises: StoreError."""
+    """Turn what is due into perceptions, and wake their conversations. Raises: StoreError."""
     for conversation in await mind.store.fire_due(now, mind.config().schedule.grace_hours):
         log.info("due", extra={"conversation": conversation})
         wake(conversation)
 
 
 Look = Callable[[datetime], Awaitable[datetime | None]]
-"""Rings the jobs that are due; returns when the next one is."""
+"""Runs the jobs that are due; returns when the next one is due."""
 
 
 async def tick(mind: Mind, wake: Callable[[str], None], look: Look | None = None) -> float:
-    """Fire what is due where anything is; return how many seconds until the next look. Raises: StoreError."""
+    """Fire what is due. Returns how many seconds until the next check. Raises: StoreError."""
     due, now = await mind.store.next_due(), mind.clock()
     if due is not None and due <= now:
         await fire_due(now, mind, wake)
@@ -90,9 +90,9 @@ async def tick(mind: Mind, wake: Callable[[str], None], look: Look | None = None
 
 
 async def keep_time(mind: Mind, wake: Callable[[str], None], planned: asyncio.Event, look: Look | None = None) -> None:
-    """Look at the clock for as long as the process lives; `planned` is set where a plan may have been made.
+    """Check the clock for as long as the process lives; `planned` is set when a plan may have been made.
 
-    The first looks need no scheduler: it takes long to load, and a start is to be quick.
+    The first checks use no scheduler, because it takes long to load and a start should be quick.
     """
     bell: Bell | None = None
     looks = 0

@@ -1,4 +1,4 @@
-"""Where the two minds meet: callables that take plain mappings, and the store. Neither imports the other."""
+"""Connects the mind and the cortex through callables on plain mappings, and the store; neither imports the other."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from claudius.provider import Provider
 from claudius.runtime.control import Connection
 
 SPENDING = (Stage.OPEN, Stage.WHISPERS_OFF)
-"""Stages of the day's budget at which the cortex may still ask."""
+"""Stages of the day's budget at which the cortex may still call a model."""
 
 
 class SecondMind:
-    """The cortex beside one mind: `mind` is that mind, tied to it."""
+    """The cortex beside one mind; `mind` is that mind, connected to it."""
 
     def __init__(self, mind: Mind, build: Callable[[str], Provider]) -> None:
-        """Put a cortex beside `mind`; `build` makes the provider of a name, where it is to have its own."""
+        """Build the cortex for `mind`; `build` makes the named provider if the cortex is to have its own."""
         self._first, self._build = mind, build
         self._voices: dict[str, Provider] = {}
         self._wake: Callable[[str], None] = lambda _: None
@@ -48,18 +48,18 @@ class SecondMind:
         self.mind = replace(mind, reflects=lambda: self.cortex.is_active, consult=partial(consult, ties))
 
     def start(self, wake: Callable[[str], None]) -> None:
-        """Begin; `wake` has a conversation look at what waits for it."""
+        """Start; `wake` has a conversation check for what waits."""
         self._wake = wake
         self.cortex.start()
 
     async def stop(self) -> None:
-        """End within two seconds, and let its own voices go."""
+        """Stop within two seconds, and close the cortex's own providers."""
         await self.cortex.stop()
         for voice in self._voices.values():
             await voice.aclose()
 
     async def reflect(self, connection: Connection, _: Mapping[str, Any]) -> None:
-        """Serve the owner's `claudius cortex reflect`: one cycle now, and its record."""
+        """Serve the owner's `claudius cortex reflect`: run one cycle now, and send its record."""
         try:
             record = reflection_row(await self.cortex.reflect())
         except ClaudiusError as error:

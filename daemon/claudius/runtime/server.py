@@ -1,4 +1,4 @@
-"""The process that takes turns: it starts, hears, drains and stops. Read top to bottom, it is its biography."""
+"""The process that takes turns: it starts, hears, drains and stops. The methods stand in the order of its life."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ from claudius.runtime.second_mind import SecondMind
 log = logging.getLogger("claudius.server")
 
 DRAIN_S, AFTER_DRAIN_S, CLOSE_S = 8.0, 2.0, 0.5
-"""For running turns; for everything after them; of that, for the networks and for the voice."""
+"""For running turns; for everything after them; and, of the latter, for the networks and for the provider."""
 ARCHIVE_AFTER_S = 2.0
-"""The archive begins when the start is over: it is off every reply's path."""
+"""The archive starts after the start-up: it is off every reply's path."""
 
 
 class Server:
@@ -89,16 +89,16 @@ class Server:
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def reflect_with(self, second: SecondMind) -> None:
-        """Let a second mind live beside this one, from the start to the stop."""
+        """Run a cortex beside this mind, from the start to the stop."""
         self._second = second
 
     def tend(self, tending: Tending) -> None:
-        """Let the clock, daimons and the door live beside the turns, from the start to the stop."""
+        """Run the background services beside the turns, from the start to the stop."""
         self._tending = tending
         self._control.door = tending.serve
 
     async def start(self) -> Waiting:
-        """Recover what an earlier process left, open the doors, and take up what waits."""
+        """Recover what an earlier process left, open the listeners, and resume what waits."""
         asyncio.get_running_loop().set_exception_handler(lost)
         now = self._mind.clock()
         self._lock.sign(self.boot, now, self._body.fingerprints)
@@ -127,9 +127,9 @@ class Server:
         return waiting
 
     async def ready(self) -> None:
-        """Return once every network is connected, or is known to be tried again later.
+        """Return once every network is connected, or is known to be retried later.
 
-        Raises: AdapterRefused where every network refused us, StoreError.
+        Raises: AdapterRefused if every network refused us, StoreError.
         """
         trying = asyncio.create_task(self._networks.tried(), name="ready")
         await asyncio.wait((trying, self._ended), return_when=asyncio.FIRST_COMPLETED)
@@ -138,11 +138,11 @@ class Server:
             self._ended.result()
 
     def wake(self, conversation: str) -> None:
-        """Have a conversation look at what waits: someone listens again."""
+        """Have a conversation check for what waits, because someone listens again."""
         self._lanes.wake(conversation)
 
     def tick(self) -> None:
-        """Look at the clock now: it was set, or something was planned."""
+        """Check the clock now, because it was set or something was planned."""
         self._planned.set()
 
     @property
@@ -151,13 +151,13 @@ class Server:
         return self._lanes.busy + self._commands.busy
 
     async def wait(self) -> None:
-        """Wait until something ends the process from inside. Raises: StoreError where the store is beyond use."""
+        """Wait until something ends the process from inside. Raises: StoreError if the store is unusable."""
         await self._ended
 
     async def stop(self, *, grace_s: float = DRAIN_S) -> None:
-        """Stop hearing, let running turns end, close the store in good order, let the home go: in 10 s in all.
+        """Stop hearing, let running turns end, close the store cleanly, and release the home: within 10 s in all.
 
-        A store that is damaged is set aside as it is: no turn ends any more, and nothing is called clean.
+        A damaged store is copied aside as it is: no more turns are completed, and the stop is not marked as clean.
         """
         is_damaged = self._ended.done() and isinstance(self._ended.exception(), StoreCorrupt)
         stop_at_s = time.monotonic() + grace_s + AFTER_DRAIN_S
@@ -187,13 +187,13 @@ class Server:
                         await voice.aclose()
         try:
             await self._mind.store.close(clean=not is_damaged)
-        except StoreError as error:  # the next start finds no word of a clean stop, and looks at everything
+        except StoreError as error:  # the next start finds no mark of a clean stop, and checks everything
             log.error("the store could not be closed well", extra={"error": error.message})  # noqa: TRY400 - no trace
         self._lock.release()
         log.info("asleep", extra={"boot": self.boot})
 
     async def _watch(self) -> None:
-        """Look after the disk, the clock and, once, every page: whatever is found to be beyond use ends the process."""
+        """Watch the disk and the clock, and check every page once; damage beyond repair ends the process."""
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._body.disk.watch(), name="disk")
@@ -208,7 +208,7 @@ class Server:
             await self._mind.store.check()
         except (StoreCorrupt, StoreTooNew):
             raise
-        except StoreError as error:  # a look that could not be taken says nothing of what is kept
+        except StoreError as error:  # a check that could not run says nothing about the data
             log.warning("the pages could not be looked at", extra={"error": error.message})
 
     async def _watch_clock(self) -> None:
@@ -261,7 +261,7 @@ class Server:
         await self._archive.close()
 
     def _failed(self, error: ClaudiusError) -> None:
-        """Take up what failed: a store without room shuts the doors; one that is busy is tried again; else we end."""
+        """Handle an error: stop intake if the disk is full, let a busy store be retried, otherwise end the process."""
         if isinstance(error, StoreError) and not isinstance(error, (StoreCorrupt, StoreTooNew)):
             self._body.disk.strike(error)
         else:
@@ -271,7 +271,7 @@ class Server:
         if not self._ended.done():
             log.critical("cannot go on", extra={"error": error.message})
             self._ended.set_exception(error)
-            self._ended.exception()  # whoever only stops us need not ask
+            self._ended.exception()  # marks it as retrieved: a caller that only stops need not ask
 
     async def _status(self, connection: Connection, _: Mapping[str, Any]) -> None:
         now = self._body.clock.steady()
@@ -288,7 +288,7 @@ class Server:
         )
 
     def _timers(self) -> dict[str, str]:
-        """Tell when what keeps its own time looks next: it is no job of the clock, and leaves no row."""
+        """Return when each component with a timer of its own acts next; these are no scheduled jobs and have no row."""
         looks = {
             "catch_up": self._networks.next_sweep(),
             "archive": self._archive.next_look if self._archive else None,

@@ -1,4 +1,4 @@
-"""The soul stream: what is heard, thought, judged, felt and said, as it happens; for its owner alone, at the socket."""
+"""The soul stream: live events of what is heard, thought, judged, felt and said, for the owner, on the socket."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from claudius.runtime.control import Connection
 
 KINDS = ("hear", "think", "gate", "transition", "whisper", "speak")
 WAITING = 1000
-"""A listener that is slower than this many events loses the oldest."""
+"""A listener that lags by more events than this loses the oldest."""
 _SPOKEN = "external_dialogue"
 _FELT = "daimonic_intuition"
 
 
 class SoulStream:
-    """Whoever listens, and what they are told. With nobody listening it does nothing."""
+    """Sends events to the listeners; does nothing while there are none."""
 
     def __init__(self, hooks: Hooks) -> None:
-        """Tell of what `hooks` shows and of every turn that was committed."""
+        """Send events for what `hooks` report and for every committed turn."""
         self._hooks = hooks
         self._listeners: set[asyncio.Queue[dict[str, Any]]] = set()
         self._is_looking = False
 
     def committed(self, turned: Turned) -> None:
-        """Tell of a turn, once it is durable."""
+        """Send the events of a turn, once it is durable."""
         if self._listeners:
             for event in told(turned):
                 self._tell(event)
 
     async def serve(self, connection: Connection, _: Mapping[str, Any]) -> None:
-        """Serve one listener until it hangs up."""
+        """Serve one listener until it disconnects."""
         self._look()
         queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._listeners.add(queue)
@@ -54,7 +54,7 @@ class SoulStream:
             await asyncio.gather(gone, return_exceptions=True)
 
     def _look(self) -> None:
-        """Look on from the first listener on."""
+        """Register the hooks when the first listener arrives."""
         if not self._is_looking:
             self._is_looking = True
             self._hooks.register("loop.on_message", self._heard)
@@ -79,7 +79,7 @@ class SoulStream:
 
 
 def told(turned: Turned) -> Iterator[dict[str, Any]]:
-    """Tell a committed turn as events: what decided, what was felt and thought, where it went, what it said. Pure."""
+    """Yield a committed turn's events: what decided, what was felt and thought, the transition, what was said. Pure."""
     intent, known = turned.intent, turned.recollection
 
     def event(kind: str, text: str) -> dict[str, Any]:

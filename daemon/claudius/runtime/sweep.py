@@ -1,6 +1,6 @@
-"""Catching up: a network's history is read through the same door as live messages, after every gap.
+"""Catching up: after every gap, a network's history is read and takes the same path as live messages.
 
-Acknowledgements alone cannot keep the promise that nothing is lost: no network replays what it sent to nobody.
+Acknowledgements alone cannot guarantee that nothing is lost: no network replays what nobody was there to receive.
 Source: the reliability design, section 5.
 """
 
@@ -22,18 +22,18 @@ log = logging.getLogger("claudius.sweep")
 SHORT_GAP_S = 30.0
 """After a longer gap, a conversation waits for its own history before it is answered."""
 PATIENCE_S = 30.0
-"""No conversation waits longer for its history."""
+"""The longest time that a conversation waits for its history."""
 RECENT = timedelta(hours=72)
 """Threads with a turn since then are swept one by one."""
 HOURLY_S = 3600.0
 JITTER = 0.1
-"""So much of the hour is left to chance: many souls do not ask at once."""
+"""The random share of the hour, so that many souls do not sweep at once."""
 AGAIN_S = 30.0
-"""A sweep that failed is tried again after so long."""
+"""How long to wait before a failed sweep is tried again."""
 
 
 class Gate(Protocol):
-    """What holds a network's lanes shut until their history is read."""
+    """Holds back a network's lanes until their history is read."""
 
     def hold(self, network: str) -> None:
         """Let no lane of a network answer."""
@@ -43,11 +43,11 @@ class Gate(Protocol):
 
 
 Hear = Callable[[Sequence[Perception]], Awaitable[None]]
-"""Takes what was missed, in order: admitted, made durable, its lanes woken."""
+"""Takes missed perceptions, in order: admits them, makes them durable, wakes their lanes."""
 
 
 class Sweeper:
-    """Sweeps one network: once at a time, and once more where a gap opened meanwhile."""
+    """Sweeps one network: one sweep at a time, and another if a gap opened meanwhile."""
 
     def __init__(
         self,
@@ -65,12 +65,12 @@ class Sweeper:
         self._clock, self._chance, self._hours = clock, chance, hours
         self._missed = asyncio.Event()
         self.next_at: datetime | None = None
-        """When it sweeps, at the latest."""
+        """When it sweeps next at the latest."""
         self.left_out = 0
-        """Messages past the bounds of a sweep, since the start."""
+        """Messages beyond the limits of a sweep, since the start."""
 
     def missed(self, gap_s: float | None) -> None:
-        """Sweep soon. Where the gap was long, or is not known, lanes wait for their history."""
+        """Sweep soon. If the gap was long or its length is unknown, lanes wait for their history."""
         if gap_s is None or gap_s > SHORT_GAP_S:
             self._gate.hold(self._adapter.name)
         self._missed.set()
@@ -97,7 +97,7 @@ class Sweeper:
                 self._gate.release(self._adapter.name)
 
     async def _sweep(self) -> bool:
-        """Read it all; False where the network did not let us read to the end."""
+        """Read the whole history. Returns False if the network did not let us read to the end."""
         network, now = self._adapter.name, self._clock()
         gap = Gap(
             since=now - timedelta(hours=self._hours),

@@ -1,7 +1,7 @@
-"""Called into the middle of a thread: what was said there before is read first, as overheard, owing nothing.
+"""Backfill: when the soul is called into a thread, reads what was said there before, as overheard and owing no reply.
 
-It is made durable like everything that is heard, under its own keys: so nothing that is known comes twice, and the
-lane takes it before what called the soul, because it was said before. Source: the chat design, section 4.
+It is made durable like everything that is heard, under its own keys, so that nothing known is stored twice; the lane
+takes it before the call, because it was said before. Source: the chat design, section 4.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ log = logging.getLogger("claudius.hydrating")
 
 MOST = 20
 GAP_S = 600.0
-"""After so long without a look, a thread is read again when the soul is called into it."""
+"""A thread that was not read for this long is read again when the soul is called into it."""
 PATIENCE_S = 10.0
-"""A turn waits so long for what came before it."""
+"""How long a turn waits for the earlier messages."""
 MOST_KNOWN = 10_000
 
 
@@ -40,11 +40,11 @@ class Hydration:
         self._read: dict[str, float] = {}
 
     async def read(self, perception: Perception, adapter: Adapter) -> bool:
-        """Read what came before a call into a thread, or before the soul came into a channel.
+        """Read what preceded a call into a thread, or the soul's arrival in a channel.
 
-        Tell whether something is to be taken first. Raises: StoreError.
+        Returns whether something is to be taken first. A network that cannot be read now delays nothing.
 
-        A network that does not let us read now holds nothing up.
+        Raises: StoreError.
         """
         place, now = Place.of(perception.conversation), self._now()
         is_call = perception.kind is Kind.MENTION and place.thread and not perception.position.endswith(place.thread)
@@ -67,9 +67,9 @@ class Hydration:
         return any(kept)
 
     def _overheard(self, found: Sequence[Perception]) -> list[Perception]:
-        """Leave out what calls us: it is known, or a sweep finds it, and it is owed more than to be overheard.
+        """Drop messages that call us: they are known or found by a sweep, and are owed more than being overheard.
 
-        For the same reason the store decides of the rest: in a thread that the soul follows, it may owe a reply.
+        The store decides about the rest for the same reason: in a thread that the soul follows, it may owe a reply.
         """
         config = self._mind.config()
         said = (one for one in found if one.kind is Kind.MESSAGE and not is_command(one.text))

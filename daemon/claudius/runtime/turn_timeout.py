@@ -1,4 +1,4 @@
-"""How long a model may say nothing: no longer than the one who waits has patience.
+"""Turn timeout: a model that has said nothing is abandoned before the patience of the person who waits runs out.
 
 Source: the reliability design, section 7 (`runtime.patience_s`) and R12.
 """
@@ -20,9 +20,9 @@ from claudius.provider import Event, Provider, Request
 
 
 def patient(mind: Mind, waited_s: float) -> Mind:
-    """Return the mind for one turn, whose perception has waited so many seconds already.
+    """Return the mind for one turn, whose perception has waited `waited_s` seconds already.
 
-    A perception that waited long before its turn came is still given the time of one first byte.
+    A perception that waited long before its turn still gets the time for one first byte.
     """
     config = mind.config()
     patience_s = config.runtime.patience_s
@@ -33,7 +33,7 @@ def patient(mind: Mind, waited_s: float) -> Mind:
 
 
 def waiting(pending: Pending, now: datetime, awake: datetime) -> Callable[[], float]:
-    """Return what tells how many seconds a perception has waited; where `heard_at` lies ahead, since we are awake."""
+    """Return a function for the seconds that a perception has waited; since `awake` if `heard_at` is in the future."""
     loop = asyncio.get_running_loop()
     since = pending.heard_at if pending.heard_at <= now else awake
     began = loop.time() - (now - since).total_seconds()
@@ -41,15 +41,15 @@ def waiting(pending: Pending, now: datetime, awake: datetime) -> Callable[[], fl
 
 
 class Patient:
-    """A voice, retries and fallbacks and all, that is given up where it has said nothing in time; for one turn."""
+    """A provider, with its retries and fallbacks, that is abandoned if it says nothing in time; for one turn."""
 
     def __init__(self, inner: Provider, until: float, least_s: float) -> None:
-        """`until` is an instant of the running loop; a call that begins late has `least_s` seconds all the same."""
+        """Give up at `until`, an instant of the running loop; a call that begins late still has `least_s` seconds."""
         self.name, self.model, self.sees = inner.name, inner.model, bool(getattr(inner, "sees", False))
         self._inner, self._until, self._least_s = inner, until, least_s
 
     async def complete(self, request: Request) -> AsyncIterator[Event]:
-        """Stream the reply. Raises: ProviderError; TimedOut where nothing came in time."""
+        """Stream the reply. Raises: ProviderError; TimedOut if nothing came in time."""
         latest = max(self._until, asyncio.get_running_loop().time() + self._least_s)
         async with aclosing(cast(AsyncGenerator[Event, None], self._inner.complete(request))) as events:
             try:
@@ -64,4 +64,4 @@ class Patient:
                 yield event
 
     async def aclose(self) -> None:
-        """Leave the voice to whoever made it."""
+        """Do nothing: the provider belongs to whoever made it."""

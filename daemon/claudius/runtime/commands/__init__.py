@@ -1,4 +1,4 @@
-"""What people ask of the soul in so many words: about themselves, about where it takes part, about being quiet."""
+"""The commands that people give in chat: about their own memory, and about where and how the soul takes part."""
 
 from claudius.runtime.commands.commands import Commands
 

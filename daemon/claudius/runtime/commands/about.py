@@ -1,4 +1,4 @@
-"""What a person may ask of their own memory: see it, correct it, have it, and have it forgotten."""
+"""Commands about one's own memory: see it, correct it, export it, and have it erased."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ NOTHING_YET = "I have written nothing of you yet that I could show you here."
 
 
 class About:
-    """One person's own memory, for that person alone."""
+    """Commands about one person's own memory, for that person alone."""
 
     def __init__(self, mind: Mind, forgetting: Forgetting) -> None:
-        """Look into the mind's store."""
+        """Read from and write to the mind's store."""
         self._mind, self._forgetting = mind, forgetting
         self._sure: dict[str, datetime] = {}
 
     async def whoami(self, perception: Perception, _: str) -> str:
-        """Show what is known of whoever asks, as far as they may see it."""
+        """Show what is known of the person who asks, as far as they may see it."""
         known = await self._mind.store.known_of(perception.person, self._mind.clock(), _here(perception))
         mood = known.state.get("emotionalState") or "neutral"
         lines = [f"You are {perception.person} to me. I am {mood}."]
@@ -42,7 +42,7 @@ class About:
         return "\n".join(lines if known.models else [*lines, NOTHING_YET])
 
     async def why(self, perception: Perception, _: str) -> str:
-        """Tell what the last answer to whoever asks drew on."""
+        """Tell what the last answer to the person who asks drew on."""
         where = str(perception.extra.get("where") or perception.conversation)
         place = Place.of(where)
         within = where if place.thread else f"{place.of_channel}:"
@@ -57,7 +57,7 @@ class About:
         return "\n".join(lines)
 
     async def correct(self, perception: Perception, text: str) -> str:
-        """Write down what a person says of themself, as they say it."""
+        """Store what a person says of themself, in their words."""
         text = " ".join(text.split())[:CORRECTION_CHARS]
         if not text:
             return "Say what is right: correct TEXT"
@@ -83,7 +83,7 @@ class About:
         return f"Noted, in your own words: {text}"
 
     async def forget(self, perception: Perception, rest: str) -> str:
-        """Erase whoever asks, once they have said so twice."""
+        """Erase the person who asks, after they have confirmed it."""
         now, person = self._mind.clock(), perception.person
         words = rest.lower().split()
         if words[:1] != ["me"]:
@@ -103,7 +103,7 @@ class About:
         return told(await self._forgetting.forget(person, now, THEMSELF))
 
     async def export(self, perception: Perception, _: str) -> str:
-        """Give all that is kept of whoever asks, as far as they may see it."""
+        """Return all that is stored of the person who asks, as far as they may see it."""
         known = await self._mind.store.known_of(perception.person, self._mind.clock(), _here(perception))
         said = await self._mind.store.said_by(perception.person)
         models = [{"audience": one.audience, "version": one.version, "markdown": one.markdown} for one in known.models]
@@ -111,7 +111,7 @@ class About:
         return "```\n" + json.dumps(document, ensure_ascii=False, indent=1).replace("```", "'''") + "\n```"
 
     async def proactive(self, perception: Perception, wish: str) -> str:
-        """Keep whether a person wants to be written to first."""
+        """Store whether a person wants to be written to first."""
         if wish.lower() not in ("on", "off"):
             return "Say: proactive on, or proactive off"
         is_wanted = wish.lower() == "on"
@@ -124,7 +124,7 @@ class About:
 
 
 def told(receipt: dict[str, object]) -> str:
-    """Write a receipt in words. Pure."""
+    """Put a receipt into words. Pure."""
     rows = receipt["rows"]
     counts = ", ".join(f"{table} {count}" for table, count in rows.items()) if isinstance(rows, dict) else ""
     search = (
@@ -159,7 +159,7 @@ def _section(markdown: str, name: str) -> list[str]:
 
 
 def _drawn(snapshot: bytes, seen: Sequence[str]) -> list[str]:
-    """Tell what else stood in the prompt, without its words, as far as whoever asks may know of it. Pure."""
+    """Return what else was in the prompt, without its words, as far as the person who asks may know of it. Pure."""
     if not snapshot or snapshot == ERASED:
         return []
     kept = msgspec.json.decode(snapshot, type=Snapshot)

@@ -1,6 +1,6 @@
-"""Commands: kept like anything that is heard, carried out beside the conversations, answered to the one who asked.
+"""Commands: stored like anything that is heard, run beside the conversations, answered to the person who asked.
 
-A command that a crash interrupts is carried out by the next process; each is safe to be carried out twice.
+The next process runs a command that a crash interrupted; each is safe to run twice.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ HELP = (
 
 
 class Commands:
-    """Carries out what people ask for in so many words."""
+    """Runs the commands that people give."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Commands:
 
     @property
     def busy(self) -> int:
-        """How many are being carried out."""
+        """How many commands are running."""
         return len(self._running)
 
     async def _lacks(self, conversation: str) -> str:
@@ -74,7 +74,7 @@ class Commands:
         return await adapter.lacks(conversation) if isinstance(adapter, TellsLacks) else ""
 
     def wake(self, conversation: str) -> None:
-        """Carry out what waits in a conversation of commands."""
+        """Run what waits in a conversation of commands."""
         if self._is_closing:
             return
         if conversation in self._running:
@@ -84,14 +84,14 @@ class Commands:
         self._running[conversation] = task
 
     def tell(self, perception: Perception, text: str) -> None:
-        """Say a line to one person, in the background."""
+        """Send a line to one person, in the background."""
         key = f"tell {perception.key}"
         task = asyncio.create_task(self._answer(perception, text), name=key)
         self._running[key] = task
         task.add_done_callback(lambda _: self._running.pop(key, None))
 
     async def close(self, within_s: float) -> None:
-        """Let what runs end, for so long; what does not is carried out by the next process."""
+        """Let running commands end for `within_s` seconds; the next process runs the rest."""
         self._is_closing = True
         if self._running:
             _, late = await asyncio.wait(self._running.values(), timeout=within_s)

@@ -1,8 +1,8 @@
-"""Linking from chat: two ids of different networks become one person once both have agreed in a direct message.
+"""Account linking in chat: two ids on different networks become one person once both agreed in a direct message.
 
-A code says which two are meant; it gives nothing by itself. Each side is then shown the other's id and what it would
-give away, and has to agree. Codes, questions and wrong tries live in memory: a restart voids them, and nothing is
-linked. Source: the security design, section 3.
+A code says which two ids are meant; it grants nothing by itself. Each side is then shown the other's id and what it
+would give away, and has to agree. Codes, questions and wrong tries live in memory: a restart voids them, and nothing
+is linked. Source: the security design, section 3.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ log = logging.getLogger("claudius.linking")
 
 NAME_CHARS = 40
 MARKUP = frozenset('`*_~|<>[]()\\"“”@#:')
-"""Left out of a display name, so that it can neither look like an id nor end the quotes around it."""
+"""Removed from a display name, so that it can neither look like an id nor end the quotes around it."""
 NOT_HERE = "Linking is between the two of us: say it to me in a direct message."
 NOT_GOOD = "That code is not good. On the other network, ask for a new one with: link"
 TOO_OFTEN = "Too many wrong codes: try again in an hour."
@@ -37,17 +37,17 @@ NOTHING_WAITS = "Nothing waits for your answer: after an hour, or a restart of m
 CHANGED = "Who is linked with whom has changed meanwhile, so nothing was linked. Begin again with: link"
 NETWORKS = {"slack": "Slack", "discord": "Discord", "terminal": "the terminal"}
 _WAYS_BACK = ("response_url", "token", "application")
-"""In `extra`: good for an answer to that very command, not for what is said later."""
+"""Keys of `extra` that are valid for the answer to that very command, not for what is said later."""
 
 Tell = Callable[[Perception, str], None]
-"""Says a line, in the background, to the one who gave a command."""
+"""Sends a line, in the background, to the person who gave a command."""
 
 
 class Side(Struct, frozen=True, kw_only=True):
-    """One of the two who would be one person."""
+    """One of the two ids to be linked."""
 
     heard: Perception
-    """The command with which they took part: whoever gave it is told where they gave it."""
+    """The command with which this side took part; messages to this side go where it was given."""
     ids: tuple[str, ...]
     """Every id that is this person already."""
 
@@ -58,7 +58,7 @@ class Side(Struct, frozen=True, kw_only=True):
 
     @property
     def told(self) -> str:
-        """What the other side is told of this one: ids as the networks sign them, then the name that they chose."""
+        """What the other side is told of this one: ids as the networks sign them, then the display name."""
         also = [one for one in self.ids if one != self.person]
         name = shown_name(self.heard.name)
         named = f', which calls itself "{name}"' if name else ""
@@ -66,13 +66,13 @@ class Side(Struct, frozen=True, kw_only=True):
 
     @property
     def where(self) -> str:
-        """The network, as people call it."""
+        """The network's display name."""
         network = network_of(self.person)
         return NETWORKS.get(network, network)
 
 
 class Question(Struct, kw_only=True):
-    """Two who were asked whether they are one person."""
+    """Two ids that were asked whether they are one person."""
 
     sides: tuple[Side, Side]
     asked_at: datetime
@@ -84,20 +84,20 @@ class Question(Struct, kw_only=True):
 
 
 class Linking:
-    """What waits to be linked."""
+    """The pending requests to link accounts."""
 
     def __init__(self, mind: Mind, tell: Tell) -> None:
-        """Link in the mind's store; `tell` reaches the side that does not speak just now."""
+        """Link in the mind's store; `tell` reaches the side that is not speaking."""
         self._mind, self._tell = mind, tell
         self._codes = Codes(most=100)
         self._asked: dict[str, Perception] = {}
-        """By person: the command that asked for the code which is open."""
+        """By person: the command that asked for the open code."""
         self._questions: list[Question] = []
         self._wrong: dict[str, list[datetime]] = {}
         self._one_at_a_time = asyncio.Lock()
 
     async def link(self, perception: Perception, rest: str) -> str:
-        """Give a code, take one, or take the answer to the question that followed."""
+        """Issue a code, accept a code, or accept the answer to the question that followed."""
         if not is_direct(str(perception.extra.get("where") or perception.conversation), perception):
             return NOT_HERE
         async with self._one_at_a_time:
@@ -112,7 +112,7 @@ class Linking:
                     return await self._take(perception, rest)
 
     async def unlink(self, perception: Perception, _: str) -> str:
-        """Let every id of whoever asks stand alone again."""
+        """Undo every link of the person who asks."""
         person = perception.person
         if len(await self._mind.store.ids_of(person)) < 2:
             return "You are linked with no other account."
@@ -195,7 +195,7 @@ class Linking:
         return next((one for one in self._questions if person in (side.person for side in one.sides)), None)
 
     def _is_guessing(self, person: str, now: datetime) -> bool:
-        """Tell whether a person has tried too many wrong codes within an hour; others are none the worse for it."""
+        """Return whether a person entered too many wrong codes within an hour. Others are not affected."""
         lately = {one: [at for at in tries if now - at < LIFE] for one, tries in self._wrong.items()}
         self._wrong = {one: tries for one, tries in lately.items() if tries}
         return len(self._wrong.get(person, ())) >= WRONG_TRIES
@@ -214,13 +214,13 @@ def network_of(person: str) -> str:
 
 
 def shown_name(name: str) -> str:
-    """Return a display name as it may stand in quotes: one line, no markup, nothing unseen. Pure."""
+    """Return a display name fit to stand in quotes: one line, no markup, no invisible characters. Pure."""
     plain = "".join(char for char in " ".join(name.split()) if char.isprintable() and char not in MARKUP)
     return plain[:NAME_CHARS].strip()
 
 
 def _ask(question: Question, person: str) -> str:
-    """Ask one side whether it wants to be one person with the other: who that is, and what it gives away. Pure."""
+    """Return the question to one side: whether to be one person with the other, and what that gives away. Pure."""
     mine, other = question.seen_by(person)
     return (
         f"Do you, {mine.person}, want to be one person with {other.told}? Whoever has that account on {other.where} "

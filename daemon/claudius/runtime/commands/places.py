@@ -1,4 +1,4 @@
-"""What people say about where the soul takes part: `/ensoul`, and `!quiet` in a thread."""
+"""Commands about where the soul takes part: `/ensoul`, `!quiet` in a thread, and `!kothar`."""
 
 from __future__ import annotations
 
@@ -46,24 +46,24 @@ KOTHAR_WORDS: dict[str, str] = {
 
 
 Lacks = Callable[[str], Awaitable[str]]
-"""Tells what keeps a network from hearing a conversation; empty = nothing."""
+"""Returns what keeps a network from hearing a conversation; empty = nothing."""
 
 
 class Places:
-    """Channels and threads."""
+    """Commands about channels and threads."""
 
     def __init__(self, mind: Mind, company: Company, wake: Callable[[str], None], lacks: Lacks) -> None:
-        """Change them in `company`; `wake` has a conversation look at what waits for it."""
+        """Change them in `company`; `wake` has a conversation check for what waits."""
         self._mind, self._company, self._wake, self._lacks = mind, company, wake, lacks
 
     async def ensoul(self, perception: Perception, wish: str) -> str:
-        """Say, or set, how the soul takes part in the channel where this is said."""
+        """Show or set how the soul takes part in the channel where the command is given."""
         where = str(perception.extra.get("where") or perception.conversation)
         place, wish = Place.of(where).of_channel, wish.lower() or "on"
         if wish not in ENSOUL:
             return f"I know /ensoul {'|'.join(ENSOUL)}."
         direct = is_direct(where, perception)
-        if is_terminal(where):  # several people's conversations are one place there, and one of them mutes nobody else
+        if is_terminal(where):  # all terminal conversations are one place, and one person must not mute the others
             return DIRECT["on"]
         if wish == "status":
             return await self._status(place, perception, direct=direct)
@@ -71,12 +71,12 @@ class Places:
             return "Only an owner can have me take part in a channel. `owners` and `ensoul.who` say who that is."
         mode: Mode = "on" if wish == "on" else "off" if wish == "off" else "listen"
         if self._company.mode(place) != mode and not direct and mode in ANNOUNCED:
-            await self._announce(place, mode, perception)  # first: what a crash interrupts is carried out again
+            await self._announce(place, mode, perception)  # first: an interrupted command runs again
         await self._company.participate(place, mode, perception.person)
         return (DIRECT if direct else WORDS)[mode] + ("" if direct or mode == "off" else await self._but(where))
 
     async def _but(self, where: str) -> str:
-        """Say what keeps us from hearing a channel, where something does."""
+        """Return what keeps us from hearing a channel, as a sentence; empty = nothing."""
         lacking = await self._lacks(where)
         return f" But as it stands I hear nothing here: {lacking}." if lacking else ""
 
@@ -85,7 +85,7 @@ class Places:
         return is_owner(perception, config) or perception.person in config.ensoul.who
 
     async def _announce(self, place: str, mode: Mode, perception: Perception) -> None:
-        """Have the soul notice where it is now, read what was said there of late, and say so to everybody."""
+        """Have the soul notice where it is now, read the recent messages there, and announce itself to everybody."""
         conversation = f"{place}:"
         noticed, line = ANNOUNCED[mode]
         arrival = Perception(
@@ -105,7 +105,7 @@ class Places:
         self._wake(conversation)
 
     async def _status(self, place: str, perception: Perception, *, direct: bool) -> str:
-        """Tell how the soul takes part, who said so, how Kothar does, and what it holds here of whoever asks."""
+        """Describe how the soul takes part, who set that, how Kothar does, and what is held of the person who asks."""
         mode, config = self._company.mode(place), self._mind.config()
         told = [(DIRECT if direct else WORDS)[mode] + ("" if direct else await self._but(f"{place}:"))]
         if said := await self._company.said_by(place):
@@ -120,7 +120,7 @@ class Places:
         return " ".join(told)
 
     async def quiet(self, perception: Perception, _: str) -> str:
-        """Be quiet in the thread where this is said, until called again."""
+        """Be quiet in the thread where the command is given, until called again."""
         where = str(perception.extra.get("where") or "")
         if is_direct(where, perception):
             return "Between the two of us I always answer; !quiet is for threads."
@@ -129,7 +129,7 @@ class Places:
         return "I only speak here when I am mentioned."
 
     async def kothar(self, perception: Perception, wish: str) -> str:
-        """Say, or set, how Kothar takes part in the conversation where this is said."""
+        """Show or set how Kothar takes part in the conversation where the command is given."""
         where, config = str(perception.extra.get("where") or perception.conversation), self._mind.config()
         mode = wish.lower()
         if mode and mode not in KOTHAR_WORDS:
@@ -145,7 +145,7 @@ class Places:
 
 
 def is_direct(where: str, perception: Perception) -> bool:
-    """Tell whether a command was given between the two of them, and not in a channel. Pure."""
+    """Return whether a command was given in a direct conversation, and not in a channel. Pure."""
     place = Place.of(where)
     if perception.extra.get("is_public") is not None:
         return not perception.extra["is_public"]

@@ -1,4 +1,4 @@
-"""Reading a command: the same words after `/claudius`, and after `!` at the start of a message. Pure."""
+"""Recognises commands after `/claudius` or a leading `!`, requests to stop an answer, and the owner. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WORDS = (
 )
 ENSOUL = ("on", "off", "listen", "status")
 _APART = "!"
-"""Begins the last part of a command's own conversation, so that it waits for no turn."""
+"""Starts the last part of the key of a command conversation, so that commands wait for no turn."""
 
 
 class Asked(Struct, frozen=True):
@@ -25,7 +25,7 @@ class Asked(Struct, frozen=True):
 
 
 def read_command(text: str) -> Asked:
-    """Read what stands after `/claudius`, or after `!`. Pure."""
+    """Parse the text after `/claudius` or `!`. Pure."""
     word, _, rest = text.strip().partition(" ")
     word = word.lower()
     if word == "claudius":
@@ -34,7 +34,7 @@ def read_command(text: str) -> Asked:
 
 
 def is_command(text: str) -> bool:
-    """Tell whether a message begins with `!` and a word of ours. Pure."""
+    """Return whether a message begins with `!` and a known command word. Pure."""
     if not text.startswith("!"):
         return False
     word = text[1:].strip().partition(" ")[0].lower()
@@ -42,7 +42,7 @@ def is_command(text: str) -> bool:
 
 
 def as_command(perception: Perception) -> Perception:
-    """Return a message that begins with `!` and a word of ours as the command that it is; all else as it is. Pure."""
+    """Return a message that is a command as a command perception; return anything else unchanged. Pure."""
     is_said = perception.kind in (Kind.MESSAGE, Kind.MENTION) and perception.origin is Origin.EXTERNAL
     if not is_said or perception.is_bot or not is_command(perception.text):
         return perception
@@ -60,12 +60,12 @@ def as_command(perception: Perception) -> Perception:
 
 
 def apart(conversation: str, person: str) -> str:
-    """Return the conversation in which a person's commands are taken, beside the one where they are given. Pure."""
+    """Return the conversation that holds a person's commands, beside the one where they are given. Pure."""
     return f"{Place.of(conversation).of_channel}:{_APART}{person.rpartition(':')[2]}"
 
 
 def is_apart(conversation: str) -> bool:
-    """Tell whether a conversation holds commands. Pure."""
+    """Return whether a conversation holds commands. Pure."""
     return Place.of(conversation).thread.startswith(_APART)
 
 
@@ -74,7 +74,7 @@ SIGN = "\N{OCTAGONAL SIGN}"
 
 
 def is_stop(perception: Perception) -> bool:
-    """Tell whether a perception asks that an answer be given up: the word, or the sign on one's own message. Pure."""
+    """Return whether a perception asks to cancel an answer: by the word, or a reaction on one's own message. Pure."""
     if perception.kind is Kind.REACTION:
         is_sign = perception.extra.get("emoji") == SIGN and perception.extra.get("is_on", True)
         return bool(is_sign and perception.extra.get("of"))
@@ -82,5 +82,5 @@ def is_stop(perception: Perception) -> bool:
 
 
 def is_owner(perception: Perception, config: Config) -> bool:
-    """Tell, by the id that the network signed, whether its speaker has the owner's rights. Pure."""
+    """Return whether the speaker has the owner's rights, by the id that the network signed. Pure."""
     return perception.is_owner or perception.person in config.owners

@@ -1,1 +1,1 @@
-"""The jobs of the clock: one module each, with its timing, its gate and its work."""
+"""The scheduled jobs: one module each, with its timing, its gate and its work."""

@@ -1,4 +1,4 @@
-"""A verified copy of the database each night; of the old ones, seven days and four weeks are kept."""
+"""Job: makes a verified copy of the database each night; keeps old ones for seven days and four weeks."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from claudius.runtime.jobs.job import Job, Tools
 
 DAYS, WEEKS = 7, 4
 YOUNG = timedelta(days=1)
-"""What is younger stays, whoever made it."""
+"""Backups younger than this are kept, whoever made them."""
 _NAME = re.compile(r"claudius-(\d{8}T\d{6})\.\d{6}Z\.db")
 
 
 def superfluous(names: Iterable[str], now: datetime) -> list[str]:
-    """Return which backups may go: all but the newest of each of seven days and of four weeks. Pure."""
+    """Return which backups may be deleted: all but the newest of each of seven days and of four weeks. Pure."""
     found = (match for name in names if (match := _NAME.fullmatch(name)))
     made = sorted(((_instant(match[1]), match[0]) for match in found), reverse=True)
     days: dict[object, str] = {}
@@ -45,7 +45,7 @@ def _copy(home: Home, now: datetime) -> Path:
 
 
 async def work(tools: Tools) -> str:
-    """Look at every page, copy them, verify the copy. Raises: StoreCorrupt, sqlite3.Error, OSError."""
+    """Check every page, copy the database and verify the copy. Raises: StoreCorrupt, sqlite3.Error, OSError."""
     await tools.mind.store.check()
     await tools.mind.store.flush()
     made = await asyncio.to_thread(_copy, tools.home, tools.now)

@@ -1,4 +1,4 @@
-"""What a job of the clock is, and what its work is done with."""
+"""The types of a scheduled job: its timing, its work, and the tools that the work is given."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ if TYPE_CHECKING:
 
 
 class Tools(Struct, frozen=True, kw_only=True):
-    """What a job's work is done with."""
+    """What a job's work is given."""
 
     mind: Mind
     home: Home
     now: datetime
     zone: tzinfo
     wake: Callable[[str], None]
-    """Has a conversation look at what waits for it."""
+    """Has a conversation check for what waits."""
     daimons: Callable[[], Daimons]
-    """Loads what asks daimons."""
+    """Returns what asks daimons, loading it on first use."""
     is_quiet: bool
-    """The hours in which nobody is to be disturbed."""
+    """Whether these are the quiet hours, in which nobody is to be disturbed."""
 
 
 Work = Callable[[Tools], Awaitable[str]]
-"""Does what a ring is for, if its gate is open; returns in a few words what came of it."""
+"""Does a job's work if its gate is open; returns the result in a few words."""
 
 
 class Job(Struct, frozen=True):
-    """One job: its name, when it rings, what it does then."""
+    """One job: its name, its timing, and its work."""
 
     name: str
     timing: Timing

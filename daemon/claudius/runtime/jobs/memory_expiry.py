@@ -1,4 +1,4 @@
-"""What has outlived its time in a conversation that nobody takes up again is summarised, and let go."""
+"""Job: summarises and removes expired entries of conversations that nobody resumes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from claudius.perception import Kind, Origin, Perception
 from claudius.runtime.jobs.job import Job, Tools
 
 AT_ONCE = 5
-"""Conversations of one ring; the rest come with the next."""
+"""Conversations per run; the rest follow in the next run."""
 
 
 async def work(tools: Tools) -> str:
-    """Fold what is expired. Raises: StoreError."""
+    """Summarise what is expired. Raises: StoreError."""
     mind = tools.mind
     limits = RecallLimits(ttl_hours=mind.config().memory.ttl_hours, aged_at=mind.aged_at())
     before = min(tools.now, limits.aged_at or tools.now) - timedelta(hours=limits.ttl_hours)
@@ -30,7 +30,7 @@ async def work(tools: Tools) -> str:
 
 
 def _looking(conversation: str, audience: str, tools: Tools) -> Pending:
-    """Return a perception that nobody had, through which a conversation is recalled as it was said."""
+    """Return a synthetic perception, through which a conversation is recalled as it was said."""
     key = f"expiry:{conversation}:{tools.now.isoformat()}"
     perception = Perception(
         key=key,

@@ -1,4 +1,4 @@
-"""What is kept for `memory.records_days` goes in quiet hours: records of turns, traces; the room is given back."""
+"""Job: in quiet hours, deletes turn records and traces older than `memory.records_days` and frees their disk space."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from claudius.psyche_types import Edge
 from claudius.runtime.jobs.job import Job, Tools
 
 AT_ONCE, BATCHES = 100, 100
-"""Rows of one transaction, and transactions of one ring; the rest goes with the next."""
+"""Rows per transaction, and transactions per run; the rest follow in the next run."""
 PAGES = 256
-"""Pages that are given back in one transaction: 1 MiB."""
+"""Pages freed in one transaction: 1 MiB."""
 
 
 async def work(tools: Tools) -> str:
-    """Let go what is too old, in small steps. Raises: StoreError."""
+    """Delete what is too old, in small steps. Raises: StoreError."""
     if not tools.is_quiet:
         return "it is not quiet"
     store, days = tools.mind.store, tools.mind.config().memory.records_days
@@ -53,7 +53,7 @@ async def _give_back(store: Retention) -> int:
 
 
 def edges_after(old: OldTraces) -> Sequence[Edge]:
-    """Return the edges that stand after the last of some traces, folded from what stood before the first. Pure."""
+    """Return the edges after the last of some traces, folded from the state before the first. Pure."""
     edges = {edge.person: edge for edge in old.before.edges}
     psyche = old.before
     for trace in old.traces:

@@ -1,4 +1,4 @@
-"""After 1, 3, 7 and 14 days without somebody who agreed to it, the soul notices, if it still owes them something."""
+"""Job: the soul notices 1, 3, 7 and 14 days of silence of a person who agreed to it, if it owes them something."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOOKED_AT = 100
 
 
 async def work(tools: Tools) -> str:
-    """Have the soul notice each silence once, where there is a reason to. Raises: StoreError."""
+    """Have the soul notice each silence once, if there is a reason. Raises: StoreError."""
     if not tools.mind.config().psyche.proactive:
         return "psyche.proactive is off"
     noticed = 0

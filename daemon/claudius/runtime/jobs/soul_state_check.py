@@ -1,4 +1,4 @@
-"""After half an hour of quiet, the soul looks once at what a conversation has left in it: a silent turn there."""
+"""Job: after half an hour of quiet, plans one silent turn in which the soul reviews its state after a conversation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from claudius.runtime.jobs.job import Job, Tools
 
 IDLE = timedelta(minutes=30)
 RECENT = timedelta(days=1)
-"""What lies further back is not looked at any more."""
+"""Conversations quiet for longer are not reviewed."""
 LOOKED_AT = 20
 PROCESS = "looking_inward"
 

@@ -1,4 +1,4 @@
-"""A daimon is asked for a whisper, where something was said since the last one."""
+"""Job: asks one daimon for a whisper, if something was said since the last one."""
 
 from __future__ import annotations
 
