@@ -35,7 +35,7 @@ class FirstWords(Struct, frozen=True, kw_only=True):
     """When the soul has spoken unprompted, and the state of the conversation that it wants to speak in."""
 
     here: tuple[datetime, ...] = ()
-    """When it spoke first in this conversation, oldest first."""
+    """When it spoke unprompted in this conversation, oldest first."""
     everywhere: tuple[datetime, ...] = ()
     last_heard: datetime | None = None
     """When somebody last spoke here."""
@@ -82,7 +82,7 @@ class Jobs(Protocol):
         ...
 
     async def first_words(self, conversation: str, since: datetime) -> FirstWords:
-        """Return what the soul said first since `since`, and what is known of the target conversation."""
+        """Return when the soul spoke unprompted since `since`, and the state of the conversation to speak in."""
         ...
 
     async def promised(self, person: str, audience: str) -> str:

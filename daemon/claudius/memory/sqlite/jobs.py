@@ -100,7 +100,7 @@ class SqliteJobs(ABC):
         return await self._write(write)
 
     async def first_words(self, conversation: str, since: datetime) -> FirstWords:
-        """Return what the soul said first since `since`, and what is known of the target conversation."""
+        """Return when the soul spoke unprompted since `since`, and the state of the conversation to speak in."""
         with self._snapshot() as db:
             said = [(place, instant(at)) for place, at in db.all("proactive_since", since=stamp(since))]
             heard = db.one("spoken_last_at", conversation=conversation)

@@ -166,7 +166,7 @@ def every_belief(db: Database) -> tuple[Belief, ...]:
 
 @lru_cache(maxsize=256)
 def _few(text: str) -> tuple[Any, ...]:
-    """Decode a JSON list; the cache is small because beliefs share the same few audiences."""
+    """Decode a JSON list; cached, because beliefs share the same few audiences."""
     return tuple(parse(text))
 
 

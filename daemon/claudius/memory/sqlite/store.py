@@ -281,7 +281,7 @@ class SqliteStore(
         with self._snapshot() as db:
             return archiving.has_written(db, document, text, ever=ever)
 
-    # -- hands -------------------------------------------------------------------------------------------------------
+    # -- helpers -----------------------------------------------------------------------------------------------------
 
     async def _write(self, run: Callable[[Database], T]) -> T:
         return await self._open_now().writer.write(run)
