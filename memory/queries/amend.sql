@@ -1,4 +1,4 @@
--- Second thoughts: what becomes of a message that was heard when it is changed, taken down, stopped or judged.
+-- Edits, deletions, stop requests and reactions: what becomes of a message that was heard.
 
 -- name: heard_before
 SELECT seq, conversation, position, state, payload, turn, again, edited, person FROM inbox WHERE key = :key;

@@ -1,13 +1,13 @@
--- One person's rows, found and taken away. `:ids` is a JSON list of every id of that person, `:labels` of the labels
--- of what was learned from that person alone, `:places` of the conversations that are theirs alone. What finds rows
--- reads beside the writer; what changes them does it by their key, a few in a transaction.
+-- Find and remove one person's rows. `:ids` is a JSON list of every id of that person, `:labels` of the labels of what
+-- was learned from that person alone, `:places` of the conversations that are theirs alone. Queries that find rows run
+-- beside the writer; those that change rows do it by key, a few per transaction.
 
 -- name: private_places
--- scans: an erasure reads everything once, beside whoever writes
+-- scans: an erasure reads everything once, beside the writer
 SELECT conversation FROM conversation WHERE audience IN (SELECT value FROM json_each(:labels));
 
 -- name: turns_of
--- scans: an erasure reads everything once, beside whoever writes
+-- scans: an erasure reads everything once, beside the writer
 SELECT turn, conversation, number, record FROM turn
 WHERE person IN (SELECT value FROM json_each(:ids)) OR audience IN (SELECT value FROM json_each(:labels)) OR conversation IN (SELECT value FROM json_each(:places))
   OR turn IN (SELECT turn FROM inbox WHERE person IN (SELECT value FROM json_each(:ids)))
@@ -17,31 +17,31 @@ WHERE person IN (SELECT value FROM json_each(:ids)) OR audience IN (SELECT value
 INSERT OR IGNORE INTO erasing (turn, conversation, number, record) VALUES (:turn, :conversation, :number, :record);
 
 -- name: erasing_turns
--- scans: an erasure reads everything once, beside whoever writes
+-- scans: an erasure reads everything once, beside the writer
 SELECT turn, conversation, number, record FROM erasing;
 
 -- name: erasing_has
 SELECT 1 FROM erasing WHERE turn = :turn;
 
 -- name: erasing_in
--- scans: an erasure reads everything once, beside whoever writes
+-- scans: an erasure reads everything once, beside the writer
 SELECT 1 FROM erasing WHERE conversation = :conversation LIMIT 1;
 
 -- name: erasing_done
 DELETE FROM erasing WHERE turn = :turn;
 
 -- name: touched
--- scans: an erasure reads everything once, beside whoever writes
+-- scans: an erasure reads everything once, beside the writer
 SELECT DISTINCT conversation FROM erasing WHERE conversation NOT IN (SELECT value FROM json_each(:places));
 
 -- name: erase_waiting
--- What waits of that person is settled first: no turn of theirs is committed any more.
+-- Pending perceptions of that person are settled first, so that no turn of theirs commits any more.
 UPDATE inbox SET person = '', conversation = '', position = '', kind = 'erased', owes = 0, state = 'settled', inputs = '{}',
     payload = '{"text":""}', turn = '', reason = 'erased', not_before = NULL, settled_at = coalesce(settled_at, heard_at)
 WHERE state <> 'settled' AND (person IN (SELECT value FROM json_each(:ids)) OR conversation IN (SELECT value FROM json_each(:places)));
 
 -- name: begin_anew
--- A turn that is thought just now may have been begun with what is gone: it is thought anew.
+-- A running turn may have begun with what is gone, so it starts again.
 UPDATE conversation SET version = version + 1
 WHERE conversation IN (SELECT conversation FROM inbox WHERE state <> 'settled');
 
@@ -50,7 +50,7 @@ SELECT DISTINCT person FROM entry WHERE conversation = :conversation AND number 
   AND person NOT IN (SELECT value FROM json_each(:ids));
 
 -- name: texts_of
--- scans: an erasure reads everything once, beside whoever writes
+-- scans: an erasure reads everything once, beside the writer
 SELECT content FROM entry WHERE person IN (SELECT value FROM json_each(:ids))
 UNION ALL SELECT markdown FROM user_model WHERE person IN (SELECT value FROM json_each(:ids))
 UNION ALL SELECT text FROM psyche_episode WHERE person IN (SELECT value FROM json_each(:ids)) AND is_own = 0
@@ -58,7 +58,7 @@ UNION ALL SELECT json_extract(payload, '$.text') FROM inbox WHERE person IN (SEL
 UNION ALL SELECT value FROM soul_state WHERE audience IN (SELECT value FROM json_each(:labels));
 
 -- name: texts_of_others
--- scans: an erasure reads everything once, beside whoever writes
+-- scans: an erasure reads everything once, beside the writer
 -- What others said, what was said to them, and what is kept of that.
 SELECT content FROM entry WHERE person IS NOT NULL AND person NOT IN (SELECT value FROM json_each(:ids))
 UNION ALL SELECT content FROM entry WHERE person IS NULL AND (conversation, number) NOT IN (
@@ -73,12 +73,12 @@ UNION ALL SELECT json_extract(payload, '$.text') FROM inbox WHERE person NOT IN 
 UNION ALL SELECT body FROM outbox WHERE turn NOT IN (SELECT turn FROM turn WHERE person IN (SELECT value FROM json_each(:ids)));
 
 -- name: words_of_others
--- scans: an erasure reads everything once, beside whoever writes
+-- scans: an erasure reads everything once, beside the writer
 SELECT content FROM entry WHERE person IS NOT NULL AND person NOT IN (SELECT value FROM json_each(:ids))
 UNION ALL SELECT markdown FROM user_model WHERE person NOT IN (SELECT value FROM json_each(:ids));
 
 -- name: lessons_of
--- scans: an erasure reads everything once, beside whoever writes
+-- scans: an erasure reads everything once, beside the writer
 SELECT key, audience FROM lesson WHERE (key, audience) IN (SELECT key, audience FROM belief WHERE EXISTS (SELECT 1 FROM json_each(evidence) e JOIN interaction i ON i.id = e.value
     WHERE i.peer_id IN (SELECT value FROM json_each(:ids)) OR i.turn IN (SELECT turn FROM erasing)));
 
@@ -86,7 +86,7 @@ SELECT key, audience FROM lesson WHERE (key, audience) IN (SELECT key, audience 
 DELETE FROM lesson WHERE key = :key AND audience = :audience;
 
 -- name: beliefs_of
--- scans: an erasure reads everything once, beside whoever writes
+-- scans: an erasure reads everything once, beside the writer
 SELECT key, audience FROM belief WHERE EXISTS (SELECT 1 FROM json_each(evidence) e JOIN interaction i ON i.id = e.value
     WHERE i.peer_id IN (SELECT value FROM json_each(:ids)) OR i.turn IN (SELECT turn FROM erasing));
 
@@ -94,7 +94,7 @@ SELECT key, audience FROM belief WHERE EXISTS (SELECT 1 FROM json_each(evidence)
 DELETE FROM belief WHERE key = :key AND audience = :audience;
 
 -- name: reflections_of
--- scans: an erasure reads everything once, beside whoever writes
+-- scans: an erasure reads everything once, beside the writer
 SELECT cycle FROM reflection WHERE EXISTS (SELECT 1 FROM json_each(evidence) e JOIN interaction i ON i.id = e.value
     WHERE i.peer_id IN (SELECT value FROM json_each(:ids)) OR i.turn IN (SELECT turn FROM erasing));
 
@@ -135,12 +135,12 @@ WHERE id = :record;
 SELECT kept FROM turn_record WHERE id = :record;
 
 -- name: soul_texts
--- scans: an erasure reads everything once, beside whoever writes
--- What stands in the soul's own files is nobody's.
+-- scans: an erasure reads everything once, beside the writer
+-- The contents of the soul's own files belong to nobody.
 SELECT content FROM blob WHERE substr(content, 1, 9) = CAST('{"files":' AS BLOB);
 
 -- name: blobs_kept
--- scans: an erasure reads everything once, beside whoever writes
+-- scans: an erasure reads everything once, beside the writer
 SELECT sha256, content FROM blob
 WHERE substr(content, 1, 8) = CAST('{"turn":' AS BLOB) OR substr(content, 1, 16) = CAST('{"conversation":' AS BLOB);
 
@@ -151,18 +151,18 @@ UPDATE blob SET content = :content WHERE sha256 = :sha256;
 DELETE FROM outbox WHERE turn = :turn;
 
 -- name: said_in_places
--- scans: an erasure reads everything once, beside whoever writes
+-- scans: an erasure reads everything once, beside the writer
 SELECT seq FROM outbox WHERE conversation IN (SELECT value FROM json_each(:places));
 
 -- name: erase_said
 DELETE FROM outbox WHERE seq = :seq;
 
 -- name: heard_of
--- scans: an erasure reads everything once, beside whoever writes
+-- scans: an erasure reads everything once, beside the writer
 SELECT seq FROM inbox WHERE kind <> 'erased' AND (person IN (SELECT value FROM json_each(:ids)) OR conversation IN (SELECT value FROM json_each(:places)));
 
 -- name: erase_heard
--- The key stays, so that what the network brings again is still known; nothing of what it stood for does.
+-- The key stays, so that a redelivery by the network is still recognised; the contents go.
 UPDATE inbox SET person = '', conversation = '', position = '', kind = 'erased', owes = 0, state = 'settled', inputs = '{}',
     payload = '{"text":""}', turn = '', reason = 'erased', not_before = NULL, settled_at = coalesce(settled_at, heard_at)
 WHERE seq = :seq;
@@ -174,68 +174,68 @@ UPDATE inbox SET state = 'settled', reason = 'erased', settled_at = heard_at,
 WHERE turn = :turn AND state = 'committed';
 
 -- name: erase_turn_calls
--- What they cost stays, so that nobody's budget grows by it.
+-- Their cost stays, so that nobody's budget grows.
 UPDATE step SET person = '', conversation = '', response = '', request_sha256 = '' WHERE turn = :turn;
 
 -- name: calls_of
--- scans: an erasure reads everything once, beside whoever writes
+-- scans: an erasure reads everything once, beside the writer
 SELECT turn, n FROM step WHERE person IN (SELECT value FROM json_each(:ids)) OR conversation IN (SELECT value FROM json_each(:places));
 
 -- name: erase_call
--- What they cost stays, so that nobody's budget grows by it.
+-- Their cost stays, so that nobody's budget grows.
 UPDATE step SET person = '', conversation = '', response = '', request_sha256 = '' WHERE turn = :turn AND n = :n;
 
 -- name: summarising
--- scans: an erasure reads everything once, beside whoever writes
+-- scans: an erasure reads everything once, beside the writer
 SELECT turn, n FROM step WHERE purpose = 'summary' AND response <> '' AND conversation IN (SELECT conversation FROM erasing);
 
 -- name: erase_summarising
 UPDATE step SET response = '' WHERE turn = :turn AND n = :n;
 
 -- name: summaries_of
--- scans: an erasure reads everything once, beside whoever writes
+-- scans: an erasure reads everything once, beside the writer
 SELECT conversation FROM summary WHERE text <> '' AND conversation IN (SELECT conversation FROM erasing);
 
 -- name: erase_summary
 UPDATE summary SET text = '', sources = '[]' WHERE conversation = :conversation;
 
 -- name: whispers_of
--- scans: an erasure reads everything once, beside whoever writes
+-- scans: an erasure reads everything once, beside the writer
 SELECT id FROM whisper WHERE conversation IN (SELECT conversation FROM erasing);
 
 -- name: erase_whisper
 DELETE FROM whisper WHERE id = :id;
 
 -- name: kept_of
--- scans: an erasure reads everything once, beside whoever writes
+-- scans: an erasure reads everything once, beside the writer
 SELECT conversation, name FROM kept WHERE conversation IN (SELECT conversation FROM erasing);
 
 -- name: erase_kept
 DELETE FROM kept WHERE conversation = :conversation AND name = :name;
 
 -- name: plans_of
--- scans: an erasure reads everything once, beside whoever writes
+-- scans: an erasure reads everything once, beside the writer
 SELECT id FROM due WHERE person IN (SELECT value FROM json_each(:ids)) OR asked_by IN (SELECT value FROM json_each(:ids)) OR audience IN (SELECT value FROM json_each(:labels)) OR conversation IN (SELECT value FROM json_each(:places));
 
 -- name: erase_plan
 DELETE FROM due WHERE id = :id;
 
 -- name: private_conversations
--- scans: an erasure reads everything once, beside whoever writes
+-- scans: an erasure reads everything once, beside the writer
 SELECT conversation FROM conversation WHERE conversation IN (SELECT value FROM json_each(:places));
 
 -- name: erase_place
 DELETE FROM conversation WHERE conversation = :conversation;
 
 -- name: private_threads
--- scans: an erasure reads everything once, beside whoever writes
+-- scans: an erasure reads everything once, beside the writer
 SELECT conversation FROM thread WHERE conversation IN (SELECT value FROM json_each(:places));
 
 -- name: erase_thread
 DELETE FROM thread WHERE conversation = :conversation;
 
 -- name: moved
--- scans: an erasure reads everything once, beside whoever writes
+-- scans: an erasure reads everything once, beside the writer
 SELECT conversation FROM conversation WHERE conversation IN (SELECT conversation FROM erasing);
 
 -- name: moved_on
@@ -248,7 +248,7 @@ WHERE conversation = :conversation;
 SELECT DISTINCT audience FROM audience_member WHERE person IN (SELECT value FROM json_each(:ids));
 
 -- name: models_of_person
--- scans: an erasure reads everything once, beside whoever writes
+-- scans: an erasure reads everything once, beside the writer
 SELECT person, audience, version FROM user_model WHERE person IN (SELECT value FROM json_each(:ids)) OR audience IN (SELECT value FROM json_each(:labels));
 
 -- name: erase_model
@@ -260,7 +260,7 @@ SELECT count(*) FROM user_model m JOIN revision r ON r.id = m.revision
 WHERE m.person IN (SELECT value FROM json_each(:ids)) AND r.git_commit IS NOT NULL;
 
 -- name: state_of_person
--- scans: an erasure reads everything once, beside whoever writes
+-- scans: an erasure reads everything once, beside the writer
 SELECT id FROM soul_state WHERE audience IN (SELECT value FROM json_each(:labels));
 
 -- name: erase_state
@@ -270,7 +270,7 @@ DELETE FROM soul_state WHERE id = :id;
 DELETE FROM soul_state WHERE revision IN (SELECT id FROM revision WHERE turn = :turn);
 
 -- name: state_not_in_force
--- scans: an erasure reads everything once, beside whoever writes
+-- scans: an erasure reads everything once, beside the writer
 SELECT max(id) AS id FROM soul_state GROUP BY key, audience HAVING max(newest) = 0;
 
 -- name: state_in_force
@@ -278,7 +278,7 @@ UPDATE soul_state SET newest = 1 WHERE id = :id AND NOT EXISTS (
     SELECT 1 FROM soul_state o WHERE o.audience = soul_state.audience AND o.key = soul_state.key AND o.newest = 1);
 
 -- name: revisions_of_nothing
--- scans: an erasure reads everything once, beside whoever writes
+-- scans: an erasure reads everything once, beside the writer
 SELECT id FROM revision r WHERE NOT EXISTS (SELECT 1 FROM user_model WHERE revision = r.id)
   AND NOT EXISTS (SELECT 1 FROM soul_state WHERE revision = r.id);
 
@@ -320,14 +320,14 @@ DELETE FROM psyche_intention WHERE json_extract(body, '$.person') IN (SELECT val
   OR EXISTS (SELECT 1 FROM json_each(body, '$.sources') s WHERE s.value IN (SELECT value FROM json_each(:labels)));
 
 -- name: previous_of
--- scans: an erasure reads everything once, beside whoever writes
+-- scans: an erasure reads everything once, beside the writer
 SELECT id FROM psyche_episode WHERE previous <> '' AND conversation IN (SELECT conversation FROM erasing);
 
 -- name: erase_previous
 UPDATE psyche_episode SET previous = '', previous_stems = '' WHERE id = :id;
 
 -- name: psyche_index_merge
--- What was deleted from it stands in its pages until they are merged.
+-- Deleted content stays in the index's pages until they are merged.
 INSERT INTO psyche_episode_index (psyche_episode_index, rank) VALUES ('merge', :pages);
 
 -- name: turn_blanked

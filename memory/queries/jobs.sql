@@ -1,11 +1,11 @@
--- The jobs of the clock: when they ring, and what they look for.
+-- The scheduler's jobs: when they ring, and what they look for.
 
 -- name: jobs
--- scans: one row a job
+-- scans: one row per job
 SELECT job, next_due, failures FROM job;
 
 -- name: jobs_shown
--- scans: one row a job
+-- scans: one row per job
 SELECT job, next_due, started_at, ended_at, outcome, failures FROM job ORDER BY next_due, job;
 
 -- name: job_armed
@@ -33,7 +33,7 @@ ORDER BY last_at DESC LIMIT :most;
 SELECT number, person FROM turn WHERE conversation = :conversation AND person <> '' ORDER BY number DESC LIMIT 1;
 
 -- name: conversations_expired
--- Conversations whose every entry has outlived its time and still stands there, oldest first.
+-- Conversations in which every entry has expired but is still stored, oldest first.
 SELECT conversation, audience FROM conversation WHERE last_at < :before AND entries > 0 ORDER BY last_at LIMIT :most;
 
 -- name: proactive_since
@@ -46,6 +46,6 @@ SELECT at FROM turn WHERE conversation = :conversation AND person <> '' ORDER BY
 SELECT count(*) FROM inbox WHERE conversation = :conversation AND (state = 'pending' OR state = 'taken' OR state = 'thought');
 
 -- name: promised
--- What the soul said it would do for somebody, in this very audience, and has not yet.
+-- What the soul promised a person in exactly this audience and has not done yet.
 SELECT what FROM promise WHERE peer_id = :person AND side = 'mine' AND state IN ('open', 'overdue') AND audience = :audience
 ORDER BY due_at LIMIT 1;

@@ -1,4 +1,4 @@
--- The ledger: written with each turn, read in parts that do not grow.
+-- The ledger: written with each turn, read in parts of bounded size.
 
 -- name: peer_counted
 SELECT name, is_bot, first_at, last_at, first_in_at, last_in_at, messages, bursts, active_days, last_day, assessments,
@@ -16,7 +16,7 @@ ON CONFLICT (peer_id) DO UPDATE SET name = excluded.name, is_bot = excluded.is_b
     last_day = excluded.last_day;
 
 -- name: peer_tallies
--- What was counted in each audience: the columns of `peer_counted`, but for the last.
+-- The counts of each audience: the columns of `peer_counted`, except the last.
 SELECT t.name, t.is_bot, t.first_at, t.last_at, t.first_in_at, t.last_in_at, t.messages, t.bursts, t.active_days,
     t.last_day, p.assessments, t.audience
 FROM peer_tally t JOIN peer p ON p.peer_id = t.peer_id WHERE t.peer_id = :peer_id;
@@ -55,8 +55,8 @@ SELECT id, info_score, trust, rationale, created_at, author, sources FROM assess
 WHERE peer_id = :peer_id ORDER BY id DESC LIMIT :most;
 
 -- name: assessments_shown
--- The newest of each set of sources that a peer was judged from: the set decides where they may be shown.
--- scans: its own steps, one a set of sources
+-- The newest of each set of sources that a peer was judged from; the set decides where they may be shown.
+-- scans: its own recursion, one step per set of sources
 WITH RECURSIVE judged (sources) AS (
     SELECT min(sources) FROM assessment WHERE peer_id = :peer_id
     UNION ALL
@@ -67,12 +67,12 @@ FROM judged CROSS JOIN assessment a ON a.id IN (
     SELECT n.id FROM assessment n WHERE n.peer_id = :peer_id AND n.sources = judged.sources ORDER BY n.id DESC LIMIT :most);
 
 -- name: latest_trust
--- scans: once a start
+-- scans: once per start
 SELECT peer_id, trust FROM assessment WHERE id IN (SELECT max(id) FROM assessment GROUP BY peer_id);
 
 -- name: peer_audiences
--- Every audience that a peer was heard in, by jumps along the index.
--- scans: its own steps, one an audience
+-- Every audience that a peer was heard in, found by jumping along the index.
+-- scans: its own recursion, one step per audience
 WITH RECURSIVE heard (audience) AS (
     SELECT min(audience) FROM interaction WHERE peer_id = :peer_id
     UNION ALL
@@ -91,7 +91,7 @@ SELECT peer_id FROM peer WHERE last_at >= :since ORDER BY last_at DESC LIMIT :mo
 SELECT at, scope, audience FROM interaction WHERE peer_id = :peer_id AND direction = 'in' ORDER BY id DESC LIMIT :most;
 
 -- name: interactions_waiting
--- scans: only what no cycle has seen, once a start
+-- scans: only what no cycle has seen, once per start
 SELECT id, peer_id, at, direction, channel_type, conversation, audience, turn, scope, preview, reaction FROM interaction
 WHERE cycle IS NULL ORDER BY id DESC LIMIT :most;
 
@@ -129,7 +129,7 @@ UPDATE promise SET state = :state WHERE id = :id AND state IN ('open', 'overdue'
 UPDATE promise SET plan = :plan WHERE plan = :before AND state IN ('open', 'overdue');
 
 -- name: promise_kept
--- What was said in a turn that a plan became is delivered; an apology keeps no promise.
+-- What was said in the turn of a fired plan is delivered, so its promise is kept; an apology keeps no promise.
 UPDATE promise SET state = 'kept' WHERE state IN ('open', 'overdue')
   AND plan IN (SELECT id FROM due WHERE fired_turn = :turn AND fired_turn <> '')
   AND NOT EXISTS (SELECT 1 FROM outbox WHERE turn = :turn AND kind = 'apology');
@@ -141,9 +141,9 @@ UPDATE promise SET state = 'dropped' WHERE plan = :plan AND state IN ('open', 'o
 UPDATE peer SET directed_at = :at WHERE peer_id = :peer_id;
 
 -- name: ledger_peers
--- scans: it lists them all
+-- scans: a command lists them all
 SELECT peer_id FROM peer ORDER BY last_at DESC;
 
 -- name: ledger_peer_named
--- scans: a person's word
+-- scans: a command looks up one name
 SELECT peer_id FROM peer WHERE name = :name COLLATE NOCASE;

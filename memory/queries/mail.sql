@@ -36,7 +36,7 @@ WHERE seq IN (SELECT seq FROM outbox INDEXED BY outbox_open
   AND not_before > :latest;
 
 -- name: waiting
--- scans: only the unfinished rows, once a start
+-- scans: only the unfinished rows, once per start
 SELECT conversation, min(since) AS since FROM (
     SELECT conversation, heard_at AS since FROM inbox INDEXED BY inbox_unfinished
     WHERE (state = 'pending' OR state = 'taken' OR state = 'thought')
@@ -70,8 +70,8 @@ SELECT since, last_at, is_quiet, (SELECT count(*) FROM thread_speaker WHERE thre
 FROM thread WHERE conversation = :conversation;
 
 -- name: mark_heard
--- A message that came by itself proves nothing of those before it: it only opens a channel, from where the whole
--- workspace was last swept.
+-- A message that arrived on its own says nothing about those before it: it only opens a channel, at the position where
+-- the whole workspace was last swept.
 INSERT INTO heard (adapter, channel, position) VALUES (:adapter, :channel, min(:position, coalesce(
   (SELECT position FROM heard WHERE adapter = :adapter AND channel = :workspace), :position)))
 ON CONFLICT (adapter, channel) DO NOTHING;
@@ -155,7 +155,7 @@ VALUES (:key, :turn, :part, :parts, :conversation, :kind, '', :verb, :apology, :
 ON CONFLICT (key) DO NOTHING;
 
 -- name: deliveries
--- a row without words is a stream that was opened for a turn that is not committed yet
+-- A row without words is a stream that was opened for a turn that is not committed yet.
 SELECT key, turn, part, parts, conversation, kind, body, verb, apology, answers, state, attempts, not_before, stream_ref, at, reason,
   (SELECT person FROM inbox WHERE inbox.turn = outbox.turn ORDER BY seq DESC LIMIT 1)
 FROM outbox

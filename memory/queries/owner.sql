@@ -1,4 +1,4 @@
--- The owner's hand, and what git does not hold yet.
+-- Changes by the owner's hand, and what git does not hold yet.
 
 -- name: person_known
 SELECT 1 FROM person WHERE person = :person UNION ALL SELECT 1 FROM user_model WHERE person = :person AND newest = 1 LIMIT 1;
@@ -13,12 +13,12 @@ UPDATE person_link SET canonical = :canonical WHERE canonical = :other;
 DELETE FROM person_link WHERE canonical = :canonical;
 
 -- name: series_speaker
--- whose message brought a portrait's first version that a turn wrote
+-- The person whose message led to a portrait's first version that a turn wrote.
 SELECT t.person FROM user_model m JOIN revision r ON r.id = m.revision JOIN turn t ON t.turn = r.turn
 WHERE m.person = :person AND m.audience = :audience ORDER BY m.version LIMIT 1;
 
 -- name: series_merged
--- the first version that holds another id's portrait too: `link` wrote it, no turn did
+-- The first version that also holds another id's portrait; it was written by `link`, not by a turn.
 SELECT min(m.version) FROM user_model m JOIN revision r ON r.id = m.revision
 WHERE m.person = :person AND m.audience = :audience AND r.turn IS NULL AND r.author = 'owner'
   AND r.note IN (SELECT value FROM json_each(:notes));
@@ -39,7 +39,7 @@ SELECT turn, shown, nonce FROM turn WHERE audience IN (SELECT value FROM json_ea
 UPDATE turn SET shown = :shown, nonce = :nonce, edits = edits + 1 WHERE turn = :turn;
 
 -- name: unlink_turns
--- `:network` is empty where the id is not the only one of its network
+-- `:network` is empty if the id is not the only one of its network.
 -- scans: an unlinking reads everything once
 UPDATE turn SET person = :person WHERE person = :canonical AND (
     audience = :label OR turn IN (SELECT turn FROM inbox WHERE person = :person)
@@ -121,13 +121,13 @@ ORDER BY key, audience;
 SELECT max(revision) FROM soul_state;
 
 -- name: model_written
--- whether a portrait ever had this text; unless :ever, in a version that git does not hold yet or that is in force
+-- Whether a portrait ever had this text; unless :ever, in a version that git does not hold yet or that is in force.
 SELECT 1 FROM user_model m JOIN revision r ON r.id = m.revision
 WHERE m.person = :person AND m.audience = :audience AND m.markdown = :text
   AND (:ever OR m.newest = 1 OR r.git_commit IS NULL) LIMIT 1;
 
 -- name: state_changes
--- scans: only where a state file is not as the archive left it
+-- scans: only if a state file differs from what the archive wrote
 SELECT s.revision, s.updated_at, s.value, r.git_commit IS NULL FROM soul_state s JOIN revision r ON r.id = s.revision
 ORDER BY s.revision;
 
@@ -135,7 +135,7 @@ ORDER BY s.revision;
 UPDATE revision SET git_commit = :git_commit WHERE id = :id AND git_commit IS NULL;
 
 -- name: archive_files
--- scans: the archive worker alone, now and then
+-- scans: only the archive worker, occasionally
 SELECT f.path, f.person, f.audience, f.sha256, f.person <> '' AND m.version IS NULL AS is_gone FROM archive_file f
 LEFT JOIN user_model m ON m.person = f.person AND m.audience = f.audience AND m.newest = 1 ORDER BY f.path;
 
@@ -154,7 +154,7 @@ UPDATE archive_file SET person = :canonical WHERE person = :other AND audience =
 INSERT INTO archive_file (path, person, audience, sha256) VALUES (:path, :person, :audience, :sha256);
 
 -- name: archive_forget
--- scans: only where the archive is built anew
+-- scans: only when the archive is rebuilt
 UPDATE revision SET git_commit = NULL WHERE git_commit IS NOT NULL;
 
 -- name: archive_files_forget
@@ -165,10 +165,10 @@ SELECT r.at FROM user_model m JOIN revision r ON r.id = m.revision
 WHERE m.person = :person AND m.audience = :audience AND m.newest = 1;
 
 -- name: revisions_let_go
--- scans: the owner takes ids apart, seldom
+-- scans: only when the owner unlinks ids, rarely
 DELETE FROM revision WHERE id NOT IN (SELECT revision FROM user_model) AND id NOT IN (SELECT revision FROM soul_state);
 
 -- name: every_turn_anew
--- A turn that is thought just now was begun with what has changed: it is thought anew.
--- scans: one row a conversation
+-- A running turn began with what has changed, so it starts again.
+-- scans: one row per conversation
 UPDATE conversation SET version = version + 1;

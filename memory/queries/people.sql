@@ -1,7 +1,7 @@
--- Company: who may take part, and where the soul does.
+-- Participation and pairing: who may take part, and where the soul does.
 
 -- name: participations
--- scans: once a start; one row a channel that somebody spoke for
+-- scans: once per start; one row per channel with a setting
 SELECT place, mode FROM participation;
 
 -- name: participation_of
@@ -15,7 +15,7 @@ ON CONFLICT (place) DO UPDATE SET mode = excluded.mode, set_by = excluded.set_by
 DELETE FROM participation WHERE place = :place;
 
 -- name: paired
--- scans: once a start; one row a person who was let in
+-- scans: once per start; one row per paired person
 SELECT person FROM pairing;
 
 -- name: pair
@@ -35,7 +35,7 @@ SELECT proactive FROM wish WHERE person = :person;
 SELECT zone FROM person WHERE person = :person;
 
 -- name: sight
--- the shared places of a network that a person is known to see, and those of which nobody lists who does
+-- The shared places of a network that a person is known to see, and those without a member list.
 SELECT a.audience, a.known_at IS NOT NULL, m.person IS NOT NULL FROM audience a
 LEFT JOIN audience_member m ON m.audience = a.audience AND m.person = :person
 WHERE a.audience > :network AND a.audience < :network || char(0x10FFFF)
@@ -54,7 +54,7 @@ SELECT audience, :person FROM audience WHERE audience = :audience AND known_at I
 UPDATE thread SET is_quiet = 1 WHERE conversation = :conversation;
 
 -- name: last_answer
--- scans: the turns of one channel, once a question
+-- scans: the turns of one channel, once per question
 SELECT turn, conversation, number FROM turn
 WHERE conversation >= :place AND conversation < :place || char(0x10FFFF)
   AND person IN (SELECT value FROM json_each(:ids)) ORDER BY at DESC LIMIT 1;
@@ -67,11 +67,11 @@ SELECT position FROM entry WHERE conversation = :conversation AND number <= :num
 ORDER BY number DESC, n DESC LIMIT :most;
 
 -- name: kinds_heard
--- scans: doctor asks it
+-- scans: only `claudius doctor`
 SELECT DISTINCT CASE WHEN key LIKE '%:home:%' THEN 'home' ELSE kind END FROM inbox
 WHERE conversation >= :prefix AND conversation < :after;
 
 -- name: posts_for
--- what was said to this one message alone
+-- What was said in answer to this message alone.
 SELECT conversation, receipt FROM outbox WHERE turn = (SELECT turn FROM inbox WHERE key = :key) AND state = 'sent'
   AND kind IN ('reply', 'apology') AND receipt IS NOT NULL AND json_array_length(answers) = 1 ORDER BY part DESC;

@@ -1,7 +1,7 @@
--- Plans of the soul, messages taken together, what subprocesses keep, and the search of its own memory.
+-- The soul's plans, merged messages, what subprocesses keep, and the search of the soul's own memory.
 
 -- name: plan_new
--- One of the same key changes nothing while it waits; once it was heard, or came too late, it is armed anew.
+-- A pending plan with the same key stays unchanged; once it was heard or has lapsed, it is armed again.
 INSERT INTO due (id, kind, scheduled_for, conversation, key, process, params, text, audience, person, asked_by, in_answer)
 VALUES (:id, :kind, :at, :conversation, :key, :process, :params, :text, :audience, :person, :asked_by, :in_answer)
 ON CONFLICT (conversation, key) DO UPDATE SET kind = excluded.kind, scheduled_for = excluded.scheduled_for,
@@ -26,7 +26,7 @@ DELETE FROM due WHERE conversation = :conversation AND fired_turn IS NULL;
 SELECT id FROM due WHERE conversation = :conversation AND fired_turn IS NULL;
 
 -- name: plans_beside
--- What somebody asked for about then, with what each promise of it is about.
+-- What somebody asked for around then, with the matter of each of its promises.
 SELECT d.id, p.stems FROM due d LEFT JOIN promise p ON p.plan = d.id
 WHERE d.conversation = :conversation AND d.scheduled_for BETWEEN :since AND :until AND d.fired_turn IS NULL
   AND d.asked_by = :asked_by ORDER BY d.scheduled_for, d.id;
@@ -44,7 +44,7 @@ SELECT scheduled_for FROM due WHERE fired_turn IS NULL ORDER BY scheduled_for LI
 UPDATE due SET fired_turn = :turn, lapsed_at = :lapsed_at WHERE id = :id AND fired_turn IS NULL;
 
 -- name: plans_shown
--- scans: it lists every plan that waits, and those that came too late
+-- scans: a command lists every pending plan, and those that lapsed
 SELECT id, kind, scheduled_for AS due_at, conversation, process, params, text, lapsed_at FROM due
 WHERE fired_turn IS NULL OR lapsed_at IS NOT NULL ORDER BY scheduled_for, id;
 
@@ -69,7 +69,7 @@ WHERE key = :key AND (state = 'pending' OR state = 'taken' OR state = 'thought')
 SELECT held FROM inbox WHERE key = :key;
 
 -- name: heard_out
--- What waits in a conversation that the soul ends, and is owed nothing.
+-- Perceptions that wait in a conversation that the soul ends and that are owed nothing.
 UPDATE inbox SET state = 'settled', reason = 'heard', settled_at = :now,
     payload = CASE WHEN json_valid(payload)
         THEN json_set(payload, '$.text', '', '$.extra', json('{}')) ELSE '{"text":""}' END
@@ -89,7 +89,7 @@ ON CONFLICT (conversation, name) DO UPDATE SET value = excluded.value;
 SELECT value FROM kept WHERE conversation = :conversation AND name = :name;
 
 -- name: newest_turns
--- scans: the index of times, from its end, :most rows of it
+-- scans: the last :most rows of the index of times
 SELECT conversation, number, audience FROM turn ORDER BY at DESC LIMIT :most;
 
 -- name: lines_of_turn
@@ -98,5 +98,5 @@ WHERE conversation = :conversation AND number = :number AND unsaid = 0
     AND entry_type IN ('userMessage', 'externalDialog') ORDER BY n;
 
 -- name: positions
--- scans: one row a conversation
+-- scans: one row per conversation
 SELECT conversation, process, previous_process, invocation_count, last_at FROM conversation ORDER BY process, conversation;

@@ -1,4 +1,4 @@
--- The numbers below language: read once in a turn, written once in its commit.
+-- The psyche: read once in a turn, written once in its commit.
 
 -- name: psyche_recalled
 -- scans: subjects and intentions, twelve rows of each at most
@@ -32,7 +32,7 @@ INSERT INTO psyche_edge (person, edge, last_at) VALUES (:person, :edge, :at)
 ON CONFLICT (person) DO UPDATE SET edge = excluded.edge, last_at = excluded.last_at;
 
 -- name: psyche_traced
--- `inputs` holds the stances alone, for `psyche_stances`; `arcs` is empty where the trace holds some.
+-- `inputs` holds only the stances, for `psyche_stances`; `arcs` is empty if the trace holds some.
 INSERT INTO psyche_trace (turn, at, person, kernel, inputs, after, edges, arcs, moved)
 VALUES (:turn, :at, :person, :kernel, :stances, '', '', :arcs, :moved);
 
@@ -50,7 +50,7 @@ INSERT INTO psyche_intention (intention, body) VALUES (:intention, :body)
 ON CONFLICT (intention) DO UPDATE SET body = excluded.body;
 
 -- name: psyche_fact_superseded
--- A person has one name in each place; of likings the same one only is said again.
+-- A person has one name per place; a liking is superseded only by the same liking.
 UPDATE psyche_fact SET newest = 0
 WHERE person = :person AND key = :key AND newest = 1 AND sources = :sources AND (:is_single OR value = :value);
 
@@ -71,7 +71,7 @@ UPDATE psyche_episode SET importance = importance + (1.0 - importance) * :share 
 SELECT (SELECT min(id) FROM psyche_episode), (SELECT max(id) FROM psyche_episode);
 
 -- name: psyche_episodes_weighed
--- scans: once in some hundred episodes, to let the least important go
+-- scans: once every few hundred episodes, to delete the least important
 SELECT id, importance, at_s FROM psyche_episode;
 
 -- name: psyche_episode_gone
@@ -81,8 +81,8 @@ DELETE FROM psyche_episode WHERE id = :id;
 SELECT s.term, s.doc FROM json_each(:stems) q CROSS JOIN psyche_episode_stem s ON s.term = q.value;
 
 -- name: psyche_episodes_found
--- scans: the places of the words asked for, a bounded number
--- Those that share the weightiest stems, however old. `:weights` is a JSON object: what each stem weighs.
+-- scans: the postings of the terms searched for, a bounded number
+-- The episodes that share the weightiest stems, however old. `:weights` is a JSON object: stem to weight.
 SELECT e.id, e.turn, e.at_s, e.person, e.name, e.conversation, e.text, e.previous, e.stems, e.previous_stems, e.importance,
     e.sources, e.is_own
 FROM (
@@ -92,19 +92,19 @@ FROM (
 ) best CROSS JOIN psyche_episode e ON e.id = best.id ORDER BY best.weight DESC, best.id DESC;
 
 -- name: psyche_episodes_with
--- Where one stem is asked for all that hold it weigh the same: the newest.
+-- With a single stem, all episodes that contain it weigh the same, so the newest come first.
 SELECT e.id, e.turn, e.at_s, e.person, e.name, e.conversation, e.text, e.previous, e.stems, e.previous_stems, e.importance,
     e.sources, e.is_own
 FROM psyche_episode_index i CROSS JOIN psyche_episode e ON e.id = i.rowid
 WHERE psyche_episode_index MATCH :stem ORDER BY i.rowid DESC LIMIT :most OFFSET :seen;
 
 -- name: psyche_edges_shown
--- scans: a person asked to see them all
+-- scans: only when a person asks to see them all
 SELECT edge, last_at FROM psyche_edge ORDER BY person;
 
 -- name: psyche_traces_shown
--- scans: the owner asked to see how the numbers moved
--- What moved since then; and before it, what everything stood at.
+-- scans: only when the owner asks how the numbers moved
+-- What has moved since then, and the last values before it.
 SELECT t.turn, t.at, t.person, t.inputs, t.after, t.edges, coalesce(t.arcs, 'null'), t.moved, k.traits FROM psyche_trace t
 JOIN psyche_kernel k ON k.kernel = t.kernel WHERE t.at >= :since OR t.id IN (
     SELECT max(id) FROM psyche_trace WHERE at < :since GROUP BY person

@@ -7,7 +7,7 @@ FROM conversation c LEFT JOIN summary s ON s.conversation = c.conversation
 WHERE c.conversation = :conversation;
 
 -- name: counsel_recalled
--- scans: twenty beliefs, where the second mind is at work; of assessments as `assessments_shown`
+-- scans: twenty beliefs, if the cortex is at work; for assessments see `assessments_shown`
 WITH RECURSIVE judged (sources) AS (
     SELECT min(sources) FROM assessment WHERE peer_id = :peer_id
     UNION ALL
@@ -55,7 +55,7 @@ SELECT person, audience, version, markdown, suspect FROM user_model WHERE person
 SELECT markdown FROM user_model WHERE person = :person AND audience = :audience AND version = :version;
 
 -- name: audience_known_at
--- null: nobody lists its members, and those that are kept of it are some of them
+-- Null: there is no member list, and only some of the members are known.
 SELECT known_at FROM audience WHERE audience = :audience;
 
 -- name: audience_members
@@ -73,7 +73,7 @@ CROSS JOIN soul_state AS s ON s.audience = a.value AND s.newest = 1;
 SELECT id, key, value, audience, updated_at FROM soul_state WHERE key = :key AND newest = 1 ORDER BY id DESC LIMIT 1;
 
 -- name: task_here
--- the audience's task, where it was set in this conversation or by hand
+-- The audience's task, if it was set in this conversation or by hand.
 SELECT s.value FROM soul_state s JOIN revision r ON r.id = s.revision
 WHERE s.key = :key AND s.audience = :audience AND s.newest = 1
     AND (r.turn IS NULL OR EXISTS (SELECT 1 FROM turn t WHERE t.turn = r.turn AND t.conversation = :conversation));

@@ -1,4 +1,4 @@
--- What commands read beside a running daemon. None of these stands on the way of a turn.
+-- What commands read beside a running daemon. No turn waits for any of these.
 
 -- name: count_inbox
 SELECT state, count(*) FROM inbox WHERE state <> 'settled' GROUP BY state;
@@ -11,14 +11,14 @@ SELECT count(*) FROM outbox INDEXED BY outbox_open WHERE (state = 'pending' OR s
 SELECT count(*) FROM outbox WHERE state = 'dead';
 
 -- name: count_turns
--- scans: one row a conversation
+-- scans: one row per conversation
 SELECT coalesce(sum(turns), 0) FROM conversation;
 
 -- name: count_turns_since
 SELECT count(*) FROM turn WHERE at >= :since;
 
 -- name: conversations
--- scans: it lists them all
+-- scans: a command lists them all
 SELECT conversation, audience, process, entries, last_at FROM conversation ORDER BY last_at DESC, conversation;
 
 -- name: conversation_shown
@@ -37,7 +37,7 @@ SELECT t.turn, t.at, t.conversation, t.number, t.audience, t.person, t.nonce, t.
 FROM turn t JOIN turn_record r ON r.id = t.record WHERE t.turn = :turn;
 
 -- name: turns_span
--- scans: one row a conversation
+-- scans: one row per conversation
 SELECT (SELECT coalesce(sum(turns), 0) FROM conversation),
     julianday((SELECT max(at) FROM turn)) - julianday((SELECT min(at) FROM turn));
 
@@ -66,11 +66,11 @@ WHERE turn = :turn ORDER BY part;
 SELECT content FROM blob WHERE sha256 = :sha256;
 
 -- name: state_shown
--- scans: it lists every audience's
+-- scans: a command lists those of every audience
 SELECT key, value, audience, updated_at FROM soul_state WHERE newest = 1 ORDER BY id DESC;
 
 -- name: people
--- scans: it lists everyone
+-- scans: a command lists everyone
 SELECT p.person, p.name, p.is_bot, l.canonical,
     (SELECT json_group_array(audience) FROM (SELECT DISTINCT audience FROM user_model m WHERE m.person = p.person ORDER BY audience)) AS audiences,
     (SELECT count(*) FROM user_model m WHERE m.person = p.person) AS versions,
@@ -99,42 +99,42 @@ SELECT m.person, m.audience, m.version, r.at, r.note, r.author, r.turn, r.git_co
 FROM user_model m JOIN revision r ON r.id = m.revision WHERE m.person = :person ORDER BY r.id;
 
 -- name: usage_by_day
--- scans: it counts every call
+-- scans: a command counts every call
 SELECT substr(at, 1, 10) AS day, count(DISTINCT turn) AS turns, count(*) AS calls, sum(input_tokens) AS input_tokens,
     sum(cache_read_tokens) AS cache_read_tokens, sum(cache_write_tokens) AS cache_write_tokens,
     sum(output_tokens) AS output_tokens, sum(cost_usd) AS cost_usd
 FROM step GROUP BY day ORDER BY day;
 
 -- name: usage_by_model
--- scans: it counts every call
+-- scans: a command counts every call
 SELECT model, count(DISTINCT turn) AS turns, count(*) AS calls, sum(input_tokens) AS input_tokens,
     sum(cache_read_tokens) AS cache_read_tokens, sum(cache_write_tokens) AS cache_write_tokens,
     sum(output_tokens) AS output_tokens, sum(cost_usd) AS cost_usd
 FROM step GROUP BY model ORDER BY model;
 
 -- name: usage_by_person
--- scans: it counts every call
+-- scans: a command counts every call
 SELECT coalesce(l.canonical, s.person) AS person, count(DISTINCT turn) AS turns, count(*) AS calls,
     sum(input_tokens) AS input_tokens, sum(cache_read_tokens) AS cache_read_tokens,
     sum(cache_write_tokens) AS cache_write_tokens, sum(output_tokens) AS output_tokens, sum(cost_usd) AS cost_usd
 FROM step s LEFT JOIN person_link l ON l.person = s.person GROUP BY 1 ORDER BY 1;
 
 -- name: usage_by_conversation
--- scans: it counts every call
+-- scans: a command counts every call
 SELECT conversation, count(DISTINCT turn) AS turns, count(*) AS calls, sum(input_tokens) AS input_tokens,
     sum(cache_read_tokens) AS cache_read_tokens, sum(cache_write_tokens) AS cache_write_tokens,
     sum(output_tokens) AS output_tokens, sum(cost_usd) AS cost_usd
 FROM step GROUP BY conversation ORDER BY conversation;
 
 -- name: usage_by_job
--- scans: it counts every call
+-- scans: a command counts every call
 SELECT purpose AS job, count(DISTINCT turn) AS turns, count(*) AS calls, sum(input_tokens) AS input_tokens,
     sum(cache_read_tokens) AS cache_read_tokens, sum(cache_write_tokens) AS cache_write_tokens,
     sum(output_tokens) AS output_tokens, sum(cost_usd) AS cost_usd
 FROM step GROUP BY purpose ORDER BY purpose;
 
 -- name: usage_total
--- scans: it counts every call
+-- scans: a command counts every call
 SELECT count(DISTINCT turn) AS turns, count(*) AS calls, coalesce(sum(input_tokens), 0) AS input_tokens,
     coalesce(sum(cache_read_tokens), 0) AS cache_read_tokens, coalesce(sum(cache_write_tokens), 0) AS cache_write_tokens,
     coalesce(sum(output_tokens), 0) AS output_tokens, coalesce(sum(cost_usd), 0.0) AS cost_usd

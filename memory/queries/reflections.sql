@@ -1,7 +1,7 @@
--- The second mind: its beliefs, its lessons, its history. Few rows, each of them bounded in number.
+-- The cortex: its beliefs, its lessons, its history. Each table has few rows, bounded in number.
 
 -- name: beliefs
--- scans: twenty rows, and what the owner disputes
+-- scans: twenty rows, and those that the owner disputes
 SELECT key, value, rationale, source_cycle, created_at, ttl_minutes, peer_id, sources, audience, state, evidence
 FROM belief;
 
@@ -51,7 +51,7 @@ VALUES (:cycle, :at, :trigger, :audience, :outcome, :duration_s, :summary, :sour
 ON CONFLICT (cycle) DO NOTHING;
 
 -- name: reflections_newest
--- scans: as many rows as are asked for
+-- scans: the requested number of rows
 SELECT cycle, at, trigger, audience, outcome, duration_s, summary, sources, assessed, added, reaffirmed, expired,
     directives, evidence, alignment, input_tokens, output_tokens, cost_usd
 FROM reflection ORDER BY cycle DESC LIMIT :most;

@@ -1,4 +1,4 @@
--- What is kept for a time goes, some rows at once, when the soul is left in peace.
+-- Expired data is deleted a few rows at a time, while the soul is idle.
 
 -- name: checkpoint
 SELECT records_at, trace, numbers FROM checkpoint WHERE id = 1;
@@ -33,7 +33,7 @@ JOIN psyche_kernel k ON k.kernel = t.kernel WHERE t.id > :trace AND t.at < :befo
 SELECT edge FROM checkpoint_edge WHERE person IN (SELECT value FROM json_each(:persons));
 
 -- name: checkpoint_edges_shown
--- scans: a test folds from there
+-- scans: only a test, which folds from there
 SELECT edge FROM checkpoint_edge ORDER BY person;
 
 -- name: traces_gone

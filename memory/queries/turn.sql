@@ -4,7 +4,7 @@
 SELECT 1 FROM turn WHERE turn = :turn;
 
 -- name: conversation_new
--- No row where there is a conversation already, or (conversation_moved) where it moved or the turn is known.
+-- Returns no row if the conversation exists, or (conversation_moved) if it moved or the turn is known.
 INSERT INTO conversation (conversation, audience, version, turns, entries, process, previous_process, params,
     process_memory, invocation_count, entered_at, history_from, first_at, last_at)
 VALUES (:conversation, :audience, 1, 1, :entries, :process, :previous_process, :params,
@@ -43,7 +43,7 @@ INSERT INTO turn_record (rung, verb, flags, steps, attention, changes, thoughts,
 VALUES (:rung, :verb, :flags, '', '', '', '', '', x'', :kept);
 
 -- name: responses_kept
--- The turn's record holds what its calls asked and replied.
+-- The turn's record holds the requests and replies of its calls.
 UPDATE step SET response = '', request_sha256 = '' WHERE turn = :turn AND n IN (SELECT value FROM json_each(:calls));
 
 -- name: turn_new
@@ -70,7 +70,7 @@ ON CONFLICT (conversation) DO UPDATE SET text = excluded.text, sources = exclude
 WHERE excluded.upto >= upto;
 
 -- name: last_expired
--- The latest turn up to :upto that is past its time to live.
+-- The latest turn up to :upto that has expired.
 SELECT number FROM turn WHERE conversation = :conversation AND number <= :upto AND at < :before
 ORDER BY number DESC LIMIT 1;
 

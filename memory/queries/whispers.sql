@@ -1,11 +1,11 @@
--- Whispers and the daimons that they come from. Nothing here is asked while no daimon is on.
+-- Whispers and the daimons that they come from. None of these queries runs while no daimon is on.
 
 -- name: whispers_active
--- scans: what is active, one a daimon and audience at most
+-- scans: the active whispers, at most one per daimon and audience
 SELECT id, daimon, text, sources, expires_at FROM whisper INDEXED BY whisper_active WHERE state = 'active' ORDER BY daimon, sources;
 
 -- name: daimon_modes
--- scans: one row a daimon
+-- scans: one row per daimon
 SELECT daimon, mode FROM daimon WHERE mode IS NOT NULL;
 
 -- name: daimon_modes_here
@@ -22,7 +22,7 @@ INSERT INTO whisper (daimon, text, influence, transport, sources, conversation, 
 VALUES (:daimon, :text, :influence, :transport, :sources, :conversation, :at, :expires_at) RETURNING id;
 
 -- name: whispers_expire
--- scans: what is active, one a daimon and audience at most
+-- scans: the active whispers, at most one per daimon and audience
 UPDATE whisper SET state = 'expired' WHERE state = 'active' AND expires_at <= :now;
 
 -- name: whispers_last
@@ -63,7 +63,7 @@ SELECT content FROM entry WHERE conversation = :conversation AND number = :numbe
 ORDER BY n LIMIT 1;
 
 -- name: turns_ever
--- scans: one row a conversation and speaker
+-- scans: one row per conversation and speaker
 SELECT coalesce(sum(turns), 0) FROM conversation_person;
 
 -- name: whispers_shown
@@ -71,6 +71,6 @@ SELECT coalesce(sum(turns), 0) FROM conversation_person;
 SELECT daimon, max(at) AS last_whisper_at, count(*) AS whispers FROM whisper GROUP BY daimon;
 
 -- name: daimons_shown
--- scans: one row a daimon
+-- scans: one row per daimon
 SELECT daimon, asked_at, failures, rests_until, reason, mode FROM daimon ORDER BY daimon;
 

@@ -1,1 +1,1 @@
-"""The hands of memory: the store's door, its SQLite, user models, and their archive in git."""
+"""Persistence: the store's protocols, their SQLite implementation, user models, and the git archive of them."""

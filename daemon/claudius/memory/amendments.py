@@ -1,4 +1,4 @@
-"""The part of the store's door for second thoughts: messages changed, taken down or stopped, answers judged."""
+"""The part of the `Store` protocol for messages that are edited, deleted, reacted to or stopped after sending."""
 
 from __future__ import annotations
 
@@ -11,38 +11,39 @@ from claudius.perception import Perception
 
 
 class Amended(Struct, frozen=True, kw_only=True):
-    """What a second thought changed."""
+    """What an amendment changed."""
 
     conversation: str = ""
-    """Where; empty = it changed nothing."""
+    """The conversation that it changed; empty if it changed nothing."""
     interrupts: str = ""
-    """The turn that is not to go on, because what it answers is another thing now; empty = none."""
+    """The turn to interrupt, because the message that it answers has changed; empty if none."""
 
     @property
     def is_new(self) -> bool:
-        """It changed something."""
+        """Whether it changed something."""
         return bool(self.conversation)
 
 
 class Amendments(Protocol):
-    """What people do with a message after they sent it. What is about an unknown message changes nothing."""
+    """What people do with a message after they sent it. An amendment of an unknown message changes nothing."""
 
     async def amend(self, perception: Perception, now: datetime) -> Amended:
-        """Put a second thought in force, in one transaction, for good.
+        """Apply an edit, a deletion or a reaction durably, in one transaction.
 
-        EDIT (of `extra["of"]`): a message that waits is another one from now on, at its place; one that a turn
-        answers is taken again, once, and waits for that turn's end the second time; of one that was answered, memory
-        is put right, with a mark. DELETE: a message that waits is withdrawn; of one that was answered, memory holds
-        no words any more. What was learned from it is marked. REACTION: to what was said, it is kept; it undoes
-        itself where `extra["is_on"]` is false.
+        EDIT (of `extra["of"]`): a pending message gets the new text and keeps its position. A message whose turn is
+        running is taken again, once; a second edit waits for the end of that turn. If the message was already answered,
+        working memory is corrected and marked. DELETE: a pending message is withdrawn; if it was already answered, its
+        words are removed from memory. What was learned from the old words is marked. REACTION: a reaction to something
+        the soul said is kept; it is removed again if `extra["is_on"]` is false.
 
         Raises: StoreError.
         """
         ...
 
     async def stop(self, perception: Perception, now: datetime, *, by_owner: bool) -> Amended:
-        """Have no answer given to what was said before `perception`: that message of `extra["of"]`, or the oldest.
+        """Suppress the answer to a message sent before `perception`: the one in `extra["of"]`, or the oldest.
 
-        Only its own speaker may, or an owner. It is owed the apology `stopped` from now on, and no model.
+        Only its own speaker or an owner may do so. The message is then owed the apology `stopped`, and no model is
+        asked.
         """
         ...

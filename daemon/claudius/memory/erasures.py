@@ -1,6 +1,6 @@
-"""The ledger of who was erased: outside the database, so that a backup that is restored meets it.
+"""The log of erasures, kept outside the database so that a restored backup can be checked against it.
 
-It names nobody: a keyed hash of each id, with a key that never leaves this home.
+It contains no names, only a keyed hash of each id; the key never leaves this home.
 
 Source: the security design, section 9.
 """
@@ -28,52 +28,52 @@ KEY_BYTES = 32
 
 
 class Erasures(Struct, frozen=True):
-    """The ledger in one directory."""
+    """The log of erasures in one directory."""
 
     directory: Path
 
     @property
     def ledger(self) -> Path:
-        """One JSON line an erasure, and one when all of it is done."""
+        """The path of the log: one JSON line per erasure, and one when all of it is done."""
         return self.directory / LEDGER
 
     def begin(self, persons: Sequence[str], at: datetime, by: str) -> None:
-        """Write down, durably, that someone is to be erased. Raises: OSError."""
+        """Record durably that an erasure of these ids begins. Raises: OSError."""
         self._append({"at": _stamp(at), "by": by, "ids": [self._hash(one) for one in persons]})
 
     def finish(self, persons: Sequence[str], at: datetime) -> None:
-        """Write down that nothing of it is left to do. Raises: OSError."""
+        """Record that the erasure of these ids is complete. Raises: OSError."""
         self.done([self._hash(one) for one in persons], at)
 
     def done(self, hashes: Sequence[str], at: datetime) -> None:
-        """Write down of whom, by hash, nothing is left to do. Raises: OSError."""
+        """Record that the erasure of these hashes is complete. Raises: OSError."""
         self._append({"at": _stamp(at), "done": list(hashes)})
 
     def keep_probes(self, probes: Probes) -> None:
-        """Keep, durably, what is to be searched for: once the rows are gone nothing else knows it. Raises: OSError."""
+        """Save durably what to search for, because nothing else knows it once the rows are gone. Raises: OSError."""
         path = self._probes(probes.ids)
         fresh = path.with_suffix(".new")
         _write(fresh, msgspec.json.encode(probes), os.O_TRUNC)
         fresh.replace(path)
 
     def kept_probes(self) -> list[Probes]:
-        """Return what is to be searched for, of each erasure that has not ended."""
+        """Return the probes of each erasure that has not ended."""
         found = [_read_probes(path) for path in sorted(self.directory.glob("erasing-*.json"))]
         return [one for one in found if one is not None]
 
     def drop_probes(self, persons: Sequence[str]) -> None:
-        """Let go of what was searched for. Raises: OSError."""
+        """Delete the probes of an erasure. Raises: OSError."""
         self._probes(persons).unlink(missing_ok=True)
 
     def _probes(self, persons: Sequence[str]) -> Path:
         return self.directory / f"erasing-{self._hash(persons[0])[:16]}.json"
 
     def erased_at(self) -> dict[str, str]:
-        """Return when each erasure last began, UTC as text, by hash."""
+        """Return when each erasure last began, by hash; UTC as text."""
         return {one: str(line["at"]) for line in self._lines() for one in line.get("ids", ())}
 
     def last_at(self, persons: Iterable[str], by: str) -> datetime | None:
-        """Return when `by` last had one of these erased; None where never."""
+        """Return when `by` last requested an erasure of one of these persons; None if never."""
         hashes = {self._hash(one) for one in persons}
         asked = [
             line["at"] for line in self._lines() if line.get("by") == by and not hashes.isdisjoint(line.get("ids", ()))
@@ -81,7 +81,7 @@ class Erasures(Struct, frozen=True):
         return datetime.fromisoformat(str(max(asked))) if asked else None
 
     def unfinished(self) -> set[str]:
-        """Return the hashes of those whose erasure was cut off."""
+        """Return the hashes of persons whose erasure was interrupted."""
         left: set[str] = set()
         for line in self._lines():
             left |= set(line.get("ids", ()))
@@ -89,16 +89,16 @@ class Erasures(Struct, frozen=True):
         return left
 
     def since(self, at: str) -> set[str]:
-        """Return the hashes of those who were erased after an instant: what was kept at that time may hold them."""
+        """Return the hashes of persons erased since an instant; a copy made at that time may still hold them."""
         return {one for one, when in self.erased_at().items() if when >= at[: len(when) - 1]}
 
     def among(self, persons: Iterable[str], hashes: Iterable[str]) -> list[str]:
-        """Return those persons whom one of these hashes means."""
+        """Return those of the persons whose hash is among `hashes`."""
         wanted = set(hashes)
         return [one for one in persons if wanted and self._hash(one) in wanted]
 
     def hashes(self, persons: Iterable[str]) -> set[str]:
-        """Return what the ledger calls these persons."""
+        """Return the hashes of these persons."""
         return {self._hash(one) for one in persons}
 
     def _hash(self, person: str) -> str:
@@ -123,7 +123,7 @@ class Erasures(Struct, frozen=True):
 
 
 def _write(path: Path, content: bytes, how: int) -> None:
-    """Write durably, private to this user; what a crash cut off stands on a line of its own."""
+    """Write durably, private to this user. Each write starts on a new line, so a torn earlier write stays apart."""
     file = os.open(path, os.O_WRONLY | os.O_CREAT | how, FILE_MODE)
     try:
         os.write(file, content)

@@ -1,4 +1,4 @@
-"""The part of the store's door that the clock uses: when a job is due, its ring, how its work went."""
+"""The part of the `Store` protocol for the scheduler: when jobs are due, their rings, and the outcome of their work."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Due(Struct, frozen=True):
 
     next_due: datetime
     failures: int = 0
-    """How often in a row its work failed."""
+    """Number of consecutive failures."""
 
 
 class Quiet(Struct, frozen=True, kw_only=True):
@@ -28,41 +28,41 @@ class Quiet(Struct, frozen=True, kw_only=True):
     number: int
     """The last turn that answered somebody."""
     person: str
-    """Whom it answered."""
+    """The person it answered."""
 
 
 class FirstWords(Struct, frozen=True, kw_only=True):
-    """What the soul has said first, and to whom."""
+    """When the soul has spoken unprompted, and the state of the conversation that it wants to speak in."""
 
     here: tuple[datetime, ...] = ()
-    """When it did so in this conversation, oldest first."""
+    """When it spoke unprompted in this conversation, oldest first."""
     everywhere: tuple[datetime, ...] = ()
     last_heard: datetime | None = None
     """When somebody last spoke here."""
     waiting: int = 0
-    """Perceptions that wait here."""
+    """Number of perceptions that wait here."""
 
 
 class Jobs(Protocol):
-    """What the clock keeps."""
+    """What the scheduler keeps."""
 
     async def jobs(self) -> Mapping[str, Due]:
         """Return every job that was ever armed."""
         ...
 
     async def arm(self, due: Mapping[str, datetime], gone: Sequence[str] = ()) -> None:
-        """Say when jobs ring next; `gone` are no jobs any more."""
+        """Set when jobs ring next, and delete the jobs in `gone`."""
         ...
 
     async def ring(self, job: str, conversation: str, due: datetime, next_due: datetime, now: datetime) -> bool:
-        """Make a perception of a job that is due, and say when it rings next, in one transaction.
+        """Create a perception for a due job and set its next ring, in one transaction.
 
-        False where nothing new is heard: its last ring still waits, or this very instant was heard before.
+        Returns False if nothing new is heard, because its last ring still waits or this instant was heard before.
         """
         ...
 
     async def job_ended(self, job: str, started_at: datetime, ended_at: datetime, outcome: str, failures: int) -> None:
-        """Note how a job's work went."""
+        """Record the outcome of a job's work."""
         ...
 
     async def quiet(self, since: datetime, until: datetime, most: int) -> Sequence[Quiet]:
@@ -74,16 +74,17 @@ class Jobs(Protocol):
         ...
 
     async def impose(self, perception: Perception, name: str, kept: Mapping[str, Any], now: datetime) -> bool:
-        """Have the soul perceive something of its own, behind all that waits there; False where it was heard before.
+        """Queue a perception of the soul's own after everything that waits in its conversation.
 
-        What `name` keeps of that conversation is written with it.
+        Returns False if it was heard before. `kept` is stored in the same transaction as what `name` keeps of that
+        conversation.
         """
         ...
 
     async def first_words(self, conversation: str, since: datetime) -> FirstWords:
-        """Return what was said first since then, and what is known of the conversation that is to be spoken in."""
+        """Return when the soul spoke unprompted since `since`, and the state of the conversation to speak in."""
         ...
 
     async def promised(self, person: str, audience: str) -> str:
-        """Return what the soul said it would do for somebody, in this very audience; empty where nothing is open."""
+        """Return what the soul promised a person in exactly this audience; empty if nothing is open."""
         ...

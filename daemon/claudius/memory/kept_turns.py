@@ -1,8 +1,8 @@
-"""A turn as its record keeps it: one compressed document that `why`, `replay` and an erasure read. Pure.
+"""The record of a turn: one compressed document that `why`, `replay` and an erasure read. Pure.
 
-A document holds no text that another row holds: portraits are named by version, recalled lines by id, earlier turns by
-their number, the soul and a summary by hash. What such a name stands for is read when a prompt is built again
-(`Kept` in `memory/records.py`); a row that is not there any more leaves a blank.
+A document holds no text that another row holds: portraits are referenced by version, recalled lines by id, earlier
+turns by number, the soul and a summary by hash. References are resolved when a prompt is rebuilt (`KeptTexts` in
+`memory/records.py`); a missing row leaves a blank.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ class KeptTurn(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a turn's record holds besides its columns."""
 
     entries: tuple[Entry, ...] = ()
-    """The turn's own lines of working memory as they were committed: later prompts of its conversation show them."""
+    """The turn's own entries of working memory as committed; later prompts of its conversation show them."""
     snapshot: Raw = NO_SNAPSHOT
-    """JSON: what `replay` rebuilds the prompt from."""
+    """JSON from which `replay` rebuilds the prompt."""
     attention: Mapping[str, Any] = field(default_factory=dict)
     changes: Mapping[str, Any] = field(default_factory=dict)
     thoughts: tuple[Thought, ...] = ()
     steps: tuple[str, ...] = ()
     """The cognitive steps that were asked."""
     prompt_sha256: str = ""
-    """Hash of the first prompt; empty = none was built."""
+    """Hash of the first prompt; empty if none was built."""
     responses: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """Number of a model call → hash of what was asked, and the reply; what is not here stands in the call's own row."""
+    """Number of a model call → hash of its request, and its reply; calls missing here keep both in their own row."""
 
 
 def pack(document: Any) -> bytes:
@@ -55,7 +55,7 @@ def unpack(content: bytes) -> KeptTurn:
 
 
 def is_damaged(content: bytes) -> bool:
-    """Tell whether a packed document cannot be read any more. Pure."""
+    """Return whether a packed document can no longer be read. Pure."""
     try:
         msgspec.json.decode(unpacked(content))
     except (ValueError, msgspec.MsgspecError):
@@ -64,6 +64,9 @@ def is_damaged(content: bytes) -> bool:
 
 
 def snapshot_of(kept: KeptTurn) -> bytes:
-    """Return the JSON of a turn's snapshot; empty where no model was asked, `ERASED` where it was erased. Pure."""
+    """Return the JSON of a turn's snapshot. Pure.
+
+    Empty if no model was asked, `ERASED` if it was erased.
+    """
     snapshot = bytes(kept.snapshot)
     return {bytes(NO_SNAPSHOT): b"", bytes(ERASED_SNAPSHOT): ERASED}.get(snapshot, snapshot)

@@ -1,4 +1,4 @@
-"""The ledger's rules: how much is known of a peer, how far trust may move at once, how peers stand in a prompt. Pure.
+"""The ledger's rules: evidence scores, limits on changes of trust, and how peers appear in a prompt. Pure.
 
 Source: seed 004; the cortex design, sections 1 and 4.
 """
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from claudius.ledger_types import Belief, Peer
 
 BURST_GAP_S = 120.0
-"""A message within so many seconds of the last continues its burst."""
+"""A message within this many seconds of the previous one continues its burst."""
 DAY_S = 86_400.0
 TRUST = 10
 MAX_TRUST_DELTA = 3
@@ -25,7 +25,7 @@ WHY_CHARS = 200
 
 
 class Tally(Struct, frozen=True, kw_only=True):
-    """Counters of a peer's inbound messages, kept as they come, so that a score never reads the messages again."""
+    """Counters of a peer's inbound messages, updated with each message so that a score never rereads the messages."""
 
     messages: int = 0
     bursts: int = 0
@@ -35,7 +35,7 @@ class Tally(Struct, frozen=True, kw_only=True):
     last_day: date | None = None
 
     def heard(self, at: datetime) -> Tally:
-        """Count one more message. One that comes late, out of its order, opens no burst."""
+        """Count one more message. One that arrives late and out of order starts no new burst."""
         day = at.astimezone(UTC).date()
         if self.first_at is None or self.last_at is None or self.last_day is None:
             return Tally(messages=1, bursts=1, active_days=1, first_at=at, last_at=at, last_day=day)
@@ -52,15 +52,15 @@ class Tally(Struct, frozen=True, kw_only=True):
         )
 
     def info_score(self, assessments: int) -> int:
-        """Return how much evidence there is, 0 to 10, given how often this peer was assessed."""
+        """Return how much evidence there is, 0 to 10, given the number of assessments of this peer."""
         span_s = (self.last_at - self.first_at).total_seconds() if self.first_at and self.last_at else 0.0
         return compute_info_score(self.bursts, span_s / DAY_S, self.active_days, assessments)
 
 
 def together(tallies: Iterable[Tally]) -> Tally:
-    """Add up what was counted in several places. Pure.
+    """Add up tallies of several places. Pure.
 
-    Days are those of the place with most of them: a day in two places is one day, and which days they were is not kept.
+    `active_days` is the largest of any one place: a day in two places is one day, and which days they were is not kept.
     """
     counted = list(tallies)
     return Tally(
@@ -82,7 +82,10 @@ def tally(times: Iterable[datetime]) -> Tally:
 
 
 def compute_info_score(bursts: int, span_days: float, active_days: int, assessments: int) -> int:
-    """Score the evidence on a peer from 0 to 10: it says how much is known, and nothing of what it is worth. Pure."""
+    """Score the amount of evidence on a peer from 0 to 10. Pure.
+
+    The score says how much is known, not what it is worth.
+    """
     if bursts <= 0:
         return 0
     often = _clamp(2.2 * log(1 + bursts) - 0.5, 0, 10)
@@ -99,9 +102,9 @@ def _clamp(value: float, low: float, high: float) -> float:
 
 
 def clamp_trust(last: int | None, proposed: Any, limit: int = MAX_TRUST_DELTA) -> int | None:
-    """Hold a proposed trust to `limit` points around the last one, around 0 where there is none. Pure.
+    """Limit a proposed trust to `limit` points around the last one, or around 0 if there is none. Pure.
 
-    None where the proposal is not a number.
+    Returns None if the proposal is not a number.
     """
     wanted = _number(proposed)
     if wanted is None:
@@ -122,7 +125,7 @@ def _number(value: Any) -> int | None:
 
 
 def check_proposal(trust: object, rationale: str) -> None:
-    """Refuse what is no assessment. Raises: ValueError."""
+    """Validate an assessment's trust and rationale. Raises: ValueError."""
     if isinstance(trust, bool) or not isinstance(trust, int) or not -TRUST <= trust <= TRUST:
         raise ValueError(f"trust is a whole number from -{TRUST} to {TRUST}, not {trust!r}")
     if not rationale.strip():
@@ -130,7 +133,7 @@ def check_proposal(trust: object, rationale: str) -> None:
 
 
 def format_peers(peers: Sequence[Peer], budget_tokens: int = PEERS_TOKENS) -> str:
-    """Write what the ledger holds of peers, a line each: the first always, the others while the budget lasts. Pure."""
+    """Render peers from the ledger, one line each: the first always, the others while the budget lasts. Pure."""
     lines: list[str] = []
     left = 4 * budget_tokens
     for peer in peers:
@@ -143,7 +146,7 @@ def format_peers(peers: Sequence[Peer], budget_tokens: int = PEERS_TOKENS) -> st
 
 
 def format_beliefs(beliefs: Sequence[Belief], budget_tokens: int = BELIEFS_TOKENS) -> str:
-    """Write beliefs as the first mind reads them, a line each, while the budget lasts. Pure."""
+    """Render beliefs for a prompt, one line each, while the budget lasts. Pure."""
     lines: list[str] = []
     left = 4 * budget_tokens
     for belief in beliefs:
@@ -173,7 +176,7 @@ def _assessed(peer: Peer) -> str:
 
 
 def signed(trust: int) -> str:
-    """Write a trust with its sign: `+3`, `0`, `-2`. Pure."""
+    """Render a trust with its sign: `+3`, `0`, `-2`. Pure."""
     return f"{trust:+d}" if trust else "0"
 
 

@@ -1,4 +1,4 @@
-"""The part of the store's door that holds the ledger and the second mind's memory."""
+"""The part of the `Store` protocol for the ledger and the cortex's memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from claudius.ledger_types import (
 
 
 class Ledger(Protocol):
-    """Whom the soul deals with, and what it makes of them. What is read is read for an audience."""
+    """Peers, and what the soul makes of them. Reads are filtered for an audience."""
 
     async def record_assessment(
         self,
@@ -33,10 +33,10 @@ class Ledger(Protocol):
         author: Author = "cortex",
         sources: Sequence[str] | None = None,
     ) -> int:
-        """Write one assessment, its information score counted here; return its id. The one way in.
+        """Record one assessment, with its information score computed here, and return its id.
 
-        `sources` None: every audience that this peer was heard in. Raises: ValueError for an unknown peer, a trust
-        that is no whole number from -10 to 10, an empty rationale.
+        This is the only way to add one. `sources` None means every audience that this peer was heard in. Raises:
+        ValueError for an unknown peer, a trust that is not a whole number from -10 to 10, or an empty rationale.
         """
         ...
 
@@ -57,35 +57,38 @@ class Ledger(Protocol):
         ...
 
     async def latest_trust(self) -> Mapping[str, int]:
-        """Return each assessed peer's newest trust: the soul's own, for no prompt."""
+        """Return each assessed peer's newest trust. Unfiltered: it must not appear in a prompt."""
         ...
 
     async def unreflected(self, limit: int) -> Sequence[Interaction]:
-        """Return the newest interactions that no cycle has taken up, oldest first."""
+        """Return the newest interactions that no cycle has processed, oldest first."""
         ...
 
     async def newest_interactions(self, limit: int) -> Sequence[Interaction]:
-        """Return the newest interactions of all, newest first."""
+        """Return the newest interactions of all peers, newest first."""
         ...
 
     async def are_noted(self, turns: Sequence[str]) -> bool:
-        """Tell whether every one of these turns is committed to the ledger."""
+        """Return whether every one of these turns is committed to the ledger."""
         ...
 
     async def open_promises(self, limit: int = 500) -> Sequence[Promise]:
-        """Return what peers have promised and neither kept nor broken, soonest first."""
+        """Return peers' promises that are neither kept nor broken, soonest first."""
         ...
 
     async def inbound(self, peer_id: str, limit: int) -> tuple[Sequence[Interaction], Sequence[int]]:
-        """Return a peer's newest messages and newest trusts, each oldest first: for code alone."""
+        """Return a peer's newest messages and newest trusts, each oldest first. For code only, never for a prompt."""
         ...
 
     async def grounds(self, audience: str, peers: Sequence[str], window: int) -> Grounds:
-        """Read in one snapshot everything that a cycle in this audience may know of these peers."""
+        """Read, in one snapshot, everything that a cycle in this audience may know of these peers."""
         ...
 
     async def reflect(self, reflected: Reflected) -> Recorded:
-        """Apply a cycle in one transaction; a second time changes nothing. A bad assessment falls alone."""
+        """Apply a cycle in one transaction; repeating it changes nothing.
+
+        An invalid assessment is skipped; the rest is applied.
+        """
         ...
 
     async def keep_reflection(self, record: Reflection, history_size: int) -> None:
@@ -93,23 +96,23 @@ class Ledger(Protocol):
         ...
 
     async def set_belief(self, key: str, hand: OwnersHand) -> int:
-        """Pin, dispute or delete a belief by the owner's hand; return how many rows of that key there were."""
+        """Pin, dispute or delete a belief for the owner; return how many rows had that key."""
         ...
 
     def book(self, job: str, call: Call, at: datetime) -> None:
-        """Book a call that belongs to no turn, under a name that is used once. Not awaited."""
+        """Record the cost of a call that belongs to no turn, under a name that is used once. Not awaited."""
         ...
 
 
 class LedgerRecords(Protocol):
-    """What commands read of it: the owner sees everything."""
+    """What commands read of the ledger; the owner sees everything."""
 
     def peers(self) -> Sequence[Mapping[str, Any]]:
         """Return every peer with the newest assessment, latest first."""
         ...
 
     def peer(self, peer: str) -> Mapping[str, Any] | None:
-        """Return one peer (by id or unambiguous name) with every assessment and the newest of the timeline."""
+        """Return one peer (by id or unambiguous name) with every assessment and the newest part of the timeline."""
         ...
 
     def beliefs(self, now: datetime) -> Mapping[str, Any]:

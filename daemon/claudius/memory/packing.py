@@ -1,6 +1,6 @@
-"""Packed bytes: JSON text, compressed with a dictionary of what our documents hold again and again. Pure.
+"""Compress JSON text with a preset dictionary of phrases that occur often in our documents. Pure.
 
-It imports as little as it can: the search of an erasure runs it in a process of its own, beside the daemon.
+It imports as little as possible, because the search after an erasure runs it in a separate process.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import zlib
 
 PACKED = b"\x01"
-"""The first byte of what `pack` writes: the format and the dictionary that it was compressed with."""
+"""The first byte of what `pack` writes: the format and the dictionary used."""
 
 
 def packed(text: bytes) -> bytes:
@@ -18,7 +18,7 @@ def packed(text: bytes) -> bytes:
 
 
 def unpacked(content: bytes) -> bytes:
-    """Return the JSON text that was packed. Pure. Raises: ValueError where it is damaged or of a later version."""
+    """Return the JSON text that was packed. Pure. Raises: ValueError if it is damaged or of a later version."""
     if content[:1] != PACKED:
         raise ValueError(f"not a packed document: it begins with {content[:1]!r}")
     decompressor = zlib.decompressobj(-15, zdict=_DICTIONARY)
@@ -103,4 +103,4 @@ _DICTIONARY = (
     b':null,"autonomous":false,"assesses":true,"psyche":true},"past":[1,2,3],"soul":"","drawn":null,"summary":"","'
     b'recalled":[]}}'
 )
-"""What such documents hold again and again. Never change it: what was packed with it could not be read any more."""
+"""Phrases that occur often in such documents. Never change it: what was packed with it would become unreadable."""

@@ -1,4 +1,4 @@
-"""A perception that was accepted and that no turn has committed yet, and the turn that will answer it."""
+"""An accepted perception that no turn has committed yet, and the id of the turn that will answer it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ InboxState = Literal["pending", "taken", "thought", "committed", "settled", "dea
 
 
 def turn_of(key: str) -> str:
-    """Return the id of the turn that answers the perception with this dedupe key, however often it is run. Pure."""
+    """Return the id of the turn that answers the perception with this dedupe key; re-runs keep it. Pure."""
     return base64.b32encode(hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest())[:16].decode().lower()
 
 
@@ -27,7 +27,7 @@ class Pending(Struct, frozen=True, kw_only=True):
     seq: int
     perception: Perception
     turn: str
-    """The id that its turn has, however often it is run: base32(sha256(key))[:16], lower case."""
+    """The id of its turn, the same in every run: base32(sha256(key))[:16], lower case."""
     state: InboxState
     attempts: int
     boots: int
@@ -39,17 +39,17 @@ class Pending(Struct, frozen=True, kw_only=True):
     calls: tuple[Call, ...] = ()
     """Finished model calls of an earlier, unfinished run; a re-run does not pay for them again."""
     held: int = 0
-    """How often its turn gave way to a newer perception; it is answered with the next."""
+    """How often its turn yielded to a newer perception; it is then answered with that one."""
     is_taken_here: bool = False
-    """This process has taken it."""
+    """Whether this process has taken it."""
     is_stopped: bool = False
-    """Its speaker wants no answer any more: it is owed the apology, and no model."""
+    """Its speaker wants no answer any more: an apology is owed, and no model is asked."""
     further: tuple[Pending, ...] = ()
-    """What is answered in the same turn, oldest first."""
+    """Further perceptions that the same turn answers, oldest first."""
 
     @property
     def ended(self) -> int:
-        """How many processes have taken it and ended before its turn did."""
+        """How many processes took it and ended before its turn did."""
         return self.boots - self.is_taken_here
 
     @property

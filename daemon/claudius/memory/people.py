@@ -1,4 +1,4 @@
-"""The part of the store's door about people: who takes part, who was let in, what they may know of themselves."""
+"""The part of the `Store` protocol about people: participation, pairing, and what persons may know of themselves."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec import Struct
 from claudius.recollection import UserModel
 
 Mode = Literal["on", "off", "listen"]
-"""How the soul takes part in a channel: may speak; stays out; hears, remembers and stays silent."""
+"""How the soul takes part in a channel: it may speak, stays out, or listens and remembers without speaking."""
 
 
 class Known(Struct, frozen=True, kw_only=True):
@@ -24,28 +24,28 @@ class Known(Struct, frozen=True, kw_only=True):
 
 
 class Answered(Struct, frozen=True, kw_only=True):
-    """What one answer drew on."""
+    """What one answer was based on."""
 
     turn: str
     at: datetime
     conversation: str
     shown: tuple[UserModel, ...]
-    """Portraits that stood in the prompt, as far as whoever asks may see them; without their words."""
+    """Portraits that stood in the prompt and that the asking person may see, without their text."""
     snapshot: bytes
     heard: tuple[str, ...]
     """Positions of the last messages of the conversation, latest first."""
 
 
 class Sight(Struct, frozen=True, kw_only=True):
-    """What one id of a person was last known to see, of the shared places of its network."""
+    """Which shared places of its network one id of a person was last known to see."""
 
     person: str
     listed: tuple[str, ...]
-    """Places whose list of members holds it."""
+    """Places whose member list includes this id."""
     unlisted: tuple[str, ...]
-    """All places of which nobody lists the members."""
+    """All places without a member list."""
     seen: frozenset[str]
-    """Those among them that it sees."""
+    """Those of `unlisted` that it sees."""
 
 
 class People(Protocol):
@@ -56,63 +56,63 @@ class People(Protocol):
         ...
 
     async def know_sight(self, person: str, seen: Sequence[str]) -> None:
-        """Record which places that nobody lists one id of a person sees now, in place of what was known."""
+        """Record which places without a member list one id of a person can see now, replacing what was known."""
         ...
 
     async def participations(self) -> Mapping[str, Mode]:
-        """Return how the soul takes part in each channel (`network:workspace:channel`) that somebody spoke for."""
+        """Return how the soul takes part in each channel (`network:workspace:channel`) that has a setting."""
         ...
 
     async def participation(self, place: str) -> tuple[str, datetime] | None:
-        """Return who said last how the soul is to take part in a channel, and when; None where nobody did."""
+        """Return who last set the participation in a channel, and when; None if nobody did."""
         ...
 
     async def participate(self, place: str, mode: Mode, person: str, now: datetime) -> None:
-        """Keep how the soul takes part in a channel, and who said so."""
+        """Store how the soul takes part in a channel, and who decided it."""
         ...
 
     async def participate_no_more(self, place: str) -> None:
-        """Forget what was said of how the soul takes part in a channel."""
+        """Delete the participation setting of a channel."""
         ...
 
     async def hush(self, conversation: str) -> bool:
-        """Be quiet in a thread until called again; False where it was not called into it."""
+        """Stay quiet in a thread until mentioned again; False if the soul was not called into it."""
         ...
 
     async def paired(self) -> Sequence[str]:
-        """Return the persons who were let in by a code."""
+        """Return the persons who were paired by a code."""
         ...
 
     async def pair(self, person: str, name: str, now: datetime) -> None:
-        """Let a person in."""
+        """Pair a person."""
         ...
 
     async def unpair(self, person: str) -> bool:
-        """Let a person in no longer; False where they were not let in by a code."""
+        """Remove a person's pairing; False if they were not paired by a code."""
         ...
 
     async def wish(self, person: str, *, proactive: bool, now: datetime) -> None:
-        """Keep whether a person wants to be written to first."""
+        """Store whether a person wants to be written to first."""
         ...
 
     async def wants_proactive(self, person: str) -> bool:
-        """Tell whether a person said that they may be written to first, and took it back under none of their ids."""
+        """Return whether a person agreed to be written to first, and withdrew it under none of their ids."""
         ...
 
     async def zone(self, person: str) -> str:
-        """Return the time zone that the network tells of a person, by its IANA name; empty where none."""
+        """Return the person's IANA time zone as reported by the network; empty if unknown."""
         ...
 
     async def known_of(self, person: str, now: datetime, here: str = "") -> Known:
-        """Return what a person may be shown, alone, of what the soul knows of them; `here`: a channel they stand in."""
+        """Return what the soul knows of a person and may show to them alone; `here` is a channel that they are in."""
         ...
 
     async def last_answer(self, person: str, place: str, now: datetime) -> Answered | None:
-        """Return what the last answer to a person drew on, in a conversation or anywhere in a channel; None = none."""
+        """Return what the last answer to a person in a conversation or channel was based on; None if there is none."""
         ...
 
     async def posts_for(self, key: str) -> Sequence[tuple[str, str]]:
-        """Return what people see of the answer to one message alone, last part first: conversation and receipt."""
+        """Return the visible parts of the answer to this message alone, last part first: conversation and receipt."""
         ...
 
     async def correct(self, person: str, audience: str, markdown: str, *, suspect: bool, now: datetime) -> int:
@@ -120,5 +120,5 @@ class People(Protocol):
         ...
 
     async def said_by(self, person: str) -> Mapping[str, Any]:
-        """Return `{"messages": [...], "state": [...]}` of one person, under every id of theirs."""
+        """Return `{"messages": [...], "state": [...]}` of one person, under all their ids."""
         ...

@@ -1,4 +1,4 @@
-"""The part of the store's door that lets one person be erased; and what the search afterwards looks for."""
+"""The part of the `Store` protocol for erasing one person, and what the search afterwards looks for."""
 
 from __future__ import annotations
 
@@ -10,56 +10,56 @@ from msgspec import Struct
 from claudius.memory.people import People
 
 ERASED = b"erased"
-"""What stands in the place of a turn's snapshot that was erased."""
+"""Replaces the snapshot of a turn that was erased."""
 
 
 BLANK = "[erased]"
-"""What stands in the place of a line that was erased."""
+"""Replaces a line that was erased."""
 
 
 class Probes(Struct, frozen=True, kw_only=True):
-    """What must be found nowhere once a person is forgotten."""
+    """What must not be found anywhere once a person is erased."""
 
     ids: tuple[str, ...]
-    """Every id of that person: found as whole words."""
+    """Every id of that person; matched as whole words."""
     folders: tuple[str, ...]
-    """The parts of folder names that stand for one of the ids."""
+    """The parts of folder names derived from one of the ids."""
     excerpts: tuple[str, ...]
-    """Pieces of that person's words that stand in nobody else's: found anywhere."""
+    """Pieces of that person's words that nobody else wrote; matched anywhere."""
 
 
 class Erased(Struct, frozen=True, kw_only=True):
-    """What was taken out of the database."""
+    """What was removed from the database."""
 
     rows: Mapping[str, int]
-    """By table: rows deleted or blanked."""
+    """By table, the number of rows deleted or blanked."""
     versions: int
-    """Portraits that git held, and holds no more once it is built anew."""
+    """Portraits that git held, and no longer holds once it is rebuilt."""
     conversations: tuple[str, ...]
-    """Every conversation that held something of theirs."""
+    """Every conversation that contained something of theirs."""
     audiences: tuple[str, ...]
-    """Shared places whose members are to be asked anew: one of them is not on the list any more."""
+    """Shared places whose member list must be fetched again, because one person was removed from it."""
 
 
 class Personal(People, Protocol):
-    """One person's part of everything that is kept."""
+    """Everything that is kept of one person."""
 
     async def ids_of(self, person: str) -> Sequence[str]:
-        """Return every id of a person, by any of them, the canonical one first; none where nobody is known so."""
+        """Return every id of a person, found by any of them, the canonical one first; empty for an unknown person."""
         ...
 
     async def probes(self, ids: Sequence[str]) -> Probes:
-        """Return what must be found nowhere once this person is erased. Reads beside the loop."""
+        """Return what must not be found anywhere once this person is erased. Reads outside the event loop."""
         ...
 
     async def narrowed(self, probes: Probes) -> Probes:
-        """Leave out of some probes what others have said meanwhile in the same words. Reads beside the loop."""
+        """Remove from the probes what others have since said in the same words. Reads outside the event loop."""
         ...
 
     async def erase(self, ids: Sequence[str]) -> Erased:
-        """Take a person out of every table, in many small transactions.
+        """Remove a person from every table, in many small transactions.
 
-        Where it is cut off, it is to be called again with the same ids.
+        After an interruption, call it again with the same ids.
         """
         ...
 
@@ -68,17 +68,17 @@ class Personal(People, Protocol):
         ...
 
     async def rewrite(self, pages: Mapping[str, Sequence[int]]) -> None:
-        """Write the rows anew beside which a search found old bytes (`pages` of its answer), to overwrite those."""
+        """Overwrite stale bytes that a search found (`pages` of its answer) by rewriting the rows next to them."""
         ...
 
     async def empty_log(self) -> bool:
-        """Move all of the write-ahead log into the database and empty it; False where a reader is in the way."""
+        """Checkpoint the whole write-ahead log into the database and truncate it; False if a reader prevents it."""
         ...
 
     async def everyone(self) -> tuple[Sequence[str], str]:
-        """Return every id that stands anywhere, and when something was last heard: UTC, as text; empty = never."""
+        """Return every id that occurs anywhere, and when something was last heard: UTC as text, empty if never."""
         ...
 
     async def scrub(self) -> None:
-        """Write a file that nobody uses anew, without what was deleted from it, and empty its write-ahead log."""
+        """Rewrite a database file that nobody uses, without its deleted content, and empty its write-ahead log."""
         ...

@@ -1,4 +1,4 @@
-"""The part of the store's door that minds in motion use: plans, messages taken together, what subprocesses keep."""
+"""The part of the `Store` protocol for mental processes: plans, merged messages, and what subprocesses keep."""
 
 from __future__ import annotations
 
@@ -12,43 +12,44 @@ from claudius.perception import Perception
 from claudius.recollection import Entry
 
 MOST_OPEN = 100
-"""Plans of one conversation that may wait at once; the next is refused."""
+"""Pending plans allowed in one conversation; further ones are refused."""
 
 TOO_MANY = f"{MOST_OPEN} plans wait in this conversation already"
-"""Why a plan was refused, in words for `claudius why`."""
+"""Why a plan was refused, as shown by `claudius why`."""
 
 
 class Plans(Protocol):
-    """What mental processes keep and recall, beside their turns.
+    """What mental processes keep and recall outside their turns.
 
-    A turn's own plans are written by its commit, which tells in the turn's `changes` how many were refused.
+    A turn's own plans are written by its commit, which records in the turn's `changes` how many were refused.
     """
 
     async def fire_due(self, now: datetime, grace_hours: float) -> tuple[str, ...]:
-        """Make a perception of each plan whose time has come; return the conversations that hear one.
+        """Create a perception for each plan that is due; return the conversations affected.
 
-        What a person asked for is heard however late; a plan of the soul's own lapses past `grace_hours`, and so does
-        one for a conversation that the soul has ended. Each plan is heard once, whoever else fires it.
+        What a person asked for is heard however late. A plan of the soul's own lapses after `grace_hours`, and so does
+        a plan for a conversation that the soul has ended. Each plan is heard exactly once, even with concurrent
+        callers.
         """
         ...
 
     async def next_due(self) -> datetime | None:
-        """Return when the next plan is due; None where there is none."""
+        """Return when the next plan is due; None if there is none."""
         ...
 
     async def open_plans(self, conversation: str) -> int:
-        """Return how many plans of a conversation wait."""
+        """Return the number of pending plans of a conversation."""
         ...
 
     async def plan(self, schedule: Schedule) -> bool:
-        """Keep a plan apart from any turn; False where `MOST_OPEN` wait there already.
+        """Store a plan outside any turn; False if `MOST_OPEN` are already pending there.
 
-        One of the same conversation and key changes nothing while that waits.
+        A pending plan with the same conversation and key stays unchanged.
         """
         ...
 
     async def cancel(self, schedule_id: int) -> bool:
-        """Take a plan back that was not heard yet; False where there is none."""
+        """Cancel a plan that was not heard yet; False if there is none."""
         ...
 
     async def unfinished(self, conversation: str, most: int = 32) -> Sequence[Pending]:
@@ -56,17 +57,17 @@ class Plans(Protocol):
         ...
 
     async def join(self, pendings: Sequence[Pending]) -> Pending:
-        """Bring perceptions of one conversation into one turn, the last one's, and return them so."""
+        """Merge perceptions of one conversation into one turn, that of the last, and return it."""
         ...
 
     async def hold(self, pending: Pending) -> None:
-        """Leave what a turn was to answer to the next one: it gave way to a newer perception."""
+        """Leave what a turn was to answer to the next turn, because it yielded to a newer perception."""
         ...
 
     async def kept(self, conversation: str, subprocess: str) -> Mapping[str, Any]:
-        """Return what a subprocess keeps of a conversation."""
+        """Return what a subprocess keeps about a conversation."""
         ...
 
     async def search(self, perception: Perception, words: str, limit: int) -> Sequence[Entry]:
-        """Return what was said lately and holds most of these words, best first, as far as it may be shown here."""
+        """Return recent entries that contain most of these words and may be shown here, best first."""
         ...

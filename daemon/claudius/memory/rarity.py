@@ -1,4 +1,4 @@
-"""Which words of a question are worth looking for among all that was lived. Pure."""
+"""Select the search terms of a question by how rare they are among all episodes. Pure."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from math import log
 
 MOST_TERMS = 16
 COMMON = 0.20
-"""A term that stands in more than this share of all episodes is not looked for."""
+"""A term that occurs in more than this share of all episodes is not searched for."""
 SMALL = 20
-"""Of so few episodes every term counts."""
+"""With fewer episodes than this, every term counts."""
 MOST_POSTINGS = 2500
-"""So many places are looked at, however much is kept; the rarest term always counts."""
+"""Upper limit on postings looked up, however much is kept; the rarest term is always included."""
 
 
 def rarest(frequencies: Mapping[str, int], total: int) -> tuple[str, ...]:
-    """Return the terms worth looking for: at most sixteen, the rarest, none that is everywhere. Pure."""
+    """Return the terms worth searching for: at most sixteen, the rarest, none that is common. Pure."""
     few = sorted(
         (count, term) for term, count in frequencies.items() if count and (count <= COMMON * total or total < SMALL)
     )
@@ -30,5 +30,5 @@ def rarest(frequencies: Mapping[str, int], total: int) -> tuple[str, ...]:
 
 
 def rarity(count: int, total: int) -> float:
-    """Return what a term weighs that stands in so many of so many episodes, as BM25 has it. Pure."""
+    """Return the BM25 weight of a term that occurs in `count` of `total` episodes. Pure."""
     return log(1.0 + (total - count + 0.5) / (count + 0.5)) if total >= count else 0.0

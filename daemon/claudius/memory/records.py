@@ -1,4 +1,4 @@
-"""What commands read beside the process that takes turns: sync, read-only, rows as plain dicts."""
+"""What commands read beside the process that takes turns: synchronous, read-only, rows as plain dicts."""
 
 from __future__ import annotations
 
@@ -12,39 +12,39 @@ from claudius.recollection import PastTurn
 
 
 class Expired(LookupError):
-    """A turn's record was let go, as old as it was."""
+    """A turn's record has expired and was deleted."""
 
     def __init__(self, at: str) -> None:
-        """`at`: when, as the database writes it."""
+        """`at`: when it was deleted, as the database writes it."""
         super().__init__(at)
         self.at = at
 
 
 class KeptTexts(Protocol):
-    """What a kept turn names in place of a text, read when its prompt is built again."""
+    """Texts that a kept turn references, read when its prompt is rebuilt."""
 
     def blob(self, sha256: str) -> bytes | None:
-        """Return stored content by its hash; None where it was erased."""
+        """Return stored content by its hash; None if it was erased."""
         ...
 
     def past_turn(self, conversation: str, number: int) -> PastTurn | None:
-        """Return a turn as it was committed, its portraits without text; None where it was erased.
+        """Return a turn as committed, its portraits without text; None if it was erased.
 
-        Raises: Expired where its record was let go.
+        Raises: Expired if its record has expired.
         """
         ...
 
     def portrait(self, person: str, audience: str, version: int) -> str | None:
-        """Return the text of one version of a portrait; None where it was erased."""
+        """Return the text of one version of a portrait; None if it was erased."""
         ...
 
     def recalled(self, row: str) -> str | None:
-        """Return the text of a recalled line by its row (`episode:7`, `fact:3`); None where it is not kept any more."""
+        """Return the text of a recalled line by its row (`episode:7`, `fact:3`); None if it is no longer kept."""
         ...
 
 
 class Records(LedgerRecords, KeptTexts, Protocol):
-    """What a command reads beside a running daemon. Rows are plain dicts with the keys of the interfaces."""
+    """What a command reads beside a running daemon. Rows are plain dicts with the keys of the outward interfaces."""
 
     def counts(self, now: datetime) -> Mapping[str, Any]:
         """Return `{"inbox": {"pending", "dead"}, "outbox": {"pending", "failed"}, "turns": {"total", "today"}}`."""
@@ -59,19 +59,19 @@ class Records(LedgerRecords, KeptTexts, Protocol):
         ...
 
     def positions(self) -> Sequence[Mapping[str, Any]]:
-        """Return where each conversation stands: `{"conversation", "process", "previous_process", …}`, by process."""
+        """Return each conversation's position: `{"conversation", "process", "previous_process", …}`, by process."""
         ...
 
     def plans(self) -> Sequence[Mapping[str, Any]]:
-        """Return the soul's plans that were not heard yet, soonest first, and those that came too late."""
+        """Return the soul's pending plans, soonest first, and those that lapsed."""
         ...
 
     def jobs(self) -> Sequence[Mapping[str, Any]]:
-        """Return the jobs of the clock, soonest first: `{"job", "next_due", "started_at", "ended_at", …}`."""
+        """Return the scheduler's jobs, soonest first: `{"job", "next_due", "started_at", "ended_at", …}`."""
         ...
 
     def daimons(self) -> Sequence[Mapping[str, Any]]:
-        """Return how each daimon that was ever asked has fared: `{"daimon", "mode", "last_whisper_at", …}`."""
+        """Return the status of each daimon that was ever asked: `{"daimon", "mode", "last_whisper_at", …}`."""
         ...
 
     def turn(self, turn: str) -> Mapping[str, Any] | None:
@@ -79,19 +79,19 @@ class Records(LedgerRecords, KeptTexts, Protocol):
         ...
 
     def state(self, *, every_audience: bool = False) -> Mapping[str, Any]:
-        """Return the soul state; one newest value per key, or every audience's."""
+        """Return the soul state: the newest value per key, or every audience's."""
         ...
 
     def psyche(self) -> tuple[Psyche, tuple[float, ...]]:
-        """Return the substrate as it stands, and the traits in force (none before its first turn)."""
+        """Return the current psyche, and the traits in force (none before its first turn)."""
         ...
 
     def psyche_moves(self, since: datetime) -> Sequence[Mapping[str, Any]]:
-        """Return how the numbers moved since then, oldest first: `turn at person inputs after edges traits`."""
+        """Return how the psyche moved since then, oldest first: `turn at person inputs after edges traits`."""
         ...
 
     def psyche_checkpoint(self) -> Psyche:
-        """Return the numbers and edges before the oldest trace that is kept: folding the traces begins there."""
+        """Return the numbers and edges before the oldest trace that is kept, where folding the traces begins."""
         ...
 
     def people(self) -> Sequence[Mapping[str, Any]]:
@@ -107,11 +107,11 @@ class Records(LedgerRecords, KeptTexts, Protocol):
         ...
 
     def personal(self, ids: Sequence[str]) -> Mapping[str, Any]:
-        """Return `{"messages": [...], "state": [...]}` of one person, by every id of theirs."""
+        """Return `{"messages": [...], "state": [...]}` of one person, by all their ids."""
         ...
 
     def kinds_heard(self, network: str) -> frozenset[str]:
-        """Return which kinds of event (message, mention, join …) a network brought of late."""
+        """Return the kinds of event (message, mention, join …) that a network delivered recently."""
         ...
 
     def usage(self, by: Literal["day", "model", "person", "conversation", "job"]) -> Mapping[str, Any]:
@@ -119,19 +119,19 @@ class Records(LedgerRecords, KeptTexts, Protocol):
         ...
 
     def integrity(self) -> Sequence[str]:
-        """Return what `integrity_check` and `foreign_key_check` find wrong; empty where the file is sound."""
+        """Return the problems that `integrity_check` and `foreign_key_check` find; empty if the file is sound."""
         ...
 
     def dead(self) -> Sequence[Mapping[str, Any]]:
-        """Return what was given up: `{"what": "heard" or "said", "key", "turn", "reason", "at"}`, latest first."""
+        """Return dead rows: `{"what": "heard" or "said", "key", "turn", "reason", "at"}`, latest first."""
         ...
 
     def size(self) -> Mapping[str, Any]:
-        """Return `{"bytes", "turns", "days", "gives_back"}`: the database without free pages, how many turns."""
+        """Return `{"bytes", "turns", "days", "gives_back"}`; `bytes` excludes free pages."""
         ...
 
     def invalid(self) -> Sequence[tuple[str, str]]:
-        """Return rows that hold a value which does not decode, as table and primary key; a few where there are many."""
+        """Return rows with a value that does not decode, as table and primary key; at most a few."""
         ...
 
     def archive_lag(self) -> int:
@@ -139,5 +139,5 @@ class Records(LedgerRecords, KeptTexts, Protocol):
         ...
 
     def close(self) -> None:
-        """Let the file go."""
+        """Close the file."""
         ...

@@ -1,4 +1,4 @@
-"""The part of the store's door that lets go what is kept for a time, and gives its room back."""
+"""The part of the `Store` protocol that deletes expired records and returns their space."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from claudius.psyche_types import Edge, Numbers, Psyche
 
 
 class Trace(Struct, frozen=True, kw_only=True):
-    """How one turn moved the numbers, and what they stood at after it."""
+    """How one turn moved the psyche's numbers, and their values after it."""
 
     id: int
     turn: str
@@ -23,7 +23,7 @@ class Trace(Struct, frozen=True, kw_only=True):
 
 
 class OldTraces(Struct, frozen=True, kw_only=True):
-    """Traces that are to go, oldest first, and what stood before the first of them."""
+    """Expiring traces, oldest first, and the state before the first of them."""
 
     before: Psyche
     """The checkpoint: numbers, and the edges of the persons that the traces name."""
@@ -31,20 +31,20 @@ class OldTraces(Struct, frozen=True, kw_only=True):
 
 
 class Retention(Protocol):
-    """What is kept for a time."""
+    """Records that are kept for a limited time."""
 
     async def expire_records(self, before: datetime, now: datetime, most: int) -> int:
-        """Let go the records of so many turns older than `before`; return how many went."""
+        """Delete the records of at most `most` turns older than `before`; return how many."""
         ...
 
     async def old_traces(self, before: datetime, most: int) -> OldTraces:
-        """Return so many of the traces older than `before`."""
+        """Return at most `most` of the traces older than `before`."""
         ...
 
     async def fold_traces(self, last: Trace, edges: Sequence[Edge]) -> None:
-        """Let go every trace up to `last`; the checkpoint then stands after it, with `edges` as they were then."""
+        """Delete every trace up to `last`, and move the checkpoint after it, with `edges` as they were then."""
         ...
 
     async def give_back(self, pages: int) -> int:
-        """Give so many free pages of the database file back to the disk; return how many free pages it still has."""
+        """Return up to `pages` free pages of the database file to the disk; return how many free pages remain."""
         ...

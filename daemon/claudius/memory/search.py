@@ -1,8 +1,7 @@
-"""Search a home for words that must stand nowhere any more; `run` starts it in a process of its own.
+"""Search a home for text that must no longer occur anywhere; `run` starts the search in a separate process.
 
-It is a process of its own because the database file may not be opened and closed in the daemon's (SQLite's locks on it
-would be gone), and because it costs seconds of one core. Whatever happens to it, an answer that is not whole counts as
-none.
+A separate process is needed because opening and closing the database file in the daemon would drop SQLite's locks on
+it, and because the search takes seconds of one core. If it fails in any way, an incomplete answer counts as none.
 """
 
 from __future__ import annotations
@@ -26,26 +25,26 @@ from claudius.memory.packing import PACKED, unpacked
 
 GRAM, STRIDE = 8, 17
 NEEDLE_BYTES = GRAM + STRIDE - 1
-"""Of each run of so many bytes, one eighth-gram begins at a multiple of the stride: so only those are looked up."""
+"""Any run of this many bytes contains an 8-gram at a multiple of the stride, so only those are looked up."""
 BLOCK = 2**18
 CACHE_KIB = 256
 ROWS = 32
 NICE = 10
-"""Others are answered first."""
+"""Answering people has priority."""
 MOST_HITS = 2000
 GIT = ("cat-file", "--batch-all-objects", "--batch", "--unordered", "--buffer")
 _GRAMS = re.compile(rb"(?s)(.{8}).{9}")
 _ESCAPE = re.compile(r"\\u[0-9a-f]{4}")
 _LEAF = 13
-"""What a leaf of a table with rowids begins with."""
+"""The first byte of a leaf page of a table with rowids."""
 _WAL_HEAD, _FRAME_HEAD = 32, 24
 
 
 class Needles:
-    """What is looked for: ids as whole words, excerpts anywhere; each as UTF-8 and as JSON escapes."""
+    """What to search for: ids as whole words, excerpts anywhere; each as UTF-8 and as JSON escapes."""
 
     def __init__(self, ids: Sequence[str], folders: Sequence[str], excerpts: Sequence[str]) -> None:
-        """`folders`: parts of folder names, which a hyphen parts from the rest of the name."""
+        """`folders`: parts of folder names, separated from the rest of the name by a hyphen."""
         grams: dict[bytes, set[bytes]] = {}
         for needle in (form for excerpt in excerpts for form in forms(excerpt)):
             for at in range(STRIDE):
@@ -58,17 +57,20 @@ class Needles:
         self._words = re.compile(b"|".join(words) or rb"(?!)")
 
     def excerpts_in(self, data: bytes) -> list[bytes]:
-        """Return the excerpts that some bytes hold."""
+        """Return the excerpts that occur in these bytes."""
         seen = self._grams.keys() & set(_GRAMS.findall(data + bytes(STRIDE)))
         return [one for one in {one for gram in seen for one in self._grams[gram]} if one in data]
 
     def are_in(self, data: bytes) -> bool:
-        """Tell whether some bytes hold any of it."""
+        """Return whether any needle occurs in these bytes."""
         named = any(one in data for one in (*self._ids, *self._folders)) and self._words.search(data)
         return bool(named or self.excerpts_in(data))
 
     def places_in(self, data: bytes) -> Iterator[int]:
-        """Return where they begin in the bytes of a database file, in which nothing parts one value from the next."""
+        """Yield the offsets of needles in the bytes of a database file.
+
+        Ids need not be whole words here, because nothing separates one value from the next.
+        """
         for needle in (*self._ids, *self._folders, *self.excerpts_in(data)):
             at = data.find(needle)
             while at >= 0:
@@ -77,7 +79,7 @@ class Needles:
 
 
 def forms(text: str) -> set[bytes]:
-    """Return how a text may stand in a file: as it is, as JSON of ASCII alone, and that within JSON. Pure."""
+    """Return how a text may appear in a file: as it is, as ASCII-only JSON, and as that within JSON. Pure."""
     escaped = json.dumps(text)[1:-1]
     upper = _ESCAPE.sub(lambda found: "\\u" + found[0][2:].upper(), escaped)
     twice = (one.replace("\\", "\\\\") for one in (escaped, upper))
@@ -85,7 +87,7 @@ def forms(text: str) -> set[bytes]:
 
 
 def run(asked: dict[str, Any], *, within_s: float) -> dict[str, Any] | None:
-    """Search in a process of its own; None where it did not come to its end. Blocks."""
+    """Search in a separate process; None if it did not finish. Blocks."""
     command = [sys.executable, "-I", "-m", "claudius.memory.search"]
     try:
         ran = subprocess.run(
@@ -98,7 +100,7 @@ def run(asked: dict[str, Any], *, within_s: float) -> dict[str, Any] | None:
 
 
 def search(asked: dict[str, Any]) -> dict[str, Any]:
-    """Return the files, and the rows and pages of the database, that hold any of it; and what could not be read."""
+    """Return the files, and the database rows and pages, that contain any needle; and what could not be read."""
     needles = Needles(asked["ids"], asked["folders"], asked["excerpts"])
     found: set[str] = set()
     unread: set[str] = set()
@@ -157,7 +159,7 @@ def _holds(path: Path, needles: Needles) -> bool:
 
 
 def _blocks(file: Any, needles: Needles) -> Iterator[tuple[int, bytes]]:
-    """Return a file's bytes in blocks that overlap by what the longest word needs, each with where it begins."""
+    """Yield a file's bytes as (offset, block); blocks overlap by the length of the longest needle."""
     at, rest = 0, b""
     while block := file.read(BLOCK):
         yield at - len(rest), rest + block
@@ -165,11 +167,11 @@ def _blocks(file: Any, needles: Needles) -> Iterator[tuple[int, bytes]]:
 
 
 def _git_holds(git: dict[str, Any], needles: Needles) -> bool:
-    """Search every object, reachable or not, as git unpacks it. Raises: OSError, CalledProcessError."""
+    """Search every git object, reachable or not, as git unpacks it. Raises: OSError, CalledProcessError."""
     command = ["git", *GIT]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=git["env"]) as running:
         hit = False
-        for _, block in _blocks(running.stdout, needles):  # to the end, else git fails
+        for _, block in _blocks(running.stdout, needles):  # read to the end, else git fails
             hit = hit or needles.are_in(block)
     if running.returncode:
         raise subprocess.CalledProcessError(running.returncode, command)
@@ -177,7 +179,7 @@ def _git_holds(git: dict[str, Any], needles: Needles) -> bool:
 
 
 def _rows(database: Path, needles: Needles, unread: set[str]) -> Iterator[dict[str, Any]]:
-    """Return each row that holds any of it: its table, its key, and in which columns. A damaged one is `unread`."""
+    """Yield each row that contains a needle: its table, its key, and the columns. A damaged one goes into `unread`."""
     with closing(sqlite3.connect(f"file:{quote(str(database))}?mode=ro", uri=True)) as connection:
         connection.execute("PRAGMA busy_timeout = 5000")
         connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")  # each page is read once
@@ -197,7 +199,7 @@ def _rows(database: Path, needles: Needles, unread: set[str]) -> Iterator[dict[s
 
 
 def tables(connection: sqlite3.Connection) -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
-    """Return of each table that holds rows of its own: its name, the columns that tell its rows apart, every column."""
+    """Return, for each table with rows of its own, its name, its key columns, and all its columns."""
     listed = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchall()
     virtual = tuple(name for name, sql in listed if (sql or "").startswith("CREATE VIRTUAL"))
     found = []
@@ -212,7 +214,7 @@ def tables(connection: sqlite3.Connection) -> list[tuple[str, tuple[str, ...], t
 
 
 def plain(value: object) -> bytes | None:
-    """Return a value's bytes as they are to be searched: unpacked where we packed them; None if damaged. Pure."""
+    """Return a value's bytes for searching, unpacked if we packed them; None if damaged. Pure."""
     if isinstance(value, str):
         return value.encode("utf-8", "surrogatepass")
     if not isinstance(value, bytes):
@@ -226,9 +228,9 @@ def plain(value: object) -> bytes | None:
 
 
 def _stale(database: Path, needles: Needles) -> dict[str, list[int]]:
-    """Return where bytes of it are left outside of every row: by table or index, the rows that share such a page.
+    """Return where needles are left outside of every row: by table or index, the rows that share such a page.
 
-    SQLite zeroes what is deleted (`secure_delete`), but not the copy of a row that it once moved to another page.
+    SQLite zeroes deleted content (`secure_delete`), but not the copy of a row that it once moved to another page.
     """
     found: dict[str, list[int]] = {}
     with database.open("rb") as file:
@@ -246,13 +248,13 @@ def _stale(database: Path, needles: Needles) -> dict[str, list[int]]:
                 if all(any(first <= place < end for first, end in live) for place in places):
                     continue
             elif number not in free:
-                continue  # what overflows a row's page is a part of that row
+                continue  # a row's overflow page is part of that row
             found.setdefault(owners.get(number, ""), []).extend(_rowids(page))
     return found
 
 
 def _logged(wal: Path, needles: Needles) -> bool:
-    """Tell whether any page in a write-ahead log holds any of it outside of every row."""
+    """Return whether any page in a write-ahead log contains a needle outside of every row."""
     try:
         with wal.open("rb") as file:
             head = file.read(_WAL_HEAD)
@@ -271,7 +273,7 @@ class Pages:
     """The pages of a database file, as https://sqlite.org/fileformat2.html describes them."""
 
     def __init__(self, file: IO[bytes], size: int = 0) -> None:
-        """Read them from an open file; with `size` bytes each where it does not say so itself."""
+        """Read pages from an open file; `size` is the page size in bytes if the file has no header that states it."""
         self._file = file
         head = file.read(100) if not size else b""
         self._head = head
@@ -287,7 +289,7 @@ class Pages:
         return self._file.read(self.bytes)
 
     def free(self) -> set[int]:
-        """Return the numbers of the pages that nothing is stored in."""
+        """Return the numbers of the free pages."""
         found, trunk = set(), int.from_bytes(self._head[32:36], "big")
         while trunk and trunk not in found:
             page = self.read(trunk)
@@ -297,14 +299,14 @@ class Pages:
         return found
 
     def children(self, page: bytes, number: int) -> list[int]:
-        """Return the pages that an inner page of a tree points to."""
+        """Return the pages that an interior page of a tree points to."""
         at = _offset(number)
         if page[at : at + 1] not in (b"\x02", b"\x05"):
             return []
         return [int.from_bytes(page[place : place + 4], "big") for place in (*_pointers(page, at), at + 8)]
 
     def cells(self, page: bytes, number: int) -> Iterator[tuple[int, int]]:
-        """Return from where to where each cell of a page reaches."""
+        """Yield the start and end of each cell of a page."""
         at = _offset(number)
         kind = page[at]
         if kind not in (2, 10, 13):
@@ -332,7 +334,7 @@ def _pointers(page: bytes, at: int) -> list[int]:
 
 
 def _owners(database: Path, pages: Pages) -> dict[int, str]:
-    """Return by page which table or index it belongs to."""
+    """Return the name of the table or index that each page belongs to."""
     with closing(sqlite3.connect(f"file:{quote(str(database))}?mode=ro", uri=True)) as connection:
         roots = connection.execute("SELECT name, rootpage FROM sqlite_master WHERE rootpage > 0").fetchall()
     owners: dict[int, str] = {}
@@ -348,13 +350,16 @@ def _owners(database: Path, pages: Pages) -> dict[int, str]:
 
 
 def _rowids(page: bytes) -> list[int]:
-    """Return the lowest and the highest rowid of a leaf; none where it is no leaf of a table with rowids. Pure."""
+    """Return the lowest and the highest rowid of a leaf; empty for any page but a leaf of a table with rowids. Pure."""
     found = [_varint(page, _varint(page, at)[1])[0] for at in _pointers(page, 0)] if page[0] == _LEAF else []
     return [min(found), max(found)] if found else []
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Read a number of one to nine bytes; return it and where it ends. Nonsense where the data end before. Pure."""
+    """Read a varint of one to nine bytes; return it and its end. The result is meaningless if the data are short.
+
+    Pure.
+    """
     value = 0
     for place in range(at, min(at + 8, len(data))):
         value = value << 7 | data[place] & 0x7F
@@ -364,7 +369,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def main() -> None:
-    """Read what is asked from stdin, write what was found to stdout."""
+    """Read the request from stdin, write the answer to stdout."""
     os.nice(NICE)
     sys.stdout.write(json.dumps(search(json.load(sys.stdin))))
 

@@ -1,4 +1,4 @@
-"""The door to everything that is kept. `SqliteStore` stands behind it; `claudius.testing.check_store` is its contract.
+"""The `Store` protocol. `SqliteStore` implements it; `claudius.testing.check_store` is its contract.
 
 `Store` is held by the one process that takes turns (async, one writer); `Records` (`records.py`) reads beside it for
 commands. Every time is an aware UTC datetime. Every write is one transaction.
@@ -46,28 +46,28 @@ class Delivery(Struct, frozen=True, kw_only=True):
 
 
 class Waiting(Struct, frozen=True, kw_only=True):
-    """What a fresh start finds unfinished."""
+    """Unfinished work that a new boot finds."""
 
     conversations: tuple[str, ...]
     """Conversations with unfinished inbox or outbox rows, oldest first."""
     was_clean: bool
-    """The last process stopped in good order."""
+    """Whether the last process stopped in good order."""
 
 
 class RecallLimits(Struct, frozen=True, kw_only=True):
-    """What of the settings shapes a recollection."""
+    """The settings that shape a recollection."""
 
     ttl_hours: float
     beliefs: bool = False
-    """The second mind is at work: what it would have the soul keep in mind is read too."""
+    """Whether the cortex is at work, so that its beliefs are read too."""
     max_past: int = 400
-    """Most past turns read; compaction keeps far fewer."""
+    """Upper limit on past turns read; compaction keeps far fewer."""
     aged_at: datetime | None = None
-    """The instant that ages are measured from, where clocks are in doubt; None = the turn's own."""
+    """The instant that ages are measured from, where clocks are in doubt; None is the turn's own."""
     daimons: Mapping[str, str] = field(default_factory=dict)
-    """Daimons that are on, with their modes; with none, nothing of theirs is read."""
+    """Daimons that are on, with their modes; if empty, nothing of theirs is read."""
     psyche: bool = False
-    """Whether the numbers below language are read."""
+    """Whether the psyche is read."""
     own_only: bool = False
     """Read only what was learned from the speaker alone, or from no one: no place that anybody else sees."""
 
@@ -78,39 +78,39 @@ class Store(Plans, Amendments, Ledger, Personal, Whispers, Jobs, Retention, Prot
     async def start(self, boot: str, now: datetime) -> Waiting:
         """Open a new boot and report what is unfinished.
 
-        Foreign leases are void: `taken` inbox rows become pending, attempts kept; `taken` outbox rows become
+        Leases of earlier boots are void: `taken` inbox rows become pending, attempts kept; `taken` outbox rows become
         `unknown_after_send`.
         """
         ...
 
     async def check(self) -> None:
-        """Look at everything that is kept, beside all else. Raises: StoreCorrupt."""
+        """Check everything that is kept, while the store is in use. Raises: StoreCorrupt."""
         ...
 
     async def flush(self) -> None:
-        """Return once everything that was handed over so far is durable. Raises: StoreError."""
+        """Return once everything queued so far is durable. Raises: StoreError."""
         ...
 
     async def close(self, *, clean: bool) -> None:
-        """Write what is queued; `clean` records a stop in good order; close."""
+        """Write what is queued; `clean` records an orderly stop; close."""
         ...
 
     # -- hearing: WRITE 1 --------------------------------------------------------------------------------------------
 
     async def accept(self, perceptions: Sequence[Perception], now: datetime) -> tuple[bool, ...]:
-        """Make perceptions durable, in one transaction; True where new, False where the key is known.
+        """Make perceptions durable in one transaction; True for each new one, False if its key is known.
 
-        What a message in a thread is owed is decided here, for good (`settled_in`); one that is not to be kept is
-        False. The mark of each channel rises with what is kept.
+        Decides, permanently, what a message in a thread is owed (`settled_in`); one that is not to be kept is False.
+        The mark of each channel rises with what is kept.
 
         Raises: StoreFull, StoreError. Nothing is acknowledged before this returns.
         """
         ...
 
     async def marks(self, network: str) -> Mapping[str, str]:
-        """Return how far each channel (`workspace:channel`) of a network was heard without a gap, latest first.
+        """Return up to where each channel (`workspace:channel`) of a network was heard without a gap, latest first.
 
-        `workspace:` alone is how far all of a workspace was, where its adapter tells.
+        `workspace:` alone means a whole workspace, if its adapter reports that.
         """
         ...
 
@@ -123,14 +123,14 @@ class Store(Plans, Amendments, Ledger, Personal, Whispers, Jobs, Retention, Prot
         ...
 
     async def oldest(self, conversation: str) -> Pending | None:
-        """Return the unfinished perception with the lowest position, finished calls of it included.
+        """Return the unfinished perception with the lowest position, including its finished calls.
 
-        Raises: RowInvalid where its row does not decode; it stands in the way of the others until it is given up.
+        Raises: RowInvalid if its row does not decode; it blocks the others until it is given up.
         """
         ...
 
     async def meet(self, pending: Pending) -> None:
-        """Count this process among those that took a perception, durable before anything is done with it."""
+        """Count this process among those that took a perception; durable before anything is done with it."""
         ...
 
     def take(self, seq: int, inputs: Mapping[str, str], now: datetime) -> None:
@@ -146,7 +146,10 @@ class Store(Plans, Amendments, Ledger, Personal, Whispers, Jobs, Retention, Prot
         ...
 
     async def give_up(self, seq: int, reason: str) -> None:
-        """Let a perception be dead: neither a reply nor an apology can be made. Its row stays, with the reason."""
+        """Mark a perception as dead, because neither a reply nor an apology can be made.
+
+        Its row stays, with the reason.
+        """
         ...
 
     def keep_call(self, turn: str, call: Call) -> None:
@@ -173,7 +176,7 @@ class Store(Plans, Amendments, Ledger, Personal, Whispers, Jobs, Retention, Prot
     async def fold(self, conversation: str, turn: str, summary: Summary, calls: Sequence[Call], now: datetime) -> None:
         """Replace a conversation's summary while it is idle; turns up to `summary.upto` leave the history.
 
-        `turn` is the one that the calls are booked on. Nothing changes where a later summary stands already.
+        The costs of `calls` are recorded on `turn`. Nothing changes if there is already a later summary.
         """
         ...
 
@@ -188,11 +191,11 @@ class Store(Plans, Amendments, Ledger, Personal, Whispers, Jobs, Retention, Prot
         ...
 
     async def answered(self, key: str) -> tuple[Utterance, ...]:
-        """Return what was said in answer to a perception, part by part; empty while nothing was."""
+        """Return what was said in answer to a perception, part by part; empty if nothing was said yet."""
         ...
 
     async def attempt(self, key: str) -> None:
-        """Mark a part `taken`, durable before its first byte leaves. A part that already is costs no write."""
+        """Mark a part `taken`, durably, before its first byte leaves. No write is needed if it already is."""
         ...
 
     async def settle(self, key: str, receipt: str, now: datetime) -> None:
@@ -200,31 +203,31 @@ class Store(Plans, Amendments, Ledger, Personal, Whispers, Jobs, Retention, Prot
         ...
 
     async def delay(self, key: str, not_before: datetime | None, reason: str, *, unknown: bool = False) -> None:
-        """Put a part back to pending (definitely not delivered) or, where `unknown`, to unknown_after_send."""
+        """Put a part back to pending (definitely not delivered), or to unknown_after_send if `unknown`."""
         ...
 
     async def doubt(self, conversation: str) -> None:
-        """Mark every `taken` part of a conversation as one that may be visible: sending it ended unforeseen."""
+        """Mark every `taken` part of a conversation as possibly visible, because sending it ended unexpectedly."""
         ...
 
     async def undeliverable(self, key: str, reason: str) -> None:
-        """Give a part up: it, the turn's later parts and its inbox rows become dead, with the reason."""
+        """Mark a part, the turn's later parts and its inbox rows as dead, with the reason."""
         ...
 
     async def say_instead(self, key: str, line: str) -> bool:
-        """Let a turn say a line instead of a sign; False where it owes nobody a reply."""
+        """Let a turn say a line instead of a reaction; False if it owes nobody a reply."""
         ...
 
     # -- spending ----------------------------------------------------------------------------------------------------
 
     async def spent_since(self, since: datetime) -> float:
-        """Return the dollars of all calls since then."""
+        """Return the cost of all calls since then, in dollars."""
         ...
 
     # -- the owner's hand, and the archive ---------------------------------------------------------------------------
 
     async def know_members(self, audience: str, persons: Sequence[str] | None, now: datetime) -> None:
-        """Record who can see a shared audience now; None = it is not known any more, so only it may see itself."""
+        """Record who can see a shared audience now; None if that is no longer known, so only it may see itself."""
         ...
 
     async def set_state(self, key: str, value: str, audience: str, now: datetime) -> None:
@@ -238,11 +241,11 @@ class Store(Plans, Amendments, Ledger, Personal, Whispers, Jobs, Retention, Prot
         ...
 
     async def link(self, person: str, other: str) -> None:
-        """Make two ids one person. Raises: StoreError where either is unknown or they are one already."""
+        """Make two ids one person. Raises: StoreError if either is unknown or they are one already."""
         ...
 
     async def unlink(self, person: str, now: datetime, author: Literal["owner", "person"] = "owner") -> Sequence[str]:
-        """Let every id of a person stand alone again; return them. Raises: StoreError where there is only one.
+        """Unlink all ids of a person; return them. Raises: StoreError if there is only one.
 
         Each gets back the portraits of its own places and what its own messages brought; `author` says who asked.
         """
@@ -255,21 +258,21 @@ class Store(Plans, Amendments, Ledger, Personal, Whispers, Jobs, Retention, Prot
     async def archived(
         self, commits: Mapping[int, str], files: Sequence[KeptFile], gone: Sequence[Document] = ()
     ) -> None:
-        """Record which commit holds which change (one that has a commit keeps it), and where the files are now."""
+        """Record which commit holds which change (one that has a commit keeps it), and the files' current paths."""
         ...
 
     async def archive_files(self, persons: Sequence[str] | None = None) -> Sequence[KeptFile]:
-        """Return where git holds which document: all, or those of some persons ("" = the soul's state)."""
+        """Return where git holds which document: all, or those of some persons ("" is the soul's state)."""
         ...
 
     async def archive_anew(self) -> None:
-        """Forget all that git holds: it is to be built again from every version."""
+        """Forget everything that git holds, so that it is rebuilt from every version."""
         ...
 
     async def document(self, document: Document) -> str | None:
-        """Return a document's newest text; None where there is none."""
+        """Return a document's newest text; None if there is none."""
         ...
 
     async def has_written(self, document: Document, text: str, *, ever: bool) -> bool:
-        """Tell whether a version of a document is this text: the newest, or one that git lacks; `ever`: any version."""
+        """Return whether a document's newest version, or one that git lacks, is this text; `ever`: any version."""
         ...

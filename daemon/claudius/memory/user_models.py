@@ -1,4 +1,4 @@
-"""The text of portraits and of the soul's state, as documents. Pure."""
+"""Parse, merge and render the markdown of portraits and of the soul's state. Pure."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _HEADING = re.compile(r"^## +(.+?) *$", re.MULTILINE)
 
 
 def sections(markdown: str) -> dict[str, str]:
-    """Take a portrait apart at its level-2 headings: heading to body; what stands before the first is under "". Pure.
+    """Split a portrait at its level-2 headings: heading to body; text before the first is under "". Pure.
 
-    A heading that stands twice keeps both bodies, in order, under its first place.
+    A heading that occurs twice keeps both bodies, in order, at its first position.
     """
     first, *rest = _HEADING.split(markdown)
     found = {"": first.strip()} if first.strip() else {}
@@ -26,7 +26,7 @@ def sections(markdown: str) -> dict[str, str]:
 
 
 def joined(mine: str, theirs: str) -> str:
-    """Join two portraits of one person: each section of both, the first's words first, nothing said twice. Pure."""
+    """Merge two portraits of one person section by section, the first's words first, without repeating text. Pure."""
     merged = sections(mine)
     by_name = {heading.casefold(): heading for heading in merged}
     for heading, body in sections(theirs).items():
@@ -41,7 +41,7 @@ def joined(mine: str, theirs: str) -> str:
 
 
 def state_document(rows: Iterable[Sequence[Any]]) -> str:
-    """Render the soul's state as the markdown that git holds: one heading an audience, one line a key. Pure.
+    """Render the soul's state as the markdown that git holds: one heading per audience, one line per key. Pure.
 
     `rows` are (key, audience, value, instant), in any order. An empty value is the key's default and is left out.
     """
@@ -54,7 +54,7 @@ def state_document(rows: Iterable[Sequence[Any]]) -> str:
 
 
 def read_state_document(text: str) -> list[tuple[str, str, str]]:
-    """Read what `state_document` wrote, also edited by hand: (audience, key, value) of known keys. Pure."""
+    """Parse what `state_document` wrote, possibly edited by hand: (audience, key, value) of known keys. Pure."""
     found = []
     audience = ""
     for line in text.splitlines():

@@ -1,4 +1,4 @@
-"""The part of the store's door that daimons use: what they are told, what they whisper, how they fare."""
+"""The part of the `Store` protocol for daimons: what they are told, what they whisper, and how asking them went."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from claudius.perception import Perception
 
 Transport = Literal["http", "model", "offer", "manual"]
 HEARD_BEFORE = 10
-"""A whisper that equals one of its daimon's last so many is not kept."""
+"""A whisper that equals one of this many last whispers of its daimon is not kept."""
 
 
 class Whisper(Struct, frozen=True, kw_only=True):
-    """One line of counsel, sanitised, on its way into the store."""
+    """One line of counsel, sanitised, about to be stored."""
 
     daimon: str
     text: str
     transport: Transport
     sources: tuple[str, ...]
-    """The audiences of what was sent out for it."""
+    """The audiences of what was sent to the daimon for it."""
     at: datetime
     expires_at: datetime
     influence: str = ""
@@ -30,34 +30,34 @@ class Whisper(Struct, frozen=True, kw_only=True):
 
 
 class Scene(Struct, frozen=True, kw_only=True):
-    """What may be told to a daimon of one conversation: the one that was active last."""
+    """What a daimon may be told of one conversation, the one that was active last."""
 
     conversation: str = ""
-    """Empty: nothing has happened since, or nothing that may be told."""
+    """Empty if nothing has happened since, or nothing that may be told."""
     audience: str = ""
     person: str = ""
     monologue: str = ""
     state: Mapping[str, str] = field(default_factory=dict)
-    """What stands in the soul's state for that audience."""
+    """The values of the soul's state for that audience."""
     mood: str = ""
-    """The soul's own mood, whoever it talks with."""
+    """The soul's own mood, independent of whom it talks with."""
     interactions: int = 0
-    """Turns with somebody, ever."""
+    """The number of turns with somebody, ever."""
 
 
 class Standing(Struct, frozen=True, kw_only=True):
-    """How asking one daimon has gone."""
+    """The record of asking one daimon."""
 
     asked_at: datetime | None = None
     failures: int = 0
     rests_until: datetime | None = None
     reason: str = ""
     mode: str = ""
-    """By the owner's hand; empty = as the settings say."""
+    """The mode set by the owner; empty means as configured."""
     today: int = 0
-    """Whispers of this day."""
+    """The number of whispers today."""
     has_active: bool = False
-    """One of its whispers waits to be felt."""
+    """Whether one of its whispers waits to be felt."""
     lately: tuple[str, ...] = ()
     """Its last lines, newest first."""
 
@@ -66,27 +66,27 @@ class Whispers(Protocol):
     """What daimons keep and recall."""
 
     async def scene(self, since: datetime | None) -> Scene:
-        """Return what was active last, after `since`; without a conversation where nothing was."""
+        """Return the scene of the conversation active last, after `since`; without a conversation if there was none."""
         ...
 
     async def standing(self, daimon: str, now: datetime) -> Standing:
-        """Return how asking a daimon has gone, and what it has said."""
+        """Return the record of asking a daimon, and what it has said."""
         ...
 
     async def asked(self, daimon: str, now: datetime) -> None:
-        """Note that a daimon is being asked."""
+        """Record that a daimon is being asked."""
         ...
 
     async def fared(self, daimon: str, *, failures: int, rests_until: datetime | None, reason: str) -> None:
-        """Note how that went."""
+        """Record the outcome of asking a daimon."""
         ...
 
     async def keep_whisper(self, whisper: Whisper) -> int:
-        """Keep a whisper, in place of an active one of the same daimon and sources; return its number."""
+        """Store a whisper, replacing an active one of the same daimon and sources; return its number."""
         ...
 
     async def set_mode(self, daimon: str, mode: str, conversation: str = "") -> None:
-        """Set a daimon's mode by the owner's word, in one conversation or everywhere."""
+        """Set a daimon's mode for the owner, in one conversation or everywhere."""
         ...
 
     async def mode_of(self, daimon: str, conversation: str, otherwise: str) -> str:
@@ -96,12 +96,12 @@ class Whispers(Protocol):
     async def surfacing(
         self, perception: Perception, now: datetime, modes: Mapping[str, str], *, own_only: bool = False
     ) -> str:
-        """Return the newest whisper that may be felt here, without using it; empty where there is none.
+        """Return the newest whisper that may be felt here, without using it; empty if there is none.
 
         `own_only` is that of `RecallLimits`.
         """
         ...
 
     def release(self, turn: str) -> None:
-        """Let go of what a turn has felt and did not use."""
+        """Release what a turn has claimed and did not use."""
         ...

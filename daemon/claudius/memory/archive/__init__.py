@@ -1,4 +1,7 @@
-"""The export of portraits and soul state as files, with their history in git. Truth stays in the database."""
+"""The export of portraits and soul state as files, with their history in git.
+
+The database remains the source of truth.
+"""
 
 from claudius.memory.archive.repository import GitFailed
 from claudius.memory.archive.worker import Archive, Round

@@ -1,4 +1,7 @@
-"""What a batch of revisions comes to: one commit each, and the files as they are after the last."""
+"""Plan one archive round: one commit for each revision, and the files as they are after the last commit.
+
+The worker calls `batch_of` to plan and `write_files` to bring the directory to the result.
+"""
 
 from __future__ import annotations
 
@@ -19,19 +22,19 @@ log = logging.getLogger(__name__)
 
 
 class Ground(Struct):
-    """What a round finds: where documents lie, and which of them it must not touch."""
+    """The state that a round starts from: where documents lie, and which of them it must not touch."""
 
     kept: dict[Document, KeptFile]
     pending: Sequence[Unarchived]
     ours: dict[str, str] = field(default_factory=dict)
-    """The hash of each file that may be overwritten although no record of it is kept, by path."""
+    """By path, the hash of each file that may be overwritten although no record of it is kept."""
     held_back: dict[Document, str] = field(default_factory=dict)
     """Documents whose file must not be touched, with its path."""
     imported: int = 0
 
     @property
     def places(self) -> list[tuple[Document, str]]:
-        """Where documents lie, and where this round will write them. Pure."""
+        """Return where documents lie, and where this round will write them. Pure."""
         names = {one.document.person: one.name for one in self.pending if one.document.person}
         lying = [(document, file.path) for document, file in self.kept.items()]
         moving = [
@@ -43,19 +46,19 @@ class Ground(Struct):
 
     @property
     def gone(self) -> list[KeptFile]:
-        """Files of documents that are not kept any more. Pure."""
+        """Return the files of documents that are not kept any more. Pure."""
         return [file for document, file in self.kept.items() if file.is_gone and document not in self.held_back]
 
 
 class Batch(Struct):
-    """The commits of a round, and what the files are after them."""
+    """The commits of a round, and the files as they are after them."""
 
     changes: list[Change]
     kept: dict[Document, KeptFile]
 
     @property
     def final(self) -> dict[str, bytes | None]:
-        """Each path that the batch touches, with its content in the end; None = it is removed. Pure."""
+        """Return each path that the batch touches, with its final content; None means it is removed. Pure."""
         found: dict[str, bytes | None] = {}
         for change in self.changes:
             found |= dict.fromkeys(change.removed) | dict(change.written)
@@ -63,7 +66,7 @@ class Batch(Struct):
 
 
 def path_of(one: Unarchived) -> str:
-    """Return where a revision's document belongs under the person's name of today. Pure."""
+    """Return the path of a revision's document under the person's current name. Pure."""
     document = one.document
     return str(model_path(document.person, one.name, document.audience)) if document.person else SOUL_STATE
 
@@ -78,7 +81,10 @@ def as_written(one: Unarchived, paths: Iterable[str]) -> Unarchived:
 
 
 def batch_of(root: Path, pending: Iterable[Unarchived], ground: Ground) -> Batch:
-    """Plan the commits of these revisions, oldest first; the first also removes what is gone. Reads files that move."""
+    """Plan the commits of these revisions, oldest first.
+
+    The first commit also removes the files of documents that are gone. Reads files that move to another folder.
+    """
     kept = {document: file for document, file in ground.kept.items() if file not in ground.gone}
     changes = [_change(root, one, kept, ground.held_back) for one in pending]
     gone = tuple(file.path for file in ground.gone)
@@ -87,7 +93,7 @@ def batch_of(root: Path, pending: Iterable[Unarchived], ground: Ground) -> Batch
 
 
 def write_files(root: Path, batch: Batch, ground: Ground) -> None:
-    """Bring the directory to what the batch ends with; a file that a hand has changed meanwhile is left."""
+    """Bring the directory to the batch's final state, except for files that were edited by hand in the meantime."""
     before = {file.path: file.sha256 for file in ground.kept.values()} | ground.ours
     for path, content in batch.final.items():
         found = files.read(root, path, time.time())
@@ -107,12 +113,12 @@ def _keep_as_it_was(batch: Batch, ground: Ground, path: str) -> None:
 
 
 def _change(root: Path, one: Unarchived, kept: dict[Document, KeptFile], held_back: Container[Document]) -> Change:
-    """Return a revision's commit, and note in `kept` what the files are after it."""
+    """Return a revision's commit, and update `kept` with the files as they are after it."""
     path, content = path_of(one), one.markdown.encode()
     moved = _moved(root, one, kept, held_back) if one.document.person else {}
     before = kept.get(one.document)
     if before and before.path != path and before.path not in moved:
-        path = before.path  # a hand edits it there just now: it moves when that was taken over
+        path = before.path  # edited by hand just now: it moves once that edit was taken over
     kept[one.document] = KeptFile(document=one.document, path=path, sha256=files.digest(content))
     return Change(
         revision=one.id,
@@ -129,7 +135,7 @@ def _change(root: Path, one: Unarchived, kept: dict[Document, KeptFile], held_ba
 def _moved(
     root: Path, one: Unarchived, kept: dict[Document, KeptFile], held_back: Container[Document]
 ) -> dict[str, tuple[str, bytes]]:
-    """Return the files of a person whose folder has another name now: old path to new path and content."""
+    """Return the files of a person whose folder name has changed: old path to new path and content."""
     moved = {}
     for document, file in list(kept.items()):
         if document.person != one.document.person or document in held_back:
@@ -141,7 +147,7 @@ def _moved(
         if found is None and document == one.document:
             moved[file.path] = (path, b"")  # its new text is written anyway
         if found is None or found.sha256 != file.sha256:
-            continue  # gone, or edited by hand just now: the next look sees to it
+            continue  # gone, or just edited by hand: the next look handles it
         moved[file.path] = (path, found.content)
         kept[document] = KeptFile(document=document, path=path, sha256=found.sha256)
     return moved

@@ -1,4 +1,7 @@
-"""Files below the memory directory, never through a symbolic link, never half-written, never anyone else's."""
+"""Read, write and remove files below the memory directory.
+
+Symbolic links are never followed, writes are atomic, and files are private to this user.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +21,14 @@ AT_MOST_BYTES = 1 << 20
 
 
 class Found(Struct, frozen=True):
-    """A file as it lies on disk."""
+    """A file as found on disk."""
 
     content: bytes
     age_s: float
 
     @property
     def sha256(self) -> str:
-        """Of its bytes."""
+        """The SHA-256 of its bytes."""
         return digest(self.content)
 
 
@@ -35,9 +38,10 @@ def digest(content: bytes) -> str:
 
 
 def read(root: Path, path: str, now_s: float) -> Found | None:
-    """Read a regular file below `root`; None where there is none, or a symbolic link stands in its place or on the way.
+    """Read a regular file below `root`.
 
-    `now_s` is the wall clock in seconds, for the file's age. Raises: OSError.
+    Returns None if there is none, or if it or a folder on its path is a symbolic link. `now_s` is the wall clock in
+    seconds, for the file's age. Raises: OSError.
     """
     with (
         suppress(FileNotFoundError, NotADirectoryError),
@@ -54,7 +58,7 @@ def read(root: Path, path: str, now_s: float) -> Found | None:
 
 
 def write(root: Path, path: str, content: bytes) -> None:
-    """Write a file below `root` whole or not at all, private to this user. Raises: OSError.
+    """Write a file below `root` atomically, private to this user. Raises: OSError.
 
     A link in its place is replaced, not followed.
     """
@@ -76,7 +80,7 @@ def write(root: Path, path: str, content: bytes) -> None:
 
 
 def remove(root: Path, path: str) -> None:
-    """Remove a file below `root`, and its folder where nothing else is in it."""
+    """Remove a file below `root`, and its folder if that is then empty."""
     inner = PurePosixPath(path)
     with suppress(FileNotFoundError, NotADirectoryError), _Folder(root, inner.parent, make=False) as folder:
         if folder is not None:

@@ -1,4 +1,4 @@
-"""The memory directory's own git repository: a handful of commands, shielded from every configuration and hook."""
+"""The git repository of the memory directory: a few commands, isolated from the user's git configuration and hooks."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ class GitFailed(Exception):
 
 
 class GitSlow(GitFailed):
-    """A git command took too long and was ended."""
+    """A git command exceeded its time limit and was killed."""
 
 
 class GitBusy(GitFailed):
-    """Somebody else works in the repository right now."""
+    """Another process is working in the repository."""
 
 
 class Broken(GitFailed):
@@ -70,19 +70,19 @@ class Repository:
     """One repository. Every method blocks; all are called from one thread. Raises: GitFailed, OSError."""
 
     def __init__(self, root: Path) -> None:
-        """Name the working directory; its repository lies in `.git` below it."""
+        """Set the working directory; its repository lies in `.git` below it."""
         self.root = root
         self.git_dir = root / ".git"
 
     @staticmethod
     def is_possible() -> bool:
-        """Tell whether git is installed."""
+        """Return whether git is installed."""
         return shutil.which("git") is not None
 
     def prepare(self, began_s: float) -> None:
-        """Make the repository where there is none, clear locks older than `began_s`, and look at every object.
+        """Create the repository if missing, clear locks older than `began_s`, and check every object.
 
-        Raises: Broken where it cannot be read.
+        Raises: Broken if it cannot be read.
         """
         if not self.git_dir.exists():
             self._git("init", "--quiet", "--initial-branch=main", "--template=")
@@ -97,7 +97,7 @@ class Repository:
             raise Broken(str(error)) from error
 
     def clear_locks(self, *, before_s: float = float("inf"), after_s: float = 0.0) -> None:
-        """Delete lock files last touched in that span of the wall clock, in seconds."""
+        """Delete lock files last touched in this span of wall-clock time, in seconds."""
         for lock in self.git_dir.rglob("*.lock"):
             with suppress(FileNotFoundError):
                 if after_s <= lock.lstat().st_mtime < before_s:
@@ -105,7 +105,7 @@ class Repository:
                     lock.unlink()
 
     def head(self) -> str | None:
-        """Return the commit that is checked out, None before the first."""
+        """Return the commit that is checked out; None before the first."""
         try:
             return self._git("rev-parse", "--quiet", "--verify", "HEAD^{commit}").strip() or None
         except GitBusy:
@@ -114,14 +114,14 @@ class Repository:
             return None
 
     def is_detached(self) -> bool:
-        """Tell whether a commit is checked out instead of a branch."""
+        """Return whether a commit is checked out instead of a branch."""
         try:
             return not self._git("symbolic-ref", "--quiet", "HEAD").strip()
         except GitFailed:
             return True
 
     def known(self) -> dict[str, Known]:
-        """Return the newest revisions that the history holds already, by token."""
+        """Return the newest revisions that the history already holds, by token."""
         if self.head() is None:
             return {}
         form = f"--format=%x00%H %(trailers:key={TRAILER},valueonly,separator=%x20)"
@@ -129,9 +129,9 @@ class Repository:
         return read_log(self._git("log", f"--max-count={_LOG_AT_MOST}", form, *written, "HEAD", "--"))
 
     def prepare_commits(self, changes: Sequence[Change], parent: str | None) -> dict[int, str]:
-        """Make one commit a change on top of `parent`, oldest first, of our paths alone; return revision to commit.
+        """Create one commit for each change on top of `parent`, oldest first, touching our paths alone.
 
-        Nothing shows them yet: that is `publish`.
+        Returns revision to commit. The commits stay invisible until `publish`.
         """
         with tempfile.TemporaryDirectory(prefix="claudius-") as aside:
             marks = Path(aside) / "marks"
@@ -141,7 +141,7 @@ class Repository:
             return {change.revision: made[change.revision] for change in changes}
 
     def publish(self, newest: str, parent: str | None) -> None:
-        """Move what is checked out from `parent` to `newest`. Raises: GitBusy where somebody else moved it."""
+        """Move the checked-out branch from `parent` to `newest`. Raises: GitBusy if another process moved it."""
         moved = f"update HEAD {newest} {parent or '0' * 40}\ndelete {REF}\n"
         try:
             self._git("update-ref", "-m", "claudius", "--stdin", given=moved.encode())
@@ -151,7 +151,7 @@ class Repository:
             raise GitBusy(str(error)) from error
 
     def refresh_index(self, blobs: Mapping[str, str | None]) -> None:
-        """Tell the index what was committed at these paths, so that nothing of ours looks staged or undone."""
+        """Update the index with what was committed at these paths, so that our files do not look staged or reverted."""
         if not blobs:
             return
         try:
@@ -164,7 +164,7 @@ class Repository:
             self._git("read-tree", "HEAD")
 
     def align_index(self) -> None:
-        """Bring the index's idea of our own files in line with what is checked out, whatever a crash left undone."""
+        """Align the index's entries for our own files with what is checked out, after a crash that left them behind."""
         if self.head() is None:
             return
         checked_out = read_tree(self._git("ls-tree", "-r", "-z", "HEAD", "--", USERS, SOUL_STATE))
@@ -178,11 +178,11 @@ class Repository:
         self.refresh_index({path: blob for path, blob in stale.items() if listed.get(path) != blob})
 
     def tidy(self) -> None:
-        """Pack loose objects where there are many."""
+        """Pack loose objects if there are many."""
         self._git("-c", "gc.auto=2000", "gc", "--auto", "--quiet")
 
     def set_aside(self, backups: Path, stamp: str) -> Path:
-        """Move the repository out of the way, as a bundle where its history can be read; return where it went."""
+        """Move the repository away, as a bundle if its history can be read; return its new path."""
         backups.mkdir(mode=0o700, parents=True, exist_ok=True)
         bundle = backups / f"memory-{stamp}.bundle"
         try:
@@ -198,7 +198,7 @@ class Repository:
         return kept
 
     def discard(self, persons: Sequence[str]) -> None:
-        """Delete the history with every object of it, these persons' folders, and the state: it is written anew."""
+        """Delete the whole history, these persons' folders and the state file, so that they are written anew."""
         (self.root / SOUL_STATE).unlink(missing_ok=True)
         for person in persons:
             for folder in (self.root / USERS).glob(f"*-{short_id(person)}"):
@@ -206,7 +206,7 @@ class Repository:
         shutil.rmtree(self.git_dir, ignore_errors=True)
 
     def searched(self) -> dict[str, Any] | None:
-        """Return the environment in which a search lists every object, reachable or not; None where there is none."""
+        """Return the environment in which a search lists every object, reachable or not; None without a repository."""
         if not self.git_dir.exists():
             return None
         return {"env": {"PATH": os.environ.get("PATH", os.defpath), **self._environment()}}
@@ -232,7 +232,7 @@ class Repository:
             try:
                 return _finish(running.proc, args[0])
             except GitSlow:
-                self.clear_locks(after_s=began_s)  # ours: whoever else had held one, we would have failed at once
+                self.clear_locks(after_s=began_s)  # ours: with anyone else's, the command would have failed
                 raise
 
     def _environment(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What `git fast-import` is fed: one commit a revision, whose message is its change note. Pure."""
+"""Build the input of `git fast-import`: one commit for each revision, with its change note as the message. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Change(Struct, frozen=True, kw_only=True):
 
     revision: int
     token: str
-    """Tells this very revision from every other that ever had its number."""
+    """Distinguishes this revision from every other that ever had its number."""
     at: datetime
     note: str
     author: str
@@ -33,17 +33,17 @@ class Change(Struct, frozen=True, kw_only=True):
 
 
 class Known(Struct, frozen=True):
-    """A revision that the history holds already."""
+    """A revision that the history already holds."""
 
     commit: str
     paths: tuple[str, ...] = ()
-    """What it wrote."""
+    """The paths that it wrote."""
 
 
 def fast_import(changes: Sequence[Change], parent: str | None) -> bytes:
-    """Write the changes as one stream on top of `parent`, oldest first, each commit marked with its revision. Pure.
+    """Build one stream of the changes on top of `parent`, oldest first, each commit marked with its revision. Pure.
 
-    The contents come first, path by path: git keeps each as what it changes of the one before it in the stream.
+    The contents come first, path by path, because git stores each as a delta of the one before it in the stream.
     """
     marks = _marks(changes)
     blobs = (b"blob\nmark :%d\n%s" % (mark, _data(content)) for (_, content), mark in marks.items())
@@ -53,30 +53,30 @@ def fast_import(changes: Sequence[Change], parent: str | None) -> bytes:
 
 
 def _marks(changes: Sequence[Change]) -> dict[tuple[str, bytes], int]:
-    """Number every content past the revisions, those of one path together, oldest first."""
+    """Number every content after the revisions, those of one path together, oldest first."""
     contents = dict.fromkeys(pair for change in changes for pair in change.written)
     first = 1 + max((change.revision for change in changes), default=0)
     return {pair: mark for mark, pair in enumerate(sorted(contents, key=lambda pair: pair[0]), first)}
 
 
 def index_info(blobs: Mapping[str, str | None]) -> bytes:
-    """Write what `git update-index --index-info` takes, path to blob; None removes the path. Pure."""
+    """Build the input of `git update-index --index-info`: path to blob; None removes the path. Pure."""
     lines = (f"0 {'0' * 40}\t{path}\n" if blob is None else f"100644 {blob}\t{path}\n" for path, blob in blobs.items())
     return "".join(lines).encode()
 
 
 def blob_id(content: bytes) -> str:
-    """Return the name that git gives this content. Pure."""
+    """Return the blob id that git gives this content. Pure."""
     return hashlib.sha1(b"blob %d\0%s" % (len(content), content), usedforsecurity=False).hexdigest()
 
 
 def read_marks(text: str) -> dict[int, str]:
-    """Read what `--export-marks` wrote: revision to commit. Pure."""
+    """Parse what `--export-marks` wrote: revision to commit. Pure."""
     return {int(mark.removeprefix(":")): commit for mark, commit in (line.split() for line in text.splitlines())}
 
 
 def read_tree(text: str) -> dict[str, str]:
-    """Read NUL-separated lines of `ls-tree -r` or `ls-files -s`: path to blob, our own files alone. Pure."""
+    """Parse the NUL-separated lines of `ls-tree -r` or `ls-files -s`: path to blob, our own files only. Pure."""
     found = {}
     for line in filter(None, text.split("\0")):
         facts, _, path = line.partition("\t")
@@ -86,14 +86,17 @@ def read_tree(text: str) -> dict[str, str]:
 
 
 def read_log(text: str) -> dict[str, Known]:
-    """Read commits, each after a NUL: a line `COMMIT TOKEN`, then its paths. Those of others have no token. Pure."""
+    """Parse commits, each after a NUL: a line `COMMIT TOKEN`, then its paths. Other people's have no token. Pure."""
     commits = ([line for line in one.splitlines() if line] for one in text.split("\0") if one)
     heads = ((first.split(), tuple(paths)) for first, *paths in commits)
     return {head[1]: Known(head[0], paths) for head, paths in heads if len(head) == 2}
 
 
 def token(one: Unarchived) -> str:
-    """Return what the history knows a revision by: number and hash, unlike any other even after a restore. Pure."""
+    """Return the token that identifies a revision in the history. Pure.
+
+    It joins number and hash, so it stays unique even after a restore.
+    """
     whole = "\0".join((one.at.isoformat(), *astuple(one.document), str(one.version), one.note, one.markdown))
     return f"{one.id}.{hashlib.sha256(whole.encode()).hexdigest()[:12]}"
 

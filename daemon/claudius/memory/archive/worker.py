@@ -1,4 +1,7 @@
-"""The archive's life: round by round, off the reply path, whatever git says."""
+"""The archive worker: commits revisions to git in rounds, apart from the reply path.
+
+`runtime` runs it as a task. When git fails, it retries with growing pauses; turns are not affected.
+"""
 
 from __future__ import annotations
 
@@ -27,15 +30,15 @@ from claudius.memory.user_models import read_state_document
 T = TypeVar("T")
 
 BATCH, ANEW_BATCH = 500, 50
-"""Changes of one round; and where all of them are committed anew, beside turns that go on."""
+"""Changes in one round; the second is for a full rebuild, which runs while turns go on."""
 HALF_WRITTEN_S = 2.0
 FIRST_WAIT_S, LAST_WAIT_S = 1.0, 600.0
 TIDY_AFTER = 500
 """Commits after which git is asked to pack its loose objects, if there are many."""
 GATHER_S = 2.0
-"""How long a wake waits for more to come, so that a lively hour costs a few rounds of git."""
+"""How long a wake waits for more changes, so that a busy hour costs few git rounds."""
 LOOK_EVERY_S = 30.0
-"""How often files are looked at for edits by hand, in seconds."""
+"""How often files are checked for edits by hand, in seconds."""
 
 log = logging.getLogger(__name__)
 
@@ -46,13 +49,13 @@ class Round(Struct, frozen=True):
     committed: int = 0
     imported: int = 0
     held_back: tuple[str, ...] = ()
-    """Files that somebody is writing just now, or that cannot be read as text: left for the next round."""
+    """Files that are being written just now or cannot be read as text; they are left to the next round."""
     is_more: bool = False
-    """More waits for git already."""
+    """Whether more changes already wait for git."""
 
 
 class Archive:
-    """One worker. `run` it in a task, `wake` it after each commit, `close` it at the end."""
+    """One archive worker. `run` it in a task, `wake` it after each commit, `close` it at the end."""
 
     def __init__(
         self,
@@ -64,9 +67,9 @@ class Archive:
         gather_s: float = GATHER_S,
         repository: Repository | None = None,
     ) -> None:
-        """Export what `store` holds to the directory `memory`; a repository beyond repair goes to `backups`.
+        """Export what `store` holds to the directory `memory`; a repository beyond repair is moved to `backups`.
 
-        A round begins `gather_s` seconds after the first wake. A test may bring a `repository` of its own.
+        A round begins `gather_s` seconds after the first wake. A test may pass a `repository` of its own.
         """
         self._store = store
         self._repository = repository or Repository(memory)
@@ -80,9 +83,9 @@ class Archive:
         self._is_anew = False
         self._one_at_a_time = asyncio.Lock()
         self.next_look: datetime | None = None
-        """When the next round begins, at the latest."""
+        """When the next round begins at the latest."""
         self.problem: str | None = None
-        """Why the last round failed, in one line; None where it did not."""
+        """Why the last round failed, in one line; None if it succeeded."""
 
     @property
     def _batch(self) -> int:
@@ -90,11 +93,14 @@ class Archive:
         return ANEW_BATCH if self._is_anew else BATCH
 
     def wake(self) -> None:
-        """Have it look soon: something may have been written."""
+        """Make the worker look soon, because something may have been written."""
         self._bell.set()
 
     async def run(self) -> None:
-        """Archive for ever: after each wake, and now and then for edits by hand; after a failure in 1 s … 10 min."""
+        """Archive until cancelled: after each wake, and periodically for edits by hand.
+
+        After a failure it waits 1 s, growing to 10 min.
+        """
         wait_s = FIRST_WAIT_S
         while True:
             self._bell.clear()
@@ -114,7 +120,7 @@ class Archive:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def round(self) -> Round:
-        """Take over what was edited by hand, then commit what git does not hold yet, oldest first, `BATCH` at most.
+        """Take over edits by hand, then commit up to `BATCH` changes that git lacks, oldest first.
 
         Raises: GitFailed, OSError, StoreError.
         """
@@ -126,14 +132,15 @@ class Archive:
 
     @asynccontextmanager
     async def halted(self) -> AsyncIterator[Callable[[Sequence[str]], Awaitable[None]]]:
-        """Let no round begin for a block; give what builds the whole history anew, without these persons' folders.
+        """Stop rounds for the duration of the block.
 
-        Raises: GitFailed, OSError, StoreError.
+        Yields a function that rebuilds the whole history, without the folders of the persons given to it. Raises:
+        GitFailed, OSError, StoreError.
         """
         async with self._one_at_a_time:
             if self._repository.is_possible():
                 with suppress(GitFailed):
-                    await self._guarded()  # what was edited by hand is taken over before it could be lost
+                    await self._guarded()  # edits by hand are taken over before they could be lost
             yield self._anew
 
     async def _anew(self, persons: Sequence[str]) -> None:
@@ -148,7 +155,7 @@ class Archive:
             self._is_anew = False
 
     def searched(self) -> dict[str, Any] | None:
-        """Return what a search of every object needs; None where there is no history."""
+        """Return what a search of every git object needs; None if there is no history."""
         return self._repository.searched()
 
     async def _guarded(self) -> Round:
@@ -157,7 +164,7 @@ class Archive:
         except (GitBusy, GitSlow):
             raise
         except GitFailed:
-            self._is_prepared = self._is_aligned = False  # looked at from the ground up next time
+            self._is_prepared = self._is_aligned = False  # prepare and align again next time
             raise
 
     async def _round(self) -> Round:
@@ -168,8 +175,8 @@ class Archive:
             await self._in_thread(self._repository.align_index)
             self._is_aligned = True
         if first.imported:
-            ground = await self._look()  # what was taken over goes with the rest
-        # Only what this very look has read is committed: the file of a later version was compared with nothing.
+            ground = await self._look()  # what was taken over is committed with the rest
+        # Commit only what this look has read: a later version's file was compared with nothing.
         pending = [one for one in ground.pending if one.document not in ground.held_back]
         committed = await self._commit(pending, ground) if pending else 0
         held_back = first.held_back | ground.held_back
@@ -191,16 +198,16 @@ class Archive:
         written = any(file.sha256 for file in await self._store.archive_files())
         if written and await self._in_thread(self._repository.head) is None:
             self._next_look_s = 0.0
-            await self._look()  # what was edited by hand is taken over before all is written anew
+            await self._look()  # edits by hand are taken over before everything is rewritten
             await self._store.archive_anew()
         if await self._in_thread(self._repository.is_detached):
             log.warning("no branch is checked out in %s: versions are committed onto what is", self._root)
         self._is_prepared = True
 
     async def _look(self) -> Ground:
-        """Compare files with what we wrote last, and take over what a hand has changed.
+        """Compare files with what we wrote last, and take over edits by hand.
 
-        Now and then all of them; else those of the persons whose portraits are to be written.
+        Compares all files from time to time, otherwise only those of persons whose portraits are about to be written.
         """
         pending = await self._store.unarchived(self._batch)
         is_due = time.monotonic() >= self._next_look_s
@@ -211,7 +218,7 @@ class Archive:
         for document, path, found in await self._in_thread(partial(self._read, ground.places)):
             before = kept.get(document)
             is_recorded = before is not None and before.path == path
-            if found is None and before is None:  # a place has a record before it has a file, or a crash hides the file
+            if found is None and before is None:  # a record precedes its file, or a crash hides the file
                 new[document] = KeptFile(document=document, path=path, sha256="")
             elif found is None:
                 await self._restore(before if is_recorded else None)
@@ -235,9 +242,9 @@ class Archive:
             await self._in_thread(lambda: files.write(self._root, path, content))
 
     async def _compare(self, document: Document, path: str, found: files.Found, ground: Ground) -> None:
-        """Tell a text that we wrote, and could not record before a crash, from one that a hand wrote: take that over.
+        """Take over a text that a person wrote, unless it is our own text that a crash left unrecorded.
 
-        Where the path has no record, ours may be any version; where it has one, an old version is what a hand put back.
+        If the path has no record, any version may be ours; if it has one, an old version was put back by hand.
         """
         before, text = ground.kept.get(document), _text(found)
         is_recorded = before is not None and before.path == path
@@ -264,7 +271,10 @@ class Archive:
             await self._store.set_state(key, value, audience, now)
 
     async def _commit(self, pending: Sequence[Unarchived], ground: Ground) -> int:
-        """Commit these, and return how many; or only those that git holds already, which a crash left unrecorded."""
+        """Commit these and return how many.
+
+        If git already holds some of them, left unrecorded by a crash, only those are recorded.
+        """
         known = {} if self._is_known else await self._in_thread(self._repository.known)
         self._is_known = False
         batch, made = await self._in_thread(lambda: self._write_and_commit(pending, ground, known))
@@ -281,7 +291,10 @@ class Archive:
     def _write_and_commit(
         self, pending: Sequence[Unarchived], ground: Ground, known: Mapping[str, Known]
     ) -> tuple[Batch, dict[int, str]]:
-        """Make the commits, write the files, show the commits: cut off anywhere, the next round knows its own work."""
+        """Create the commits, write the files, publish the commits.
+
+        After an interruption at any point, the next round recognises its own work.
+        """
         parent = self._repository.head()
         held = _in_git(pending, known)
         batch = batch_of(self._root, held or pending, ground)
@@ -332,7 +345,7 @@ def _text(found: files.Found) -> str | None:
 def _in_git(pending: Sequence[Unarchived], known: Mapping[str, Known]) -> list[Unarchived]:
     """Return the revisions that the history holds, of each document up to the first that it lacks. Pure.
 
-    Each is named as its person was when it was committed: they may have another name since.
+    Each carries the name that its person had when it was committed, which may have changed since.
     """
     held: list[Unarchived] = []
     lacking: set[Document] = set()

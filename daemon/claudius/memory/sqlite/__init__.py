@@ -1,4 +1,4 @@
-"""The store in one SQLite file: its schema's life, its one writer, what is read beside it."""
+"""The store in one SQLite file: its schema, its single writer, and the readers beside it."""
 
 from claudius.memory.sqlite.records import SqliteRecords
 from claudius.memory.sqlite.store import SqliteStore

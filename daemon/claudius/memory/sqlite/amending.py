@@ -1,7 +1,7 @@
-"""Second thoughts, one function a kind. Each runs inside a transaction of the writer.
+"""Apply edits, deletions, reactions and stop requests, each inside a transaction of the writer.
 
-A turn commits only while the perceptions that it answers still name it: so a change of what is answered gives the
-perception another turn, and a turn that was thought of the old words is refused as stale.
+A turn commits only while the perceptions that it answers still name it. A change of what is answered therefore gives
+the perception another turn id, and a turn that was based on the old words is refused as stale.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ log = logging.getLogger("claudius.amending")
 NOTHING = Amended()
 UNFINISHED = ("pending", "taken", "thought")
 GONE = "~"
-"""As the position of the newest change: it was taken down, and nothing changes it any more."""
+"""As the position of the newest change: the message was deleted, and nothing changes it any more."""
 
 
 class SqliteAmendments(ABC):
-    """What people do with a message after they sent it."""
+    """The part of `SqliteStore` for what people do with a message after they sent it."""
 
     @abstractmethod
     async def _write(self, run: Callable[[Database], T]) -> T: ...
 
     async def amend(self, perception: Perception, now: datetime) -> Amended:
-        """Put a second thought in force, in one transaction, for good."""
+        """Apply an edit, a deletion or a reaction durably, in one transaction."""
         return await self._write(lambda db: amend(db, perception, stamp(now)))
 
     async def stop(self, perception: Perception, now: datetime, *, by_owner: bool) -> Amended:
-        """Have no answer given to what was said before."""
+        """Suppress the answer to a message sent before."""
         return await self._write(lambda db: stop(db, perception, stamp(now), by_owner=by_owner))
 
 
 class _Heard(Struct, frozen=True):
-    """The message that a second thought is about."""
+    """The message that an amendment is about."""
 
     seq: int
     conversation: str
@@ -64,7 +64,7 @@ class _Heard(Struct, frozen=True):
 
 
 def amend(db: Database, perception: Perception, at: str) -> Amended:
-    """Put an edit, a deletion or a reaction in force."""
+    """Apply an edit, a deletion or a reaction."""
     if perception.kind is Kind.REACTION:
         return _react(db, perception, at)
     row = db.one("heard_before", key=str(perception.extra.get("of")))
@@ -73,7 +73,7 @@ def amend(db: Database, perception: Perception, at: str) -> Amended:
     if heard and not is_late and _waits(heard, perception):
         _keep(db, replace(perception, conversation=heard.conversation), at)
         return Amended(conversation=heard.conversation)
-    db.run("amend_settled", key=perception.key, now=at, reason="in force")  # where it waited for a turn to end
+    db.run("amend_settled", key=perception.key, now=at, reason="in force")  # if it waited for a turn to end
     if heard is None or is_late:
         return NOTHING
     if perception.kind is Kind.DELETE:
@@ -82,9 +82,9 @@ def amend(db: Database, perception: Perception, at: str) -> Amended:
 
 
 def _waits(heard: _Heard, perception: Perception) -> bool:
-    """Tell whether a change waits until the turn that runs has ended: it was begun anew for an earlier one.
+    """Return whether an edit must wait for the running turn to end, because an earlier edit already restarted it.
 
-    The conversation's lane puts it in force then.
+    The conversation's lane applies it then.
     """
     is_thought = heard.state in UNFINISHED and heard.state != "pending"
     return perception.kind is Kind.EDIT and perception.person == heard.person and is_thought and bool(heard.again)
@@ -102,7 +102,7 @@ def _edit(db: Database, heard: _Heard, perception: Perception, at: str) -> Amend
     else:
         before = _before(heard)
         if before is None or before.text == perception.text:
-            return NOTHING  # a link's preview came: the words are the same; or its row is damaged, and given up soon
+            return NOTHING  # a link preview arrived and the words are the same; or the row is damaged
         is_thought = heard.state != "pending"
         interrupts = heard.turn if is_thought else ""
         again = heard.again + is_thought
@@ -112,7 +112,7 @@ def _edit(db: Database, heard: _Heard, perception: Perception, at: str) -> Amend
 
 
 def _before(heard: _Heard) -> Perception | None:
-    """Return a message as it was heard; None where its row is damaged."""
+    """Return a message as it was heard; None if its row is damaged."""
     try:
         with Decoding("inbox", heard.seq):
             return perception_of(heard.payload)
@@ -122,7 +122,7 @@ def _before(heard: _Heard) -> Perception | None:
 
 
 def _put_right(db: Database, heard: _Heard, before: Perception, perception: Perception, again: int) -> None:
-    """Let a message that is not answered yet be another one, at its place."""
+    """Replace the text of a message that is not answered yet, keeping its position."""
     extra: dict[str, Any] = {key: value for key, value in before.extra.items() if key != "named"}
     if "named" in perception.extra:
         extra["named"] = perception.extra["named"]
@@ -152,7 +152,7 @@ def _delete(db: Database, heard: _Heard, at: str) -> Amended:
 
 
 def _remember(db: Database, heard: _Heard, content: str, mark: str, at: str) -> None:
-    """Put working memory right, and mark what was learned from the old words."""
+    """Correct working memory, and mark what was learned from the old words."""
     found = db.one("place_of_turn", turn=heard.turn)
     if found is None:
         return
@@ -165,7 +165,10 @@ def _remember(db: Database, heard: _Heard, content: str, mark: str, at: str) -> 
 
 
 def stop(db: Database, perception: Perception, at: str, *, by_owner: bool) -> Amended:
-    """Have no answer given to one message that waits or is thought about; a word that is read again stops no other."""
+    """Suppress the answer to one pending or running message.
+
+    A stop request that is processed again stops no other message.
+    """
     if db.one("heard_before", key=perception.key):
         return NOTHING
     wanted = perception.extra.get("of") or _owed_before(db, perception, by_owner=by_owner)
@@ -182,9 +185,9 @@ def stop(db: Database, perception: Perception, at: str, *, by_owner: bool) -> Am
 
 
 def _owed_before(db: Database, perception: Perception, *, by_owner: bool) -> str | None:
-    """Return the oldest message that may be meant: in its conversation; else one's own elsewhere in that channel.
+    """Return the oldest message that may be meant: in its conversation, else the speaker's own in that channel.
 
-    What calls the soul from a channel begins a conversation of its own, and so does the word that stops it.
+    A mention in a channel begins a conversation of its own, and so does the stop request.
     """
     channel = Place.of(perception.conversation).of_channel
     found = sorted(db.all("owed_before", place=f"{channel}:", until=f"{channel};", position=perception.position))
@@ -217,7 +220,7 @@ def _react(db: Database, perception: Perception, at: str) -> Amended:
 
 
 def _hear_reaction(db: Database, perception: Perception, turn: str, at: str) -> None:
-    """Let the soul notice it, in the conversation that it is about; it is owed nothing."""
+    """Queue a reaction for the conversation that it is about; nothing is owed to it."""
     is_on = bool(perception.extra.get("is_on", True))
     _keep(
         db,

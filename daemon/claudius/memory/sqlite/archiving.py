@@ -1,4 +1,4 @@
-"""What git holds of the database, and what it does not hold yet."""
+"""Track which changes and documents git holds, and which it does not hold yet."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def unarchived(db: Database, limit: int) -> Sequence[Unarchived]:
 
 
 def archived(db: Database, commits: Mapping[int, str], files: Sequence[KeptFile], gone: Sequence[Document]) -> None:
-    """Record which commit holds which change, and where the files are now. Inside a writer's transaction."""
+    """Record which commit holds which change, and the files' current paths. Inside a writer's transaction."""
     db.each("archived", ({"id": id_, "git_commit": commit} for id_, commit in commits.items()))
     for document in (*gone, *(file.document for file in files)):
         db.run("archive_file_drop", person=document.person, audience=document.audience)
@@ -53,15 +53,15 @@ def kept_files(db: Database, persons: Sequence[str] | None) -> Sequence[KeptFile
 
 
 def anew(db: Database) -> None:
-    """Forget all that git holds. Inside a writer's transaction."""
+    """Forget everything that git holds. Inside a writer's transaction."""
     db.run("archive_forget")
     db.run("archive_files_forget")
 
 
 def has_written(db: Database, document: Document, text: str, *, ever: bool) -> bool:
-    """Tell whether a version of a document is exactly this text.
+    """Return whether a version of a document is exactly this text.
 
-    Looks at the newest version and at those that git does not hold yet; at all of them where `ever` is set.
+    Checks the newest version and those that git does not hold yet; all of them if `ever` is set.
     """
     if document.person:
         asked = {"person": document.person, "audience": document.audience, "text": text, "ever": int(ever)}
@@ -72,17 +72,17 @@ def has_written(db: Database, document: Document, text: str, *, ever: bool) -> b
 
 
 def _near(db: Database, text: str, *, ever: bool) -> Iterator[int]:
-    """Find the changes of the state after which it may have been this text: the last value set is in it."""
+    """Yield changes of the state after which it may have had this text, because it contains the last value set."""
     is_near = False
     for revision, at, value, is_pending in db.all("state_changes"):
-        if value:  # a key that went back to its default is not in the text
+        if value:  # a key that returned to its default is not in the text
             is_near = f"({at})" in text
         if is_near and (ever or is_pending):
             yield revision
 
 
 def newest(db: Database, document: Document) -> str | None:
-    """Return a document's newest text; None where there is none."""
+    """Return a document's newest text; None if there is none."""
     if document.person:
         row = db.one("model_newest", person=document.person, audience=document.audience)
         return str(row[1]) if row else None

@@ -1,4 +1,4 @@
-"""Verified copies of the database: made, checked, and only then called backups."""
+"""Make and verify backups of the database; a copy becomes a backup only after it has been verified."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OURS = re.compile(
     rf"(\.partial-)?claudius-{_STAMP}\.db(\.sha256|-wal|-shm|-journal)?|(quarantine|replaced)-{_STAMP}|memory-{_STAMP}\.(git|bundle)"
 )
 COPY_S = 120.0
-"""How long setting a damaged database aside may take."""
+"""Time limit for copying a damaged database, in seconds."""
 
 
 class Backup(Struct, frozen=True, kw_only=True):
@@ -36,39 +36,39 @@ class Backup(Struct, frozen=True, kw_only=True):
 
     @property
     def has_sum(self) -> bool:
-        """A sha256 lay beside it: a copy of an older version has none."""
+        """Whether a sha256 lay beside it; a copy made by an older version has none."""
         return "sha256" in self.checks
 
     @property
     def is_verified(self) -> bool:
-        """Every check held."""
+        """Whether every check passed."""
         return all(self.checks.values())
 
 
 def backups_of(database: Path) -> Path:
-    """Return where a home keeps the backups of its database. Pure."""
+    """Return the backup directory of a database. Pure."""
     return database.parent.parent / "backups"
 
 
 def is_ours(name: str) -> bool:
-    """Tell whether something among the backups bears a name that we give to a copy, or to what was set aside. Pure."""
+    """Return whether a name in the backup directory is one that we give to a backup or a quarantined copy. Pure."""
     return _OURS.fullmatch(name) is not None
 
 
 def newest_backup(directory: Path) -> Path | None:
-    """Return the newest verified backup. A copy bears its final name only once it has been verified."""
+    """Return the newest verified backup. A copy gets its final name only after it has been verified."""
     return max(directory.glob(PATTERN), default=None, key=lambda path: path.name)
 
 
 def sum_of(path: Path) -> Path:
-    """Return where the sha256 of a copy lies: beside it, in the form that `sha256sum -c` reads. Pure."""
+    """Return the path of a copy's sha256: beside it, in the form that `sha256sum -c` reads. Pure."""
     return path.with_name(f"{path.name}.sha256")
 
 
 def back_up(database: Path, directory: Path, now: datetime, name: str = "") -> Backup:
-    """Copy the database as it stands, beside whoever writes it, verify the copy, and keep its sha256 beside it.
+    """Copy the database while it may be written to, verify the copy, and keep its sha256 beside it.
 
-    Raises: StoreCorrupt where the copy does not hold what the database holds; sqlite3.Error; OSError.
+    Raises: StoreCorrupt if the copy does not hold what the database holds; sqlite3.Error; OSError.
     """
     name = name or f"claudius-{now.astimezone(UTC):%Y%m%dT%H%M%S.%fZ}.db"
     aside = directory / f".partial-{name}"
@@ -95,15 +95,15 @@ def back_up(database: Path, directory: Path, now: datetime, name: str = "") -> B
 
 
 def discard(path: Path) -> None:
-    """Delete a copy and its sum."""
+    """Delete a copy and its checksum file."""
     path.unlink(missing_ok=True)
     sum_of(path).unlink(missing_ok=True)
 
 
 def quarantine(database: Path, directory: Path, now: datetime) -> Path:
-    """Copy a damaged database, its log and its index, as they lie there, into `directory`; return where they are.
+    """Copy a damaged database with its log and index unchanged into `directory`; return where they are.
 
-    Another process copies: were the files opened and closed in this one, SQLite's locks on them would be gone.
+    A separate process copies, because opening and closing the files in this one would drop SQLite's locks on them.
     Raises: OSError, subprocess.SubprocessError.
     """
     aside = directory / f"quarantine-{now.astimezone(UTC):%Y%m%dT%H%M%S.%fZ}"
@@ -121,9 +121,9 @@ def _refuse_unverified(database: Path, made: Backup) -> None:
 
 
 def verify(path: Path, *, at_least: Mapping[str, int] | None = None) -> Backup:
-    """Open a copy and check that it is whole, ours, and holds `at_least` so many rows a table.
+    """Check that a copy is complete, belongs to us, and holds `at_least` that many rows per table.
 
-    Where its sha256 lies beside it, it must be the same byte for byte: without one there is no check of that name.
+    If its sha256 lies beside it, the copy must match it; without one, `checks` has no `sha256`.
     """
     checks = dict.fromkeys(("opens", "is_ours", "integrity", "foreign_keys", "rows"), False)
     if (kept := sum_of(path)).exists():

@@ -1,4 +1,4 @@
-"""Take one person's words and ids out of rows that are others': the line goes, the row stays."""
+"""Remove one person's words and ids from rows that belong to others: the text is blanked, the row stays."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from claudius.memory.search import Needles
 from claudius.memory.sqlite.queries import Database
 
 NOBODY = "erased"
-"""What stands in the place of an id."""
+"""Replaces an id."""
 _WORDS = ("text", "content", "markdown", "note")
-"""What of a record that names somebody as its person holds words of theirs, or about them."""
+"""Fields of a record naming somebody as its person that hold their words, or words about them."""
 
 
 class Blanker:
-    """What is to be taken out of a value."""
+    """Removes one person's ids, folder names and excerpts from values."""
 
     def __init__(self, probes: Probes) -> None:
-        """Take out these ids, folders and excerpts."""
+        """Remove these ids, folders and excerpts."""
         ids = [rf"(?<![\w.@-]){re.escape(one)}(?![\w.@-])" for one in probes.ids]
         folders = [rf"(?<!\w){re.escape(one)}(?!\w)" for one in probes.folders]
         self._named = re.compile("|".join((*ids, *folders)) or r"(?!)")
@@ -73,7 +73,7 @@ class Blanker:
 
 
 def blank_rows(db: Database, rows: Iterable[Mapping[str, Any]], blanker: Blanker) -> int:
-    """Blank what a search found in some rows; a row whose key cannot be without it is deleted."""
+    """Blank the person's traces in rows that a search found; a row whose key contains one is deleted."""
     changed = 0
     for row in rows:
         table, key, columns = row["table"], row["key"], row["columns"]
@@ -85,7 +85,7 @@ def blank_rows(db: Database, rows: Iterable[Mapping[str, Any]], blanker: Blanker
             continue
         values = {one: blanker.blank(value) for one, value in zip(columns, found, strict=True)}
         if table == "entry" and "content" in values:
-            values["stems"] = ""  # they followed from the words that go
+            values["stems"] = ""  # they were derived from the words that are removed
         changes = ", ".join(f'"{one}" = :{one}' for one in values)
         change = f'UPDATE "{table}" SET {changes} WHERE {where}'  # noqa: S608 - names of our own schema
         try:
@@ -98,14 +98,17 @@ def blank_rows(db: Database, rows: Iterable[Mapping[str, Any]], blanker: Blanker
 
 
 def _edited(db: Database, table: str, where: str, keys: Mapping[str, Any]) -> None:
-    """Count an edit of the turn that a row belongs to, so that no copy of it in memory is used any more."""
+    """Increment the edit count of a row's turn, so that cached copies of it are no longer used."""
     found = db.connection.execute(f'SELECT conversation, number FROM "{table}" WHERE {where}', keys).fetchone()  # noqa: S608 - names of our own schema
     if found:
         db.run("turn_blanked", conversation=found[0], number=found[1])
 
 
 def lines_of_others(content: bytes | None, ids: Sequence[str]) -> bytes | None:
-    """Leave of a turn's record what others said in it; the other lines are blank. Nothing of a damaged one. Pure."""
+    """Keep only what others said in a turn's record; blank the other lines.
+
+    Returns nothing of a damaged record. Pure.
+    """
     if content is None:
         return None
     if is_damaged(content):

@@ -1,4 +1,4 @@
-"""What commands read of the clock and of daimons."""
+"""What commands read of the scheduler's jobs and of daimons."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class ClockRecords:
     def _snapshot(self) -> AbstractContextManager[Database]: ...
 
     def jobs(self) -> Sequence[Mapping[str, Any]]:
-        """Return the jobs of the clock, soonest first."""
+        """Return the scheduler's jobs, soonest first."""
         with self._snapshot() as db:
             return db.dicts("jobs_shown")
 
     def daimons(self) -> Sequence[Mapping[str, Any]]:
-        """Return how each daimon that was ever asked has fared, and when it whispered last."""
+        """Return the status of each daimon that was ever asked, with the time of its last whisper."""
         with self._snapshot() as db:
             fared = {row["daimon"]: row for row in db.dicts("daimons_shown")}
             told = {row["daimon"]: row for row in db.dicts("whispers_shown")}

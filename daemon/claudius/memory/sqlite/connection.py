@@ -1,4 +1,4 @@
-"""How the database file is opened: privately, durably, and never by other means than SQLite."""
+"""Open the database file with private permissions and durable settings."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from urllib.parse import quote
 from claudius.home import FILE_MODE
 
 APPLICATION_ID = 0x436C6475
-"""`Cldu`, in the file's header: this database is ours."""
+"""`Cldu` in the file's header marks the database as ours."""
 
 BUSY_MS = 5000
 _CACHE_KIB = 4 * 1024
 ONCE_KIB = 512
-"""For whoever reads everything once, beside the others: what was read is not read again."""
+"""Cache size for a reader that reads everything once and rereads nothing."""
 _STATEMENTS = 256
 _umask = threading.RLock()
 
 
 @contextmanager
 def private_files() -> Iterator[None]:
-    """Let every file that is made meanwhile be the owner's alone, whatever the process's umask is."""
+    """Make every file created in the block private to the owner, whatever the process's umask is."""
     with _umask:
         before = os.umask(0o077)
         try:
@@ -46,7 +46,7 @@ def open_writer(path: Path) -> sqlite3.Connection:
             connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
             connection.execute(
                 "BEGIN IMMEDIATE"
-            )  # makes -wal and -shm now, under our umask, and finds out if it may write
+            )  # creates -wal and -shm now, under our umask, and shows if it may write
             connection.execute("ROLLBACK")
         except BaseException:
             connection.close()
@@ -56,20 +56,20 @@ def open_writer(path: Path) -> sqlite3.Connection:
 
 
 def vacuum(connection: sqlite3.Connection) -> None:
-    """Write the whole file anew, by a copy on disk: `temp_store` as it stands would put that copy into memory.
+    """Rewrite the whole file through a copy on disk; the current `temp_store` would keep that copy in memory.
 
     Raises: sqlite3.Error.
     """
     connection.execute("PRAGMA temp_store = FILE")
     try:
-        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # from now on, where the file is of older days
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # applies from now on, if the file is older
         connection.execute("VACUUM")
     finally:
         connection.execute("PRAGMA temp_store = MEMORY")
 
 
 def open_reader(path: Path, *, cache_kib: int = _CACHE_KIB) -> sqlite3.Connection:
-    """Open an existing database for reading, beside whoever writes it. Raises: sqlite3.Error."""
+    """Open an existing database for reading, beside the writer. Raises: sqlite3.Error."""
     with private_files():
         connection = _connect(path, "ro")
         try:
@@ -87,7 +87,7 @@ def siblings(path: Path) -> tuple[Path, Path]:
 
 
 def tighten(path: Path) -> None:
-    """Take every right of others from the database's files."""
+    """Remove all group and other permissions from the database's files."""
     for file in (path, *siblings(path)):
         try:
             if file.stat().st_mode & 0o077:

@@ -1,8 +1,8 @@
-"""Take one person out of every table: whole rows where they are that person's alone, else that person's part of them.
+"""Remove one person from every table: whole rows that are theirs alone, and their part of shared rows.
 
-An erasure is many small transactions, so that others are heard and answered between them. What is to go is found by a
-connection of its own, page by page, in a thread; it is changed by key. Each step can be done again: after a crash the
-whole is done again. Source: the security design, section 9.
+An erasure is many small transactions, so that others are heard and answered in between. A separate connection in a
+thread finds the rows page by page; the writer changes them by key. Every step is idempotent: after a crash the whole
+erasure is repeated. Source: the security design, section 9.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from claudius.memory.sqlite.rows import dump
 from claudius.perception import private
 
 EXCERPTS, EXCERPT_CHARS, EXCERPT_BYTES = 200, 26, NEEDLE_BYTES
-"""A probe takes 24 bytes at least (24 letters of English, 12 of Russian, 8 of Chinese), and has no blank at an end."""
+"""A probe is at least 24 bytes (24 letters of English, 12 of Russian, 8 of Chinese), with no blank at either end."""
 CANDIDATES = 8 * EXCERPTS
 PAGE, TURNS, SEARCHED = 50, 10, 500
-"""Rows that one transaction changes, turns that one erases, rows that are looked at at once."""
+"""Rows changed in one transaction, turns erased in one, rows searched at once."""
 MERGED_PAGES = 16
 TURN_CHARS = 16
 PERSON_COLUMNS = frozenset({"person", "canonical", "asked_by", "peer", "about", "speaker", "peer_id"})
-"""A row of any table that names the person so is that person's."""
+"""A row of any table that names the person in one of these columns is that person's."""
 TREATED = frozenset(
     {
         *(
@@ -51,14 +51,14 @@ TREATED = frozenset(
         *("conversation", "thread", "erasing"),
     }
 )
-"""Tables with a rule of their own; every other, of whatever part, follows its columns' names."""
+"""Tables with a rule of their own; any other table is treated by its column names."""
 _PLAIN = re.compile(
     r"[^\x00-\x1f\"\\<>&`\x7f-\xa0\xad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
     f"{{1,{EXCERPT_CHARS}}}"
 )
-"""What no encoding of ours writes otherwise than as UTF-8, or in JSON as escapes of whole characters."""
+"""Text that every encoding of ours writes as plain UTF-8, or in JSON as escapes of whole characters."""
 LETTERS = 5
-"""So many letters or digits make a probe somebody's words."""
+"""A probe with this many letters or digits counts as somebody's words."""
 
 Write = Callable[[Callable[[Database], int]], Awaitable[int]]
 
@@ -67,7 +67,7 @@ class Person:
     """One person: their ids, and what a query needs of them."""
 
     def __init__(self, db: Database, ids: Sequence[str]) -> None:
-        """Find the places that are theirs alone."""
+        """Find the conversations that are theirs alone."""
         self.ids = ids
         labels = [private(one) for one in ids]
         places = [place for (place,) in db.all("private_places", labels=dump(labels))]
@@ -77,10 +77,10 @@ class Person:
 
 
 class Erasure:
-    """One erasing of one person's rows."""
+    """One erasure of one person's rows."""
 
     def __init__(self, beside: Database, write: Write, ids: Sequence[str]) -> None:
-        """Find with `beside`, a connection that nobody else uses; change through `write`, a transaction a call."""
+        """Read with `beside`, a connection that nobody else uses; change through `write`, one transaction per call."""
         self._beside, self._write = beside, write
         self._person = Person(beside, ids)
         self._rows: dict[str, int] = {}
@@ -123,7 +123,7 @@ class Erasure:
             self._rows[table] = self._rows.get(table, 0) + changed
 
     def _withdraw(self, db: Database) -> int:
-        """Settle what waits, so that no turn of theirs is committed any more; a running turn of others begins anew."""
+        """Settle pending perceptions so that no turn of theirs commits any more; others' running turns start again."""
         changed = _run(db, "erase_waiting", self._person.values)
         db.run("begin_anew")
         return changed
@@ -136,7 +136,7 @@ class Erasure:
             yield [dict(zip(names, row, strict=True)) for row in rows]
 
     async def _each(self, table: str, find: str, change: str, page: int = PAGE) -> None:
-        """Change every row that a query finds, by its key, a page a transaction."""
+        """Change every row that a query finds, by its key, one page per transaction."""
         async for rows in self._pages(find, page):
             self._count(table, await self._write(_changing(change, rows)))
 
@@ -155,14 +155,14 @@ class Erasure:
             self._count("entry", counted[1])
 
     async def _erase_lived(self) -> None:
-        """Take away subjects and intentions of this person's words: twelve of each at most."""
+        """Delete the psyche's subjects and intentions that came from this person: at most twelve of each."""
         turns = {one["turn"] async for page in self._pages("erasing_turns", SEARCHED) for one in page}
         for table in _SUBJECTS:
             erase = partial(_erase_subjects, person=self._person, turns=turns, table=table)
             self._count(table, await self._write(erase))
 
     async def _blank_shared_texts(self) -> None:
-        """Blank what older records share by its hash: turns of theirs, and summaries that tell of those."""
+        """Blank texts that older records share by hash: turns of theirs, and summaries that tell of those."""
         async for rows in self._pages("blobs_kept"):
             blank = await asyncio.to_thread(lambda: list(filter(None, map(self._blank_shared, rows))))  # noqa: B023 - awaited
             if blank:
@@ -184,7 +184,7 @@ class Erasure:
         return {"sha256": row["sha256"], "content": msgspec.json.encode(text)}
 
     async def _erase_by_columns(self) -> None:
-        """Delete the rows of every other table whose columns name this person, or what was learned from them alone."""
+        """Delete rows of all other tables whose columns name this person, or that were learned from them alone."""
         connection = self._beside.connection
         refers = {
             table: connection.execute("SELECT count(*) FROM pragma_foreign_key_list(?)", (table,)).fetchone()[0]
@@ -202,7 +202,7 @@ class Erasure:
                 )
 
     async def _merge_index(self) -> None:
-        """Merge the index of moments step by step: what was deleted from it stands in its pages until then."""
+        """Merge the moments' index step by step; until then its pages contain what was deleted from it."""
         while await self._write(_merge) > 1:
             pass
 
@@ -241,14 +241,14 @@ def _changing(change: str, rows: Sequence[Mapping[str, Any]]) -> Callable[[Datab
 
 
 def _unlist(db: Database, audience: str) -> int:
-    """Forget a list of members: without one of them it would show others' words to too many."""
+    """Delete a list of members, because with a member missing it would show others' words to too many people."""
     db.run("audience_emptied", audience=audience)
     db.run("audience_unlisted", audience=audience)
     return 1
 
 
 def _erase_turn(db: Database, person: Person, turn: Mapping[str, Any]) -> tuple[int, int]:
-    """Erase one turn and all that hangs on it; of a turn in company, what others said in it stays."""
+    """Erase one turn and all that depends on it; in a turn shared with others, what they said stays."""
     values = {**person.values, **turn}
     others = db.all("others_in_turn", **_named_in(db.queries["others_in_turn"], values))
     lines = _run(db, "keep_others_lines", values)
@@ -290,13 +290,13 @@ def _merge(db: Database) -> int:
 
 
 def probes_of(db: Database, ids: Sequence[str]) -> Probes:
-    """Return what must be found nowhere once this person is erased. Reads page by page."""
+    """Return what must not be found anywhere once this person is erased. Reads page by page."""
     person = Person(db, ids)
     found, stride = [], 1
     for place, (text,) in enumerate(_read(db, "texts_of", person.values)):
         if place % stride == 0:
             found += _excerpts(text or "")
-        if len(found) > CANDIDATES:  # every second one stays: they are from the whole of what was said
+        if len(found) > CANDIDATES:  # thin out evenly, so that the rest covers everything that was said
             found, stride = found[::2], stride * 2
     left = _unsaid(db, list(dict.fromkeys(found)), person.values, "texts_of_others", "soul_texts")
     left = left[:: max(1, -(-len(left) // EXCERPTS))]
@@ -304,13 +304,13 @@ def probes_of(db: Database, ids: Sequence[str]) -> Probes:
 
 
 def narrowed(db: Database, probes: Probes) -> Probes:
-    """Leave out what others have said meanwhile in the same words. Reads page by page."""
+    """Remove from the probes what others have since said in the same words. Reads page by page."""
     left = _unsaid(db, list(probes.excerpts), {"ids": dump(list(probes.ids))}, "words_of_others")
     return Probes(ids=probes.ids, folders=probes.folders, excerpts=tuple(left))
 
 
 def _unsaid(db: Database, excerpts: list[str], values: Mapping[str, Any], *queries: str) -> list[str]:
-    """Return the excerpts that stand in none of the texts that some queries give."""
+    """Return the excerpts that occur in none of the texts that these queries return."""
     needles = Needles((), (), excerpts)
     said: set[bytes] = set()
     for query in queries:
@@ -326,12 +326,12 @@ def _read(db: Database, query: str, values: Mapping[str, Any]) -> sqlite3.Cursor
 
 
 def everyone(db: Database) -> list[str]:
-    """Return every id that stands anywhere."""
+    """Return every id that occurs anywhere."""
     return [person for (person,) in db.all("everyone") if person]
 
 
 def _excerpts(text: str) -> list[str]:
-    """Return pieces that can be found in every encoding of ours: the first, one of the middle, the last. Pure."""
+    """Return pieces that can be found in every encoding of ours: the first, a middle one, the last. Pure."""
     found = [piece for piece in map(str.strip, _PLAIN.findall(text)) if _is_telling(piece)]
     return list(dict.fromkeys([*found[:1], *found[len(found) // 2 :][:1], *found[-1:]]))
 
@@ -349,7 +349,7 @@ def _named_in(sql: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def export(db: Database, ids: Sequence[str]) -> dict[str, Any]:
-    """Return everything that was said by a person, and what was answered; and the soul's state learned from them."""
+    """Return everything that a person said and was answered, and the soul's state learned from them."""
     values = {"ids": dump(list(ids)), "labels": dump([private(one) for one in ids])}
     return {
         "messages": db.dicts("messages_of", ids=values["ids"]),

@@ -1,4 +1,4 @@
-"""The part of `SqliteStore` that the clock uses."""
+"""The part of `SqliteStore` for the scheduler."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class SqliteJobs(ABC):
-    """What the clock keeps."""
+    """The part of `SqliteStore` for the scheduler."""
 
     @abstractmethod
     async def _write(self, run: Callable[[Database], T]) -> T: ...
@@ -35,7 +35,7 @@ class SqliteJobs(ABC):
             return {job: Due(instant(next_due), failures) for job, next_due, failures in db.all("jobs")}
 
     async def arm(self, due: Mapping[str, datetime], gone: Sequence[str] = ()) -> None:
-        """Say when jobs ring next; `gone` are no jobs any more."""
+        """Set when jobs ring next, and delete the jobs in `gone`."""
 
         def write(db: Database) -> None:
             for job, at in due.items():
@@ -46,7 +46,7 @@ class SqliteJobs(ABC):
         await self._write(write)
 
     async def ring(self, job: str, conversation: str, due: datetime, next_due: datetime, now: datetime) -> bool:
-        """Make a perception of a job that is due, and say when it rings next, in one transaction."""
+        """Create a perception for a due job and set its next ring, in one transaction."""
         perception = _ring(job, conversation, due, now)
 
         def write(db: Database) -> bool:
@@ -59,7 +59,7 @@ class SqliteJobs(ABC):
         return await self._write(write)
 
     async def job_ended(self, job: str, started_at: datetime, ended_at: datetime, outcome: str, failures: int) -> None:
-        """Note how a job's work went."""
+        """Record the outcome of a job's work."""
         values = {"started_at": stamp(started_at), "ended_at": stamp(ended_at), "outcome": outcome}
         await self._write(lambda db: db.change("job_ended", job=job, failures=failures, **values))
 
@@ -89,7 +89,7 @@ class SqliteJobs(ABC):
             return [(row[0], row[1]) for row in db.all("conversations_expired", before=stamp(before), most=most)]
 
     async def impose(self, perception: Perception, name: str, kept: Mapping[str, Any], now: datetime) -> bool:
-        """Have the soul perceive something of its own, behind all that waits there."""
+        """Queue a perception of the soul's own after everything that waits there."""
         conversation = perception.conversation
 
         def write(db: Database) -> bool:
@@ -100,7 +100,7 @@ class SqliteJobs(ABC):
         return await self._write(write)
 
     async def first_words(self, conversation: str, since: datetime) -> FirstWords:
-        """Return what was said first since then, and what is known of the conversation that is to be spoken in."""
+        """Return when the soul spoke unprompted since `since`, and the state of the conversation to speak in."""
         with self._snapshot() as db:
             said = [(place, instant(at)) for place, at in db.all("proactive_since", since=stamp(since))]
             heard = db.one("spoken_last_at", conversation=conversation)
@@ -113,7 +113,7 @@ class SqliteJobs(ABC):
         )
 
     async def promised(self, person: str, audience: str) -> str:
-        """Return what the soul said it would do for somebody, in this very audience."""
+        """Return what the soul promised a person in exactly this audience."""
         with self._snapshot() as db:
             row = db.one("promised", person=person, audience=audience)
         return str(row[0]) if row else ""

@@ -1,4 +1,4 @@
-"""The part of `SqliteRecords` about kept turns: what a record holds, and the texts that its snapshot names."""
+"""The part of `SqliteRecords` for kept turns: the contents of a record, and the texts that its snapshot references."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _TEXT_OF = {"episode": "episode_text", "fact": "fact_text"}
 
 
 class KeptRecords(ABC):
-    """What a prompt is built again from."""
+    """What a prompt is rebuilt from."""
 
     @abstractmethod
     def _snapshot(self) -> AbstractContextManager[Database]: ...
 
     def size(self) -> Mapping[str, Any]:
-        """Return how large what is kept is, of how many turns in how many days, and whether free pages can go."""
+        """Return the size of the database, its number of turns and days, and whether free pages can be returned."""
         with self._snapshot() as db:
             page, pages, free, vacuum = (
                 int(db.connection.execute(f"PRAGMA {name}").fetchone()[0])
@@ -36,12 +36,12 @@ class KeptRecords(ABC):
         return {"bytes": page * (pages - free), "turns": turns, "days": days, "gives_back": bool(vacuum)}
 
     def blob(self, sha256: str) -> bytes | None:
-        """Return stored content by its hash; None where it was erased."""
+        """Return stored content by its hash; None if it was erased."""
         row = self._one("blob", sha256=sha256)
         return bytes(row[0]) if row else None
 
     def past_turn(self, conversation: str, number: int) -> PastTurn | None:
-        """Return a turn as it was committed, its portraits without text; None where it was erased.
+        """Return a turn as committed, its portraits without text; None if it was erased.
 
         Raises: Expired, RowInvalid.
         """
@@ -63,7 +63,7 @@ class KeptRecords(ABC):
             )
 
     def portrait(self, person: str, audience: str, version: int) -> str | None:
-        """Return the text of one version of a portrait; None where it was erased."""
+        """Return the text of one version of a portrait; None if it was erased."""
         with self._snapshot() as db:
             linked = db.one("canonical", person=person)
             for one in dict.fromkeys((person, linked[0] if linked else person)):
@@ -73,7 +73,7 @@ class KeptRecords(ABC):
         return None
 
     def recalled(self, row: str) -> str | None:
-        """Return the text of a recalled line by its row; None where it is not kept any more."""
+        """Return the text of a recalled line by its row; None if it is no longer kept."""
         kind, _, number = row.partition(":")
         found = self._one(_TEXT_OF[kind], id=int(number))
         return str(found[0]) if found else None
@@ -84,7 +84,7 @@ class KeptRecords(ABC):
 
 
 def kept_of(row: dict[str, Any], calls: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return what a turn's record holds, in today's shape or an older one; give each call its reply."""
+    """Return the contents of a turn's record, in the current or an older format; attach to each call its reply."""
     packed = row.pop("kept")
     if row["expired_at"]:
         return {"attention": {}, "changes": {}, "thoughts": [], "steps": [], "snapshot": b""}

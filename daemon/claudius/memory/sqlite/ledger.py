@@ -1,4 +1,4 @@
-"""The ledger's hands: what a turn adds, the one way to record an assessment, peers as an audience may see them."""
+"""The ledger in SQLite: what a turn adds, how an assessment is recorded, and peers as an audience may see them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from claudius.prompt import valid
 log = logging.getLogger(__name__)
 
 SCORED = 10
-"""More assessments than these add nothing to an information score."""
+"""An information score counts at most this many assessments."""
 
 
 def note(db: Database, noted: Noted, at: datetime) -> None:
@@ -54,7 +54,7 @@ def note(db: Database, noted: Noted, at: datetime) -> None:
 
 
 def _count(db: Database, dealt: Sequence[Interaction]) -> None:
-    """Count what passed with one peer in one turn: in all, which the owner sees, and in this turn's audience."""
+    """Count one turn's interactions with a peer, in the total that the owner sees and in this turn's audience."""
     newest = dealt[-1]
     here = {"peer_id": newest.peer_id, "audience": newest.audience}
     db.run("peer_put", peer_id=newest.peer_id, **_counted(db.one("peer_counted", peer_id=newest.peer_id), dealt))
@@ -62,7 +62,7 @@ def _count(db: Database, dealt: Sequence[Interaction]) -> None:
 
 
 def _counted(row: Row | None, dealt: Sequence[Interaction]) -> dict[str, Any]:
-    """Return a row's counters after what passed. Pure."""
+    """Return a row's counters after these interactions. Pure."""
     with Decoding("peer", dealt[0].peer_id):
         tally = _tally(row) if row else Tally()
     for one in dealt:
@@ -95,7 +95,7 @@ def _tally(row: Row) -> Tally:
 
 
 def _keep(db: Database, heard: Interaction, noted: Noted) -> None:
-    """Whoever brings something, or speaks of what was promised, has kept it."""
+    """Mark promises as kept when the peer brings something, or speaks of what was promised."""
     about = set(noted.stems)
     for promise in map(promise_of, db.all("promises_of", peer_id=heard.peer_id)):
         if promise.turn != heard.turn and (noted.delivers or about & set(promise.stems)):
@@ -103,7 +103,7 @@ def _keep(db: Database, heard: Interaction, noted: Noted) -> None:
 
 
 def record(db: Database, proposal: Proposal, at: datetime) -> Assessment:
-    """Write one assessment: the only way in. Raises: ValueError, and then nothing is written."""
+    """Record one assessment; this is the only way to add one. Raises: ValueError, and then nothing is written."""
     check_proposal(proposal.trust, proposal.rationale)
     row = db.one("peer_counted", peer_id=proposal.peer_id)
     if row is None:
@@ -132,15 +132,15 @@ def record(db: Database, proposal: Proposal, at: datetime) -> Assessment:
 
 
 def _last_trust(db: Database, peer_id: str, sources: Sequence[str]) -> int | None:
-    """Return the newest trust that was judged from these sources alone: another place's must not show in this one's."""
+    """Return the newest trust judged from these sources alone, so that another place's does not show in this one's."""
     judged = (assessment_of(row, peer_id) for row in db.all("assessments_shown", peer_id=peer_id, most=1))
     return max(((one.id, one.trust) for one in judged if {*one.sources} <= {*sources}), default=(0, None))[1]
 
 
 def peer(db: Database, peer_id: str, seeing: Seeing | None, *, only_here: bool = False) -> Peer | None:
-    """Return a peer as an audience may see them, `only_here`: by what was counted in that very audience.
+    """Return a peer as an audience may see them; `only_here`: from what was counted in that very audience.
 
-    None as the audience means the owner.
+    `seeing` None means the owner.
     """
     rows = counted(db, peer_id, seeing, only_here=only_here)
     if not rows:
@@ -150,9 +150,9 @@ def peer(db: Database, peer_id: str, seeing: Seeing | None, *, only_here: bool =
 
 
 def counted(db: Database, peer_id: str, seeing: Seeing | None, *, only_here: bool = False) -> list[Row]:
-    """Return the rows of what was counted of a peer and may be shown, this audience's first.
+    """Return the counter rows of a peer that may be shown, this audience's first.
 
-    For whoever sees all it is the one row that counts all.
+    For a viewer who sees everything it is the single row with the total.
     """
     if seeing is None or seeing.sees_all:
         return db.all("peer_counted", peer_id=peer_id)
@@ -162,7 +162,7 @@ def counted(db: Database, peer_id: str, seeing: Seeing | None, *, only_here: boo
 
 
 def counted_peer(peer_id: str, rows: Sequence[Row], assessments: Sequence[Assessment]) -> Peer:
-    """Read what was counted of a peer, who was assessed so (newest first)."""
+    """Build a peer from counter rows and assessments (newest first)."""
     table, *row = ("peer_tally", peer_id, rows[0][11]) if len(rows[0]) > 11 else ("peer", peer_id)
     with Decoding(table, *row):
         return Peer(
@@ -185,7 +185,7 @@ def assessments(db: Database, peer_id: str, seeing: Seeing | None, most: int = T
 
 
 def assessment_of(row: Row, peer_id: str) -> Assessment:
-    """Read one assessment."""
+    """Decode one assessment."""
     number, info, trust, rationale, at, author, sources = row
     with Decoding("assessment", number):
         return Assessment(
@@ -212,7 +212,7 @@ def timeline(db: Database, peer_id: str, most: int, seeing: Seeing | None) -> tu
 
 
 def interaction_of(row: Row) -> Interaction:
-    """Read one row of the ledger."""
+    """Decode one row of the ledger."""
     number, peer_id, at, direction, channel_type, conversation, audience, turn, scope, preview, reaction = row
     with Decoding("interaction", number):
         return Interaction(
@@ -231,7 +231,7 @@ def interaction_of(row: Row) -> Interaction:
 
 
 def promise_of(row: Row) -> Promise:
-    """Read one promise."""
+    """Decode one promise."""
     number, peer_id, side, what, stems, made_at, due_at, grace_s, state, turn, conversation, audience = row
     with Decoding("promise", number):
         return Promise(
@@ -267,18 +267,18 @@ def _promise_row(promise: Promise) -> dict[str, object]:
 
 
 def peers_known(db: Database, ids: Iterable[str], seeing: Seeing | None) -> tuple[Peer, ...]:
-    """Return those of some peers that are known, in the order given."""
+    """Return the known ones among these peers, in the order given."""
     found = (peer(db, one, seeing) for one in dict.fromkeys(ids))
     return tuple(one for one in found if one)
 
 
 def newest(db: Database, most: int) -> Sequence[Interaction]:
-    """Return the newest interactions of all, newest first."""
+    """Return the newest interactions of all peers, newest first."""
     return [interaction_of(row) for row in db.all("interactions_newest", most=most)]
 
 
 def summary(peer: Peer) -> dict[str, Any]:
-    """Return everything of a peer but whose it is, as a plain mapping. Pure."""
+    """Return everything about a peer except their identity, as a plain mapping. Pure."""
     newest = peer.newest
     return {
         "name": peer.name,

@@ -1,4 +1,4 @@
-"""What commands read of the ledger and the second mind: the owner sees everything."""
+"""What commands read of the ledger and the cortex; the owner sees everything."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ASSESSMENTS = 10_000
 
 
 class LedgerRecordsRoom:
-    """What `SqliteRecords` reads of the ledger."""
+    """The part of `SqliteRecords` for the ledger."""
 
     @abstractmethod
     def _snapshot(self) -> AbstractContextManager[Database]: ...
@@ -29,7 +29,7 @@ class LedgerRecordsRoom:
             return [_peer(one) for one in ledger.peers_known(db, ids, None)]
 
     def peer(self, peer: str) -> Mapping[str, Any] | None:
-        """Return one peer (by id or unambiguous name) with every assessment and the newest of the timeline."""
+        """Return one peer (by id or unambiguous name) with every assessment and the newest part of the timeline."""
         with self._snapshot() as db:
             linked = db.one("canonical", person=peer)
             found = ledger.peer(db, str(linked[0]) if linked else peer, None)
@@ -47,7 +47,7 @@ class LedgerRecordsRoom:
         }
 
     def beliefs(self, now: datetime) -> Mapping[str, Any]:
-        """Return `{"last_reflection_at", "beliefs": [...]}`: those in force, pinned and disputed ones too."""
+        """Return `{"last_reflection_at", "beliefs": [...]}`: those in force, including pinned and disputed ones."""
         with self._snapshot() as db:
             newest = reflections.reflections(db, 1)
             held = sorted(reflections.every_belief(db), key=lambda one: (one.created_at, one.key), reverse=True)

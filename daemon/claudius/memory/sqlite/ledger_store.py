@@ -1,4 +1,4 @@
-"""The store's room for the ledger and the second mind."""
+"""The part of `SqliteStore` for the ledger and the cortex."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _EVER = datetime(1, 1, 1, tzinfo=UTC)
 
 
 class LedgerStore:
-    """What `SqliteStore` does for the ledger."""
+    """The part of `SqliteStore` for the ledger."""
 
     @abstractmethod
     async def _write(self, run: Callable[[Database], T]) -> T: ...
@@ -94,22 +94,22 @@ class LedgerStore:
             return dict(db.all("latest_trust"))
 
     async def unreflected(self, limit: int) -> Sequence[Interaction]:
-        """Return the newest interactions that no cycle has taken up, oldest first."""
+        """Return the newest interactions that no cycle has processed, oldest first."""
         with self._snapshot() as db:
             return [ledger.interaction_of(row) for row in reversed(db.all("interactions_waiting", most=limit))]
 
     async def newest_interactions(self, limit: int) -> Sequence[Interaction]:
-        """Return the newest interactions of all, newest first."""
+        """Return the newest interactions of all peers, newest first."""
         with self._snapshot() as db:
             return ledger.newest(db, limit)
 
     async def are_noted(self, turns: Sequence[str]) -> bool:
-        """Tell whether every one of these turns is committed to the ledger."""
+        """Return whether every one of these turns is committed to the ledger."""
         with self._snapshot() as db:
             return all(db.one("turn_noted", turn=turn) for turn in turns)
 
     async def open_promises(self, limit: int = 500) -> Sequence[Promise]:
-        """Return what peers have promised and neither kept nor broken, soonest first."""
+        """Return peers' promises that are neither kept nor broken, soonest first."""
         with self._snapshot() as db:
             return [ledger.promise_of(row) for row in db.all("promises_open", most=limit)]
 
@@ -134,12 +134,12 @@ class LedgerStore:
         return heard, trusts[::-1]
 
     async def grounds(self, audience: str, peers: Sequence[str], window: int) -> Grounds:
-        """Read in one snapshot everything that a cycle in this audience may know of these peers."""
+        """Read, in one snapshot, everything that a cycle in this audience may know of these peers."""
         with self._snapshot() as db:
             return reflections.grounds(db, audience, peers, window)
 
     async def reflect(self, reflected: Reflected) -> Recorded:
-        """Apply a cycle in one transaction; a second time changes nothing."""
+        """Apply a cycle in one transaction; repeating it changes nothing."""
         return await self._write(lambda db: reflections.apply(db, reflected))
 
     async def keep_reflection(self, record: Reflection, history_size: int) -> None:
@@ -147,15 +147,15 @@ class LedgerStore:
         await self._write(lambda db: reflections.keep(db, record, history_size))
 
     async def set_belief(self, key: str, hand: OwnersHand) -> int:
-        """Pin, dispute or delete a belief by the owner's hand."""
+        """Pin, dispute or delete a belief for the owner."""
         return await self._write(lambda db: reflections.set_belief(db, key, hand))
 
     async def spent_since(self, since: datetime) -> float:
-        """Return the dollars of all calls since then."""
+        """Return the cost of all calls since then, in dollars."""
         with self._snapshot() as db:
             row = db.one("spent_since", since=stamp(since))
         return float(row[0]) if row else 0.0
 
     def book(self, job: str, call: Call, at: datetime) -> None:
-        """Book a call that belongs to no turn. Not awaited."""
+        """Record the cost of a call that belongs to no turn. Not awaited."""
         self._writer().later(lambda db: reflections.book(db, job, call, at))

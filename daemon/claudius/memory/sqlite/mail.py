@@ -1,4 +1,4 @@
-"""The one way into the inbox."""
+"""The inbox and the outbox: write what was heard, and move rows through their states. Inside a writer's transaction."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from claudius.prompt import valid
 
 
 def keep(db: Database, perception: Perception, at: str, *, said: bool = False) -> bool:
-    """Keep a perception for its lane; False where it was kept before.
+    """Write a perception to the inbox for its lane; False if its key is known.
 
-    `said`: a person said it, so that it is owed an answer where everything said is.
+    `said`: a person said it, so it is owed an answer wherever everything said is.
     """
     return bool(
         db.change(
@@ -39,11 +39,11 @@ def keep(db: Database, perception: Perception, at: str, *, said: bool = False) -
 KEYS_KEPT = timedelta(days=30)
 """How long the key of a settled perception is known, so that a late redelivery is still a duplicate."""
 LONGEST_WAIT = timedelta(hours=1)
-"""What waits for a later instant than this at a start was told so by a clock that was wrong."""
+"""A row that at a start would wait longer than this got its time from a wrong clock."""
 
 
 def open_boot(db: Database, boot: str, now: datetime) -> tuple[tuple[str, ...], bool]:
-    """Begin a process's time. Return the conversations with unfinished rows, and whether the last stop was clean."""
+    """Begin a new boot. Return the conversations with unfinished rows, and whether the last stop was clean."""
     last = db.one("boot_last")
     db.run("boot_open", boot=boot, now=stamp(now))
     db.run("inbox_void_leases", boot=boot)
@@ -55,7 +55,7 @@ def open_boot(db: Database, boot: str, now: datetime) -> tuple[tuple[str, ...], 
 
 
 def accept(db: Database, perceptions: Sequence[Perception], now: datetime) -> tuple[bool, ...]:
-    """WRITE 1: keep what was heard; True where it is new."""
+    """WRITE 1: store what was heard; True for each new perception."""
     at = stamp(now)
     return tuple(_accept_one(db, perception, at) for perception in perceptions)
 
@@ -76,14 +76,14 @@ def _accept_one(db: Database, heard: Perception, at: str) -> bool:
 
 
 def mark(db: Database, perception: Perception) -> None:
-    """Mark from where its channel is to be swept, where that was never heard before."""
+    """Record from where its channel is to be swept, if that channel was never heard before."""
     place = Place.of(perception.conversation)
     workspace, channel = f"{place.workspace}:", f"{place.workspace}:{place.channel}"
     db.run("mark_heard", adapter=place.network, workspace=workspace, channel=channel, position=perception.position)
 
 
 def _in_thread(db: Database, perception: Perception) -> Perception | None:
-    """Decide what a message in a thread is owed; None where it is not kept."""
+    """Decide what a message in a thread is owed; None if it is not to be kept."""
     conversation = perception.conversation
     is_call = perception.kind is Kind.MENTION and bool(Place.of(conversation).thread)
     if perception.following is None and not is_call:
@@ -103,12 +103,12 @@ def _in_thread(db: Database, perception: Perception) -> Perception | None:
 
 
 def take(db: Database, seq: int, inputs: Mapping[str, str], now: datetime, boot: str) -> None:
-    """Count one attempt of this boot, and keep what the run began with."""
+    """Count one attempt of this boot, and store the inputs of the run."""
     db.run("take", seq=seq, inputs=dump(dict(inputs)), now=stamp(now), boot=boot)
 
 
 def keep_call(db: Database, turn: str, call: Call) -> None:
-    """Keep a finished model call of an unfinished turn."""
+    """Store a finished model call of an unfinished turn."""
     heard = db.run("thought", turn=turn).fetchone() or db.one("call_whose", turn=turn)
     if heard:
         conversation, person, at = heard
@@ -116,7 +116,7 @@ def keep_call(db: Database, turn: str, call: Call) -> None:
 
 
 def say(db: Database, utterance: Utterance, at: datetime, boot: str) -> None:
-    """Queue one part; the first of a turn is taken at once, so that no further write is paid before it is sent."""
+    """Queue one part. The first part of a turn is taken at once, which saves a write before it is sent."""
     is_first = utterance.part == 0
     db.run(
         "say",
@@ -129,7 +129,7 @@ def say(db: Database, utterance: Utterance, at: datetime, boot: str) -> None:
 
 
 def open_stream(db: Database, utterance: Utterance, now: datetime, boot: str) -> None:
-    """Keep that a part is being shown, before its first character is."""
+    """Record that a part is being shown, before its first character is."""
     values = utterance_row(utterance)
     del values["body"]
     db.run("stream_open", **values, boot=boot, at=stamp(now))
@@ -149,7 +149,7 @@ def settle(db: Database, key: str, receipt: str, now: datetime, boot: str) -> No
 
 
 def give_up(db: Database, key: str, reason: str) -> None:
-    """A part can never be delivered: it, the later parts and what they answer are dead; memory keeps what was heard."""
+    """Mark a part as undeliverable: it, the later parts and what they answer are dead; memory keeps what was heard."""
     found = db.one("part_state", key=key)
     if found is None or found[2] in ("sent", "dead"):
         return
@@ -162,7 +162,10 @@ def give_up(db: Database, key: str, reason: str) -> None:
 
 
 def say_instead(db: Database, key: str, line: str) -> bool:
-    """A sign could not be put: its turn says a line in its stead, where somebody is owed a reply. Memory follows."""
+    """Replace a reaction that could not be set with a line of text, if somebody is owed a reply.
+
+    Memory is updated accordingly.
+    """
     found = db.run("say_instead", key=key, line=line).fetchone()
     if found is None:
         return False

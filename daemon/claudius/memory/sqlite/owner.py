@@ -1,4 +1,4 @@
-"""What the owner's hand changes, and who can see what. Inside a writer's transaction."""
+"""Changes by the owner's hand, and who can see what. Inside a writer's transaction."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from claudius.memory.user_models import joined
 
 
 def know_members(db: Database, audience: str, persons: Sequence[str] | None, now: datetime) -> None:
-    """Replace the members of a shared audience; None: nobody lists them any more."""
+    """Replace the members of a shared audience; None if there is no member list any more."""
     if persons is None and is_unlisted(db, audience):
         return
     db.run("audience_emptied", audience=audience)
@@ -27,7 +27,7 @@ def know_members(db: Database, audience: str, persons: Sequence[str] | None, now
 
 
 def is_unlisted(db: Database, audience: str) -> bool:
-    """Tell whether an audience is one whose members nobody lists, so that some of them are kept, not all."""
+    """Return whether an audience has no member list, so that only some of its members are known."""
     row = db.one("audience_known_at", audience=audience)
     return row is not None and row[0] is None
 
@@ -49,7 +49,7 @@ def set_model(
     *,
     suspect: bool = False,
 ) -> int:
-    """Write the next version of a user model; return its number. The text in force makes no version."""
+    """Write the next version of a user model; return its number. An unchanged text creates no version."""
     person = canonical(db, person)
     newest = db.one("model_newest", person=person, audience=audience)
     if newest and newest[1] == markdown:
@@ -69,13 +69,13 @@ def set_model(
 
 
 def canonical(db: Database, person: str) -> str:
-    """Return the id that stands for all ids of a person."""
+    """Return the canonical id of a person."""
     row = db.one("canonical", person=person)
     return str(row[0]) if row else person
 
 
 def link(db: Database, person: str, other: str) -> None:
-    """Make `other` an id of `person`; their portraits become one. Raises: StoreError."""
+    """Make `other` an id of `person` and merge their portraits. Raises: StoreError."""
     for one in (person, other):
         if db.one("person_known", person=one) is None:
             raise StoreError(f"{one} is not known: `claudius users list` shows who is")
@@ -91,7 +91,7 @@ def link(db: Database, person: str, other: str) -> None:
 
 
 def linked_note(gone: str) -> str:
-    """Return the note of a version in which the portrait of `gone` was joined to another."""
+    """Return the note of the version in which the portrait of `gone` was merged into another."""
     return f"linked {gone}"
 
 

@@ -1,4 +1,4 @@
-"""The past turns of a conversation, as one turn may know them; those read last are kept at hand."""
+"""The past turns of a conversation, as one turn may know them; those read last are cached."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ from claudius.memory.sqlite.seeing import Seeing
 from claudius.recollection import Entry, EntryType, LeftOut, PastTurn, Shown
 
 EXPIRED_AT_ONCE = 100
-"""Turns that one recollection hands over to be summarised; what is left comes with the next."""
+"""Turns that one recollection hands over to be summarised; the rest follow with the next."""
 
 _ENTRY_TYPES = {kind.value: kind for kind in EntryType}
 
 
 class Shelf:
-    """Past turns as they stand in the database, the last `most` that were read. Lives as long as its store.
+    """A cache of the last `most` past turns read. Lives as long as its store.
 
-    A turn's rows never change without its count of edits, which is read each time; so nothing here is ever stale.
+    A turn's rows never change without its count of edits, which is read each time, so a cached turn is never stale.
     """
 
     def __init__(self, most: int = 4096) -> None:
-        """Keep at most so many turns, the least recently read go first."""
+        """Keep at most this many turns; the least recently read are dropped first."""
         self._most = most
         self._turns: OrderedDict[tuple[str, int], PastTurn] = OrderedDict()
 
     def get(self, turn: str, edits: int) -> PastTurn | None:
-        """Return a turn if it is at hand in this very edition."""
+        """Return a turn if it is cached with this count of edits."""
         found = self._turns.get((turn, edits))
         if found is not None:
             self._turns.move_to_end((turn, edits))
         return found
 
     def put(self, past: PastTurn, edits: int) -> None:
-        """Keep a turn at hand."""
+        """Cache a turn."""
         self._turns[past.turn, edits] = past
         if len(self._turns) > self._most:
             self._turns.popitem(last=False)
 
     def clear(self) -> None:
-        """Keep nothing any more."""
+        """Empty the cache."""
         self._turns.clear()
 
 
@@ -70,14 +70,14 @@ class Past:
         self.left_out = self._left_out(gone + 1, (kept[0][0] if kept else turns + 1) - 1)
 
     def _left_and_expired(self, upto: int, first: int, before: str) -> list[Row]:
-        """Return turns between the summary and the rendered history that have expired; most often none has."""
+        """Return expired turns between the summary and the rendered history; usually there are none."""
         oldest = self._instant(upto + 1) if first > upto + 1 else None
         if oldest is None or oldest >= before:
             return []
         return self._db.all("turns_left", conversation=self._conversation, upto=upto, first=first, most=EXPIRED_AT_ONCE)
 
     def _whole(self, rows: Sequence[Row]) -> list[PastTurn]:
-        """Return the turns of these rows, from the shelf or read now, without regard to who may see them."""
+        """Return the turns of these rows, cached or read now, without filtering by audience."""
         found = {turn[0]: self._shelf.get(turn[1], turn[6]) for turn in rows}
         missing = [turn for turn in rows if found[turn[0]] is None]
         if missing:
@@ -142,11 +142,11 @@ class Past:
 
 
 _ERASED = -1
-"""The version of a portrait that was shown once and is not kept any more."""
+"""The version of a portrait that was shown once and is no longer kept."""
 
 
 def _only(past: PastTurn, seen: Collection[str]) -> PastTurn:
-    """Leave out the portraits of other audiences, and those that are gone; the same turn where none is."""
+    """Leave out the portraits of other audiences, and those that are gone; the same turn if there are none."""
     if not past.shown:
         return past
     shown = tuple(one for one in past.shown if one.version >= 0 and one.audience in seen)
@@ -154,7 +154,7 @@ def _only(past: PastTurn, seen: Collection[str]) -> PastTurn:
 
 
 def entry_of(row: Row) -> Entry:
-    """Read a row of working memory. Pure. What it raises names no row: read it inside of `Decoding`."""
+    """Decode a row of working memory. Pure. Its errors name no row, so call it inside `Decoding`."""
     _, kind, content, at, verb, person, name, metadata, position, stems = row
     return Entry(
         entry_type=_ENTRY_TYPES[kind],

@@ -1,4 +1,4 @@
-"""What a turn recalls of the ledger and of the second mind: whom it talks with, who is named, what to keep in mind."""
+"""What a turn recalls of the ledger and the cortex: its speaker, other people named, and beliefs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from claudius.memory.sqlite.seeing import Seeing
 from claudius.recollection import PastTurn, Person, once
 
 NAMED = 3
-"""People besides the speaker that are looked up at most."""
+"""Upper limit on people besides the speaker that are looked up."""
 NAME_CHARS = 3
 _LOOKED_AT = 20
 
@@ -28,10 +28,10 @@ def company(
     beliefs: bool,
     now: datetime,
 ) -> tuple[tuple[Peer, ...], tuple[Belief, ...]]:
-    """Return the peers and the beliefs of a turn: of others than the speaker only what was counted here.
+    """Return the peers and the beliefs of a turn; of others than the speaker, only what was counted here.
 
-    One more question is asked where somebody was assessed or beliefs are wanted, and one or two for each other
-    person who is named.
+    Costs one more query if somebody was assessed or beliefs are wanted, and one or two for each other person who is
+    named.
     """
     rows: list[Row] = []
     counted = ledger.counted(db, seeing.speaker, seeing)
@@ -50,7 +50,7 @@ def company(
 
 
 def _named(seeing: Seeing, others: Sequence[Person], past: Sequence[PastTurn], text: str) -> tuple[str, ...]:
-    """Return who else is spoken of: others who wrote just now, and those who wrote here whose name is in the text."""
+    """Return who else is spoken of: others who just wrote, and those who wrote here whose name is in the text."""
     names: dict[str, str] = {}
     for turn in past[-_LOOKED_AT:]:
         names |= {person: name for person, name in once(turn, _speakers) if name in text}
@@ -64,7 +64,7 @@ def _speakers(past: PastTurn) -> tuple[tuple[str, str], ...]:
 
 
 def _kept_in_mind(held: Sequence[Belief], seeing: Seeing, present: set[str], now: datetime) -> tuple[Belief, ...]:
-    """Choose what may stand here and has not run out: about people present first, then the newest; each key once."""
+    """Choose the valid beliefs that may be shown here, each key once: about people present first, then the newest."""
     ranked = sorted(
         (one for one in held if not one.is_expired(now) and seeing.may(one.sources)),
         key=lambda one: (one.peer_id in present, one.created_at, one.key),

@@ -1,4 +1,4 @@
-"""The part of `SqliteStore` about people: who takes part, who was let in, what they may know of themselves."""
+"""The part of `SqliteStore` about people: participation, pairing, and what persons may know of themselves."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ MOST_SEEN = 1000
 
 
 class SqlitePeople(SqlitePlans):
-    """Who takes part, and what a person may know of themself."""
+    """The part of `SqliteStore` about people."""
 
     async def participations(self) -> Mapping[str, Mode]:
-        """Return how the soul takes part in each channel that somebody spoke for."""
+        """Return the participation of the soul in each channel for which somebody set it."""
         with self._snapshot() as db:
             return dict(db.all("participations"))
 
     async def participation(self, place: str) -> tuple[str, datetime] | None:
-        """Return who said last how the soul is to take part in a channel, and when; None where nobody did."""
+        """Return who last set the participation in a channel, and when; None if nobody did."""
         with self._snapshot() as db:
             row = db.one("participation_of", place=place)
         return (str(row[0]), instant(row[1])) if row else None
 
     async def participate(self, place: str, mode: Mode, person: str, now: datetime) -> None:
-        """Keep how the soul takes part in a channel, and who said so."""
+        """Store how the soul takes part in a channel, and who decided it."""
         await self._write(lambda db: db.run("participate_here", place=place, mode=mode, person=person, now=stamp(now)))
 
     async def participate_no_more(self, place: str) -> None:
-        """Forget what was said of how the soul takes part in a channel."""
+        """Delete the participation setting of a channel."""
         await self._write(lambda db: db.run("participate_no_more", place=place))
 
     async def hush(self, conversation: str) -> bool:
-        """Be quiet in a thread until called again; False where it was not called into it."""
+        """Stay quiet in a thread until mentioned again; False if the soul was not called into it."""
         return bool(await self._write(lambda db: db.change("hush", conversation=conversation)))
 
     async def paired(self) -> Sequence[str]:
-        """Return the persons who were let in by a code."""
+        """Return the persons who were paired by a code."""
         with self._snapshot() as db:
             return [person for (person,) in db.all("paired")]
 
@@ -62,7 +62,7 @@ class SqlitePeople(SqlitePlans):
             return [_sight(db, one) for one in ids]
 
     async def know_sight(self, person: str, seen: Sequence[str]) -> None:
-        """Record which places that nobody lists one id of a person sees now."""
+        """Record which places without a member list one id of a person can see now."""
 
         def write(db: Database) -> None:
             db.run("sight_gone", person=person)
@@ -71,19 +71,19 @@ class SqlitePeople(SqlitePlans):
         await self._write(write)
 
     async def pair(self, person: str, name: str, now: datetime) -> None:
-        """Let a person in."""
+        """Pair a person."""
         await self._write(lambda db: db.run("pair", person=person, name=name, now=stamp(now)))
 
     async def unpair(self, person: str) -> bool:
-        """Let a person in no longer; False where they were not let in by a code."""
+        """Remove a person's pairing; False if they were not paired by a code."""
         return bool(await self._write(lambda db: db.change("unpair", person=person)))
 
     async def wish(self, person: str, *, proactive: bool, now: datetime) -> None:
-        """Keep whether a person wants to be written to first."""
+        """Store whether a person wants to be written to first."""
         await self._write(lambda db: db.run("wish", person=person, proactive=proactive, now=stamp(now)))
 
     async def wants_proactive(self, person: str) -> bool:
-        """Tell whether a person said that they may be written to first, and took it back under none of their ids."""
+        """Return whether a person agreed to be written to first, and withdrew it under none of their ids."""
         with self._snapshot() as db:
             canonical = owner.canonical(db, person)
             ids = [canonical, *(one for (one,) in db.all("linked", canonical=canonical))]
@@ -91,13 +91,13 @@ class SqlitePeople(SqlitePlans):
         return bool(said) and all(said)
 
     async def zone(self, person: str) -> str:
-        """Return the time zone that the network tells of a person, by its IANA name; empty where none."""
+        """Return the person's IANA time zone as reported by the network; empty if unknown."""
         with self._snapshot() as db:
             row = db.one("zone_of_person", person=person)
         return str(row[0]) if row else ""
 
     async def known_of(self, person: str, now: datetime, here: str = "") -> Known:
-        """Return what a person may be shown, alone, of what the soul knows of them; `here`: a channel they stand in."""
+        """Return what the soul knows of a person and may show to them alone; `here` is a channel that they are in."""
         with self._snapshot() as db:
             seeing = Seeing(db, _alone(person, now))
             if here:
@@ -109,7 +109,7 @@ class SqlitePeople(SqlitePlans):
         return Known(name=row[0] if row else "", models=written, state=state)
 
     async def last_answer(self, person: str, place: str, now: datetime) -> Answered | None:
-        """Return what the last answer to a person drew on, in a conversation or anywhere in a channel."""
+        """Return what the last answer to a person in a conversation or channel was based on."""
         with self._snapshot() as db:
             seeing = Seeing(db, _alone(person, now))
             found = db.one("last_answer", place=place, ids=dump(seeing.ids(seeing.canonical(person))))
@@ -139,7 +139,7 @@ class SqlitePeople(SqlitePlans):
         )
 
     async def posts_for(self, key: str) -> Sequence[tuple[str, str]]:
-        """Return what people see of the answer to one message alone, last part first: conversation and receipt."""
+        """Return the visible parts of the answer to this message alone, last part first: conversation and receipt."""
         with self._snapshot() as db:
             return [(conversation, receipt) for conversation, receipt in db.all("posts_for", key=key)]
 
@@ -171,7 +171,7 @@ def _sight(db: Database, person: str) -> Sight:
 
 
 def _alone(person: str, now: datetime) -> Perception:
-    """Stand for somebody to whom something is shown that nobody else sees."""
+    """Return a perception of a person in an audience that nobody else sees."""
     return Perception(
         key="", conversation=NOWHERE, audience=private(person), person=person, name="", text="", at=now, position=""
     )

@@ -1,4 +1,4 @@
-"""The part of `SqliteRecords` about people: one person's part of everything, and what was heard of a network."""
+"""The part of `SqliteRecords` about people: everything of one person, and the kinds of event a network delivers."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ class PeopleRecords(LedgerRecordsRoom):
             return export(db, ids)
 
     def kinds_heard(self, network: str) -> frozenset[str]:
-        """Return which kinds of event (message, mention, join …) a network brought of late."""
+        """Return the kinds of event (message, mention, join …) that a network delivered recently."""
         with self._snapshot() as db:
             return frozenset(kind for (kind,) in db.all("kinds_heard", prefix=f"{network}:", after=f"{network};"))

@@ -1,4 +1,4 @@
-"""The part of `SqliteStore` for the owner's hand, and for one person's: setting right, finding, erasing."""
+"""The part of `SqliteStore` for edits by the owner, and for searching and erasing one person."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from claudius.memory.sqlite.rows import stamp
 T = TypeVar("T")
 
 ROWS = 10
-"""So many rows of others are blanked in one transaction."""
+"""Rows of others that are blanked in one transaction."""
 
 
 class SqlitePersonal(SqlitePeople):
-    """What is changed by hand, and one person's part of everything that is kept."""
+    """Edits by hand, and everything that is kept of one person."""
 
     @abstractmethod
     def _beside(self) -> AbstractContextManager[Database]: ...
@@ -45,15 +45,15 @@ class SqlitePersonal(SqlitePeople):
         return await self._write(lambda db: owner.set_model(db, person, audience, markdown, note, author, now))
 
     async def link(self, person: str, other: str) -> None:
-        """Make two ids one person. Raises: StoreError where either is unknown or they are one already."""
+        """Make two ids one person. Raises: StoreError if either is unknown or they are one already."""
         await self._write(lambda db: owner.link(db, person, other))
 
     async def unlink(self, person: str, now: datetime, author: Literal["owner", "person"] = "owner") -> Sequence[str]:
-        """Let every id of a person stand alone again; return them. Raises: StoreError where there is only one."""
+        """Unlink all ids of a person; return them. Raises: StoreError if there is only one."""
         return await self._write(lambda db: unlinking.unlink(db, person, stamp(now), author))
 
     async def ids_of(self, person: str) -> Sequence[str]:
-        """Return every id of a person, by any of them, the canonical one first; none where nobody is known so."""
+        """Return every id of a person, found by any of them, the canonical one first; empty for an unknown person."""
         await self.flush()
         with self._snapshot() as db:
             row = db.one("canonical", person=person)
@@ -62,18 +62,18 @@ class SqlitePersonal(SqlitePeople):
             return [canonical, *linked] if linked or canonical in erasing.everyone(db) else []
 
     async def probes(self, ids: Sequence[str]) -> Probes:
-        """Return what must be found nowhere once this person is erased. Reads beside the loop."""
+        """Return what must not be found anywhere once this person is erased. Reads outside the event loop."""
         await self.flush()
         with self._beside() as db:
             return await asyncio.to_thread(erasing.probes_of, db, ids)
 
     async def narrowed(self, probes: Probes) -> Probes:
-        """Leave out of some probes what others have said meanwhile in the same words."""
+        """Remove from the probes what others have since said in the same words."""
         with self._beside() as db:
             return await asyncio.to_thread(erasing.narrowed, db, probes)
 
     async def erase(self, ids: Sequence[str]) -> Erased:
-        """Take a person out of every table, in many small transactions; cut off, it is to be called again."""
+        """Remove a person from every table, in many small transactions; call it again after an interruption."""
         await self.flush()
         with self._beside() as db:
             return await erasing.Erasure(db, self._write, ids).run()
@@ -86,25 +86,25 @@ class SqlitePersonal(SqlitePeople):
         return changed
 
     async def rewrite(self, pages: Mapping[str, Sequence[int]]) -> None:
-        """Write the rows anew beside which a search found old bytes."""
+        """Overwrite stale bytes that a search found by rewriting the rows next to them."""
         for name, rowids in pages.items():
             for step in await self._write(partial(rewriting.steps, name=name, rowids=rowids)):
                 await self._alone(step)
 
     async def empty_log(self) -> bool:
-        """Empty the write-ahead log; False where a reader is in the way."""
+        """Empty the write-ahead log; False if a reader prevents it."""
         await self._alone(lambda db: db.connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone())
         return not await self._alone(_empty_log)
 
     async def everyone(self) -> tuple[Sequence[str], str]:
-        """Return every id that stands anywhere, and when something was last heard."""
+        """Return every id that occurs anywhere, and when something was last heard."""
         await self.flush()
         with self._snapshot() as db:
             last = db.one("last_heard")
             return erasing.everyone(db), str(last[0] or "") if last else ""
 
     async def scrub(self) -> None:
-        """Write a file that nobody uses anew, and empty its write-ahead log. Raises: StoreError."""
+        """Rewrite a database file that nobody uses, and empty its write-ahead log. Raises: StoreError."""
         await self._alone(lambda db: vacuum(db.connection))
         if await self._alone(_empty_log):
             raise StoreError("somebody reads the database all the time: its write-ahead log could not be emptied")

@@ -1,4 +1,4 @@
-"""The part of `SqliteStore` that minds in motion use."""
+"""The part of `SqliteStore` for mental processes: plans, merged messages, subprocess memory, and search."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from claudius.recollection import Entry
 T = TypeVar("T")
 
 SEARCHED = 400
-"""The newest turns that a search looks through."""
+"""The number of newest turns that a search looks through."""
 _WORD = re.compile(r"\w{3,}")
 
 
@@ -35,14 +35,14 @@ def _words(text: str) -> list[str]:
 
 
 def _readable(rows: Iterable[Row]) -> Iterator[Pending]:
-    """Leave out what does not decode: its lane gives it up when it is the oldest."""
+    """Yield the rows that decode. A damaged row is given up by its lane once it is the oldest."""
     for row in rows:
         with suppress(RowInvalid):
             yield pending_of(row)
 
 
 class SqlitePlans(ABC):
-    """What mental processes keep and recall, beside their turns."""
+    """What mental processes keep and recall outside their turns."""
 
     _boot: str
 
@@ -53,41 +53,41 @@ class SqlitePlans(ABC):
     def _snapshot(self) -> AbstractContextManager[Database]: ...
 
     async def flush(self) -> None:
-        """Return once everything that was handed over so far is durable."""
+        """Return once everything queued so far is durable."""
         await self._write(lambda _: None)
 
     async def fire_due(self, now: datetime, grace_hours: float) -> tuple[str, ...]:
-        """Make a perception of each plan whose time has come; return the conversations that hear one."""
+        """Create a perception for each plan that is due; return the conversations affected."""
         return await self._write(lambda db: plans.fire_due(db, now, timedelta(hours=grace_hours)))
 
     async def next_due(self) -> datetime | None:
-        """Return when the next plan is due; None where there is none."""
+        """Return when the next plan is due; None if there is none."""
         with self._snapshot() as db:
             row = db.one("plan_next")
         with Decoding("due", "next"):
             return instant(row[0]) if row else None
 
     async def open_plans(self, conversation: str) -> int:
-        """Return how many plans of a conversation wait."""
+        """Return the number of pending plans of a conversation."""
         with self._snapshot() as db:
             return plans.open_plans(db, conversation)
 
     async def plan(self, schedule: Schedule) -> bool:
-        """Keep a plan apart from any turn; False where too many wait there already."""
+        """Store a plan outside any turn; False if too many are already pending there."""
         return await self._write(lambda db: plans.plan(db, schedule))
 
     async def cancel(self, schedule_id: int) -> bool:
-        """Take a plan back that was not heard yet; False where there is none."""
+        """Cancel a plan that was not heard yet; False if there is none."""
         return bool(await self._write(lambda db: plans.cancel(db, schedule_id)))
 
     async def unfinished(self, conversation: str, most: int = 32) -> Sequence[Pending]:
-        """Return what no turn has committed yet, oldest first, without its calls and without rows that are damaged."""
+        """Return what no turn has committed yet, oldest first, without its calls and without damaged rows."""
         await self.flush()
         with self._snapshot() as db:
             return list(_readable(db.all("unfinished", conversation=conversation, boot=self._boot, most=most)))
 
     async def join(self, pendings: Sequence[Pending]) -> Pending:
-        """Bring perceptions of one conversation into one turn, the last one's, and return them so."""
+        """Merge perceptions of one conversation into one turn, that of the last, and return it."""
         first, turn = pendings[0], pendings[-1].turn
 
         def write(db: Database) -> None:
@@ -100,7 +100,7 @@ class SqlitePlans(ABC):
         return replace(first, turn=turn, calls=calls, further=tuple(pendings[1:]))
 
     async def hold(self, pending: Pending) -> None:
-        """Leave what a turn was to answer to the next one."""
+        """Leave what a turn was to answer to the next turn."""
 
         def write(db: Database) -> None:
             for one in pending.perceptions:
@@ -109,14 +109,14 @@ class SqlitePlans(ABC):
         await self._write(write)
 
     async def kept(self, conversation: str, subprocess: str) -> Mapping[str, Any]:
-        """Return what a subprocess keeps of a conversation."""
+        """Return what a subprocess keeps about a conversation."""
         with self._snapshot() as db:
             row = db.one("kept", conversation=conversation, name=subprocess)
         with Decoding("kept", conversation, subprocess):
             return parse_object(row[0]) if row else {}
 
     async def search(self, perception: Perception, words: str, limit: int) -> Sequence[Entry]:
-        """Return what was said lately and holds most of these words, best first, as far as it may be shown here."""
+        """Return recent entries that contain most of these words and may be shown here, best first."""
         wanted = Counter(_words(words))
         found: list[tuple[float, Entry]] = []
         with self._snapshot() as db:

@@ -1,4 +1,4 @@
-"""Plans, messages left to the next turn, what subprocesses keep: each inside a transaction of the writer."""
+"""Store plans, messages left to the next turn, and what subprocesses keep, inside a transaction of the writer."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ log = logging.getLogger("claudius.plans")
 
 MILESTONE = "milestone"
 AT_ONE_TIME = timedelta(minutes=2)
-"""Two plans that lie no further apart are of the same time."""
+"""Two plans this close together count as being for the same time."""
 NOTICED_AFTER = timedelta(minutes=30)
-"""The soul notices a milestone so long after it."""
+"""How long after a milestone the soul notices it."""
 AT_ONCE = 100
-"""Plans that one look makes perceptions of; the rest come with the next."""
+"""Plans turned into perceptions in one pass; the rest follow in the next."""
 
 
 def keep_plans(db: Database, intent: Intent, at: str) -> int:
-    """Write what a turn plans, leaves to the next one, and keeps beside itself; return how many plans were refused."""
+    """Write what a turn plans, leaves to the next one, and keeps outside itself; return how many plans were refused."""
     for key in intent.held:
         hold(db, key)
     planned = intent.planned
@@ -56,7 +56,7 @@ def keep_plans(db: Database, intent: Intent, at: str) -> int:
 
 
 def _keep_schedules(db: Database, intent: Intent, schedules: Iterable[Schedule]) -> int:
-    """Keep plans; a promise of what is planned already joins that plan. Return how many were refused."""
+    """Store plans; a promise whose matter is already planned joins that plan. Return how many were refused."""
     promised = {one.plan: one.stems for one in intent.noted.promises if one.plan} if intent.noted else {}
     refused = 0
     for schedule in schedules:
@@ -70,7 +70,7 @@ def _keep_schedules(db: Database, intent: Intent, schedules: Iterable[Schedule])
 
 
 def cancel(db: Database, schedule_id: int) -> int:
-    """Take a plan back that was not heard yet, and the promise with it; return how many plans that were."""
+    """Cancel a plan that was not heard yet, and the promise with it; return how many plans that were."""
     gone = db.change("plan_cancel", id=schedule_id)
     if gone:
         db.run("promise_dropped", plan=schedule_id)
@@ -78,7 +78,7 @@ def cancel(db: Database, schedule_id: int) -> int:
 
 
 def _same(db: Database, schedule: Schedule, stems: Iterable[str]) -> int:
-    """Return a plan that waits, for the same person, here, then, about the same; 0 where there is none."""
+    """Return a pending plan for the same person, place, time and matter; 0 if there is none."""
     wanted = frozenset(stems)
     since, until = stamp(schedule.at - AT_ONE_TIME), stamp(schedule.at + AT_ONE_TIME)
     place = {"conversation": schedule.conversation, "asked_by": schedule.asked_by}
@@ -91,13 +91,13 @@ def _same(db: Database, schedule: Schedule, stems: Iterable[str]) -> int:
 
 
 def open_plans(db: Database, conversation: str) -> int:
-    """Return how many plans of a conversation wait."""
+    """Return the number of pending plans of a conversation."""
     row = db.one("plans_open", conversation=conversation)
     return int(row[0]) if row else 0
 
 
 def plan(db: Database, schedule: Schedule) -> bool:
-    """Keep one plan; a waiting one of the same key stays as it is. False where too many wait there already."""
+    """Store one plan; a pending one with the same key stays unchanged. False if too many are already pending there."""
     where = schedule.conversation
     if open_plans(db, where) >= MOST_OPEN and not db.one("plan_waits", conversation=where, key=schedule.key):
         log.info("a plan was refused", extra={"conversation": where})
@@ -123,7 +123,7 @@ def plan(db: Database, schedule: Schedule) -> bool:
 
 
 def plan_milestone(db: Database, intent: Intent, milestone: Milestone) -> None:
-    """Have the soul notice what has grown strong where it did, once nobody is in the middle of something."""
+    """Plan that the soul notices a milestone in the conversation where it was reached, once nobody is busy there."""
     key = f"milestone:{milestone.name}"
     digest = sha256(f"{key}:{intent.turn}".encode()).digest()
     made = Schedule(
@@ -148,7 +148,7 @@ def hold(db: Database, key: str) -> None:
 
 
 def fire_due(db: Database, now: datetime, grace: timedelta) -> tuple[str, ...]:
-    """Make a perception of each plan whose time has come; return the conversations that hear one."""
+    """Create a perception for each plan that is due; return the conversations affected."""
     fired: dict[str, None] = {}
     for row in db.all("plans_due", now=stamp(now), most=AT_ONCE):
         schedule_id, conversation, asked_by, closed_at = row[0], row[3], row[9], row[11]
@@ -195,7 +195,7 @@ def _perception(db: Database, row: Row, at: datetime, now: datetime) -> Percepti
 
 
 def _params(schedule_id: int, params: str) -> dict[str, Any] | None:
-    """Read the parameters of a plan's process; None where they are damaged: its words are heard all the same."""
+    """Decode the parameters of a plan's process; None if damaged, in which case the plan's text is still heard."""
     try:
         with Decoding("due", schedule_id):
             return parse_object(params)
@@ -205,22 +205,22 @@ def _params(schedule_id: int, params: str) -> dict[str, Any] | None:
 
 
 LATE = timedelta(minutes=5)
-"""What is heard later than this says when it was due."""
+"""A plan heard later than this states when it was due."""
 
 
 def position(db: Database, conversation: str, schedule_id: int) -> str:
-    """Return a place behind everything that waits there now."""
+    """Return a position after everything that waits there now."""
     last = db.one("last_position", conversation=conversation)
     return f"{last[0]}~{schedule_id:020d}" if last else f"{schedule_id:020d}"
 
 
 def ranked(lines: list[tuple[float, Any]], limit: int) -> list[Any]:
-    """Return the best lines, those that came first among equals. Pure."""
+    """Return the best lines; ties keep their order. Pure."""
     best = sorted((line for line in lines if line[0] > 0), key=lambda line: -line[0])
     return [line for _, line in best[:limit]]
 
 
 def closeness(text: str, wanted: Counter[str], words: Any) -> float:
-    """Return how many of the wanted words a text holds, as a share of them. Pure."""
+    """Return the share of the wanted words that a text contains. Pure."""
     held = Counter(words(text))
     return sum(1 for word in wanted if held[word]) / max(1, len(wanted))

@@ -1,4 +1,4 @@
-"""The numbers below language in SQLite: one reading in a turn's snapshot, one folding in its commit."""
+"""The psyche in SQLite: read once in a turn's snapshot, folded once in its commit."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from claudius.psyche_types import FAULTS, Arc, Drift, Edge, Episode, Fact, Folde
 log = logging.getLogger("claudius.psyche")
 
 CANDIDATES = 200
-"""Most episodes that are ranked."""
+"""Upper limit on episodes that are ranked."""
 PAGES = 5
-"""So many times as many are looked at, where most may not be shown."""
+"""How many pages of `CANDIDATES` episodes are read at most, if most may not be shown."""
 MOST_EPISODES, LET_GO_AT_ONCE = 5000, 250
 KEPT_HALF_S = 180 * 86_400.0
-"""An episode that is this old weighs half when the least important are let go."""
+"""Age at which an episode's importance counts half when the least important are deleted."""
 REFRESHED = 0.05
-"""The share of what its importance lacks that a recalled episode gains."""
+"""When an episode is recalled, its importance gains this share of what it lacks."""
 
 _NUMBERS = msgspec.json.Decoder(Numbers)
 _EDGES = msgspec.json.Decoder(tuple[Edge, ...])
@@ -47,7 +47,7 @@ May = Callable[[Iterable[str]], bool]
 
 
 class Remembering(ABC):
-    """The part of a store that finds what was lived."""
+    """The part of `SqliteStore` that finds episodes."""
 
     @abstractmethod
     def _snapshot(self) -> AbstractContextManager[Database]: ...
@@ -59,7 +59,7 @@ class Remembering(ABC):
 
 
 def recall_psyche(db: Database, persons: Sequence[str], may: May | None = None) -> Psyche:
-    """Read the substrate as far as it concerns these persons; `may` leaves out what may not be shown here."""
+    """Read the psyche as far as it concerns these persons; `may` filters out what may not be shown here."""
     row = db.one("psyche_recalled", persons=dump(persons))
     if row is None or row[0] is None:
         return Psyche()
@@ -81,7 +81,7 @@ def recall_psyche(db: Database, persons: Sequence[str], may: May | None = None) 
 
 
 def _in_force(facts: Iterable[Fact]) -> tuple[Fact, ...]:
-    """Return the facts in force among those that may be shown: a later one takes the earlier's place."""
+    """Return the facts in force among those that may be shown: a later one replaces an earlier one."""
     newest: dict[tuple[str, ...], Fact] = {}
     for fact in sorted(facts, key=lambda one: one.stated_s):
         newest[(fact.person, fact.key) if fact.is_single else (fact.person, fact.key, fact.value)] = fact
@@ -89,7 +89,7 @@ def _in_force(facts: Iterable[Fact]) -> tuple[Fact, ...]:
 
 
 def psyche_if_whole(db: Database, persons: Sequence[str], may: May) -> Psyche | None:
-    """Read the substrate for a turn; None where a row of it cannot be read: the turn goes on without."""
+    """Read the psyche for a turn; None if a row cannot be read, in which case the turn goes on without it."""
     try:
         return recall_psyche(db, persons, may)
     except FAULTS:
@@ -98,9 +98,9 @@ def psyche_if_whole(db: Database, persons: Sequence[str], may: May) -> Psyche | 
 
 
 def move_psyche(db: Database, intent: Intent, at: str) -> None:
-    """Fold what a turn does to the numbers on the state as it is now, and keep the record of it.
+    """Fold a turn's changes into the current numbers, and record a trace.
 
-    Where that cannot be worked out the numbers stay, and the turn is kept all the same.
+    If folding fails, the numbers stay as they are and the turn is kept all the same.
     """
     change = intent.psyche
     if change is None:
@@ -181,7 +181,7 @@ def _stamp(at_s: float) -> str:
 
 
 def _clean(value: Any) -> str:
-    """Write a value as JSON, its words made valid Unicode."""
+    """Encode a value as JSON with valid Unicode."""
     try:
         return dump(value)
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""What commands read of the psyche: as it stands, and how it moved; the owner sees everything."""
+"""What commands read of the psyche: its current state and its changes. The owner sees everything."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from claudius.psyche_types import Edge, Numbers, Psyche
 
 
 class PsycheRecordsRoom:
-    """What `SqliteRecords` reads of the psyche."""
+    """The part of `SqliteRecords` for the psyche."""
 
     @abstractmethod
     def _snapshot(self) -> AbstractContextManager[Database]: ...
 
     def psyche(self) -> tuple[Psyche, tuple[float, ...]]:
-        """Return the whole substrate, every edge and subject included, and the traits in force (none at first)."""
+        """Return the whole psyche with every edge and subject, and the traits in force (none at first)."""
         with self._snapshot() as db:
             rows = db.all("psyche_edges_shown")
             edges = tuple(msgspec.json.decode(edge, type=Edge) for edge, _ in rows)
@@ -33,16 +33,16 @@ class PsycheRecordsRoom:
         return found, tuple(parse(traits[0])) if traits else ()
 
     def psyche_moves(self, since: datetime) -> Sequence[Mapping[str, Any]]:
-        """Return how the numbers moved since then, oldest first, each turn's inputs and what stood after it.
+        """Return how the numbers moved since then, oldest first: each turn's inputs and the values after it.
 
-        First come the turns before that which left what stood then.
+        Earlier turns that left the values of that time come first.
         """
         with self._snapshot() as db:
             rows = db.all("psyche_traces_shown", since=stamp(since))
         return [_move(*row) for row in rows]
 
     def psyche_checkpoint(self) -> Psyche:
-        """Return what the numbers and edges stood at before the oldest trace that is kept."""
+        """Return the numbers and edges before the oldest trace that is kept."""
         with self._snapshot() as db:
             row = db.one("checkpoint")
             edges = db.all("checkpoint_edges_shown")

@@ -1,4 +1,4 @@
-"""SQL by name: the files of `memory/queries`, and a connection that speaks in their names."""
+"""Named SQL queries from the files of `memory/queries`, and a connection that runs them by name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Row = tuple[Any, ...]
 
 
 def load_queries(directory: Path) -> Mapping[str, str]:
-    """Read every `-- name: NAME` block of a directory. Raises: ValueError for a name that stands twice."""
+    """Read every `-- name: NAME` block of a directory. Raises: ValueError for a duplicate name."""
     found: dict[str, str] = {}
     for file in sorted(directory.glob("*.sql")):
         _, *blocks = _NAME.split(file.read_text("utf-8"))
@@ -27,12 +27,12 @@ def load_queries(directory: Path) -> Mapping[str, str]:
 
 
 class Database:
-    """One connection and the named queries it is asked with. Not for several threads at once."""
+    """One connection with its named queries. Not thread-safe."""
 
     __slots__ = ("connection", "queries")
 
     def __init__(self, connection: sqlite3.Connection, queries: Mapping[str, str]) -> None:
-        """Take an open connection; closing it stays with whoever opened it."""
+        """Take an open connection; the caller who opened it closes it."""
         self.connection = connection
         self.queries = queries
 
@@ -45,7 +45,7 @@ class Database:
         return self.connection.execute(self.queries[query], values).rowcount
 
     def one(self, query: str, /, **values: Any) -> Row | None:
-        """Return the first row of a named query, None where there is none."""
+        """Return the first row of a named query; None if there is none."""
         row: Row | None = self.connection.execute(self.queries[query], values).fetchone()
         return row
 

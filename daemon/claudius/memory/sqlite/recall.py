@@ -1,4 +1,4 @@
-"""The recollection of one turn, read in one snapshot and filtered by the audience rule."""
+"""Read the recollection of one turn in one snapshot, filtered by the audience rule."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def recall(
 
 
 def let_go(limits: RecallLimits, now: datetime) -> datetime:
-    """Return the instant before which entries are let go. Pure."""
+    """Return the instant before which entries expire. Pure."""
     return min(now, limits.aged_at or now) - timedelta(hours=limits.ttl_hours)
 
 
@@ -149,7 +149,7 @@ def _others(db: Database, seeing: Seeing, conversation: str, past: Sequence[Past
         known = db.one("person_recalled", person=entry.person)
         if canonical in found or canonical == seeing.speaker or (known and known[1]):
             continue
-        name = entry.name or (known[0] if known else "")  # as they are called here
+        name = entry.name or (known[0] if known else "")  # their name in this conversation
         found[canonical] = _person(db, seeing, canonical, name, conversation, is_bot=False)
     return tuple(found.values())
 

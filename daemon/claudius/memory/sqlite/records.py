@@ -1,4 +1,4 @@
-"""`SqliteRecords`: what commands read beside whoever takes turns, in the shapes of the outward interfaces."""
+"""`SqliteRecords`: what commands read beside the process that takes turns, in the shapes of the outward interfaces."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FEW = 20
 
 
 class SqliteRecords(PeopleRecords, PsycheRecordsRoom, ClockRecords, KeptRecords):
-    """A read-only look at one database. Where there is none yet, everything is empty."""
+    """A read-only view of one database. If there is no database yet, everything is empty."""
 
     def __init__(self, path: Path, *, memory: Path | None = None) -> None:
         """Open the database at `path`. Raises: StoreCorrupt, StoreTooNew, StoreError."""
@@ -41,11 +41,11 @@ class SqliteRecords(PeopleRecords, PsycheRecordsRoom, ClockRecords, KeptRecords)
         self._db = Database(_open(path, load_migrations(memory / "schema")), load_queries(memory / "queries"))
 
     def close(self) -> None:
-        """Let the file go."""
+        """Close the file."""
         self._db.connection.close()
 
     def counts(self, now: datetime) -> Mapping[str, Any]:
-        """Return what `status` counts. Today is the day of `now` in its own zone."""
+        """Return the counts that `status` shows. Today is the day of `now` in its own time zone."""
         today = now.replace(hour=0, minute=0, second=0, microsecond=0)
         with self._snapshot() as db:
             inbox: dict[str, int] = dict(db.all("count_inbox"))
@@ -78,12 +78,12 @@ class SqliteRecords(PeopleRecords, PsycheRecordsRoom, ClockRecords, KeptRecords)
             return {**found[0], "params": parse(found[0]["params"]), "entries": entries}
 
     def positions(self) -> Sequence[Mapping[str, Any]]:
-        """Return where each conversation stands in its mental processes, by process."""
+        """Return each conversation's position in its mental processes, by process."""
         with self._snapshot() as db:
             return db.dicts("positions")
 
     def plans(self) -> Sequence[Mapping[str, Any]]:
-        """Return the soul's plans that were not heard yet, soonest first, and those that came too late."""
+        """Return the soul's pending plans, soonest first, and those that lapsed."""
         with self._snapshot() as db:
             rows = db.dicts("plans_shown")
         with Decoding("due"):
@@ -129,7 +129,7 @@ class SqliteRecords(PeopleRecords, PsycheRecordsRoom, ClockRecords, KeptRecords)
         }
 
     def state(self, *, every_audience: bool = False) -> Mapping[str, Any]:
-        """Return the soul state; per key its newest value, or a list of every audience's, newest first."""
+        """Return the soul state: per key its newest value, or a list of every audience's, newest first."""
         found: dict[str, list[dict[str, Any]]] = {}
         with self._snapshot() as db:
             for row in db.dicts("state_shown"):
@@ -137,7 +137,7 @@ class SqliteRecords(PeopleRecords, PsycheRecordsRoom, ClockRecords, KeptRecords)
         return found if every_audience else {key: rows[0] for key, rows in found.items()}
 
     def people(self) -> Sequence[Mapping[str, Any]]:
-        """Return every person with a model or a message; ids that are linked stand under their canonical one."""
+        """Return every person with a model or a message; linked ids are listed under their canonical one."""
         with self._snapshot() as db:
             rows = db.dicts("people")
         aliases: dict[str, list[str]] = {}
@@ -169,12 +169,12 @@ class SqliteRecords(PeopleRecords, PsycheRecordsRoom, ClockRecords, KeptRecords)
         return [row | {"suspect": bool(row["suspect"])} for row in rows]
 
     def usage(self, by: By) -> Mapping[str, Any]:
-        """Return `{"rows": [...], "total": {...}}`; a cost is None where no price is known."""
+        """Return `{"rows": [...], "total": {...}}`; a cost is None if no price is known."""
         with self._snapshot() as db:
             return {"rows": db.dicts(f"usage_by_{by}"), "total": db.dicts("usage_total")[0]}
 
     def integrity(self) -> Sequence[str]:
-        """Return what `integrity_check` and `foreign_key_check` find wrong; empty where the file is sound."""
+        """Return the problems that `integrity_check` and `foreign_key_check` find; empty if the file is sound."""
         with self._snapshot() as db:
             found = [row[0] for row in db.connection.execute("PRAGMA integrity_check(20)")]
             foreign = [
@@ -183,12 +183,12 @@ class SqliteRecords(PeopleRecords, PsycheRecordsRoom, ClockRecords, KeptRecords)
         return [line for line in found if line != "ok"] + foreign
 
     def dead(self) -> Sequence[Mapping[str, Any]]:
-        """Return what was given up, latest first."""
+        """Return dead rows, latest first."""
         with self._snapshot() as db:
             return db.dicts("dead")
 
     def invalid(self) -> Sequence[tuple[str, str]]:
-        """Return rows that hold a value which does not decode, as table and primary key; a few where there are many."""
+        """Return rows with a value that does not decode, as table and primary key; at most a few."""
         with self._snapshot() as db:
             found = [(table, row) for table, row in db.all("rows_invalid", most=_FEW)]
             rows = db.connection.execute(db.queries["rows_packed"])
@@ -273,7 +273,7 @@ def _perception(row: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) ->
 
 
 def _remembered(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return what working memory still tells of perceptions whose keys are let go."""
+    """Return what working memory still holds of perceptions whose keys were deleted."""
     kept = ("at", "person", "name", "position")
     heard = (entry for entry in entries if entry["person"])
     return [{name: entry[name] for name in kept} | {"text": entry["content"]} for entry in heard]

@@ -1,4 +1,4 @@
-"""What a cycle of the second mind reads in one snapshot, and what it changes in one transaction."""
+"""What a cycle of the cortex reads in one snapshot, and what it changes in one transaction."""
 
 from __future__ import annotations
 
@@ -72,7 +72,10 @@ def _known(db: Database, peer_id: str, audience: str, seeing: Seeing, window: in
 
 
 def apply(db: Database, reflected: Reflected) -> Recorded:
-    """Apply a cycle whole; one that is known changes nothing. An assessment that cannot be written falls alone."""
+    """Apply a cycle as a whole; a known one changes nothing.
+
+    An assessment that cannot be written is skipped; the rest is applied.
+    """
     record = reflected.record
     if db.one("reflection_known", cycle=record.cycle):
         return Recorded()
@@ -119,7 +122,7 @@ def _assess(db: Database, proposals: Sequence[Proposal], at: datetime) -> Record
 
 
 def keep(db: Database, record: Reflection, history_size: int) -> None:
-    """Keep a cycle in history, and let the oldest go."""
+    """Add a cycle to the history, and delete the oldest beyond `history_size`."""
     db.run(
         "reflection_new",
         cycle=record.cycle,
@@ -145,30 +148,30 @@ def keep(db: Database, record: Reflection, history_size: int) -> None:
 
 
 def book(db: Database, job: str, call: Call, at: datetime) -> None:
-    """Book a call that belongs to no turn: `job` names it once and for all."""
+    """Record the cost of a call that belongs to no turn; `job` is its unique name."""
     db.run("call_keep", **call_row(job, call, stamp(at), "", ""))
 
 
 def set_belief(db: Database, key: str, hand: OwnersHand) -> int:
-    """Change a belief by the owner's hand; return how many rows of that key there were."""
+    """Change a belief for the owner; return how many rows had that key."""
     if hand == "delete":
         return db.change("belief_delete", key=key)
     return db.change("belief_state", key=key, state=STATES[hand])
 
 
 def every_belief(db: Database) -> tuple[Belief, ...]:
-    """Return all beliefs, of every audience, run out or not."""
+    """Return all beliefs, of every audience, expired or not."""
     return tuple(belief_of(row) for row in db.all("beliefs"))
 
 
 @lru_cache(maxsize=256)
 def _few(text: str) -> tuple[Any, ...]:
-    """Read a JSON list; the audiences of beliefs are the same few."""
+    """Decode a JSON list; cached, because beliefs share the same few audiences."""
     return tuple(parse(text))
 
 
 def belief_of(row: Row) -> Belief:
-    """Read one belief."""
+    """Decode one belief."""
     key, value, rationale, cycle, created_at, ttl_minutes, peer_id, sources, audience, state, evidence = row
     with Decoding("belief", key, audience):
         return Belief(
@@ -263,7 +266,7 @@ def _reflection(row: Row) -> Reflection:
 
 
 def tunings(db: Database) -> tuple[Tuned, ...]:
-    """Return how each trigger has tuned itself."""
+    """Return the tuning of each trigger."""
     return tuple(
         Tuned(trigger=trigger, base=base, value=value, useful=tuple(parse(useful)), cycles=cycles)
         for trigger, base, value, useful, cycles in db.all("tunings")

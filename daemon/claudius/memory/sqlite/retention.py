@@ -1,4 +1,4 @@
-"""The part of `SqliteStore` that lets go what is kept for a time: records of turns, traces, free pages."""
+"""The part of `SqliteStore` that deletes expired data: records of turns, traces, free pages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NUMBERS = msgspec.json.Decoder(Numbers)
 
 
 class SqliteRetention(ABC):
-    """What goes with time."""
+    """The part of `SqliteStore` for retention."""
 
     @abstractmethod
     async def _write(self, run: Callable[[Database], T]) -> T: ...
@@ -33,11 +33,11 @@ class SqliteRetention(ABC):
     def _snapshot(self) -> AbstractContextManager[Database]: ...
 
     async def expire_records(self, before: datetime, now: datetime, most: int) -> int:
-        """Let go the records of so many turns older than `before`, in one transaction; return how many went."""
+        """Delete the records of at most `most` turns older than `before`, in one transaction; return how many."""
         return await self._write(lambda db: _expire(db, stamp(before), stamp(now), most))
 
     async def old_traces(self, before: datetime, most: int) -> OldTraces:
-        """Return so many of the traces older than `before`, and what stood before them."""
+        """Return at most `most` of the traces older than `before`, and the state before them."""
         with self._snapshot() as db:
             _, upto, numbers = db.one("checkpoint") or ("", 0, None)
             traces = [_trace(*row) for row in db.all("traces_old", trace=upto, before=stamp(before), most=most)]
@@ -52,7 +52,7 @@ class SqliteRetention(ABC):
         )
 
     async def fold_traces(self, last: Trace, edges: Sequence[Edge]) -> None:
-        """Let go every trace up to `last`; move the checkpoint behind it, in one transaction."""
+        """Delete every trace up to `last` and move the checkpoint after it, in one transaction."""
 
         def write(db: Database) -> None:
             if db.change("checkpoint_moved", trace=last.id, numbers=dump(last.after)):
@@ -63,13 +63,13 @@ class SqliteRetention(ABC):
         await self._write(write)
 
     async def give_back(self, pages: int) -> int:
-        """Give so many free pages back to the disk; return how many free pages the file still has."""
+        """Return up to `pages` free pages to the disk; return how many free pages the file still has."""
 
         def write(db: Database) -> int:
-            for _ in range(pages):  # Python runs one step of a statement without columns, and that is one page
+            for _ in range(pages):  # a statement without columns runs one step in Python, which is one page
                 db.connection.execute("PRAGMA incremental_vacuum(1)")
             if not db.connection.execute("PRAGMA auto_vacuum").fetchone()[0]:
-                return 0  # a file that was made without: only a VACUUM takes its free pages away
+                return 0  # created without auto_vacuum: only a VACUUM takes its free pages away
             return int(db.connection.execute("PRAGMA freelist_count").fetchone()[0])
 
         return await self._write(write)
@@ -91,18 +91,19 @@ def _expire(db: Database, before: str, now: str, most: int) -> int:
 
 
 def _still_named(db: Database, conversation: str, number: int) -> set[str]:
-    """Return what the next turn of a conversation names that was asked of a model; what others heard names nothing."""
+    """Return what the conversation's next turn that asked a model references; what others heard references nothing."""
     rows = db.connection.execute(db.queries["records_after"], {"conversation": conversation, "number": number})
     return next((named for kept, snapshot in rows if (named := _referred_to(kept, snapshot)) is not None), set())
 
 
 def _referred_to(kept: bytes | None, snapshot: bytes) -> set[str] | None:
-    """Return the hashes that a turn's snapshot names, but for the soul's: many turns share that. None = it has none.
+    """Return the hashes that a turn's snapshot references, except the soul's, which many turns share.
 
-    A conversation's history and summary only ever move on: what the turn after does not name, no later one does.
+    None if the record is damaged or has no snapshot. A conversation's history and summary only move forward: what the
+    next turn does not reference, no later one does.
     """
     if kept is not None and is_damaged(kept):
-        return None  # it goes like any other; blobs that it alone named stay
+        return None  # deleted like any other; blobs that it alone referenced stay
     text = snapshot if kept is None else snapshot_of(unpack(kept))
     if not text or text == ERASED:
         return None

@@ -1,7 +1,7 @@
-"""Write rows anew in place: what SQLite left of older copies beside them is overwritten, without a VACUUM of the file.
+"""Rewrite rows in place to overwrite old copies that SQLite left beside them, without a VACUUM of the file.
 
-Deleted rows are zeroed (`secure_delete`). A row that SQLite moved to another page to balance a tree leaves its old copy
-in the free space of the first one, and that is not zeroed when the row is deleted later.
+Deleted rows are zeroed (`secure_delete`). But a row that SQLite moved to another page while balancing a tree leaves its
+old copy in the free space of the first page, and that copy is not zeroed when the row is deleted later.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from claudius.memory.search import tables
 from claudius.memory.sqlite.queries import Database
 
 ROWS, BESIDE = 200, 60
-"""So many rows are written anew at once; so many on both sides of a page, to empty its neighbours with it."""
+"""Rows rewritten at once, and how many more on either side of a page, so that its neighbours are emptied too."""
 
 Step = Callable[[Database], None]
 
 
 def steps(db: Database, name: str, rowids: Sequence[int]) -> list[Step]:
-    """Return what writes a table's rows around these anew, or an index; each outside of any transaction."""
+    """Return the steps that rewrite an index, or a table's rows around these rowids, each outside a transaction."""
     known = {table: (key, columns) for table, key, columns in tables(db.connection)}
     if not name:
         return []
@@ -41,7 +41,7 @@ def steps(db: Database, name: str, rowids: Sequence[int]) -> list[Step]:
 
 
 def _is_rowid(db: Database, table: str, column: str) -> bool:
-    """Tell whether a column is the rowid by another name."""
+    """Return whether a column is an alias of the rowid."""
     sql = "SELECT 1 FROM pragma_table_info(?) WHERE name = ? AND pk = 1 AND upper(type) = 'INTEGER'"
     keys = "SELECT count(*) FROM pragma_table_info(?) WHERE pk > 0"
     is_only = db.connection.execute(keys, (table,)).fetchone()[0] == 1
@@ -57,7 +57,7 @@ def _span(db: Database, table: str, low: int, high: int) -> tuple[int, int]:
 
 
 def _rewrite(db: Database, table: str, columns: Sequence[str], where: str, values: Sequence[Any]) -> None:
-    """Delete some rows and insert them again, in one transaction in which nothing follows from a row's going."""
+    """Delete some rows and insert them again in one transaction, with foreign keys off so that nothing cascades."""
     names, marks = ", ".join(f'"{one}"' for one in columns), ", ".join("?" * len(columns))
     connection = db.connection
     connection.execute("PRAGMA foreign_keys = OFF")

@@ -1,4 +1,7 @@
-"""The nouns as rows and back: instants, JSON, perceptions, calls, deliveries. A row that does not decode is named."""
+"""Convert values to rows and back: instants, JSON, perceptions, calls, deliveries.
+
+A row that does not decode raises RowInvalid, which names it.
+"""
 
 from __future__ import annotations
 
@@ -22,68 +25,71 @@ _PERCEPTION = msgspec.json.Decoder(Perception)
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
 _STRINGS = msgspec.json.Decoder(tuple[str, ...])
 _UNREADABLE = (msgspec.MsgspecError, ValueError, LookupError, TypeError, AttributeError)
-"""What reading a damaged value may raise."""
+"""Exceptions that decoding a damaged value may raise."""
 
 
 class Decoding:
-    """A block in which one row is read. Raises: RowInvalid, naming the row, where a value of it does not decode."""
+    """A context in which one row is decoded.
+
+    Raises: RowInvalid, naming the row, if one of its values does not decode.
+    """
 
     __slots__ = ("_row", "_table")
 
     def __init__(self, table: str, *row: object) -> None:
-        """Name the table, and the row by its primary key."""
+        """`table` and the row's primary key identify the row."""
         self._table, self._row = table, row
 
     def __enter__(self) -> None:
-        """Begin to read."""
+        """Enter the context."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Turn an error of decoding into RowInvalid; any other goes on as it is."""
+        """Convert a decoding error into RowInvalid; let any other pass."""
         if isinstance(error, _UNREADABLE):
-            # Other errors than the decoder's own quote the value that they stumble over.
+            # Errors other than the decoder's own quote the value that they fail on, so only their type is reported.
             detail = str(error) if isinstance(error, msgspec.MsgspecError) else type(error).__name__
             raise RowInvalid(self._table, "/".join(map(str, self._row)), detail) from error
 
 
 def stamp(at: datetime) -> str:
-    """Write an aware instant as UTC text that sorts as it is: `2026-01-01T00:00:00.000000Z`. Pure."""
+    """Format an aware instant as UTC text that sorts by time: `2026-01-01T00:00:00.000000Z`. Pure."""
     return at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 def instant(text: str) -> datetime:
-    """Read what `stamp` wrote, as an aware UTC datetime. Pure."""
+    """Parse what `stamp` wrote, as an aware UTC datetime. Pure."""
     return datetime.fromisoformat(text)
 
 
 def maybe_instant(text: str | None) -> datetime | None:
-    """Read an instant that may be missing. Pure."""
+    """Parse an instant that may be missing. Pure."""
     return datetime.fromisoformat(text) if text else None
 
 
 def dump(value: Any) -> str:
-    """Write a value as JSON. Strings must be valid Unicode. Pure."""
+    """Encode a value as JSON. Strings must be valid Unicode. Pure."""
     return msgspec.json.encode(value).decode()
 
 
 def parse(text: str | bytes) -> Any:
-    """Read JSON. Pure."""
+    """Decode JSON. Pure."""
     return msgspec.json.decode(text)
 
 
 def parse_object(text: str) -> dict[str, Any]:
-    """Read a JSON object. Pure. Raises: msgspec.DecodeError for anything else."""
+    """Decode a JSON object. Pure. Raises: msgspec.DecodeError for anything else."""
     return _OBJECT.decode(text)
 
 
 def parse_strings(text: str) -> tuple[str, ...]:
-    """Read a JSON list of strings. Pure. Raises: msgspec.DecodeError for anything else."""
+    """Decode a JSON list of strings. Pure. Raises: msgspec.DecodeError for anything else."""
     return _STRINGS.decode(text)
 
 
 def perception_json(perception: Perception) -> str:
-    """Write a perception as the inbox keeps it: its words made valid Unicode, nothing else changed. Pure."""
+    """Encode a perception for the inbox: its words made valid Unicode, nothing else changed. Pure."""
     try:
         return dump(perception)
     except UnicodeEncodeError:
@@ -91,7 +97,7 @@ def perception_json(perception: Perception) -> str:
 
 
 def perception_of(payload: str) -> Perception:
-    """Read what `perception_json` wrote. Pure."""
+    """Decode what `perception_json` wrote. Pure."""
     return _PERCEPTION.decode(payload)
 
 
@@ -121,7 +127,7 @@ def call_row(turn: str, call: Call, at: str, conversation: str, person: str) -> 
 
 
 def call_of(row: Row) -> Call:
-    """Read a row of the query `calls`. Pure."""
+    """Decode a row of the query `calls`. Pure."""
     n, purpose, sha256, response, stop_reason, provider, model, *tokens, cost, estimated, ms = row
     read, cached, written, said = tokens
     usage = Usage(
@@ -146,7 +152,7 @@ def call_of(row: Row) -> Call:
 
 
 def pending_of(row: Row) -> Pending:
-    """Read a row of the query `oldest`, without its calls. Pure. Raises: RowInvalid."""
+    """Decode a row of the query `oldest`, without its calls. Pure. Raises: RowInvalid."""
     seq, payload, state, attempts, boots, not_before, heard_at, inputs, owes, held, turn, stopped, here = row
     with Decoding("inbox", seq):
         perception = perception_of(payload)
@@ -169,7 +175,7 @@ def pending_of(row: Row) -> Pending:
 
 
 def utterance_row(utterance: Utterance) -> dict[str, Any]:
-    """Return the values of one part's row, but for its state. Pure."""
+    """Return the values of one part's row, except its state. Pure."""
     return {
         "key": utterance.key,
         "turn": utterance.turn,
@@ -185,7 +191,7 @@ def utterance_row(utterance: Utterance) -> dict[str, Any]:
 
 
 def delivery_of(row: Row) -> Delivery:
-    """Read a row of the query `deliveries`. Pure. Raises: RowInvalid."""
+    """Decode a row of the query `deliveries`. Pure. Raises: RowInvalid."""
     (
         key,
         turn,

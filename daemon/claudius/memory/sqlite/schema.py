@@ -1,7 +1,9 @@
-"""Does the write-ahead log hold committed work that SQLite will not read back? It stops, silently, at a damaged frame.
+"""Create, check, migrate and open the database file, including a check of its write-ahead log.
 
-Power loss may tear the last transaction: nobody was told that it is durable. A transaction is begun only once the one
-before it is durable, so a torn one has nothing after it; a damaged one has. Source: https://sqlite.org/fileformat2.html#walformat
+SQLite silently stops reading the log at a damaged frame, so the log may hold committed work that SQLite will not read
+back; such a database is refused. A power loss may tear the last transaction, which nobody was told is durable. Because
+a transaction begins only once the one before it is durable, a torn one has nothing after it, whereas a damaged one has.
+Source: https://sqlite.org/fileformat2.html#walformat
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ _MAGIC = 0x377F0682
 
 
 class Log(Struct, frozen=True):
-    """The log as it lies on disk: its header, and of each frame of its generation whether a transaction ends there."""
+    """The log on disk: its header, and for each frame of its generation whether a transaction ends there."""
 
     header: bytes
     is_readable: bool
@@ -40,7 +42,7 @@ class Log(Struct, frozen=True):
     """Frame number from 1, and whether it is the last of a transaction."""
 
     def hides_work(self, read_frames: int) -> bool:
-        """Tell whether a transaction that SQLite did not read back was followed by another. Pure.
+        """Return whether a transaction that SQLite did not read back was followed by another. Pure.
 
         `read_frames` is how many frames SQLite found valid.
         """
@@ -49,7 +51,7 @@ class Log(Struct, frozen=True):
 
 
 def look(wal: Path) -> Log | None:
-    """Read the log's headers; None where there is no log, or nothing in it."""
+    """Read the log's headers; None if there is no log or it is empty."""
     try:
         with wal.open("rb") as file:
             header = file.read(_HEADER.size)
@@ -80,13 +82,13 @@ def _checksum(data: bytes, *, big: bool) -> tuple[int, int]:
 
 
 VACUUM_TAKES = 3
-"""So many times the file's size has to be free: the copy, the log that it is written through, and some to spare."""
+"""Free space needed, as a multiple of the file's size: the copy, the log that it passes through, and a reserve."""
 _CHECK_AT_MOST_BYTES = 32 << 20
 """A file up to this size is checked at every start; a larger one only after an unclean stop."""
 
 
 def load_migrations(directory: Path) -> Mapping[int, str]:
-    """Read the numbered migrations. Raises: ValueError where a number is missing or stands twice."""
+    """Read the numbered migrations. Raises: ValueError if a number is missing or duplicated."""
     found: dict[int, str] = {}
     for file in sorted(directory.glob("*.sql")):
         match = re.match(r"(\d{4})_\w+\.sql$", file.name)
@@ -97,12 +99,12 @@ def load_migrations(directory: Path) -> Mapping[int, str]:
 
 
 def open_database(path: Path, migrations: Mapping[int, str], backups: Path) -> sqlite3.Connection:
-    """Open the database for writing, made or migrated where needed, and trusted. Raises: StoreError, typed."""
+    """Open the database for writing: create or migrate it if needed, and check it. Raises: StoreError, typed."""
     wal, _ = siblings(path)
     try:
         if not _exists(path):
             create_database(path, migrations)
-        if unwritable(path):  # before SQLite looks: it would take a log away that it could read and not write
+        if unwritable(path):  # before SQLite opens it: it would remove a log that it could read and not write
             raise forbidden(path)
         log = look(wal)
         connection = open_writer(path)
@@ -128,7 +130,7 @@ def open_database(path: Path, migrations: Mapping[int, str], backups: Path) -> s
 
 
 def create_database(path: Path, migrations: Mapping[int, str]) -> None:
-    """Make a new database whole, aside, and move it into place: a crash leaves either none or all of it."""
+    """Create a new database in a temporary file and move it into place, so that a crash leaves all of it or nothing."""
     aside = path.with_name(f".new-{path.name}")
     with private_files():
         for file in (aside, *siblings(aside)):
@@ -148,14 +150,17 @@ def create_database(path: Path, migrations: Mapping[int, str]) -> None:
 
 
 def empty_database(migrations: Mapping[int, str]) -> sqlite3.Connection:
-    """Return a database in memory that holds the schema and nothing else: what a home has before its first day."""
+    """Return an in-memory database with only the schema, which stands for a home that has no database yet."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     _migrate(connection, migrations, 0)
     return connection
 
 
 def check_identity(connection: sqlite3.Connection, path: Path, migrations: Mapping[int, str]) -> int:
-    """Return the schema's version. Raises: StoreCorrupt if the file is not ours, StoreTooNew if it is of later days."""
+    """Return the schema's version.
+
+    Raises: StoreCorrupt if the file is not ours, StoreTooNew if it is of a later version.
+    """
     application_id: int = connection.execute("PRAGMA application_id").fetchone()[0]
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     if application_id != APPLICATION_ID:
@@ -169,14 +174,14 @@ def check_identity(connection: sqlite3.Connection, path: Path, migrations: Mappi
 
 
 def check_pages(connection: sqlite3.Connection, path: Path) -> None:
-    """Look at every page of the database. Raises: StoreCorrupt, sqlite3.Error."""
+    """Check every page of the database. Raises: StoreCorrupt, sqlite3.Error."""
     first: str = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     if first != "ok":
         raise damaged(path, f"is damaged ({first.splitlines()[-1]})")
 
 
 async def check_database(path: Path) -> None:
-    """Look at every page, in a thread that ends when this is cancelled. Raises: StoreCorrupt, StoreError."""
+    """Check every page, in a thread that ends when this is cancelled. Raises: StoreCorrupt, StoreError."""
     try:
         with closing(open_reader(path)) as reader:
             checking = asyncio.ensure_future(asyncio.to_thread(check_pages, reader, path))
@@ -202,7 +207,7 @@ def _check_log(connection: sqlite3.Connection, path: Path, before: Log | None) -
         return
     _, read, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     after = look(siblings(path)[0])
-    has_gone_on = after is not None and after.header != before.header  # another process began the log anew: it was read
+    has_gone_on = after is not None and after.header != before.header  # another process restarted the log: it was read
     if not has_gone_on and (not before.is_readable or before.hides_work(read)):
         raise damaged(path, "is damaged (its write-ahead log holds work that cannot be read)")
 
@@ -230,13 +235,13 @@ def _exists(path: Path) -> bool:
 
 
 def _make_room(connection: sqlite3.Connection, path: Path) -> None:
-    """Write a file of older days anew, once, so that from now on its free pages can be given back in small steps.
+    """Rewrite an older file once, so that from now on its free pages can be returned in small steps.
 
-    Where the disk has no room for that it stays as it is; `claudius doctor` says so.
+    If the disk has no room for that, the file stays as it is, and `claudius doctor` says so.
     """
     is_old = not connection.execute("PRAGMA auto_vacuum").fetchone()[0]
     if is_old and shutil.disk_usage(path.parent).free > VACUUM_TAKES * path.stat().st_size:
-        with suppress(sqlite3.OperationalError):  # somebody reads it just now, or there was less room than it seemed
+        with suppress(sqlite3.OperationalError):  # somebody is reading it, or there was less room than it seemed
             vacuum(connection)
 
 

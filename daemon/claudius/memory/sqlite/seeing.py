@@ -1,4 +1,4 @@
-"""The audience rule over what stands in the database, for one reading."""
+"""Apply the audience rule to the database's contents, for one read."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Seeing:
-    """Who hears one perception's answer, and so what may be shown. Lives as long as one read snapshot."""
+    """Who hears the answer to one perception, and so what may be shown. Lives as long as one read snapshot."""
 
     def __init__(self, db: Database, perception: Perception, *, own_only: bool = False) -> None:
-        """Find the perception's audience. `own_only`: show nothing but what the speaker alone taught, or no one."""
+        """Find the perception's audience.
+
+        `own_only`: show only what was learned from the speaker alone, or from no one.
+        """
         self._db, self._own_only = db, own_only
         self._members: dict[str, frozenset[str] | None] = {}
         self._canonical: dict[str, str] = {}
@@ -28,18 +31,18 @@ class Seeing:
 
     @classmethod
     def towards(cls, db: Database, audience: str) -> Seeing:
-        """Look with the eyes of an audience that nobody speaks in just now."""
+        """Return the view of an audience in which nobody is speaking now."""
         nobody = Perception(
             key="", conversation=NOWHERE, audience=audience, person="", name="", text="", at=EPOCH, position=""
         )
         return cls(db, nobody)
 
     def stand_in(self, audience: str) -> None:
-        """Take it that the speaker can see an audience, whatever is known of it: they ask from there just now."""
+        """Assume that the speaker can see an audience, whatever is known of it, because they are asking from there."""
         self._members[audience] = (self._known(audience, is_whole=False) or frozenset()) | {self.speaker}
 
     def canonical(self, person: str) -> str:
-        """Return the id that stands for all ids of a person."""
+        """Return the canonical id of a person."""
         if person not in self._canonical:
             row = self._db.one("canonical", person=person)
             self._canonical[person] = row[0] if row else person
@@ -52,7 +55,7 @@ class Seeing:
         return self._ids[canonical]
 
     def may(self, sources: Iterable[str]) -> bool:
-        """Tell whether what was learned in all of `sources` may be shown here now."""
+        """Return whether what was learned in all of `sources` may be shown here now."""
         if self._own_only:
             return all(source == SELF or self._is_own(source) for source in sources)
         if self.sees_all:
@@ -65,12 +68,12 @@ class Seeing:
         return may_show(sources, self.audience, self._members)
 
     def members(self) -> Members:
-        """Return who can see this audience, and each other one that was looked at and may be shown here."""
+        """Return who can see this audience, and each other one that was checked and may be shown here."""
         self._learn(self.audience)
         return {audience: known for audience, known in self._members.items() if self.may((audience,))}
 
     def audiences(self) -> list[str]:
-        """Return every audience whose learning may be shown here: what one of those present can see, by the rule."""
+        """Return every audience whose learning may be shown here by the rule: what one of those present can see."""
         self._learn(self.audience)
         found = {SELF: None, self.audience: None}
         present = members_of(self.audience, self._members)
@@ -99,7 +102,8 @@ class Seeing:
             self._members[audience] = frozenset({self.canonical(audience.removeprefix(private("")))})
         else:
             is_target = audience == self.audience
-            # of a source it is enough to know that the one sees it to whom it is shown, for of that one it was asked
+            # For a source it is enough to know that the one person who is shown it can see it, because the query was
+            # about that person.
             known = self._known(audience, is_whole=is_target or not self.audience.startswith(private("")))
             if known is not None and self.speaker and is_target:
                 known |= {self.speaker}  # who speaks here can see here, whatever the list says

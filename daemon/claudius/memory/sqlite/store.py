@@ -51,15 +51,18 @@ class _Opened(Struct, frozen=True):
 class SqliteStore(
     SqlitePersonal, SqliteAmendments, LedgerStore, Remembering, SqliteWhispers, SqliteJobs, SqliteRetention
 ):
-    """The store of one process that takes turns, or of an owner's edit beside it. `open` or `start` it, `close` it."""
+    """The store of the process that takes turns, or of an owner's edit beside it.
+
+    `open` or `start` it, then `close` it.
+    """
 
     writer: ClassVar[type[Writer]] = Writer
-    """Who writes; a simulation writes without a thread."""
+    """The writer class; a simulation uses one without a thread."""
 
     def __init__(
         self, path: Path, *, backups: Path | None = None, memory: Path | None = None, linger_s: float = 0.2
     ) -> None:
-        """Name the file; nothing is opened yet.
+        """Set the file's path; nothing is opened yet.
 
         `backups` takes the copy before a migration (by default the home's); `memory` holds schema and queries (by
         default the shipped ones); a write that nobody waits for stays unwritten for `linger_s` seconds at most.
@@ -69,7 +72,7 @@ class SqliteStore(
         self._memory = memory or shipped("memory")
         self._linger_s = linger_s
         self.relieve: Callable[[], bool] = lambda: False
-        """Asked, in the writer's thread, to make room where there is none; says whether it did."""
+        """Called in the writer's thread when the disk is full, to free space; returns whether it did."""
         self._boot = ""
         self._limits = _DEFAULT_LIMITS
         self._opened: _Opened | None = None
@@ -78,9 +81,10 @@ class SqliteStore(
     # -- life --------------------------------------------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Open the file, made or migrated where needed. Begins no boot: that is `start`, for whoever takes turns.
+        """Open the file; create or migrate it if needed.
 
-        Raises: StoreCorrupt, StoreTooNew, StoreFull, StoreError.
+        Begins no boot; the process that takes turns calls `start` for that. Raises: StoreCorrupt, StoreTooNew,
+        StoreFull, StoreError.
         """
         if self._opened is not None:
             return
@@ -102,11 +106,11 @@ class SqliteStore(
         return Waiting(conversations=conversations, was_clean=was_clean)
 
     async def check(self) -> None:
-        """Look at every page, beside everything else, in a thread of its own. Raises: StoreCorrupt."""
+        """Check every page in a separate thread while the store is in use. Raises: StoreCorrupt."""
         await check_database(self._path)
 
     async def close(self, *, clean: bool) -> None:
-        """Write what is queued; `clean` records a stop in good order; close."""
+        """Write what is queued; `clean` records an orderly stop; close."""
         if self._opened is None:
             return
         opened, boot = self._opened, self._boot
@@ -117,11 +121,11 @@ class SqliteStore(
     # -- hearing -----------------------------------------------------------------------------------------------------
 
     async def accept(self, perceptions: Sequence[Perception], now: datetime) -> tuple[bool, ...]:
-        """Make perceptions durable, in one transaction; True where new: WRITE 1."""
+        """WRITE 1: make perceptions durable in one transaction; True for each new one."""
         return await self._write(lambda db: mail.accept(db, perceptions, now))
 
     async def marks(self, network: str) -> Mapping[str, str]:
-        """Return how far each channel (`workspace:channel`) was heard without a gap, latest first."""
+        """Return up to where each channel (`workspace:channel`) was heard without a gap, latest first."""
         await self._writer().flush()
         with self._snapshot() as db:
             found = db.all("marks", adapter=network)
@@ -138,7 +142,7 @@ class SqliteStore(
             return [name for (name,) in db.all("recent_conversations", network=network, since=stamp(since))]
 
     async def oldest(self, conversation: str) -> Pending | None:
-        """Return the unfinished perception with the lowest position, finished calls of it included."""
+        """Return the unfinished perception with the lowest position, including its finished calls."""
         found = self._look("oldest", conversation=conversation, boot=self._boot)
         if not found:
             return None
@@ -149,7 +153,7 @@ class SqliteStore(
         return replace(pending, calls=calls) if calls else pending
 
     async def meet(self, pending: Pending) -> None:
-        """Count this process among those that took a perception, durable before anything is done with it."""
+        """Count this process among those that took a perception; durable before anything is done with it."""
         boot, met = self._boot, (pending, *pending.further)
         await self._write(lambda db: [db.run("met", seq=one.seq, boot=boot) for one in met])
 
@@ -168,7 +172,7 @@ class SqliteStore(
         await self._write(lambda db: db.change("withdraw", seq=seq, reason=reason))
 
     async def give_up(self, seq: int, reason: str) -> None:
-        """Let a perception be dead: neither a reply nor an apology can be made."""
+        """Mark a perception as dead, because neither a reply nor an apology can be made."""
         await self._write(lambda db: db.change("give_up", seq=seq, reason=reason))
 
     def keep_call(self, turn: str, call: Call) -> None:
@@ -208,11 +212,11 @@ class SqliteStore(
         return tuple(map(delivery_of, self._look("deliveries", conversation=conversation)))
 
     async def answered(self, key: str) -> tuple[Utterance, ...]:
-        """Return what was said in answer to a perception, part by part; empty while nothing was."""
+        """Return what was said in answer to a perception, part by part; empty if nothing was said yet."""
         return tuple(delivery_of(row).utterance for row in self._look("answered", key=key))
 
     async def attempt(self, key: str) -> None:
-        """Mark a part `taken`, durable before its first byte leaves. A part that already is costs no write."""
+        """Mark a part `taken`, durably, before its first byte leaves. No write is needed if it already is."""
         found = self._look("part_state", key=key)
         if not found or found[0][2] in ("pending", "unknown_after_send"):
             boot = self._boot
@@ -224,7 +228,7 @@ class SqliteStore(
         await self._write(lambda db: mail.settle(db, key, receipt, now, boot))
 
     async def delay(self, key: str, not_before: datetime | None, reason: str, *, unknown: bool = False) -> None:
-        """Put a part back to pending (definitely not delivered) or, where `unknown`, to unknown_after_send."""
+        """Put a part back to pending (definitely not delivered), or to unknown_after_send if `unknown`."""
         state = "unknown_after_send" if unknown else "pending"
         until = stamp(not_before) if not_before else None
         await self._write(lambda db: db.change("delay", key=key, state=state, not_before=until, reason=reason))
@@ -234,17 +238,17 @@ class SqliteStore(
         await self._write(lambda db: db.change("doubt", conversation=conversation))
 
     async def undeliverable(self, key: str, reason: str) -> None:
-        """Give a part up: it, the turn's later parts and its inbox rows become dead, with the reason."""
+        """Mark a part, the turn's later parts and its inbox rows as dead, with the reason."""
         await self._write(lambda db: mail.give_up(db, key, reason))
 
     async def say_instead(self, key: str, line: str) -> bool:
-        """Let a turn say a line instead of a sign; False where it owes nobody a reply."""
+        """Let a turn say a line instead of a reaction; False if it owes nobody a reply."""
         return await self._write(lambda db: mail.say_instead(db, key, line))
 
     # -- the owner's hand, and the archive ---------------------------------------------------------------------------
 
     async def know_members(self, audience: str, persons: Sequence[str] | None, now: datetime) -> None:
-        """Record who can see a shared audience now; None = it is not known any more."""
+        """Record who can see a shared audience now; None if that is no longer known."""
         await self._write(lambda db: owner.know_members(db, audience, persons, now))
 
     async def unarchived(self, limit: int) -> Sequence[Unarchived]:
@@ -255,29 +259,29 @@ class SqliteStore(
     async def archived(
         self, commits: Mapping[int, str], files: Sequence[KeptFile], gone: Sequence[Document] = ()
     ) -> None:
-        """Record which commit holds which change, and where the files are now."""
+        """Record which commit holds which change, and the files' current paths."""
         await self._write(lambda db: archiving.archived(db, commits, files, gone))
 
     async def archive_files(self, persons: Sequence[str] | None = None) -> Sequence[KeptFile]:
-        """Return where git holds which document: all, or those of some persons ("" = the soul's state)."""
+        """Return where git holds which document: all, or those of some persons ("" is the soul's state)."""
         with self._snapshot() as db:
             return archiving.kept_files(db, persons)
 
     async def archive_anew(self) -> None:
-        """Forget all that git holds: it is to be built again from every version."""
+        """Forget everything that git holds, so that it is rebuilt from every version."""
         await self._write(archiving.anew)
 
     async def document(self, document: Document) -> str | None:
-        """Return a document's newest text; None where there is none."""
+        """Return a document's newest text; None if there is none."""
         with self._snapshot() as db:
             return archiving.newest(db, document)
 
     async def has_written(self, document: Document, text: str, *, ever: bool) -> bool:
-        """Tell whether a version of a document is this text: the newest, or one that git lacks; `ever`: any version."""
+        """Return whether a document's newest version, or one that git lacks, is this text; `ever`: any version."""
         with self._snapshot() as db:
             return archiving.has_written(db, document, text, ever=ever)
 
-    # -- hands -------------------------------------------------------------------------------------------------------
+    # -- helpers -----------------------------------------------------------------------------------------------------
 
     async def _write(self, run: Callable[[Database], T]) -> T:
         return await self._open_now().writer.write(run)
@@ -294,7 +298,7 @@ class SqliteStore(
         return self._opened
 
     def _look(self, query: str, **values: Any) -> list[Row]:
-        """Ask one question: a statement alone is its own snapshot."""
+        """Run one query; a single statement is its own snapshot."""
         try:
             return self._open_now().reader.all(query, **values)
         except sqlite3.Error as error:
@@ -302,7 +306,7 @@ class SqliteStore(
 
     @contextmanager
     def _beside(self) -> Iterator[Database]:
-        """Give a connection of its own, which a thread may read with while turns go on."""
+        """Yield a separate connection, with which a thread may read while turns go on."""
         try:
             with closing(open_reader(self._path, cache_kib=ONCE_KIB)) as connection:
                 yield Database(connection, self._open_now().reader.queries)

@@ -1,4 +1,4 @@
-"""What SQLite's errors mean to a person: full, read-only, damaged, or busy."""
+"""Translate SQLite's errors into ours: full, read-only, damaged, or busy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NEARLY_FULL_BYTES = 1 << 20
 
 
 def translate(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> StoreError:
-    """Turn an error of SQLite about the database at `path` into ours, one line each."""
+    """Translate an SQLite error about the database at `path` into one of ours, with a one-line message."""
     if isinstance(error, UnicodeDecodeError) or "decode to UTF-8" in str(error):
         return damaged(path, "is damaged (text that is none)")
     name = getattr(error, "sqlite_errorname", "")
@@ -35,7 +35,7 @@ def translate(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> StoreErr
 
 
 def damaged(path: Path, what: str) -> StoreCorrupt:
-    """Say that the database cannot be trusted, and which verified backup to restore."""
+    """Return an error that says that the database cannot be trusted, and which verified backup to restore."""
     backup = newest_backup(backups_of(path))
     if backup is None:
         fix = "there is no backup of it; put the undamaged file back, or move the whole home aside to begin anew"
@@ -45,18 +45,18 @@ def damaged(path: Path, what: str) -> StoreCorrupt:
 
 
 def no_room(path: Path) -> StoreFull:
-    """Say that there is no space left."""
+    """Return an error that says that there is no space left."""
     return StoreFull(f"{path}: no space left to write to; free some, nothing was accepted meanwhile")
 
 
 def unwritable(path: Path) -> Path | None:
-    """Return the first of the database's directory and files that may not be written; None where all may."""
+    """Return the first of the database's directory and files that is not writable; None if all are."""
     suspects = (path.parent, path, *(file for file in siblings(path) if file.exists()))
     return next((one for one in suspects if not os.access(one, os.W_OK)), None)
 
 
 def forbidden(path: Path) -> StoreError:
-    """Say whose the unwritable place is, its mode, and the fix."""
+    """Return an error that says who owns the unwritable path, its mode, and the fix."""
     place = unwritable(path) or path
     try:
         found = place.stat()

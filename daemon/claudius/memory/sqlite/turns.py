@@ -1,4 +1,4 @@
-"""WRITE 2: one turn's intent, applied whole inside a transaction of the writer."""
+"""WRITE 2: apply one turn's intent as a whole, inside a transaction of the writer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from claudius.recollection import Entry, Summary
 def commit(db: Database, intent: Intent, let_go: datetime, boot: str) -> None:
     """Apply a turn; a known one changes nothing. Raises: StaleTurn.
 
-    Where a new summary comes, entries that it holds and that are older than `let_go` are deleted.
+    If there is a new summary, entries that it covers and that are older than `let_go` are deleted.
     """
     at = stamp(intent.at)
     number = _move_conversation(db, intent, at)
@@ -49,7 +49,7 @@ def commit(db: Database, intent: Intent, let_go: datetime, boot: str) -> None:
 
 
 def _move_conversation(db: Database, intent: Intent, at: str) -> int | None:
-    """Return the turn's number; None where it is known already. Raises: StaleTurn."""
+    """Return the turn's number; None if the turn is already known. Raises: StaleTurn."""
     process = intent.next_process
     known = "conversation_moved" if intent.version else "conversation_new"
     moved = db.run(
@@ -81,7 +81,7 @@ def _move_conversation(db: Database, intent: Intent, at: str) -> int | None:
 
 
 def join(db: Database, audience: str, person: str, at: str) -> None:
-    """Record that a person can see an audience. Costs one read where that is known."""
+    """Record that a person can see an audience. Costs one read if that is already known."""
     if db.one("audience_has", audience=audience, person=person) is None:
         db.run("audience_known", audience=audience, now=at)
         db.run("audience_joined", audience=audience, person=person)
@@ -157,7 +157,7 @@ def _entry_row(n: int, entry: Entry) -> dict[str, Any]:
 
 
 def _as_read(row: Mapping[str, Any]) -> Entry:
-    """Return an entry as it will be read from its row, but for what follows from its words. Pure."""
+    """Return an entry as it will be read from its row, except for what is derived from its words. Pure."""
     columns = ("entry_type", "content", "at", "verb", "person", "name", "metadata", "position")
     return entry_of((row["n"], *(row[name] for name in columns), ""))
 
@@ -174,7 +174,7 @@ def _state_note(intent: Intent) -> str:
 
 
 def write_model(db: Database, model: ModelVersion, at: str, turn: str | None) -> None:
-    """Write the next version of one user model. Raises: StaleTurn where it is not the next."""
+    """Write the next version of one user model. Raises: StaleTurn if it is not the next."""
     newest = db.one("model_newest", person=model.person, audience=model.audience)
     if model.version != (newest[0] if newest else 0) + 1:
         raise StaleTurn("the user model was changed while this turn was thought")
@@ -196,7 +196,7 @@ def write_model(db: Database, model: ModelVersion, at: str, turn: str | None) ->
 def write_state(
     db: Database, changes: tuple[StateChange, ...], at: str, *, author: str, turn: str | None, note: str
 ) -> None:
-    """Write new values of the soul's state as one revision; values that are in force already make none."""
+    """Write new values of the soul's state as one revision; unchanged values create none."""
     moved = [change for change in changes if _is_new(db, change)]
     if not moved:
         return
@@ -214,7 +214,7 @@ def _is_new(db: Database, change: StateChange) -> bool:
 
 
 def fold(db: Database, conversation: str, summary: Summary, now: datetime, let_go: datetime) -> None:
-    """Replace a summary, and delete what it holds and is older than `let_go`. A later summary stays as it is."""
+    """Replace a summary, and delete what it covers and is older than `let_go`. A later summary stays as it is."""
     new = db.change(
         "summary_new",
         conversation=conversation,

@@ -1,8 +1,8 @@
-"""Taking ids apart that were linked: each gets back what came from it. Inside a writer's transaction.
+"""Unlink ids of one person: each gets back what came from it. Inside a writer's transaction.
 
-What is bound to a place goes to the id whose place it is: a portrait of a private talk to the id that talked there.
-What came from a message goes to the id that wrote it. What cannot be divided (counts, trust, warmth) stays with the id
-that stood for all of them; the others go on from what they had before they were linked.
+What is bound to a place goes to the id whose place it is: a portrait from a private conversation goes to the id that
+talked there. What came from a message goes to the id that wrote it. What cannot be divided (counts, trust, warmth)
+stays with the canonical id; the others continue from what they had before they were linked.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from claudius.memory.sqlite.turns import write_model
 from claudius.perception import private
 
 Author = Literal["owner", "person"]
-"""Whose hand it is."""
+"""Who asked for it."""
 OF_TURNS = (
     *("unlink_calls", "unlink_places", "unlink_places_left", "unlink_interactions", "unlink_promises"),
     *("unlink_facts", "unlink_episodes", "unlink_traces"),
 )
-"""Each gives the rows that came with one id's turns back to that id."""
+"""Each of these queries gives the rows that came with one id's turns back to that id."""
 
 
 def unlink(db: Database, person: str, at: str, author: Author) -> list[str]:
-    """Let every id of a person stand alone again; return them, the one that stood for all first. Raises: StoreError."""
+    """Unlink all ids of a person; return them, the canonical one first. Raises: StoreError."""
     kept = canonical(db, person)
     others = [one for (one,) in db.all("linked", canonical=kept)]
     if not others:
@@ -49,7 +49,7 @@ def unlink(db: Database, person: str, at: str, author: Author) -> list[str]:
     for one in ids:
         db.run("audiences_relinked", person=one)
     db.run("revisions_let_go")
-    db.run("every_turn_anew")  # a turn that was begun while they were linked is thought anew
+    db.run("every_turn_anew")  # a turn that began while they were linked starts again
     return ids
 
 
@@ -58,7 +58,7 @@ def _divide(db: Database, ids: Sequence[str], audience: str, at: str, author: Au
     kept = ids[0]
     notes = dump([linked_note(one) for one in ids[1:]])
     merged = db.one("series_merged", person=kept, audience=audience, notes=notes)
-    if merged and merged[0]:  # a text that was made of two belongs to neither: each has its own from before
+    if merged and merged[0]:  # a merged text belongs to neither: each has its own from before
         db.run("series_cut", person=kept, audience=audience, version=merged[0])
         for one in ids:
             if one != kept and (audience,) in db.all("models_own", person=one):
@@ -101,9 +101,10 @@ def _write_again(db: Database, person: str, audience: str, at: str, author: Auth
 
 
 def _show_anew(db: Database, ids: Sequence[str], at: str) -> None:
-    """Have past turns name the portraits that they showed by the ids which have them now.
+    """Update past turns to name the portraits that they showed by the ids that now have them.
 
-    Their nonces change too: a voice that keeps a session open has seen what the other id told, and begins a new one.
+    Their nonces change too, so that a provider that keeps a session open, and has seen what the other id told, begins a
+    new one.
     """
     owned = [(one, audience) for one in ids for (audience,) in db.all("models_own", person=one)]
     moved = {audience: one for one, audience in owned if (ids[0], audience) not in owned}

@@ -1,4 +1,4 @@
-"""The part of `SqliteStore` that daimons use; and the claim by which no whisper is felt in two turns."""
+"""The part of `SqliteStore` for daimons, and the claims that keep a whisper from being felt in two turns."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from claudius.recollection import STATE_DEFAULTS, Intuition, StateKey
 T = TypeVar("T")
 
 FELT = 2
-"""Whispers of as many daimons stand in one prompt."""
+"""Upper limit on whispers in one prompt, each of another daimon."""
 HEARS = ("whisper", "both")
 _EPOCH = "0"
 
 
 class Claims(Struct):
-    """Which turn feels which whisper, in this process alone: a crash forgets it all."""
+    """Which turn has claimed which whisper, in this process only; a crash releases every claim."""
 
     held: dict[int, str] = field(default_factory=dict)
 
     def release(self, turn: str) -> None:
-        """Let go of what a turn has claimed."""
+        """Release what a turn has claimed."""
         for whisper in [one for one, holder in self.held.items() if holder == turn]:
             del self.held[whisper]
 
     def feel(self, db: Database, pending: Pending, now: datetime, modes: Mapping[str, str]) -> tuple[Intuition, ...]:
-        """Claim for a turn the whispers that it may feel: one a daimon, the oldest first."""
+        """Claim for a turn the whispers that it may feel: one per daimon, the oldest first."""
         perception = pending.perceptions[-1]
         self.release(pending.turn)
         if perception.origin is not Origin.EXTERNAL:
@@ -68,7 +68,7 @@ def _modes(db: Database, conversation: str, modes: Mapping[str, str]) -> dict[st
 
 
 class SqliteWhispers(ABC):
-    """What daimons keep and recall."""
+    """The part of `SqliteStore` for daimons."""
 
     _claims: Claims
 
@@ -79,7 +79,7 @@ class SqliteWhispers(ABC):
     def _snapshot(self) -> AbstractContextManager[Database]: ...
 
     async def scene(self, since: datetime | None) -> Scene:
-        """Return what was active last, after `since`."""
+        """Return the conversation that was active last, after `since`."""
         with self._snapshot() as db:
             newest = db.one("latest_external", since=stamp(since) if since else _EPOCH, most=1)
             mood = db.one("state_of_key", key=StateKey.EMOTIONAL_STATE)
@@ -106,7 +106,7 @@ class SqliteWhispers(ABC):
         )
 
     async def standing(self, daimon: str, now: datetime) -> Standing:
-        """Return how asking a daimon has gone, and what it has said."""
+        """Return the record of asking a daimon, and what it has said."""
         today = now.replace(hour=0, minute=0, second=0, microsecond=0)
         with self._snapshot() as db:
             row = db.one("daimon", daimon=daimon) or (None, 0, None, "", None)
@@ -125,17 +125,17 @@ class SqliteWhispers(ABC):
         )
 
     async def asked(self, daimon: str, now: datetime) -> None:
-        """Note that a daimon is being asked."""
+        """Record that a daimon is being asked."""
         await self._write(lambda db: db.change("daimon_asked", daimon=daimon, now=stamp(now)))
 
     async def fared(self, daimon: str, *, failures: int, rests_until: datetime | None, reason: str) -> None:
-        """Note how that went."""
+        """Record the outcome of asking a daimon."""
         until = stamp(rests_until) if rests_until else None
         values = {"daimon": daimon, "failures": failures, "rests_until": until, "reason": reason}
         await self._write(lambda db: db.change("daimon_fared", **values))
 
     async def keep_whisper(self, whisper: Whisper) -> int:
-        """Keep a whisper, in place of an active one of the same daimon and sources."""
+        """Store a whisper, replacing an active one of the same daimon and sources."""
         place = {"daimon": whisper.daimon, "sources": dump(sorted(whisper.sources or (SELF,)))}
         values = {
             "text": whisper.text,
@@ -154,7 +154,7 @@ class SqliteWhispers(ABC):
         return await self._write(write)
 
     async def set_mode(self, daimon: str, mode: str, conversation: str = "") -> None:
-        """Set a daimon's mode by the owner's word, in one conversation or everywhere."""
+        """Set a daimon's mode for the owner, in one conversation or everywhere."""
         if conversation:
             values = {"conversation": conversation, "daimon": daimon, "mode": mode}
             await self._write(lambda db: db.change("daimon_moded_here", **values))
@@ -183,13 +183,13 @@ class SqliteWhispers(ABC):
         return ""
 
     def release(self, turn: str) -> None:
-        """Let go of what a turn has felt and did not use."""
+        """Release what a turn has claimed and did not use."""
         if self._claims.held:
             self._claims.release(turn)
 
 
 def _listener(conversation: str, audience: str, at: datetime) -> Perception:
-    """Return a perception through whose audience a conversation is looked at: nobody speaks, nobody owns it."""
+    """Return a perception that represents a conversation's audience, with no speaker and no owner."""
     return Perception(
         key="", conversation=conversation, audience=audience, person="", name="", text="", at=at, position=""
     )

@@ -1,4 +1,4 @@
-"""The one thread that writes: everything queued goes into one transaction, and what fails fails alone."""
+"""The single writer thread: it commits everything queued in one transaction and isolates jobs that fail."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class _Job(Struct):
 
 
 class Writer:
-    """A writing life: group commits in one thread until stopped. Jobs run in the order they were given.
+    """Group commits in one thread until stopped. Jobs run in the order they were given.
 
-    Awaited jobs are committed at once, with everything that is queued by then: what is asked for in one step of the
-    event loop goes to the thread together. The others ride along with the next awaited one, or are committed alone
-    after `linger_s` seconds. The thread begins with the first job, and is woken for a commit only.
+    Awaited jobs are committed at once, with everything that is queued by then: jobs queued in one step of the event
+    loop reach the thread together. The others are committed with the next awaited one, or alone after `linger_s`
+    seconds. The thread starts with the first job and wakes only for a commit.
     """
 
     def __init__(
@@ -47,19 +47,19 @@ class Writer:
         *,
         relieve: Callable[[], bool] | None = None,
     ) -> None:
-        """Own an open database from now on; `translate` makes our errors of SQLite's.
+        """Own an open database from now on; `translate` turns SQLite's errors into ours.
 
-        Where a transaction finds no room and `relieve` makes some, it is written a second time.
+        If a transaction finds the disk full and `relieve` frees space, it is written a second time.
         """
         self._database = database
         self._translate = translate
         self._linger_s = linger_s
         self._riding: list[_Job] = []
-        """Jobs that nobody waits for, before the thread has them."""
+        """Jobs that nobody waits for and that the thread does not have yet."""
         self._alone: asyncio.TimerHandle | None = None
-        """Commits what is riding, should no awaited job come."""
+        """Commits these jobs if no awaited job comes."""
         self._soon: asyncio.Handle | None = None
-        """Commits what is riding, once everything that can run now has run."""
+        """Commits these jobs once everything that can run now has run."""
         self._jobs: queue.SimpleQueue[list[_Job]] = queue.SimpleQueue()
         self._relieve = relieve or (lambda: False)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -70,28 +70,28 @@ class Writer:
     async def write(self, run: Callable[[Database], T], *, is_alone: bool = False) -> T:
         """Run a job and return its result once it is durable. Raises what the job raised, or StoreError.
 
-        One that is to be `is_alone` runs in no transaction, after what was queued before it.
+        A job with `is_alone` runs outside a transaction, after what was queued before it.
         """
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._put(_Job(run, future, is_alone=is_alone))
         return await future
 
     def later(self, run: Callable[[Database], Any], about: Hashable = None) -> None:
-        """Queue a job that nobody waits for; its failure is logged. `about`: whose `flush` waits for it."""
+        """Queue a job that nobody waits for; its failure is logged. A `flush` of `about` waits for it."""
         self._unwritten[about] += 1
         self._riding.append(_Job(run, None, about))
         if self._alone is None:
             self._alone = asyncio.get_running_loop().call_later(self._linger_s, self._hand_over)
 
     async def flush(self, *about: Hashable) -> bool:
-        """Return once what was queued about these is durable; False, and at once, where nothing is."""
+        """Return True once what was queued about these is durable; False, and at once, if nothing is queued."""
         if self._unwritten.keys().isdisjoint(about):
             return False
         await self.write(lambda _: None)
         return True
 
     async def stop(self, last: Callable[[Database], object] | None = None) -> None:
-        """Commit what is queued and `last` after it, close the database, end the thread."""
+        """Commit what is queued and then `last`, close the database, end the thread."""
         if self._thread is None and last is None:
             self._database.connection.close()
             return
@@ -104,13 +104,13 @@ class Writer:
                 self._thread.join()
 
     def _put(self, job: _Job) -> None:
-        """Queue a job for the thread: not by itself, for a thread that wakes takes the interpreter from the lanes."""
+        """Queue a job without waking the thread for it alone: a waking thread takes the interpreter from the lanes."""
         self._riding.append(job)
         if self._soon is None:
             self._soon = asyncio.get_running_loop().call_soon(self._hand_over)
 
     def _hand_over(self) -> None:
-        """Give the thread everything that is queued."""
+        """Hand everything queued to the thread."""
         for handle in (self._alone, self._soon):
             if handle is not None:
                 handle.cancel()
@@ -135,7 +135,7 @@ class Writer:
             self._tell(batch)
 
     def _commit(self, batch: list[_Job]) -> None:
-        """Make a batch durable in one transaction; what fails is undone, and told to the one who waits for it."""
+        """Make a batch durable in one transaction; a job that fails is undone, and its caller gets the error."""
         self._try([job for job in batch if not job.is_alone])
         for job in batch:
             if job.is_alone:
@@ -165,17 +165,17 @@ class Writer:
         """Run a job outside of any transaction."""
         try:
             job.result = job.run(self._database)
-        except Exception as error:  # noqa: BLE001 - it belongs to the one who waits for the job
+        except Exception as error:  # noqa: BLE001 - it belongs to the caller who waits for the job
             job.error = self._translate(error) if isinstance(error, sqlite3.Error) else error
 
     def _run_together(self, batch: list[_Job]) -> bool:
-        """Run and commit a batch as it is; where any job fails, undo it all and return False. The usual way."""
+        """Run and commit a batch as a whole, the usual case; if any job fails, undo everything and return False."""
         connection = self._database.connection
         connection.execute("BEGIN IMMEDIATE")
         try:
             for job in batch:
                 job.result = job.run(self._database)
-        except Exception:  # noqa: BLE001 - each job is run again, and its error is its own then
+        except Exception:  # noqa: BLE001 - each job is run again and then gets its own error
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             return False
@@ -183,23 +183,23 @@ class Writer:
         return True
 
     def _run_apart(self, job: _Job) -> None:
-        """Run a job in a savepoint of its own, so that its failure is its own."""
+        """Run a job in its own savepoint, so that its failure affects no other job."""
         connection = self._database.connection
         connection.execute("SAVEPOINT job")
         try:
             job.result = job.run(self._database)
-        except Exception as error:  # it belongs to the one who waits for the job
-            if not connection.in_transaction:  # SQLite gave the whole transaction up: no job of the batch holds
+        except Exception as error:  # it belongs to the caller who waits for the job
+            if not connection.in_transaction:  # SQLite rolled the whole transaction back: no job of the batch holds
                 raise error if isinstance(error, sqlite3.Error) else sqlite3.OperationalError(str(error)) from error
             connection.execute("ROLLBACK TO job")
             job.error = self._translate(error) if isinstance(error, sqlite3.Error) else error
         connection.execute("RELEASE job")
 
     def _tell(self, batch: list[_Job]) -> None:
-        assert self._loop is not None  # noqa: S101 - the one who gave the first job set it
+        assert self._loop is not None  # noqa: S101 - the caller of the first job set it
         try:
             self._loop.call_soon_threadsafe(self._deliver, batch)
-        except RuntimeError:  # the loop is closed: nobody waits any more, what is written is written
+        except RuntimeError:  # the loop is closed: nobody waits any more, and what is written stays written
             log.debug("the event loop ended before the writer")
 
     def _deliver(self, batch: list[_Job]) -> None:
