@@ -23,6 +23,8 @@ from claudius.errors import EXIT_FAILED, BadConfiguration, ClaudiusError, UsageP
 from claudius.home import DIRECTORY_MODE, FILE_MODE, Home, shipped
 from claudius.memory.sqlite.schema import VACUUM_TAKES
 
+EMPTY_BYTES = 525_000
+"""About the size of a database before its first turn: empty tables and indexes take a page each."""
 FEW_DAYS = 30
 """So few days until the disk is full are something to mend."""
 
@@ -200,10 +202,10 @@ def _size(home: Home, size: Mapping[str, Any]) -> Check:
     if not turns:
         return Check("size", ok=True, detail="nothing is kept yet")
     free = shutil.disk_usage(home.root).free
-    a_turn = size["bytes"] / turns
+    a_turn = max(size["bytes"] - EMPTY_BYTES, 0) / turns
     detail = f"{a_turn / 1000:.1f} kB a turn ({size['bytes'] / 1e6:.1f} MB, {turns} turns)"
     if size["days"] >= 1:
-        left = int(free / (a_turn * turns / size["days"]))
+        left = int(free / (max(a_turn, 1.0) * turns / size["days"]))
         detail += f"; at {turns / size['days']:.0f} turns a day the disk is full in {left} days"
         if left < FEW_DAYS:
             fix = "free some space, or lower memory.records_days"
