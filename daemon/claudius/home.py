@@ -98,7 +98,7 @@ class Home:
         return beside / "sessions", beside / "spool"
 
     def create(self) -> None:
-        """Create the directories, private to this user. Raises: BadHome if another user owns one or it cannot be created."""
+        """Create the directories, private to this user. Raises: BadHome if another user owns one or creation fails."""
         for directory in (self.root, self.soul, self.memory, self.state, self.run, self.logs, self.backups):
             try:
                 directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
