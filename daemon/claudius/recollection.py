@@ -103,9 +103,9 @@ class Summary(Struct, frozen=True, kw_only=True):
 
     text: str
     sources: tuple[str, ...]
-    """The audiences of everything summarized."""
+    """The audiences of everything summarised."""
     upto: int
-    """The number of the last turn summarized."""
+    """The number of the last turn summarised."""
     nonce: str = ""
     """The nonce that fences it, generated when it was written."""
 
@@ -192,7 +192,7 @@ class Recollection(Struct, frozen=True, kw_only=True):
     past: tuple[PastTurn, ...] = ()
     """Unexpired turns since the last compaction that may be shown here, oldest first."""
     expired: tuple[PastTurn, ...] = ()
-    """Turns past their time to live, to be summarized and deleted, oldest first."""
+    """Turns past their time to live, to be summarised and deleted, oldest first."""
     summary: Summary | None = None
     left_out: LeftOut | None = None
     state: tuple[StateValue, ...] = ()

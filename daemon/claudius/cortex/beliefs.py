@@ -82,7 +82,7 @@ def slug(key: str) -> str:
 
 
 def clean_value(text: str) -> str:
-    """Normalize a belief's value: one line, no invisible characters, no markup, at most 200 characters. Pure."""
+    """Normalise a belief's value: one line, no invisible characters, no markup, at most 200 characters. Pure."""
     kept = ""
     for character in one_line(html.unescape(text)):
         piece = _ESCAPES.get(character, character)

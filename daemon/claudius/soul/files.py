@@ -1,4 +1,4 @@
-"""Parse one soul file: check its bytes, normalize its line ends, read its front matter.
+"""Parse one soul file: check its bytes, normalise its line ends, read its front matter.
 
 A file that cannot be used raises a `BadSoul` that says what is wrong.
 """
