@@ -137,7 +137,7 @@ class Planned(Struct, frozen=True, kw_only=True):
     schedules: tuple[Schedule, ...] = ()
     cancels: tuple[int, ...] = ()
     closes: bool = False
-    """Cancels everything planned or pending here until someone addresses the soul in this conversation again."""
+    """If true, nothing planned or pending here happens until someone addresses the soul here again."""
     participation: str | None = None
     """How the conversation is heard from now on; empty = the place's default; None = unchanged."""
     kept: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

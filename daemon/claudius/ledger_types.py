@@ -27,7 +27,7 @@ TRAJECTORY = 5
 
 
 class Interaction(Struct, frozen=True, kw_only=True):
-    """One message of a peer's, or of ours to them; `reaction`: how ours was received, well 1, badly -1."""
+    """One ledger line: a peer's message or ours to them; `reaction`: how ours was received, well 1, badly -1."""
 
     peer_id: str
     at: datetime
