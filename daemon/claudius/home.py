@@ -1,4 +1,4 @@
-"""Where everything lies: `$CLAUDIUS_HOME` on this machine, and the soul and memory that ship with the package."""
+"""Locate everything on disk: `$CLAUDIUS_HOME` on this machine, and the soul and memory that ship with the package."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ FILE_MODE = 0o600
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The paths of one home. Nothing is made or read until `create` is called."""
+    """The paths of one home. Nothing is created or read until `create` is called."""
 
     root: Path
 
     @classmethod
     def of(cls, env: Mapping[str, str]) -> Home:
-        """Take `CLAUDIUS_HOME` from an environment, `~/.claudius` without it. Raises: BadHome where there is no `~`."""
+        """Return the home that `CLAUDIUS_HOME` names, by default `~/.claudius`. Raises: BadHome if there is no `~`."""
         named = env.get("CLAUDIUS_HOME") or "~/.claudius"
         try:
             return cls(Path(named).expanduser().absolute())
@@ -33,7 +33,7 @@ class Home:
 
     @property
     def soul(self) -> Path:
-        """The owner's soul files; each shadows the shipped one of the same name."""
+        """The owner's soul files; each overrides the shipped one of the same name."""
         return self.root / "soul"
 
     @property
@@ -43,32 +43,32 @@ class Home:
 
     @property
     def state(self) -> Path:
-        """The database's directory."""
+        """The directory of the database."""
         return self.root / "state"
 
     @property
     def database(self) -> Path:
-        """The one SQLite file."""
+        """The SQLite database."""
         return self.state / "claudius.db"
 
     @property
     def config(self) -> Path:
-        """The settings."""
+        """The settings file, config.toml."""
         return self.root / "config.toml"
 
     @property
     def env_file(self) -> Path:
-        """The secrets, 0600."""
+        """The secrets, mode 0600."""
         return self.root / ".env"
 
     @property
     def run(self) -> Path:
-        """What lives as long as a process: lock, socket."""
+        """Files that live only as long as a process: lock, socket."""
         return self.root / "run"
 
     @property
     def lock(self) -> Path:
-        """The lock of the one process that takes turns."""
+        """The lock of the only process that may run turns."""
         return self.run / "claudius.lock"
 
     @property
@@ -78,12 +78,12 @@ class Home:
 
     @property
     def starts(self) -> Path:
-        """When processes started lately, for the brake of a crash loop."""
+        """The times of recent process starts, for the crash backoff."""
         return self.run / "starts"
 
     @property
     def logs(self) -> Path:
-        """JSON lines."""
+        """The logs, as JSON lines."""
         return self.root / "logs"
 
     @property
@@ -93,12 +93,12 @@ class Home:
 
     @property
     def sessions(self) -> tuple[Path, ...]:
-        """What hooks of Claude Code keep of sessions, and leave for a soul that sleeps: all of this machine's user."""
+        """Where this user's Claude Code hooks keep session data, and spool it while the soul is not running."""
         beside = self.root / "claude-code"
         return beside / "sessions", beside / "spool"
 
     def create(self) -> None:
-        """Make the directories, private to this user. Raises: BadHome if they belong to another or cannot be made."""
+        """Create the directories, private to this user. Raises: BadHome if another user owns one or creation fails."""
         for directory in (self.root, self.soul, self.memory, self.state, self.run, self.logs, self.backups):
             try:
                 directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)

@@ -1,4 +1,7 @@
-"""What a turn thought, and everything that it changes: values, written by nobody but the store."""
+"""Define the result of a turn: what it thought and everything that it changes.
+
+These are plain values; only the store writes them.
+"""
 
 from __future__ import annotations
 
@@ -19,17 +22,17 @@ Rung = Literal["complete", "plain", "repair", "cut", "fixed", "silent", "apology
 
 
 class Thought(Struct, frozen=True, kw_only=True):
-    """One section of a reply, read and judged. `step` is the cognitive step's name."""
+    """One parsed and checked section of a reply. `step` is the cognitive step's name."""
 
     step: str
     content: str
     verb: str | None = None
     section: str | None = None
-    """Of a user-model update: the heading that it replaces; None = the whole model."""
+    """In a user-model update: the heading that it replaces; None = the whole model."""
 
 
 class Call(Struct, frozen=True, kw_only=True):
-    """One finished model call of a turn, kept so that a crash need not pay for it twice."""
+    """One finished model call of a turn, stored so that a retry after a crash does not pay for it twice."""
 
     n: int
     purpose: str
@@ -43,23 +46,23 @@ class Call(Struct, frozen=True, kw_only=True):
 
 
 class Thoughts(Struct, frozen=True, kw_only=True):
-    """What the model's reply came to: sections, and the words to speak with the rung of the ladder they came from."""
+    """A parsed model reply: its sections, the words to speak, and the rung of the fallback ladder that yielded them."""
 
     thoughts: tuple[Thought, ...]
-    """In `STEPS` order; `external_dialogue` joins them when it is concluded."""
+    """In `STEPS` order; `external_dialogue` is added when it is concluded."""
     speech: str
-    """What is to be spoken before the output gate; empty = nothing."""
+    """What to speak, before the output gate; empty = nothing."""
     verb: str
     rung: Rung
     flags: tuple[str, ...] = ()
     streamed: str = ""
-    """What the listener has already seen of it; a prefix of what is finally spoken."""
+    """The part of it that the listener has already seen; a prefix of what is finally spoken."""
     truncated: bool = False
     calls: tuple[Call, ...] = ()
 
 
 class Utterance(Struct, frozen=True, kw_only=True):
-    """One part of what is said aloud. Adapters take nothing else; only the soul engine makes one."""
+    """One part of what is said aloud: the only input that adapters accept. Only the soul engine creates one."""
 
     key: str
     """The idempotency key of this part: uuid5 of turn and part."""
@@ -72,13 +75,13 @@ class Utterance(Struct, frozen=True, kw_only=True):
     answers: tuple[str, ...] = ()
     """The keys of the perceptions that this answers."""
     person: str = ""
-    """Whose perception this answers: where hearers are told apart, that person alone hears it."""
+    """Whose perception this answers. If the adapter can address one listener, only this person hears it."""
     verb: str = "said"
     apology: ApologyKind | None = None
 
 
 class ModelVersion(Struct, frozen=True, kw_only=True):
-    """A new version of one user model, to be written by the turn's transaction."""
+    """A new version of one user model, written by the turn's transaction."""
 
     person: str
     audience: str
@@ -88,11 +91,11 @@ class ModelVersion(Struct, frozen=True, kw_only=True):
     author: Literal["turn", "owner", "revert", "person"] = "turn"
     suspect: bool = False
     name: str = ""
-    """The person's display name now, for the archive's file name."""
+    """The person's current display name, for the archive's file name."""
 
 
 class StateChange(Struct, frozen=True, kw_only=True):
-    """A new value of one soul-state key under one audience label. An empty value means the key's default."""
+    """A new value of one soul-state key under one audience label. An empty value resets the key to its default."""
 
     key: str
     value: str
@@ -100,49 +103,49 @@ class StateChange(Struct, frozen=True, kw_only=True):
 
 
 class Schedule(Struct, frozen=True, kw_only=True):
-    """A perception that the soul will have later, of itself."""
+    """A perception that the soul will have later, of its own."""
 
     id: int
     conversation: str
     at: datetime
     """When, UTC."""
     text: str
-    """What it will notice then."""
+    """What the soul will notice at that time."""
     process: str = ""
-    """The process that it borrows; empty = the one that is at home there."""
+    """The process to use for it; empty = the conversation's own."""
     params: Mapping[str, Any] = field(default_factory=dict)
     key: str | None = None
-    """The maker's own name for it: a second one of the same name changes nothing while the first waits."""
+    """The creator's own name for it: a second plan of the same name changes nothing while the first is pending."""
     audience: str = ""
     person: str = ""
-    """Who hears what is said then, where hearers are told apart."""
+    """The person who hears what is said then, if the adapter can address one listener."""
     asked_by: str = ""
-    """Who asked for it; empty = the soul's own plan, which lapses when it comes too late."""
+    """Who asked for it; empty = the soul's own plan, which lapses if it fires too late."""
     in_answer: bool = False
-    """The soul planned it in a turn that answered somebody: at its time it may speak, as what was asked for may."""
+    """The soul planned it while answering somebody; when it fires it may speak, as a requested plan may."""
     instead_of: int = 0
-    """The plan that this one puts off; 0 = none."""
+    """The plan that this one postpones; 0 = none."""
 
 
 PROMISE_DUE = "promise_due"
-"""In the `params` of a plan, as `event`: what the soul promised is due then."""
+"""The `event` in a plan's `params`: a promise of the soul's is due."""
 
 
 class Planned(Struct, frozen=True, kw_only=True):
-    """What a turn changes of the soul's plans, and of what it keeps beside them."""
+    """How a turn changes the soul's plans and what is stored beside them."""
 
     schedules: tuple[Schedule, ...] = ()
     cancels: tuple[int, ...] = ()
     closes: bool = False
-    """Nothing that is planned or waits here is to happen, until someone addresses the soul here again."""
+    """If true, nothing planned or pending here happens until someone addresses the soul here again."""
     participation: str | None = None
-    """How the conversation is heard from now on; empty = as its place says; None = as before."""
+    """How the conversation is heard from now on; empty = the place's default; None = unchanged."""
     kept: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Subprocess → what it keeps here from now on."""
+    """Subprocess → the state it keeps for this conversation from now on."""
 
 
 class Intent(Struct, frozen=True, kw_only=True):
-    """Everything one turn changes, applied in one transaction or not at all."""
+    """Everything that one turn changes, applied in one transaction or not at all."""
 
     turn: str
     conversation: str
@@ -153,8 +156,9 @@ class Intent(Struct, frozen=True, kw_only=True):
     answers: tuple[str, ...]
     """The inbox keys that this turn answers or consumes."""
     version: int | None
-    """The conversation's version that was recalled; the commit is refused if it moved. None = nothing was recalled:
-    the turn is added whatever the version is, and the conversation's process stays as it is."""
+    """The conversation's version that was recalled; the commit is refused if it has changed since. None = nothing was
+    recalled: the turn is added at any version, and the conversation's process stays as it is.
+    """
     process: str
     """The mental process that ran."""
     next_process: ProcessState
@@ -162,7 +166,7 @@ class Intent(Struct, frozen=True, kw_only=True):
     verb: str = "said"
     flags: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
-    """The steps that were asked."""
+    """The steps that the model was asked for."""
     attention: Mapping[str, Any] = field(default_factory=dict)
     changes: Mapping[str, Any] = field(default_factory=dict)
     """What changed and what was refused, in words for `claudius why`."""
@@ -172,25 +176,25 @@ class Intent(Struct, frozen=True, kw_only=True):
     model: ModelVersion | None = None
     state: tuple[StateChange, ...] = ()
     summary: Summary | None = None
-    """A new summary; every turn up to and including `summary.upto` leaves the history, expired ones are deleted."""
+    """A new summary; turns up to and including `summary.upto` leave the history, and expired ones are deleted."""
     history_from: int = 0
     """The number of the first turn that stays in the rendered history."""
     utterances: tuple[Utterance, ...] = ()
     calls: tuple[Call, ...] = ()
     prompt_sha256: str = ""
     snapshot: bytes = b""
-    """What `claudius replay` rebuilds the prompt from."""
+    """The data from which `claudius replay` rebuilds the prompt."""
     blobs: Mapping[str, bytes] = field(default_factory=dict)
     """Content by sha256 that the snapshot refers to."""
     name: str = ""
-    """The speaker's display name, kept current."""
+    """The speaker's current display name."""
     held: tuple[str, ...] = ()
-    """The inbox keys that the turn heard and leaves to the next one, because it was interrupted."""
+    """The inbox keys that the turn took but leaves to the next one, because it was interrupted."""
     planned: Planned | None = None
-    """None = nothing of that kind."""
+    """None = no such change."""
     noted: Noted | None = None
     """What the turn adds to the ledger."""
     psyche: PsycheChange | None = None
-    """What it does to the numbers below language; folded on the state as it is when it is written."""
+    """How the turn changes the psyche; applied to the state current at the time of writing."""
     whispers: tuple[int, ...] = ()
-    """The whispers that stood in its prompt: they are used up by the commit."""
+    """The whispers that were in its prompt: the commit marks them as used."""

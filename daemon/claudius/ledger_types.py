@@ -1,4 +1,4 @@
-"""The nouns of the ledger and of the second mind: whom the soul deals with, and what it has come to think of them."""
+"""The value types of the ledger and the cortex: peers, interactions, promises, assessments, beliefs and cycles."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ OwnersHand = Literal["pin", "dispute", "delete"]
 
 PREVIEW_CHARS = 120
 LEAST_AFFIRMED, LEAST_SPAN = 3, timedelta(hours=24)
-"""How often, and over how long, a belief is affirmed before it is a lesson."""
+"""How often, and over how long, a belief must be affirmed to become a lesson."""
 TRAJECTORY = 5
-"""How many of a peer's newest assessments are looked at together."""
+"""How many of a peer's newest assessments form the trajectory."""
 
 
 class Interaction(Struct, frozen=True, kw_only=True):
-    """One line of a message of a peer, or of ours to them; `reaction`: how ours was taken, gladly 1, sorely -1."""
+    """One ledger line: a peer's message or ours to them; `reaction`: how ours was received, well 1, badly -1."""
 
     peer_id: str
     at: datetime
@@ -43,11 +43,11 @@ class Interaction(Struct, frozen=True, kw_only=True):
     name: str = ""
     is_bot: bool = False
     id: int = 0
-    """As the ledger numbers it; 0 = not kept yet."""
+    """The row's id in the ledger; 0 = not stored yet."""
 
 
 class Promise(Struct, frozen=True, kw_only=True):
-    """Something said to be done by a time. It is overdue once its grace has passed too."""
+    """Something promised for a certain time. It is overdue once its grace period has also passed."""
 
     peer_id: str
     side: Side
@@ -59,15 +59,15 @@ class Promise(Struct, frozen=True, kw_only=True):
     conversation: str
     audience: str
     stems: tuple[str, ...] = ()
-    """What it is about; a later message that shares one of them keeps it."""
+    """What it is about, as stems; a later message that shares one of them fulfils it."""
     state: PromiseState = "open"
     plan: int = 0
-    """The plan that brings it up at its time; 0 = there is none."""
+    """The plan that brings it up when it is due; 0 = none."""
     id: int = 0
 
     @property
     def overdue_at(self) -> datetime:
-        """The instant after which it counts as broken."""
+        """The time after which it counts as broken."""
         return self.due_at + timedelta(seconds=self.grace_s)
 
 
@@ -79,26 +79,26 @@ class Proposal(Struct, frozen=True, kw_only=True):
     rationale: str
     author: Author = "cortex"
     sources: tuple[str, ...] | None = None
-    """The audiences it was learned in; None = every one that this peer was heard in."""
+    """The audiences that it was learned in; None = every audience in which this peer was heard."""
     limit: int | None = None
-    """Where it is set, trust is held to so many points around the last one of these sources; None = clamped already."""
+    """If set, trust may differ by at most this much from the last one of these sources; None = already clamped."""
 
 
 class Noted(Struct, frozen=True, kw_only=True):
-    """What one turn adds to the ledger. `reaction`: to which turn of ours, and how it was taken."""
+    """What one turn adds to the ledger. `reaction`: which of our turns was reacted to, and how it was received."""
 
     interactions: tuple[Interaction, ...] = ()
     promises: tuple[Promise, ...] = ()
     delivers: bool = False
-    """The speaker brought something: a file, a link, or the words that say so."""
+    """Whether the speaker delivered something: a file, a link, or words that say so."""
     stems: tuple[str, ...] = ()
-    """What the speaker's message was about."""
+    """What the speaker's message was about, as stems."""
     proposal: Proposal | None = None
     reaction: tuple[str, int] | None = None
 
 
 class Assessment(Struct, frozen=True, kw_only=True):
-    """What the soul once thought of a peer. Never changed afterwards."""
+    """The soul's assessment of a peer at one time. It is never changed afterwards."""
 
     peer_id: str
     info_score: int
@@ -111,7 +111,7 @@ class Assessment(Struct, frozen=True, kw_only=True):
 
 
 class Peer(Struct, frozen=True, kw_only=True):
-    """One peer as an audience may see them: what code counted, and the newest assessments that may stand there."""
+    """One peer as an audience may see them: counts, and the newest assessments that may be shown there."""
 
     peer_id: str
     name: str
@@ -130,12 +130,12 @@ class Peer(Struct, frozen=True, kw_only=True):
 
     @property
     def trajectory(self) -> tuple[int, ...]:
-        """The last trusts, oldest first."""
+        """The latest trust values, oldest first."""
         return tuple(one.trust for one in reversed(self.assessments))
 
 
 class Belief(Struct, frozen=True, kw_only=True):
-    """A line of counsel of the second mind for the first. It runs out unless a later cycle affirms it."""
+    """A line of advice from the cortex for the soul. It expires unless a later cycle affirms it."""
 
     key: str
     value: str
@@ -146,23 +146,23 @@ class Belief(Struct, frozen=True, kw_only=True):
     peer_id: str | None = None
     sources: tuple[str, ...] = ()
     audience: str = ""
-    """In whose cycles it was formed: one key may stand once in each."""
+    """The audience whose cycles formed it; each audience may hold one belief per key."""
     state: BeliefState = "active"
     evidence: tuple[int, ...] = ()
     """The interactions that its cycle read."""
 
     def is_expired(self, now: datetime) -> bool:
-        """Tell whether it has run out; a pinned or disputed one never does."""
+        """Return whether it has expired; a pinned or disputed belief never does."""
         return self.state == "active" and now - self.created_at > timedelta(minutes=self.ttl_minutes)
 
     @property
     def expires_at(self) -> datetime | None:
-        """When it runs out; None = never."""
+        """When it expires; None = never."""
         return self.created_at + timedelta(minutes=self.ttl_minutes) if self.state == "active" else None
 
 
 class Lesson(Struct, frozen=True, kw_only=True):
-    """A belief that kept being affirmed. Before it has been often and long enough it is only a candidate."""
+    """A belief that was affirmed repeatedly; a candidate until it was affirmed often enough, over long enough."""
 
     key: str
     value: str
@@ -175,12 +175,12 @@ class Lesson(Struct, frozen=True, kw_only=True):
 
     @property
     def is_learned(self) -> bool:
-        """It was affirmed often and long enough."""
+        """Whether it was affirmed often enough, over long enough."""
         return self.affirmed >= LEAST_AFFIRMED and self.last_at - self.first_at >= LEAST_SPAN
 
 
 class Reflection(Struct, frozen=True, kw_only=True):
-    """One cycle of the second mind, as history keeps it."""
+    """The record of one cycle of the cortex, as kept in its history."""
 
     cycle: int
     at: datetime
@@ -203,7 +203,7 @@ class Reflection(Struct, frozen=True, kw_only=True):
 
 
 class Directive(Struct, frozen=True, kw_only=True):
-    """Something that the second mind would have the first consider saying: heard once, as its own perception."""
+    """Something that the cortex suggests the soul say: heard once, as a perception of its own."""
 
     peer_id: str
     action: str
@@ -212,42 +212,42 @@ class Directive(Struct, frozen=True, kw_only=True):
 
 
 class Tuned(Struct, frozen=True, kw_only=True):
-    """How a trigger has tuned itself: the value in force, what it started from, and which cycles proved useful."""
+    """A trigger's tuning state: the value in force, its base value, and which cycles were useful."""
 
     trigger: str
     base: float
     value: float
     useful: tuple[bool, ...] = ()
-    """The last cycles of this trigger, oldest first."""
+    """Whether each of this trigger's latest cycles was useful, oldest first."""
     cycles: int = 0
 
 
 class Reflected(Struct, frozen=True, kw_only=True):
-    """Everything that one cycle changes: applied in one transaction, or not at all."""
+    """Everything that one cycle changes, applied in one transaction or not at all."""
 
     record: Reflection
     proposals: tuple[Proposal, ...] = ()
     put: tuple[Belief, ...] = ()
     """Beliefs that are new, changed or affirmed."""
     gone: tuple[tuple[str, str], ...] = ()
-    """(key, audience) of beliefs that ran out or made room."""
+    """(key, audience) of beliefs that expired or were dropped to make room."""
     lessons: tuple[Lesson, ...] = ()
     lost: tuple[tuple[str, str], ...] = ()
-    """(key, audience) of lessons and candidates that made room."""
+    """(key, audience) of lessons and candidates that were dropped to make room."""
     directives: tuple[Directive, ...] = ()
     seen: tuple[str, ...] = ()
-    """Peers whose interactions in the record's audience, up to `upto`, need no further cycle of their own."""
+    """Peers whose interactions in the record's audience, up to `upto`, need no further cycle."""
     upto: int = 0
     overdue: tuple[int, ...] = ()
-    """Promises that this cycle has taken up as broken."""
+    """Promises that this cycle has handled as broken."""
     tuned: tuple[Tuned, ...] = ()
     history_size: int = 50
     was_useful: bool = False
-    """It moved a trust, brought a new or changed belief, or a directive."""
+    """Whether it changed a trust, brought a new or changed belief, or gave a directive."""
 
 
 class Recorded(Struct, frozen=True, kw_only=True):
-    """What became of a cycle's assessments: those that were written, and why others were not."""
+    """The outcome of recording a cycle's assessments: those written, and why others were not."""
 
     assessments: tuple[Assessment, ...] = ()
     failed: Mapping[str, str] = field(default_factory=dict)
@@ -255,34 +255,34 @@ class Recorded(Struct, frozen=True, kw_only=True):
 
 
 class Known(Struct, frozen=True, kw_only=True):
-    """What a cycle may read of one peer."""
+    """What a cycle may read about one peer."""
 
     peer: Peer
     timeline: tuple[Interaction, ...]
     """Newest last."""
     conversation: str = ""
-    """Where they were last dealt with in this very audience; empty = nowhere."""
+    """The latest conversation with them in this audience; empty = none."""
     directed_at: datetime | None = None
     """When the last directive about this peer was given."""
     promises: tuple[Promise, ...] = ()
-    """Theirs that are open or overdue."""
+    """Their promises that are open or overdue."""
 
 
 class Grounds(Struct, frozen=True, kw_only=True):
-    """Everything that one cycle may read, in one snapshot, within what its audience may see."""
+    """Everything that one cycle may read: one snapshot, limited to what its audience may see."""
 
     audience: str
     peers: tuple[Known, ...] = ()
     beliefs: tuple[Belief, ...] = ()
     every_belief: tuple[Belief, ...] = ()
-    """The whole set, of all audiences: what the cap counts. Only code looks at these."""
+    """The beliefs of all audiences, which the cap counts; only code reads these."""
     lessons: tuple[Lesson, ...] = ()
     every_lesson: tuple[Lesson, ...] = ()
     summary: str = ""
-    """The last cycle's that may be read here."""
+    """The summary of the last cycle that may be read here."""
     summary_sources: tuple[str, ...] = ()
     tuned: tuple[Tuned, ...] = ()
     cycle: int = 1
-    """The number that the next cycle has."""
+    """The number of the next cycle."""
     upto: int = 0
-    """The newest interaction of the ledger at this moment."""
+    """The id of the newest interaction in the ledger at this moment."""

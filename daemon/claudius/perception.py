@@ -1,4 +1,4 @@
-"""What the soul hears, where it was heard, and who may see what was said there."""
+"""Define perceptions, their place, and the audience rules: who may see what was said where."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 OURSELVES = "ourselves"
-"""In `extra` of a coming or going: it is our own."""
+"""In `extra` of a join or leave: it is the soul's own."""
 SELF = "self"
-"""As a source: learned from no one, may stand anywhere. As a target: only the soul looks."""
+"""As a source: learned from no one, may be shown anywhere. As a target: seen by the soul alone."""
 
 
 class Kind(StrEnum):
-    """What sort of thing was heard."""
+    """The kinds of perception."""
 
     MESSAGE = "message"
     MENTION = "mention"
@@ -41,28 +41,28 @@ class Origin(StrEnum):
 
 
 class Standing(StrEnum):
-    """What a network says of a speaker: who may talk is decided from it (`runtime/access.py`)."""
+    """The network's statement about a speaker; `runtime/access.py` decides from it who may talk."""
 
     MEMBER = "member"
-    """One of the place: a full member of the workspace, of the guild; whoever sits at this machine."""
+    """A full member of the workspace or guild, or the user of this machine."""
     GUEST = "guest"
     OUTSIDER = "outsider"
-    """From another organisation, or a stranger."""
+    """A member of another organisation, or a stranger."""
     GONE = "gone"
     """Deactivated."""
 
 
 class Following(StrEnum):
-    """What becomes of a message that is owed a reply only where the soul follows its thread."""
+    """What happens to a message that is owed a reply only if the soul follows its thread."""
 
     KEPT = "kept"
-    """Where it does not follow, the message is kept and owed nothing."""
+    """If the thread is not followed, the message is kept and owed no reply."""
     DROPPED = "dropped"
-    """Where it does not follow, the message is not kept."""
+    """If the thread is not followed, the message is dropped."""
 
 
 class Perception(Struct, frozen=True, kw_only=True):
-    """One thing heard, whole and immutable. `key` is its dedupe key (design: reliability, tables and states)."""
+    """One perception, complete and immutable. `key` is its dedupe key (design: reliability, tables and states)."""
 
     key: str
     conversation: str
@@ -72,19 +72,19 @@ class Perception(Struct, frozen=True, kw_only=True):
     text: str
     at: datetime
     position: str
-    """The platform's own order within the conversation; compared as text, so numbers are zero-padded."""
+    """The platform's order within the conversation; compared as text, so numbers are zero-padded."""
     kind: Kind = Kind.MESSAGE
     origin: Origin = Origin.EXTERNAL
     owes: bool = True
-    """A reply is owed; decided from structure alone, for good, when it is accepted."""
+    """Whether a reply is owed; decided once, on acceptance, from structure alone."""
     following: Following | None = None
-    """Where set, `owes` holds only in a thread that the soul follows; the store looks when it accepts."""
+    """If set, `owes` holds only in a thread that the soul follows; the store checks this on acceptance."""
     to_other: bool = False
-    """It begins by addressing someone else."""
+    """Whether it begins by addressing someone else."""
     standing: Standing = Standing.MEMBER
     is_bot: bool = False
     is_owner: bool = False
-    """The home's owner at his own terminal: sees everything, is not rate-limited."""
+    """Whether the home's owner wrote it at their own terminal: they see everything and are not rate-limited."""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -94,24 +94,24 @@ class Cause(StrEnum):
     ANSWERS = "answers"
     """It answers a message that is owed a reply, however late."""
     ASKED = "asked"
-    """Somebody asked for it: a reminder, a promise made to them, what the soul planned in answering them."""
+    """Somebody asked for it: a reminder, a promise made to them, or a plan made while answering them."""
     JOINS = "joins"
-    """It joins talk that goes on now, in a channel where the soul takes part."""
+    """It joins a current exchange in a channel where the soul takes part."""
     UNASKED = "unasked"
-    """None of these: to speak is to write first."""
+    """None of these: speaking would mean writing first."""
 
 
 TALK = frozenset({Kind.MESSAGE, Kind.MENTION, Kind.COMMAND})
 GROUP = "group"
-"""The participation in which the soul may speak uncalled."""
+"""The participation in which the soul may speak without being called."""
 GOES_ON = timedelta(minutes=30)
-"""Talk goes on for so long after a message."""
+"""A conversation counts as current for this long after a message."""
 
 
 def cause_of(perception: Perception, participation: str, now: datetime) -> Cause:
     """Return why the soul would speak about a perception, at `now`. Pure.
 
-    `participation`: how the conversation is heard; what the perception itself says of it comes first.
+    `participation`: how the conversation is heard; the perception's own value takes precedence.
     """
     if perception.origin is Origin.INTERNAL:
         is_asked = perception.extra.get("asked_by") or perception.extra.get("in_answer")
@@ -124,7 +124,7 @@ def cause_of(perception: Perception, participation: str, now: datetime) -> Cause
 
 
 class Place(Struct, frozen=True):
-    """A conversation key taken apart: `network:workspace:channel:thread`."""
+    """The four parts of a conversation key: `network:workspace:channel:thread`."""
 
     network: str
     workspace: str
@@ -133,7 +133,7 @@ class Place(Struct, frozen=True):
 
     @classmethod
     def of(cls, conversation: str) -> Place:
-        """Split a conversation key. Raises: ValueError where it has not four parts."""
+        """Split a conversation key. Raises: ValueError if it does not have four parts."""
         parts = conversation.split(":", 3)
         if len(parts) != 4:
             raise ValueError(f"not a conversation key: {conversation!r}")
@@ -141,31 +141,31 @@ class Place(Struct, frozen=True):
 
     @property
     def of_channel(self) -> str:
-        """The channel that it lies in: `network:workspace:channel`."""
+        """The channel of the conversation: `network:workspace:channel`."""
         return f"{self.network}:{self.workspace}:{self.channel}"
 
 
 FOLLOWED_FOR = timedelta(hours=72)
-"""After so much silence the soul no longer follows a thread."""
+"""After this much silence the soul no longer follows a thread."""
 FOLLOWED_PEOPLE = 2
-"""With more humans than these in a thread, each message needs a mention again."""
+"""With more humans than this in a thread, each message needs a mention again."""
 
 
 class Thread(Struct, frozen=True, kw_only=True):
     """A thread that the soul was called into."""
 
     since: str
-    """Position of the message that called it."""
+    """The position of the message that called it."""
     last_at: datetime
-    """When it was last spoken in."""
+    """When anyone last spoke in it."""
     people: int
-    """Distinct humans who have spoken in it since, the one at hand included."""
+    """Distinct humans who have spoken in it since, including the current one."""
     is_quiet: bool = False
-    """Someone asked the soul to be quiet there."""
+    """Whether someone asked the soul to be quiet there."""
 
 
 def settled_in(perception: Perception, thread: Thread | None) -> Perception | None:
-    """Decide what a message in a thread is owed, and return it so; None where it is not kept. Pure.
+    """Decide whether a message in a thread is owed a reply, and return it so; None if it is dropped. Pure.
 
     Source: the chat design, section 4, "follow without mention".
     """
@@ -183,21 +183,21 @@ def settled_in(perception: Perception, thread: Thread | None) -> Perception | No
 
 
 def private(person: str) -> str:
-    """The audience of a direct message or a terminal: that person alone."""
+    """Return the audience of a direct message or a terminal: that person alone."""
     return f"private:{person}"
 
 
 def shared(conversation: str) -> str:
-    """The audience of a channel: `shared:<network>:<workspace>:<channel>`."""
+    """Return the audience of a channel: `shared:<network>:<workspace>:<channel>`."""
     return f"shared:{Place.of(conversation).of_channel}"
 
 
 Members = Mapping[str, frozenset[str] | None]
-"""Who can see a shared audience now, by canonical person id; None or absent = unknown."""
+"""Who can currently see a shared audience, by canonical person id; None or absent = unknown."""
 
 
 def members_of(audience: str, members: Members) -> frozenset[str] | None:
-    """Return who can see `audience` now; None where that is not known. Pure."""
+    """Return who can currently see `audience`; None if unknown. Pure."""
     if audience == SELF:
         return frozenset()
     if audience.startswith("private:"):
@@ -207,10 +207,10 @@ def members_of(audience: str, members: Members) -> frozenset[str] | None:
 
 
 def may_show(sources: Iterable[str], target: str, members: Members, *, owner: bool = False) -> bool:
-    """Tell whether what was learned in all of `sources` may stand in a prompt for `target`. Pure.
+    """Return whether what was learned in all of `sources` may be shown in a prompt for `target`. Pure.
 
-    Everyone in the target must already be able to see every source; where the target's members are not
-    known, only what was learned in that very audience may. `owner` is the owner at his own terminal.
+    Everyone in the target must already be able to see every source. If the target's members are unknown, only what
+    was learned in that same audience may be shown. `owner`: the owner is at their own terminal.
     Source: the audience rule of the security design, section 5.
     """
     if owner or target == SELF:

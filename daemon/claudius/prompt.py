@@ -1,4 +1,4 @@
-"""The assembled prompt, and the fence that keeps data from being read as structure."""
+"""Define the assembled prompt, and the fencing that keeps data from being read as structure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from claudius.provider import Message
 Scalar = str | int | bool
 
 _PLAIN = re.compile(r"[ !-%'-;=?-_a-~]*+")
-"""Without any of what follows: most lines are."""
+"""Text with none of the characters that need escaping, which is most lines."""
 _ESCAPED = re.compile(
     "[<>&`\u0000-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
     "\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb"
@@ -25,7 +25,7 @@ _ESCAPED = re.compile(
 
 
 class RecordKind(StrEnum):
-    """What a data record of a prompt is, in its `kind`. Internal perceptions and a process's own regions add theirs."""
+    """The `kind` of a data record in a prompt. Internal perceptions and a process's own regions add further kinds."""
 
     MESSAGE = "message"
     """What somebody said: the only kind that counts as a speaker's words."""
@@ -49,7 +49,7 @@ class RecordKind(StrEnum):
 
 
 class Prompt(Struct, frozen=True):
-    """What a model is asked: static `system`, append-only `history`, this turn's `tail` as the last user message."""
+    """The model's input: static `system`, append-only `history`, this turn's `tail` as the last user message."""
 
     system: str
     history: tuple[Message, ...]
@@ -76,9 +76,9 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def data_line(obj: Mapping[str, Scalar]) -> str:
-    """Encode a flat record as one JSON line that can form no tag, fence, heading or line break. Pure.
+    """Encode a flat record as one JSON line that cannot form a tag, fence, heading or line break. Pure.
 
-    `json.loads` gives the record back (its strings made valid Unicode first).
+    `json.loads` returns the record (its strings made valid Unicode first).
     """
     try:
         line = msgspec.json.encode(obj).decode()
@@ -88,7 +88,7 @@ def data_line(obj: Mapping[str, Scalar]) -> str:
 
 
 def nested_line(document: Any) -> str:
-    """Encode a document of valid strings, however deep, as one line of the same safety as `data_line`. Pure."""
+    """Encode a document of valid strings, of any depth, as one line that is as safe as `data_line`. Pure."""
     return _ESCAPED.sub(_escape, msgspec.json.encode(document).decode())
 
 
@@ -97,7 +97,7 @@ MARK = "\N{MODIFIER LETTER CIRCUMFLEX ACCENT}"
 
 
 def datamark(text: str) -> str:
-    """Put a mark in the place of every blank, so that no sentence of a third party reads like one of ours. Pure.
+    """Replace every blank by a mark, so that no sentence of a third party reads like one of ours. Pure.
 
     Source: Hines et al., "Defending Against Indirect Prompt Injection Attacks With Spotlighting", 2024, section 3.2.
     """
@@ -105,18 +105,18 @@ def datamark(text: str) -> str:
 
 
 def next_nonce(nonce: str) -> str:
-    """Return the nonce that takes the place of one that stands in the data. Pure, so that a replay finds the same."""
+    """Return the replacement for a nonce that occurs in the data. Pure, so that a replay derives the same one."""
     return sha256(nonce.encode()).hexdigest()[:32]
 
 
 def clear_nonce(nonce: str, lines: Collection[str]) -> str:
-    """Return the nonce, or the first one derived from it that stands in none of these data lines. Pure."""
+    """Return the nonce, or the first one derived from it that occurs in none of these data lines. Pure."""
     while nonce and any(nonce in line for line in lines):
         nonce = next_nonce(nonce)
     return nonce
 
 
 def fence(line: str, nonce: str) -> str:
-    """Set one data line between two markers, which never stand in the line itself. Pure."""
+    """Put one data line between two markers, which never occur in the line itself. Pure."""
     nonce = clear_nonce(nonce, (line,))
     return f"<data-{nonce}>\n{line}\n</data-{nonce}>"

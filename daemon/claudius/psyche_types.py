@@ -1,7 +1,7 @@
-"""The numbers below language, as they are kept: mood, drives, energy, edges, arcs, intentions, what was lived.
+"""The value types of the psyche: mood, drives, energy, edges, arcs, intentions, episodes.
 
-Nothing here computes; `claudius.psyche` does. They are made and written in every turn, so they are structs. Instants
-are seconds since 1970 (UTC), so that time is a difference.
+Nothing is computed here; `claudius.psyche` does that. They are created and written in every turn, so they are structs.
+Times are seconds since 1970 (UTC), so that differences are plain subtraction.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ FAULTS = (
     ValueError,
     msgspec.MsgspecError,
 )
-"""What a bug of the psyche or a row that cannot be read looks like: the soul goes on without it."""
+"""The exceptions that a bug in the psyche or an unreadable row can raise; the soul goes on without the psyche."""
 DRIVES = ("relatedness", "autonomy", "competence", "novelty", "safety")
-"""The five needs, in the order in which `Numbers.drives` holds them. A level is unmet need, in [0, 1]."""
+"""The five needs, in the order of `Numbers.drives`. A level is unmet need, in [0, 1]."""
 
 
 class Numbers(msgspec.Struct, frozen=True, kw_only=True):
-    """The soul's own numbers at one instant."""
+    """The soul's own numbers at one time."""
 
     at_s: float
     energy: float = 0.85
@@ -38,17 +38,17 @@ class Numbers(msgspec.Struct, frozen=True, kw_only=True):
     """In [0, 1]."""
     drives: tuple[float, float, float, float, float] = (0.35, 0.35, 0.35, 0.35, 0.35)
     bands: tuple[int, ...] = ()
-    """The words' own memory: which band each number was last in; empty = none yet."""
+    """The band that each number was last in, for the choice of words; empty = none yet."""
     mood: str = ""
-    """The word that the bands last came to in a turn's attention."""
+    """The mood word that the bands last gave in a turn."""
     hinted_s: float = 0.0
-    """When the model's own mood word last moved a number."""
+    """When the model's own mood word last changed a number."""
     high: tuple[str, ...] = ()
     """Needs by name, and arcs by id, that rose past a milestone and have not fallen well below it since."""
 
 
 class Edge(msgspec.Struct, frozen=True, kw_only=True):
-    """What one person is to the soul: the soul's own feeling, never theirs."""
+    """The soul's feeling towards one person, never theirs towards the soul."""
 
     person: str
     at_s: float
@@ -61,18 +61,18 @@ class Edge(msgspec.Struct, frozen=True, kw_only=True):
     volatility: float = 0.4
     bands: tuple[int, ...] = ()
     stances: tuple[tuple[str, float, int], ...] = ()
-    """Stances taken towards them in the last day: name, instant, how often."""
+    """Stances taken towards them in the last day: name, time, how often."""
     thoughts: int = 0
-    """Turns of theirs that were thought about."""
+    """The number of their turns that were thought about."""
     name: str = ""
     """The display name last heard."""
 
 
 class Arc(msgspec.Struct, frozen=True, kw_only=True):
-    """A subject that keeps coming back."""
+    """A recurring subject."""
 
     arc: str
-    """Its id: the turn that it was born in."""
+    """Its id: the turn in which it began."""
     label: str
     stems: tuple[str, ...]
     at_s: float
@@ -80,14 +80,14 @@ class Arc(msgspec.Struct, frozen=True, kw_only=True):
     bias: float = 0.0
     """How it feels, in [-1, 1]."""
     sources: tuple[str, ...] = ()
-    """The audiences whose words it is made of."""
+    """The audiences whose words it was built from."""
     persons: tuple[str, ...] = ()
-    """Whose words it is made of."""
+    """The persons whose words it was built from."""
     band: int = 0
 
 
 class Intention(msgspec.Struct, frozen=True, kw_only=True):
-    """What the soul means to do."""
+    """Something that the soul means to do."""
 
     intention: str
     type: str
@@ -98,14 +98,14 @@ class Intention(msgspec.Struct, frozen=True, kw_only=True):
     at_s: float
     born_s: float
     priority: float
-    """As it stood at `at_s`."""
+    """Its value at `at_s`."""
     sources: tuple[str, ...] = ()
     person: str = ""
-    """In whose conversation it was formed."""
+    """The person in whose conversation it was formed."""
 
 
 class Episode(msgspec.Struct, frozen=True, kw_only=True):
-    """One moment worth keeping, with what it answered."""
+    """One moment worth keeping, and what it answered."""
 
     turn: str
     at_s: float
@@ -115,19 +115,19 @@ class Episode(msgspec.Struct, frozen=True, kw_only=True):
     previous: str = ""
     """The entry before it, which it answers."""
     stems: tuple[str, ...] = ()
-    """Its content stems, as often as they occur."""
+    """Its content stems, repeated as often as they occur."""
     previous_stems: tuple[str, ...] = ()
     importance: float = 0.35
     sources: tuple[str, ...] = ()
     name: str = ""
     is_own: bool = False
-    """The soul's own words; `person` is then whom they answered."""
+    """Whether these are the soul's own words; `person` is then whom they answered."""
     id: int = 0
-    """Of its row; 0 = it is not kept yet."""
+    """The row's id; 0 = not stored yet."""
 
 
 class Fact(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person said of themself in plain words."""
+    """Something that a person plainly said of themself."""
 
     person: str
     key: str
@@ -136,91 +136,91 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True):
     turn: str
     stated_s: float
     is_single: bool = True
-    """A newer value takes its place."""
+    """Whether a newer value replaces it."""
     id: int = 0
-    """Of its row; 0 = it is not kept yet."""
+    """The row's id; 0 = not stored yet."""
 
 
 class Drift(msgspec.Struct, frozen=True, kw_only=True):
     """How far slow drift has moved traits from the compiled kernel."""
 
     compiled: str = ""
-    """The hash of the kernel that it moves; it ends where soul.md is another."""
+    """The hash of the kernel that it moves; the drift ends when soul.md changes."""
     began_s: float = 0.0
     looked_s: float = 0.0
-    """When it was last looked at."""
+    """When it was last evaluated."""
     by: tuple[tuple[str, float], ...] = ()
     since_s: tuple[tuple[str, float], ...] = ()
     """When each trait last moved."""
 
 
 class Psyche(msgspec.Struct, frozen=True, kw_only=True):
-    """The substrate as one turn sees it. What others' words went into is left out where it may not be shown."""
+    """The psyche as one turn sees it, without anything built from words that may not be shown there."""
 
     version: int = 0
     numbers: Numbers | None = None
     """None = nothing was ever felt."""
     edges: tuple[Edge, ...] = ()
-    """Towards the speaker and the others present, those that there are."""
+    """The existing edges to the speaker and the others present."""
     arcs: tuple[Arc, ...] = ()
     intentions: tuple[Intention, ...] = ()
     facts: tuple[Fact, ...] = ()
-    """Of the people present."""
+    """Facts about the people present."""
     drift: Drift = Drift()
     stances: tuple[tuple[float, str], ...] | None = None
-    """The soul's stances since the drift began, oldest first, each with its instant; None = they were not asked for."""
+    """The soul's stances since the drift began, oldest first, each with its time; None = not requested."""
     has_episodes: bool = False
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """Episodes that may bear on a message, and what their words weigh."""
+    """Episodes that may be relevant to a message, and the weights of their words."""
 
     episodes: tuple[Episode, ...] = ()
     frequencies: tuple[tuple[str, int], ...] = ()
-    """In how many episodes each stem asked for occurs; a stem that was dropped as too common is missing."""
+    """In how many episodes each requested stem occurs; a stem dropped as too common is missing."""
     total: int = 0
-    """How many episodes there are."""
+    """The total number of episodes."""
 
 
 class Milestone(msgspec.Struct, frozen=True, kw_only=True):
-    """A need or a subject that has just grown strong."""
+    """A need or a subject that has just become strong."""
 
     name: str
     """The need, or the arc's id."""
     level: float
     text: str
-    """What the soul notices of it, later and by itself."""
+    """What the soul notices about it later, by itself."""
 
 
 class Folded(msgspec.Struct, frozen=True, kw_only=True):
-    """What one turn leaves behind, worked out on the substrate as it stands when it is written."""
+    """The psyche after one turn, computed from the state current at the time of writing."""
 
     numbers: Numbers
     edges: tuple[Edge, ...]
     kernel: str
-    """The hash of the traits that it was worked out with."""
+    """The hash of the traits that it was computed with."""
     traits: tuple[float, ...]
     inputs: Mapping[str, Any]
-    """What moved the numbers, without a word of anybody: the trace folds again from it."""
+    """What changed the numbers, without anybody's words; a trace can be recomputed from it."""
     arcs: tuple[Arc, ...] | None = None
-    """Every arc there is now; None = as they were."""
+    """All current arcs; None = unchanged."""
     intentions: tuple[Intention, ...] | None = None
-    """Every intention there is now; None = as they were."""
+    """All current intentions; None = unchanged."""
     episodes: tuple[Episode, ...] = ()
     facts: tuple[Fact, ...] = ()
     drift: Drift | None = None
-    """None = as it was."""
+    """None = unchanged."""
     recalled: tuple[str, ...] = ()
-    """Turns whose episodes were recalled and so grow a little in importance."""
+    """Turns whose episodes were recalled, which raises their importance a little."""
     milestones: tuple[Milestone, ...] = ()
 
 
 class PsycheChange(Protocol):
-    """What a turn does to the substrate, as data: the event and the look-ups, never absolute values."""
+    """A turn's change to the psyche, as data: the event and the look-ups, never absolute values."""
 
     @property
     def persons(self) -> tuple[str, ...]:
-        """Whose edges are needed to fold it."""
+        """The persons whose edges are needed to fold it."""
         ...
 
     @property
@@ -230,27 +230,27 @@ class PsycheChange(Protocol):
 
     @property
     def hint(self) -> str:
-        """The model's own word for the soul's mood; empty = it had none."""
+        """The model's own word for the soul's mood; empty = none."""
         ...
 
     def looks_back(self, psyche: Psyche) -> float | None:
-        """Return from when on the soul's stances are needed to fold it; None where they are not. Pure."""
+        """Return the time from which the soul's stances are needed to fold it; None if they are not. Pure."""
         ...
 
     def fold(self, psyche: Psyche) -> Folded:
-        """Work it out on the substrate as it stands now. Pure."""
+        """Compute the psyche after the turn from its current state. Pure."""
         ...
 
 
 class Felt(msgspec.Struct, frozen=True, kw_only=True):
-    """What the psyche puts into a prompt: words, flat strings, no number."""
+    """What the psyche puts into a prompt: words as flat strings, no numbers."""
 
     record: dict[str, str] = {}
     """The parts of the `## Psyche` line, in order; empty = nothing is shown."""
     remembered: tuple[dict[str, str], ...] = ()
     recalled: tuple[str, ...] = ()
-    """For each remembered line the row that holds its text: `episode:7`, `fact:3`."""
+    """For each remembered line, the row that holds its text: `episode:7`, `fact:3`."""
     emotional_state: str = ""
-    """The word for the soul's state, where the bands have moved to another; empty = the one that stands."""
+    """The new word for the soul's state, if the bands have changed; empty = the current word stays."""
     asks: tuple[str, ...] = ()
-    """The psyche's own steps that this turn asks."""
+    """The psyche's own steps that this turn asks for."""

@@ -1,4 +1,4 @@
-"""What the soul recalls at the start of a turn: one consistent, immutable reading of memory."""
+"""What the soul recalls at the start of a turn: one consistent, immutable snapshot of memory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class EntryType(StrEnum):
 
 
 class StateKey(StrEnum):
-    """The soul's own keys, in the spelling that the seeds store."""
+    """The soul's own state keys, in the spelling that the seeds store."""
 
     EMOTIONAL_STATE = "emotionalState"
     CURRENT_TOPIC = "currentTopic"
@@ -44,25 +44,25 @@ STATE_DEFAULTS: Mapping[str, str] = {key.value: "" for key in StateKey} | {State
 
 
 class Entry(Struct, frozen=True, kw_only=True):
-    """One line of working memory."""
+    """One working-memory entry."""
 
     entry_type: EntryType
     content: str
     at: datetime
     verb: str | None = None
     person: str | None = None
-    """Whose words: the speaker of a message, else None (the soul's own)."""
+    """The speaker of a message; None for the soul's own words."""
     name: str | None = None
-    """The display name that the words came under."""
+    """The display name at the time of the entry."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     position: str = ""
-    """Of a message: the network's own order."""
+    """For a message: the network's own order."""
     stems: str = ""
-    """Of a message: its content stems, between spaces; empty = they are to be read off its words."""
+    """For a message: its content stems, separated by spaces; empty = derive them from its words."""
 
 
 class Shown(Struct, frozen=True, kw_only=True):
-    """A user model that stood in a turn's prompt: whole, or pointed at because it already stands above."""
+    """A user model in a turn's prompt: its full text, or a pointer to the text that already stands above."""
 
     person: str
     audience: str
@@ -76,21 +76,21 @@ class Shown(Struct, frozen=True, kw_only=True):
 class PastTurn(Struct, frozen=True, kw_only=True, dict=True):
     """One earlier turn of this conversation as the history renders it. Equal values render to equal bytes.
 
-    Its `__dict__` holds what was computed from it, by what computes it; a changed copy begins without.
+    Its `__dict__` caches what callers computed from it; a changed copy starts with an empty cache.
     """
 
     turn: str
     nonce: str
     number: int
-    """The turn's place in its conversation, from 1."""
+    """The turn's number in its conversation, from 1."""
     entries: tuple[Entry, ...]
     shown: tuple[Shown, ...] = ()
     is_as_kept: bool = False
-    """Nothing was changed since its turn was committed, and nothing is left out here: its own record holds it."""
+    """Whether it is exactly as committed, with nothing changed or left out: its own record holds it."""
 
 
 def once(past: PastTurn, work: Callable[[PastTurn], T]) -> T:
-    """Return what follows from a past turn alone; worked out once, remembered with the turn. Pure."""
+    """Return a result that depends on a past turn alone; computed once and cached with the turn. Pure."""
     memo: dict[Any, T] = past.__dict__
     try:
         return memo[work]
@@ -99,19 +99,19 @@ def once(past: PastTurn, work: Callable[[PastTurn], T]) -> T:
 
 
 class Summary(Struct, frozen=True, kw_only=True):
-    """What working memory held before it was folded away."""
+    """A summary of the working-memory turns that it replaced."""
 
     text: str
     sources: tuple[str, ...]
-    """The audiences of everything that was folded in."""
+    """The audiences of everything summarised."""
     upto: int
-    """The number of the last turn that is folded in."""
+    """The number of the last turn summarised."""
     nonce: str = ""
-    """The nonce it is fenced with, drawn when it was written."""
+    """The nonce that fences it, generated when it was written."""
 
 
 class LeftOut(Struct, frozen=True, kw_only=True):
-    """Turns that neither the history nor the summary holds any more."""
+    """Turns that are no longer in the history or the summary."""
 
     count: int
     first_at: datetime
@@ -129,7 +129,7 @@ class UserModel(Struct, frozen=True, kw_only=True):
 
 
 class StateValue(Struct, frozen=True, kw_only=True):
-    """One value of the soul's state that may stand in this prompt."""
+    """One soul-state value that may be shown in this prompt."""
 
     key: str
     value: str
@@ -138,7 +138,7 @@ class StateValue(Struct, frozen=True, kw_only=True):
 
 
 class Intuition(Struct, frozen=True, kw_only=True):
-    """One whisper that this turn feels; no other turn does."""
+    """One whisper that this turn, and no other, feels."""
 
     whisper: int
     daimon: str
@@ -146,7 +146,7 @@ class Intuition(Struct, frozen=True, kw_only=True):
 
 
 class ProcessState(Struct, frozen=True, kw_only=True):
-    """Where a conversation stands in its mental processes; written back with the turn."""
+    """A conversation's position in its mental processes; written back with the turn."""
 
     process: str
     previous_process: str | None = None
@@ -157,19 +157,19 @@ class ProcessState(Struct, frozen=True, kw_only=True):
 
 
 class Person(Struct, frozen=True, kw_only=True):
-    """One human or bot, by stable id. `person` is the canonical id where several are linked."""
+    """One human or bot, by stable id. `person` is the canonical id if several are linked."""
 
     person: str
     name: str
     models: tuple[UserModel, ...]
     """Every model of this person that may be shown here, the writable one (this audience's) first; never empty."""
     turns_here: int = 0
-    """Their committed turns in this conversation, ever."""
+    """The number of their committed turns in this conversation, ever."""
     is_bot: bool = False
 
 
 class Recollection(Struct, frozen=True, kw_only=True):
-    """Everything one turn knows, from one read snapshot. Pure functions of it decide the rest of the turn."""
+    """Everything that one turn knows, from one read snapshot. Pure functions of it decide the rest of the turn."""
 
     turn: str
     nonce: str
@@ -179,40 +179,40 @@ class Recollection(Struct, frozen=True, kw_only=True):
     """Who can see what is said here now; the label of everything learned in this turn."""
     members: Members
     perceptions: tuple[Perception, ...]
-    """What this turn answers: one, or a burst taken together, in order. The last one's author is the speaker."""
+    """What this turn answers: one perception or a burst, in order. The author of the last one is the speaker."""
     speaker: Person | None
-    """None where nobody spoke (internal perceptions)."""
+    """None if nobody spoke (internal perceptions)."""
     others: tuple[Person, ...] = ()
-    """Other humans heard since the soul's last reply, latest first, two at most."""
+    """Other humans heard since the soul's last reply, latest first, at most two."""
     process: ProcessState
     turns: int
-    """Committed turns of this conversation."""
+    """The number of committed turns of this conversation."""
     version: int
-    """Optimistic lock of the conversation's row; 0 = the conversation is new."""
+    """The optimistic lock of the conversation's row; 0 = the conversation is new."""
     past: tuple[PastTurn, ...] = ()
     """Unexpired turns since the last compaction that may be shown here, oldest first."""
     expired: tuple[PastTurn, ...] = ()
-    """Turns past their time to live, to be summarised and let go, oldest first."""
+    """Turns past their time to live, to be summarised and deleted, oldest first."""
     summary: Summary | None = None
     left_out: LeftOut | None = None
     state: tuple[StateValue, ...] = ()
-    """Per key the newest value that may be shown here, defaults included in none."""
+    """Per key, the newest value that may be shown here; defaults are not included."""
     task: str = ""
-    """The `currentTask` that was set in this very conversation, or by hand for its audience; empty = none is."""
+    """The `currentTask` set in this conversation, or by hand for its audience; empty = none."""
     last_at: datetime | None = None
     """When the last turn of this conversation was thought; None = there was none."""
     participation: str = ""
-    """How this conversation is heard, where that was set for it; empty = as its place has it."""
+    """How this conversation is heard, if that was set for it; empty = the place's default."""
     psyche: Psyche | None = None
-    """The numbers below language; None = they were not asked for."""
+    """The psyche; None = it was not requested."""
     peers: tuple[Peer, ...] = ()
-    """What the ledger holds of the speaker, then of others who are named, as may be shown here."""
+    """What the ledger holds of the speaker, then of others who are named, as far as it may be shown here."""
     beliefs: tuple[Belief, ...] = ()
-    """What the second mind would have the soul keep in mind here: those about people present first, then the newest."""
+    """The cortex's beliefs that apply here: those about people present first, then the newest."""
     second_thought: str = ""
-    """What the second mind said when it was asked about this very message."""
+    """The cortex's answer when it was consulted about this message."""
     intuitions: tuple[Intuition, ...] = ()
-    """What daimons whispered, and this turn feels, oldest first."""
+    """The daimons' whispers that this turn feels, oldest first."""
 
     @property
     def perception(self) -> Perception:
@@ -221,7 +221,7 @@ class Recollection(Struct, frozen=True, kw_only=True):
 
 
 def unrecalled(turn: str, perceptions: tuple[Perception, ...], nonce: str, now: datetime) -> Recollection:
-    """Return what a turn knows before anything was recalled: what was heard, by whom, and when. Pure."""
+    """Return what a turn knows before anything is recalled: what was heard, from whom, and when. Pure."""
     heard = perceptions[-1]
     model = UserModel(person=heard.person, audience=heard.audience, version=0)
     speaker = Person(person=heard.person, name=heard.name, models=(model,), is_bot=heard.is_bot)

@@ -1,4 +1,4 @@
-"""The command `claudius`: one file per group, found by its import string and loaded only when it is used."""
+"""The command `claudius`: one file per command group, named by an import string and loaded only when it is used."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ COMMANDS: dict[str, str] = {
 
 
 class Lazy(click.Group):
-    """A group whose commands are import strings, so that `--help` loads none of them."""
+    """A click group whose commands are import strings, so that `--help` loads none of them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Name every command, hidden ones too."""
+        """Return the name of every command, hidden ones included."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
         """Load one command."""
         if cmd_name not in COMMANDS:
             return None
-        import logging  # a tenth of what --help would cost
+        import logging  # loaded late: it costs a tenth of `--help`'s time
 
         logging.getLogger("claudius").addHandler(logging.NullHandler())
         module, _, name = COMMANDS[cmd_name].partition(":")
@@ -64,13 +64,13 @@ class Lazy(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
-        """List the commands with their one line each, without loading them."""
+        """List the commands with their one-line help, without loading them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, help_line) for name, help_line in HELP.items() if name in COMMANDS])
 
 
 class _Secrets:
-    """The secrets of this command's environment and home, found only when something is about to be printed."""
+    """The secrets of this command's environment and home, looked up only when something is about to be printed."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self._env = env
@@ -122,11 +122,11 @@ def cli() -> None:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Run the command line; every foreseen error is one line on stderr and its own exit code."""
+    """Run the command line. An expected error prints one line on stderr and has its own exit code."""
     os.umask(0o077)
     for stream, errors in ((sys.stdin, "replace"), (sys.stdout, "backslashreplace"), (sys.stderr, "backslashreplace")):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors=errors)  # nothing that is said is lost to a narrow terminal
+            stream.reconfigure(errors=errors)  # a terminal with a narrow encoding still shows every character, escaped
     secrets = _Secrets(dict(os.environ))
     sys.excepthook = secrets.excepthook
     try:
@@ -150,7 +150,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def _from_outside(error: OSError | UnicodeEncodeError, argv: Sequence[str]) -> tuple[str, int]:
-    """Say what a file or an argument had of its own, and the exit code; what comes from neither is a bug, and flies."""
+    """Describe a file or argument error, with its exit code; an error from neither is a bug and is raised again."""
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}: see to it that you may read and write there", EXIT_FAILED
     if isinstance(error, UnicodeEncodeError) and any("\udc80" <= sign <= "\udcff" for sign in "".join(argv)):

@@ -1,4 +1,4 @@
-"""`claudius backup`: verified copies of everything the soul keeps, and the way back."""
+"""`claudius backup`: make, verify and restore copies of the database; export and import a whole soul."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from claudius.runtime.lock import HomeLock
 
 FORGOTTEN = "people who were forgotten since that copy was made are forgotten in it, too"
 NO_SUM = "its pages were checked, but not its bytes: no sha256 lies beside it"
-"""Said of a copy that was made before copies had one."""
+"""Shown for a copy that was made before copies had a checksum."""
 
 
 @click.group()
@@ -152,7 +152,7 @@ def import_(directory: Path, *, yes: bool) -> None:
 
 
 def _agree(code: Sequence[str], *, yes: bool) -> None:
-    """Say what an import does, and ask. Raises: UsageProblem without `yes` where nobody can be asked; ClaudiusError."""
+    """Describe what an import does, and ask. Raises: UsageProblem if nobody can be asked; ClaudiusError on a no."""
     does = "this replaces the soul of this home by the exported one"
     if code:
         does += f", and takes over code, which runs as you: {'; '.join(code)}"
@@ -171,7 +171,7 @@ def _aside(home: Home) -> Path:
 
 
 def _put_back(home: Home, copy: Path, aside: Path, *, is_new_home: bool = False) -> int:
-    """Put a copy in the database's place, which goes to `aside`; return how many people were forgotten in it again."""
+    """Replace the database by a copy and move the old one to `aside`; return how many people were erased again."""
     fresh = home.database.with_suffix(".restored")
     fresh.unlink(missing_ok=True)
     shutil.copyfile(copy, fresh)
@@ -189,9 +189,9 @@ def _put_back(home: Home, copy: Path, aside: Path, *, is_new_home: bool = False)
 
 
 async def _forget_again(home: Home, database: Path, *, is_new_home: bool) -> int:
-    """Erase from a copy, before it is in force, everyone who was forgotten after it was made.
+    """Erase from a copy, before it is put in force, everyone who was forgotten after it was made.
 
-    In a new home its portraits are in no repository yet.
+    In a new home the portraits are not in a repository yet, so all of them are archived again.
     """
     from claudius.memory.erasures import Erasures
     from claudius.memory.sqlite import SqliteStore

@@ -1,4 +1,4 @@
-"""`claudius chat`: a conversation with the soul in this terminal, or one line of it."""
+"""`claudius chat`: talk with the soul in this terminal, or send a single line."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def _once(home: Home, hello: Mapping[str, Any], text: str, timeout_s: floa
 
 
 async def _attached(connection: Connection, hello: Mapping[str, Any], patience_s: float) -> dict[str, Any] | None:
-    """Begin to listen; None where that is to be tried again. Raises: HeldBack where that takes longer than patience."""
+    """Attach to the conversation; None to try again. Raises: HeldBack if the wait would exceed `patience_s`."""
     try:
         return await attach(connection, hello)
     except HeldBack as held:
@@ -92,7 +92,7 @@ async def _attached(connection: Connection, hello: Mapping[str, Any], patience_s
 async def _answer(
     connection: Connection, line: Line, earlier: list[dict[str, Any]], *, as_json: bool
 ) -> dict[str, Any] | None:
-    """Say the line and wait for its answer; None where the process behind the connection went away."""
+    """Send the line and wait for its answer; None if the connection was lost."""
     with contextlib.suppress(ConnectionError):
         await connection.send({"op": "say", "id": line.id, "text": line.text})
         while (frame := await connection.receive()) is not None:
@@ -112,7 +112,7 @@ async def _answer(
 
 
 async def _say_shown(connection: Connection, key: str) -> None:
-    """Say that a reply was shown, and stay until that is noted: a line cut too early would be offered again."""
+    """Report that a reply was shown, and wait for the acknowledgement; without it the reply would be sent again."""
     with contextlib.suppress(ConnectionError, TimeoutError):
         async with asyncio.timeout(NOTED_S):
             await connection.send({"op": "shown", "key": key})

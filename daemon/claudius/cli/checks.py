@@ -1,4 +1,4 @@
-"""One finding of `claudius doctor` or `claudius onboard`."""
+"""The result type of the checks in `claudius doctor` and `claudius onboard`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class Check(Struct, frozen=True):
-    """One finding."""
+    """The result of one check."""
 
     name: str
     ok: bool

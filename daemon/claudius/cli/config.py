@@ -91,7 +91,7 @@ def check(*, as_json: bool) -> int:
 
 
 def write_setting(home: Home, key: str, value: Any) -> None:
-    """Write one setting to config.toml, unless it could not be read back. Raises: BadConfiguration."""
+    """Write one setting to config.toml after checking that it can be read back. Raises: BadConfiguration."""
     home.create()
     before = home.config.read_text("utf-8-sig") if home.config.exists() else ""
     _write(home.config, _with(before, key, toml(value)))
@@ -110,7 +110,7 @@ def _known(key: str) -> None:
 
 
 def _with(text: str, key: str, value: str) -> str:
-    """Set `key` in TOML text, touching no other line."""
+    """Set `key` in TOML text without changing any other line."""
     table, _, name = key.rpartition(".")
     lines = text.splitlines()
     starts = [i for i, line in enumerate(lines) if re.match(r"\s*\[", line)]
@@ -131,8 +131,8 @@ def _with(text: str, key: str, value: str) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    path = path.resolve()  # it may be a link into a place where the owner keeps such files
+    path = path.resolve()  # it may be a symlink to where the owner keeps such files
     fresh = path.with_suffix(".new")
-    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE), "w", encoding="utf-8") as file:  # noqa: PTH123 - by descriptor, for its mode
+    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE), "w", encoding="utf-8") as file:  # noqa: PTH123 - opened by descriptor, to set its mode
         file.write(text)
     fresh.replace(path)

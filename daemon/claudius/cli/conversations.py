@@ -1,4 +1,4 @@
-"""`claudius conversations`: what was said, conversation by conversation."""
+"""`claudius conversations`: list conversations and show what was said in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`claudius cortex`: what the second mind believes, when it looked, and the owner's hand on it."""
+"""`claudius cortex`: show the cortex's beliefs and cycles, start a cycle, and let the owner change beliefs."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ async def _reflect(home: Home) -> Mapping[str, Any]:
 
 
 def _now() -> datetime:
-    """Return the wall clock that the daemon has too: `CLAUDIUS_CLOCK` sets where it starts."""
+    """Return the same clock time as the daemon's: `CLAUDIUS_CLOCK` sets where it starts."""
     given = os.environ.get("CLAUDIUS_CLOCK", "")
     return datetime.fromisoformat(given) if given else datetime.now(UTC)
 

@@ -1,4 +1,4 @@
-"""`claudius daemon`: the soul as a process of its own, awake from start to stop."""
+"""`claudius daemon`: run, start, stop and install the soul as a background process, and read its log."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def daemon() -> None:
 @click.pass_context
 def status(ctx: click.Context, *, as_json: bool) -> int:
     """Tell what runs, who speaks, and what waits."""
-    from claudius.cli.status import status as told  # what it reads is a tenth of a second of a start
+    from claudius.cli.status import status as told  # its imports take a tenth of a second
 
     code: int = ctx.invoke(told, as_json=as_json)
     return code
@@ -37,7 +37,7 @@ def run() -> None:
     import asyncio
     import gc
 
-    gc.disable()  # until all is imported, which makes no garbage: a tenth of the start
+    gc.disable()  # until everything is imported, since imports make no garbage: saves a tenth of the start time
 
     from claudius.runtime.life import Awake, Pause, live
     from claudius.runtime.lock import HomeLock
@@ -46,7 +46,7 @@ def run() -> None:
     home = Home.of(os.environ)
 
     async def waking(lock: HomeLock, pause: Pause) -> Awake:
-        from claudius.compose import compose  # only once the home is ours: a second start is told so at once
+        from claudius.compose import compose  # loaded after the lock, so that a second start fails fast
 
         try:
             return await compose(home, networks=True, lock=lock, pause=pause)
@@ -165,7 +165,7 @@ def _launched(launched: Launched, home: Home, *, as_json: bool) -> int:
 
 
 def _tell_of_networks(home: Home) -> None:
-    """Say which networks are not heard yet, or hear nobody, and why."""
+    """Print which networks are not heard yet, or hear nobody, and why."""
     import asyncio
 
     from claudius.cli.session import ask

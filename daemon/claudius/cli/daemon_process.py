@@ -1,4 +1,4 @@
-"""Reading the log as it lies there, and as it grows."""
+"""Read and follow the daemon's log; start, find, stop and restart the daemon process."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ FOLLOW_S = 0.2
 
 
 class ReadTo(Struct, frozen=True):
-    """How far which file was read: the log is moved aside when it is full."""
+    """The position reached in the log; the file is identified too, since a full log is rotated."""
 
     inode: int = 0
     offset: int = 0
 
 
 def last_lines(path: Path, count: int | None) -> tuple[Sequence[str], ReadTo]:
-    """Return the last `count` whole lines, or all, and how far they reach."""
+    """Return the last `count` whole lines, or all, and the position after them."""
     try:
         with path.open("rb") as file:
             inode = path.stat().st_ino
@@ -50,7 +50,7 @@ def last_lines(path: Path, count: int | None) -> tuple[Sequence[str], ReadTo]:
 
 
 def follow_log(path: Path, read_to: ReadTo) -> Iterator[str]:
-    """Yield each new line for ever, across the file's rotation."""
+    """Yield each new line, endlessly, across the file's rotation."""
     while True:
         try:
             found = path.stat()
@@ -69,9 +69,9 @@ def follow_log(path: Path, read_to: ReadTo) -> Iterator[str]:
 
 
 READY_S = 120.0
-"""How long a start may take before `start` no longer waits for it."""
+"""How long `start` waits for the daemon to be ready."""
 ENDED_S = 15.0
-"""How long a stop may take: 10 s for what was begun, and some for a slow disk."""
+"""How long a stop may take: 10 s for running work, and a margin for a slow disk."""
 LOOK_AGAIN_S = 0.02
 
 
@@ -80,21 +80,21 @@ class NotRunning(ClaudiusError):
 
 
 class Launched(Struct, frozen=True):
-    """What became of a start."""
+    """The outcome of a start."""
 
     pid: int | None
     code: int
-    """The exit code for whoever asked."""
+    """The exit code for the command."""
     message: str = ""
 
     @property
     def is_ready(self) -> bool:
-        """Whether the daemon listens."""
+        """Whether the daemon is listening."""
         return self.code == 0
 
 
 def launch(home: Home) -> Launched:
-    """Start `claudius daemon run` in a session of its own, and wait until it is ready, waits, or has ended."""
+    """Start `claudius daemon run` in its own session; wait until it is ready, is waiting, or has ended."""
     home.create()
     ours, theirs = os.pipe()
     with TemporaryFile(dir=home.run) as stderr:
@@ -122,19 +122,19 @@ def launch(home: Home) -> Launched:
                 launched = Launched(process.pid, EXIT_TRY_AGAIN, message)
             case _:
                 launched = _failed(process.wait(), stderr)
-    process.returncode = launched.code  # it lives on without us: nobody is to warn that it was never waited for
+    process.returncode = launched.code  # the daemon outlives us: silences "subprocess is still running"
     return launched
 
 
 def _failed(code: int, stderr: IO[bytes]) -> Launched:
-    """Repeat the one line that the process ended with, and its exit code."""
+    """Return the last line that the process printed, and its exit code."""
     stderr.seek(0)
     lines = stderr.read().decode("utf-8", "replace").strip().splitlines() or [f"the daemon ended with {code}"]
     return Launched(None, code if code > 0 else EXIT_FAILED, lines[-1].removeprefix("claudius: "))
 
 
 def _told(pipe: int) -> dict[str, str]:
-    """Return the one frame that the new process sends; none where it ended without."""
+    """Return the one frame that the new process sends; empty if it ended without one."""
     ready, _, _ = select.select([pipe], [], [], READY_S)
     if not ready:
         return {"event": "late"}
@@ -154,7 +154,7 @@ def running(home: Home) -> Holder:
 
 
 def is_running(home: Home) -> bool:
-    """Tell whether a daemon holds a home."""
+    """Return whether a daemon holds a home."""
     try:
         return bool(running(home))
     except NotRunning:
@@ -162,7 +162,7 @@ def is_running(home: Home) -> bool:
 
 
 def end(home: Home) -> int:
-    """End the daemon of a home and wait until the home is free; return its process id. Raises: NotRunning, TryAgain."""
+    """Stop the daemon of a home, wait until the home is free; return its process id. Raises: NotRunning, TryAgain."""
     found = running(home)
     if found.unit:
         _systemctl("stop", found.unit)
@@ -181,7 +181,7 @@ def end(home: Home) -> int:
 
 
 def restart_unit(home: Home) -> bool:
-    """Have the service manager restart the daemon, where it is the one that keeps it; tell whether it is."""
+    """Restart the daemon through the service manager, if it runs under one; return whether it does."""
     found = running(home) if is_running(home) else None
     if found is None or not found.unit:
         return False

@@ -1,4 +1,4 @@
-"""What the system is told so that it keeps the daemon awake: a systemd user unit, or a launchd agent."""
+"""Define and install the service that keeps the daemon running: a systemd user unit, or a launchd agent."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ WantedBy=default.target
 
 
 class Unit(Struct, frozen=True):
-    """One order to the system: its name, its file, and what it says to the system when it comes or goes."""
+    """A service definition: its name, its file, and the commands that start and stop it."""
 
     name: str
     path: Path
@@ -59,7 +59,7 @@ class Unit(Struct, frozen=True):
 
 
 def unit_of(home: Home, env: Mapping[str, str], platform: str = sys.platform) -> Unit:
-    """Return the order that keeps the daemon of `home` awake on this kind of system. Pure. Raises: ClaudiusError."""
+    """Return the service that keeps the daemon of `home` running on this platform. Pure. Raises: ClaudiusError."""
     user = Path(env.get("HOME") or "~").expanduser()
     if platform == "darwin":
         return _launchd(home, user, env)
@@ -69,7 +69,7 @@ def unit_of(home: Home, env: Mapping[str, str], platform: str = sys.platform) ->
 
 
 def write_unit(unit: Unit) -> None:
-    """Write the file and have the system begin. Raises: ClaudiusError."""
+    """Write the service's file and start the service. Raises: ClaudiusError."""
     try:
         unit.path.parent.mkdir(parents=True, exist_ok=True)
         unit.path.write_text(unit.text, "utf-8")
@@ -81,7 +81,7 @@ def write_unit(unit: Unit) -> None:
 
 
 def remove_unit(unit: Unit) -> bool:
-    """Have the system end it and remove the file; False where there is none. Raises: ClaudiusError."""
+    """Stop the service and remove its file; False if there is none. Raises: ClaudiusError."""
     if not unit.path.exists():
         return False
     for argv in unit.end:
@@ -123,8 +123,8 @@ def _launchd(home: Home, user: Path, env: Mapping[str, str]) -> Unit:
         "EnvironmentVariables": {"CLAUDIUS_HOME": str(home.root), "PATH": env.get("PATH", os.defpath)},
         "WorkingDirectory": str(home.root),
         "RunAtLoad": True,
-        # launchd knows no exit code that means "not again": any clean end is one, any other starts it anew, no sooner
-        # than ThrottleInterval, and the crash-loop brake does the rest
+        # launchd has no exit code for "do not restart": a clean exit ends the job, any other restarts it, no sooner
+        # than after ThrottleInterval; the crash backoff handles the rest
         "KeepAlive": {"SuccessfulExit": False},
         "ThrottleInterval": 10,
         "ExitTimeOut": 20,
@@ -148,14 +148,14 @@ def _argv() -> tuple[str, ...]:
 
 
 def _name(home: Home, user: Path) -> str:
-    """Return the service's name: plain for the home that everyone has, marked for another."""
+    """Return the service's name: plain for the default home, with a suffix for any other."""
     if home.root == user / ".claudius":
         return "claudius"
     return f"claudius-{hashlib.sha256(str(home.root).encode()).hexdigest()[:8]}"
 
 
 def _escaped(text: str) -> str:
-    """Write a path so that systemd takes it as it is: `%` begins one of its own words."""
+    """Escape a path for systemd, which treats `%` as the start of a specifier."""
     return text.replace("%", "%%")
 
 

@@ -1,4 +1,4 @@
-"""`claudius daimon`: who whispers to the soul; ask one now, silence one."""
+"""`claudius daimon`: list the daimons, ask one for a whisper now, or mute one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The address at which an owner brings the bot into a guild. Pure.
+"""`claudius discord`: print the address at which an owner adds the bot to a guild.
 
 Source: docs.discord.com/developers/topics/oauth2, "Bot Authorization Flow"; …/topics/permissions.
 """
@@ -29,13 +29,13 @@ SCOPES = ("bot", "applications.commands")
 
 
 def invite_url(application: str) -> str:
-    """Return the address for an application's id."""
+    """Return the invite address for an application's id. Pure."""
     query = {"client_id": application, "scope": " ".join(SCOPES), "permissions": str(sum(PERMISSIONS.values()))}
     return f"https://discord.com/oauth2/authorize?{urlencode(query)}"
 
 
 def application_in(token: str) -> str:
-    """Return the bot's id that stands in its token, the application's too since 2016; empty where there is none."""
+    """Return the bot's id from its token (also the application's id, since 2016); empty if there is none. Pure."""
     first = token.partition(".")[0]
     try:
         found = urlsafe_b64decode(first + "=" * (-len(first) % 4)).decode("ascii")
@@ -44,7 +44,7 @@ def application_in(token: str) -> str:
     return found if found.isdigit() and 17 <= len(found) <= 20 else ""
 
 
-TOKEN = "DISCORD_TOKEN"  # noqa: S105 - its name
+TOKEN = "DISCORD_TOKEN"  # noqa: S105 - the setting's name, not a token
 PATIENCE_S = 5.0
 
 
@@ -76,7 +76,7 @@ def invite(*, as_json: bool) -> None:
 
 
 async def _application(api_url: str, token: str) -> str:
-    """Ask Discord whose token it is; empty where it does not answer. Raises: AdapterRefused where it is none."""
+    """Ask Discord for the token's application; empty if it does not answer. Raises: AdapterRefused for a bad token."""
     import aiohttp
 
     try:

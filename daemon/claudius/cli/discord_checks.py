@@ -1,4 +1,4 @@
-"""What Discord itself says of how it is set up: token, intent, servers, permissions. Each fault with its fix.
+"""Check the setup through Discord's own API: token, intent, servers, permissions. Each fault comes with its fix.
 
 Source: the chat design, section 2.
 """
@@ -30,7 +30,7 @@ class _Refused(Exception):
 
 
 async def ask_discord(loaded: Loaded) -> AsyncIterator[Check]:
-    """Ask Discord with the token that is set; one check a question."""
+    """Query Discord with the configured token; yield one check per question."""
     token = loaded.secret("DISCORD_TOKEN")
     if not token:
         fix = "put the bot's token into .env; docs/discord.md says where Discord shows it"
@@ -53,7 +53,7 @@ async def ask_discord(loaded: Loaded) -> AsyncIterator[Check]:
 
 
 async def servers(loaded: Loaded) -> Mapping[str, str]:
-    """Return the servers that the bot is in, id to name; none where Discord does not tell."""
+    """Return the servers that the bot is in, id to name; empty if Discord does not answer."""
     headers = {"Authorization": f"Bot {loaded.secret('DISCORD_TOKEN')}"}
     patience = aiohttp.ClientTimeout(total=PATIENCE_S)
     try:
@@ -89,7 +89,7 @@ async def _asked(discord: _Discord, allowed: Sequence[str]) -> AsyncIterator[Che
 
 
 async def _may(discord: _Discord, guild: str, name: str, me: str) -> Check:
-    """Look what the bot's roles let it do in a server; a channel may still forbid it."""
+    """Check what the bot's roles permit in a server; a channel may still forbid it."""
     roles = {str(role["id"]): int(role["permissions"]) for role in await discord.get(f"/guilds/{guild}/roles")}
     member = await discord.get(f"/guilds/{guild}/members/{me}")
     has = roles.get(guild, 0)
@@ -103,13 +103,13 @@ async def _may(discord: _Discord, guild: str, name: str, me: str) -> Check:
 
 
 class _Discord:
-    """The REST API, a question at a time."""
+    """The REST API, one request at a time."""
 
     def __init__(self, session: aiohttp.ClientSession, api_url: str) -> None:
         self._session, self._api_url = session, api_url
 
     async def get(self, path: str) -> Any:
-        """Return the answer. Raises: _Refused, and what a request raises."""
+        """Return the answer. Raises: _Refused, and whatever a request raises."""
         async with self._session.get(self._api_url + path) as answer:
             if answer.status != 200:
                 raise _Refused(answer.status)

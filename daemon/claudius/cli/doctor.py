@@ -1,4 +1,4 @@
-"""`claudius doctor`: what is not set up right, each with its fix."""
+"""`claudius doctor`: find problems with the setup, each with its fix."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from claudius.memory.sqlite.schema import VACUUM_TAKES
 EMPTY_BYTES = 525_000
 """About the size of a database before its first turn: empty tables and indexes take a page each."""
 FEW_DAYS = 30
-"""So few days until the disk is full are something to mend."""
+"""With fewer days than this until the disk is full, a check fails."""
 
 
 @click.command()
@@ -43,7 +43,7 @@ def doctor(*, live: bool, security: bool, as_json: bool) -> int:
         rooms += [networks, _live]
     secrets = held(os.environ)
     each = (_blotted(check, secrets) for room in rooms for check in _held(room, home))
-    found = list(dict.fromkeys(each))  # what is wrong with the settings stops several rooms
+    found = list(dict.fromkeys(each))  # one broken setting can fail several checks with the same result
     ok = all(check.ok for check in found)
     if as_json:
         print_json({"ok": ok, "checks": [asdict(check) for check in found]})
@@ -84,7 +84,7 @@ def _home(home: Home) -> Iterator[Check]:
 
 
 def _modes(home: Home) -> Iterator[Check]:
-    """Every path under the home is ours alone; what is wider is mended, and said."""
+    """Check that every path in the home is private; fix the permissions of any that are not, and report it."""
     if not home.root.is_dir():
         return
     wide = [path for path in _paths(home.root) if stat.S_IMODE(path.lstat().st_mode) & 0o077]
@@ -105,7 +105,7 @@ def _paths(root: Path) -> Iterator[Path]:
 
 
 def _access(home: Home) -> Iterator[Check]:
-    """Look at lists of who is heard: one that lets everybody in, one that lets nobody in."""
+    """Check the lists of who is heard: report one that admits everybody, or nobody."""
     loaded = load(home, os.environ)
     config = loaded.config
     lists = {
@@ -138,7 +138,7 @@ def _configuration(home: Home) -> Iterator[Check]:
 
 
 def _clock(home: Home) -> Iterator[Check]:
-    """Look at what the soul's own clock does: jobs that keep failing, daimons that rest."""
+    """Check the scheduler: report jobs that keep failing and daimons that are paused."""
     config = load(home, os.environ).config
     with records(home) as kept:
         failing = [row for row in kept.jobs() if row["failures"] >= FAILS]
@@ -197,7 +197,7 @@ def _store(home: Home) -> Iterator[Check]:
 
 
 def _size(home: Home, size: Mapping[str, Any]) -> Check:
-    """What a turn adds to the disk, and how long that goes on."""
+    """Report how much a turn adds to the disk, and how long the disk will last."""
     turns, is_old = size["turns"], not size["gives_back"]
     if not turns:
         return Check("size", ok=True, detail="nothing is kept yet")
@@ -220,7 +220,7 @@ def _size(home: Home, size: Mapping[str, Any]) -> Check:
 
 
 def _daemon(home: Home) -> Iterator[Check]:
-    """Whether a running process hears what it should, and has room for it."""
+    """Check whether a running process hears what it should, and has disk space for it."""
     import asyncio
 
     from claudius.cli.session import ask
@@ -273,7 +273,7 @@ def _live(home: Home) -> Iterator[Check]:
 
 
 async def one_word(loaded: Loaded, home: Home) -> Check:
-    """Ask the voice that is set for one word."""
+    """Ask the configured provider for a one-word reply."""
     from claudius.compose import provider
     from claudius.provider import Done, Request
 

@@ -1,4 +1,4 @@
-"""`claudius ensoul`: the soul in Claude Code: put the plugin in place, take it out, and what its hooks call."""
+"""`claudius ensoul`: install and remove the Claude Code plugin, ensoul sessions, and serve the plugin's hooks."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def whoami(*, as_json: bool) -> None:
     home = _home()
     with records(home) as kept:
         found = kept.person(own_person()) or {"person": own_person(), "name": "", "models": []}
-    if not load(home, os.environ).config.ensoul.shared:  # /whoami prints this into a session that has tools
+    if not load(home, os.environ).config.ensoul.shared:  # /whoami prints this into a session that can run tools
         own = [model for model in found["models"] if model["audience"].startswith("private:")]
         found = {**found, "models": own}
     if as_json:

@@ -1,4 +1,4 @@
-"""A whole soul in one directory, to be carried to another home: its database, its texts, its settings; no secrets."""
+"""Export a whole soul to one directory, and import it elsewhere: its database, texts and settings, but no secrets."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ MANIFEST = "MANIFEST.json"
 DATABASE = "claudius.db"
 CONFIG = "config.toml"
 SOUL, PORTRAITS = "soul", "memory"
-"""The portraits are for reading: a home that takes the soul in makes its own of the database."""
+"""The portraits are exported for reading only: an importing home creates its own from the database."""
 _IMPORT = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")
-"""An import string: a module, a colon, a name in it."""
+"""An import string: a module, a colon, a name in the module."""
 _PROCESSES = """
     SELECT process FROM conversation WHERE process LIKE '%:%' UNION
     SELECT previous_process FROM conversation WHERE previous_process LIKE '%:%' UNION
@@ -50,7 +50,7 @@ def carry_out(home: Home, directory: Path, now: datetime) -> Mapping[str, str]:
 
 
 def check_carried(directory: Path) -> tuple[str, ...]:
-    """Return the files of such a directory. Raises: ClaudiusError where it is none, or not as it was filled."""
+    """Return the files of an exported directory. Raises: ClaudiusError if it is not one, or was changed since."""
     try:
         files = json.loads((directory / MANIFEST).read_text("utf-8"))["files"]
         told = {str(name): str(sha) for name, sha in files.items()}
@@ -66,9 +66,9 @@ def check_carried(directory: Path) -> tuple[str, ...]:
 
 
 def code_of(directory: Path, files: tuple[str, ...]) -> list[str]:
-    """Name the code that a home with this soul would run, each as `FILE: where = name`: import strings and programs.
+    """List the code that a home with this soul would run, each as `FILE: where = name`: import strings and programs.
 
-    Raises: ClaudiusError where a file cannot be read, OSError, sqlite3.Error.
+    Raises: ClaudiusError if a file cannot be read; OSError, sqlite3.Error.
     """
     found: list[str] = []
     for name in files:
@@ -79,7 +79,7 @@ def code_of(directory: Path, files: tuple[str, ...]) -> list[str]:
             except ValueError as error:
                 raise ClaudiusError(f"{path} cannot be read: nothing was imported") from error
         elif PurePosixPath(name).parts[0] == SOUL:
-            with suppress(BadSoul):  # a text that no home would use
+            with suppress(BadSoul):  # a broken file that no home would use
                 head = parse(str(PurePosixPath(name).relative_to(SOUL)), path, path.read_bytes()).head
                 found += [
                     f"{name}: {at} = {one}" for at, one in _leaves(head) if at == "python" or _IMPORT.fullmatch(one)
@@ -102,7 +102,7 @@ def _code_in_config(config: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _leaves(value: Any, at: str = "") -> Iterator[tuple[str, str]]:
-    """Return every text of a TOML table with its key, the keys of tables joined by dots. Pure."""
+    """Yield every string in a TOML table with its dotted key. Pure."""
     if isinstance(value, Mapping):
         for key, below in value.items():
             yield from _leaves(below, f"{at}.{key}" if at else str(key))
@@ -114,7 +114,7 @@ def _leaves(value: Any, at: str = "") -> Iterator[tuple[str, str]]:
 
 
 def carry_in(home: Home, directory: Path, files: tuple[str, ...], aside: Path) -> None:
-    """Put texts and settings into a home; what was there goes to `aside`. The database is not touched."""
+    """Put texts and settings into a home, and move the old ones to `aside`. The database is not touched."""
     if home.soul.exists():
         home.soul.rename(aside / SOUL)
     home.soul.mkdir(mode=DIRECTORY_MODE)

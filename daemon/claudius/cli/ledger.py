@@ -1,4 +1,4 @@
-"""`claudius ledger`: whom the soul deals with, what passed between them, and how its trust moved."""
+"""`claudius ledger`: list the soul's peers; show what passed between them, and how its trust changed."""
 
 from __future__ import annotations
 

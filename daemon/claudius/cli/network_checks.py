@@ -1,4 +1,4 @@
-"""How the networks are set up, as far as they tell, and what of them was ever heard."""
+"""Check how the networks are set up, through their own APIs and through what was ever heard of them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ SLACK_EVENTS = {
     "reaction": "reaction_added",
     "home": "app_home_opened",
 }
-"""What was heard, by kind, and the event subscription that brings it."""
+"""Each kind of thing heard, and the event subscription that brings it."""
 
 
 def half_set(loaded: Loaded) -> Iterator[Check]:
-    """Name each network that has one of its tokens and not the other: it is not heard, and nothing else says so."""
+    """Report each network that has only one of its tokens: it hears nothing, and nothing else says so."""
     from claudius.compose import TOKENS
 
     for network, tokens in TOKENS.items():
@@ -36,7 +36,7 @@ def half_set(loaded: Loaded) -> Iterator[Check]:
 
 
 def networks(home: Home) -> Iterator[Check]:
-    """Ask each network that has a token how it is set up, and look what of it was ever heard."""
+    """Query each network that has tokens about its setup, and check which events were ever heard."""
     from claudius.cli.discord_checks import ask_discord
     from claudius.cli.slack_checks import ask_slack
 
@@ -53,7 +53,7 @@ def networks(home: Home) -> Iterator[Check]:
 
 
 def _heard(home: Home, network: str, events: Mapping[str, str]) -> Iterator[Check]:
-    """Look which kinds of event never came: a subscription that is missing looks like a quiet workspace."""
+    """Report which kinds of event never came: a missing subscription looks like a quiet workspace."""
     with records(home) as kept:
         found = kept.kinds_heard(network)
     never = [event for kind, event in events.items() if kind not in found]

@@ -1,4 +1,4 @@
-"""`claudius onboard`: asks for what is needed, checks each answer where it counts, writes it down."""
+"""`claudius onboard`: ask for what is needed, try each answer for real, and write it down."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ VOICES: Mapping[str, tuple[str, ...]] = {
     "rehearsal": (),
     "scripted": (),
 }
-"""Voices by name, with the secrets that each cannot do without."""
+"""Providers by name, with the secrets that each requires."""
 WHERE = {
     "SLACK_BOT_TOKEN": "Slack, your app, Install App: xoxb-…",
     "SLACK_APP_TOKEN": "Slack, your app, Basic Information, App-Level Tokens, with connections:write: xapp-…",
@@ -100,7 +100,7 @@ def _chosen(
 def _secrets(
     home: Home, networks: Sequence[str], voices: Sequence[str], given: Mapping[str, str], *, is_asked: bool
 ) -> dict[str, str]:
-    """Find each secret that is needed: in --env-file, the environment, the home's own .env, or asked for unseen."""
+    """Find each secret that is needed: in --env-file, the environment, the home's .env, or a hidden prompt."""
     before = read_env_file(home.env_file)
     needed = [name for one in networks for name in NETWORKS.get(one, ())]
     needed += [name for one in voices for name in VOICES.get(one, ())]
@@ -118,7 +118,7 @@ def _secrets(
 
 
 def _server(loaded: Loaded, *, is_asked: bool) -> dict[str, tuple[str, ...]]:
-    """Find which server's members are heard: what is set, else the one that the bot is in."""
+    """Find the server whose members are heard: the configured one, else the one that the bot is in."""
     if loaded.config.discord.guilds:
         return {"discord.guilds": loaded.config.discord.guilds}
     from claudius.cli.discord_checks import servers
@@ -147,7 +147,7 @@ async def _checks(loaded: Loaded, home: Home, networks: Sequence[str], voices: S
 
 
 def _keep(home: Home, secrets: Mapping[str, str], settings: Mapping[str, Sequence[str]]) -> None:
-    """Write secrets to .env, 0600, and settings to config.toml; other lines stay as they are."""
+    """Write secrets to .env, mode 0600, and settings to config.toml; other lines are unchanged."""
     from claudius.cli.config import write_setting
 
     lines = home.env_file.read_text("utf-8").splitlines() if home.env_file.exists() else []
@@ -156,7 +156,7 @@ def _keep(home: Home, secrets: Mapping[str, str], settings: Mapping[str, Sequenc
         lines = [*kept, f"{name}={value}"]
     if secrets:
         fresh = home.env_file.with_suffix(".new")
-        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE), "w", encoding="utf-8") as file:  # noqa: PTH123 - by descriptor, for its mode
+        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE), "w", encoding="utf-8") as file:  # noqa: PTH123 - opened by descriptor, to set its mode
             file.write("\n".join(lines) + "\n")
         fresh.replace(home.env_file)
     for key, chosen in settings.items():

@@ -1,4 +1,4 @@
-"""How commands print: one JSON document, or text for a person."""
+"""Print command output: one JSON document, or text for a person."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 
 
 def safe(text: str) -> str:
-    """Take control sequences out of text that is printed to a terminal."""
+    """Remove control sequences from text that is printed to a terminal."""
     return _CONTROL.sub("", text)
 
 

@@ -1,4 +1,4 @@
-"""`claudius pairing`: strangers who ask to be let in; approved here, never from chat."""
+"""`claudius pairing`: list, approve and revoke strangers who ask to be let in. This is never done from chat."""
 
 from __future__ import annotations
 

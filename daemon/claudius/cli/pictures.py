@@ -1,4 +1,4 @@
-"""Trust over time as something one can look at: a bar in the terminal, a drawing in a file. Pure."""
+"""Draw trust over time (a terminal bar, an SVG) and the graph of mental processes (Mermaid, SVG). Pure."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ FONT = 'font-family="sans-serif" font-size="12"'
 
 
 def bar(trust: int) -> str:
-    """Write a trust as a bar from -10 to 10 around a line in the middle. Pure."""
+    """Format a trust value as a bar from -10 to 10 around a centre line. Pure."""
     left = "█" * max(0, -trust)
     right = "█" * max(0, trust)
     return f"{left:·>{MOST}}│{right:·<{MOST}} {trust:+3d}"
 
 
 def picture(name: str, assessments: Sequence[Mapping[str, Any]]) -> str:
-    """Draw assessments, oldest first, as an SVG: trust as a line, information as dots of that size. Pure."""
+    """Draw assessments, oldest first, as an SVG: trust as a line, information as the size of the dots. Pure."""
     times = [one["at"].timestamp() for one in assessments]
     first, span = (times[0], times[-1] - times[0] or 1.0) if times else (0.0, 1.0)
     points = [
@@ -61,13 +61,13 @@ def _height(trust: int) -> float:
 WIDTH, HEIGHT, MARGIN = 900, 560, 110
 BOX_W, BOX_H = 168, 44
 SIDE, TIP = 9.0, 9.0
-"""How far a way and the way back stand from the straight line, and how long an arrow's head is."""
+"""The offset of opposite arrows from the straight line, and the length of an arrowhead."""
 SHOWN = 4
-"""Conversations named below a process; the rest are counted."""
+"""How many conversations are named below a process; the rest are counted."""
 
 
 def mermaid(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Write the graph as a Mermaid state diagram."""
+    """Write the graph as a Mermaid state diagram. Pure."""
     lines = ["stateDiagram-v2", "  [*] --> greeting: never met", "  [*] --> main_process"]
     lines += [f"  {row['name']} --> {to}" for row in rows for to in row["next"]]
     lines += [f"  state {row['name']}" for row in rows if not row["next"]]
@@ -75,7 +75,7 @@ def mermaid(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def svg(rows: Sequence[Mapping[str, Any]], positions: Sequence[Mapping[str, Any]]) -> str:
-    """Draw the graph: the busiest process in the middle, its neighbours around it, below those that no arrow reaches.
+    """Draw the graph as SVG: the busiest process in the centre, its neighbours around it, unreachable ones below. Pure.
 
     Under each process stand the conversations that are there now.
     """
@@ -99,7 +99,7 @@ def svg(rows: Sequence[Mapping[str, Any]], positions: Sequence[Mapping[str, Any]
 
 
 def _places(names: Sequence[str], ways: Sequence[tuple[str, str]]) -> dict[str, tuple[float, float]]:
-    """Return the middle of each process's box."""
+    """Return the centre of each process's box."""
     degree = Counter(name for way in ways for name in way)
     joined = sorted((name for name in names if degree[name]), key=lambda name: -degree[name])
     alone = [name for name in names if not degree[name]]
@@ -117,7 +117,7 @@ def _places(names: Sequence[str], ways: Sequence[tuple[str, str]]) -> dict[str, 
 
 
 def _arrow(start: tuple[float, float], end: tuple[float, float], aside: float) -> list[str]:
-    """Draw a way, `aside` of the straight one, so that the way back has its own line."""
+    """Draw an arrow shifted `aside` of the straight line, so that the opposite arrow has its own line."""
     long = math.dist(start, end) or 1.0
     along = (end[0] - start[0]) / long, (end[1] - start[1]) / long
     off = -along[1] * aside, along[0] * aside
@@ -134,7 +134,7 @@ def _arrow(start: tuple[float, float], end: tuple[float, float], aside: float) -
 
 
 def _edge(box: tuple[float, float], along: tuple[float, float], off: tuple[float, float]) -> tuple[float, float]:
-    """Return where a line that passes a box's middle at `off` leaves the box."""
+    """Return where a line that passes a box's centre at `off` leaves the box."""
     reach = min(
         (math.copysign(half, step) - shift) / step
         for half, step, shift in zip((BOX_W / 2, BOX_H / 2), along, off, strict=True)
@@ -157,6 +157,6 @@ def _box(name: str, x: float, y: float, here: Sequence[str], *, is_joined: bool)
             f'<text x="{x:.0f}" y="{y + BOX_H / 2 + 16 + 15 * n:.0f}" text-anchor="middle" font-size="12" {look}>'
             f"{escape(line)}</text>"
             for n, line in enumerate(lines)
-            for look in ('stroke="#fff" stroke-width="4"', 'fill="#345"')  # readable over an arrow
+            for look in ('stroke="#fff" stroke-width="4"', 'fill="#345"')  # outlined, to be readable over an arrow
         ),
     ]

@@ -1,4 +1,4 @@
-"""`claudius process`: the soul's mental processes, the way between them, and where each conversation stands."""
+"""`claudius process`: show the soul's mental processes, their transitions, and each conversation's place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`claudius psyche`: the numbers below language, as they stand and as they moved."""
+"""`claudius psyche`: show the psyche's current numbers, and plot how they changed."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def plot(out: Path | None, days: float, *, as_json: bool) -> None:
         names = {row["person"]: row["name"] for row in kept.people()}
         names |= {arc.arc: arc.label for arc in kept.psyche()[0].arcs}
     inside = [row for row in rows if row["inputs"]["at_s"] >= from_s]
-    if inside and rows[0] is inside[0]:  # nothing moved before: the picture begins with the soul's first moment
+    if inside and rows[0] is inside[0]:  # nothing changed before: the plot begins with the soul's first moment
         first_s = inside[0]["inputs"]["at_s"]
         from_s = max(from_s, first_s - max(60.0, (to_s - first_s) / 30))
     if as_json:

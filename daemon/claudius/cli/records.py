@@ -1,4 +1,4 @@
-"""Reading memory beside whoever takes turns."""
+"""Open the store for reading while another process may be running turns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from claudius.memory.records import Records
 
 @contextmanager
 def records(home: Home) -> Iterator[Records]:
-    """Open the home's records, read-only; empty ones where nothing was ever kept. Raises: StoreError."""
+    """Open the home's records, read-only; empty if nothing was ever stored. Raises: StoreError."""
     from claudius.memory.sqlite import SqliteRecords
 
     kept = SqliteRecords(home.database)

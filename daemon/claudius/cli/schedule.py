@@ -1,4 +1,4 @@
-"""`claudius schedule`: what the soul has planned to notice later."""
+"""`claudius schedule`: list and cancel what the soul has planned to notice later."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def list_(*, as_json: bool) -> None:
 
 
 def _job(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Show a job of the clock as what it is: a plan that nobody made."""
+    """Format a scheduled job like a plan, but one that nobody made."""
     return {
         "id": row["job"],
         "kind": "job",

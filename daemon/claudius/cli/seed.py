@@ -1,4 +1,7 @@
-"""The Claude Code skills on this machine: the user's own and those of installed plugins, by name and purpose."""
+"""`claudius seed`: fill a new home with default files, and list this machine's Claude Code skills in skills.md.
+
+The skills are the user's own and those of installed plugins, by name and purpose.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +30,14 @@ _KEY = re.compile(r"(name|description):[ \t]*(.*)")
 
 
 class Skill(Struct, frozen=True):
-    """One skill, as its own front matter names it."""
+    """One skill, as described in its front matter."""
 
     name: str
     what: str
 
 
 def skills(claude: Path) -> list[Skill]:
-    """Find every skill below a Claude configuration directory, by name; the user's own win over plugins'."""
+    """Find every skill below a Claude configuration directory, by name; the user's own override the plugins'."""
     found: dict[str, Skill] = {}
     for directory in (claude, *_plugins(claude)):
         for file in sorted(directory.glob("skills/*/SKILL.md")):
@@ -44,7 +47,7 @@ def skills(claude: Path) -> list[Skill]:
 
 
 def read_skill(file: Path) -> Skill | None:
-    """Read a skill's front matter; None where it has none or cannot be read."""
+    """Read a skill's front matter; None if it has none or cannot be read."""
     try:
         with file.open(encoding="utf-8-sig", errors="replace") as opened:
             lines = opened.read(HEAD_BYTES).splitlines()
@@ -58,7 +61,7 @@ def read_skill(file: Path) -> Skill | None:
 
 
 def _front_matter(lines: list[str]) -> Iterator[tuple[str, str]]:
-    """Read `name` and `description`; folded, indented and quoted values are brought to one line."""
+    """Yield `name` and `description`; folded, indented and quoted values become one line."""
     key, parts = "", list[str]()
     for line in lines:
         match = _KEY.match(line)
@@ -86,7 +89,7 @@ def _line(text: str, chars: int) -> str:
 
 
 def _plugins(claude: Path) -> Iterator[Path]:
-    """Give the directories of the plugins that are installed and not switched off."""
+    """Yield the directories of the plugins that are installed and enabled."""
     plugins = _json(claude / "plugins" / "installed_plugins.json").get("plugins")
     enabled = _json(claude / "settings.json").get("enabledPlugins")
     switches = enabled if isinstance(enabled, Mapping) else {}
@@ -107,7 +110,7 @@ def _json(file: Path) -> Mapping[str, Any]:
 
 SKILLS = "skills.md"
 SKILLS_SHOWN = 30
-"""Each is a line of every prompt; 30 lines are about 1,000 tokens."""
+"""The most skills listed. Each is a line of every prompt; 30 lines are about 1,000 tokens."""
 
 SECRET_USES: Mapping[str, str] = {
     "ANTHROPIC_API_KEY": "the Anthropic API, the quickest voice",
@@ -137,12 +140,12 @@ def seed(claude_dir: Path | None) -> None:
 
 
 def config_text() -> str:
-    """Write out every setting as a comment: its meaning, its environment name, its default."""
+    """Return config.toml with every setting as a comment: its meaning, environment name and default."""
     return "\n".join(_config_lines()) + "\n"
 
 
 def env_text() -> str:
-    """Write out every secret's name as a comment."""
+    """Return .env with every secret's name as a comment."""
     lines = [
         "# The secrets of this Claudius: take the # away and put yours in. Only you may read this file (mode 0600).",
         "# The environment wins over it.",
@@ -153,7 +156,7 @@ def env_text() -> str:
 
 
 def skills_text(found: list[Skill]) -> str:
-    """Write the skills manifest in the shipped skills.md's own words."""
+    """Return the skills manifest, in the wording of the shipped skills.md."""
     file = _shipped_skills()
     if not found:
         return file.text + "\n"
@@ -179,7 +182,7 @@ def _config_lines() -> Iterator[str]:
 
 
 def _section_lines(name: str, section: type[Section]) -> Iterator[str]:
-    """Write a table of config.toml, and the tables in it after its own settings."""
+    """Yield the lines for a table of config.toml; nested tables come after its own settings."""
     yield ""
     yield f"# {(section.__doc__ or '').splitlines()[0]}"
     yield f"[{name}]"
@@ -229,7 +232,7 @@ def _put(path: Path, text: str) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a private file whole or not at all."""
+    """Write a private file atomically."""
     new = path.with_name(f".{path.name}.new")
     new.touch(FILE_MODE)
     new.chmod(FILE_MODE)

@@ -1,4 +1,4 @@
-"""A way to the soul from a command: through the running process's socket, or awake inside this very command."""
+"""Connect a command to the soul: through the running process's socket, or by running the soul in this command."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from claudius.home import Home
 from claudius.runtime.control import Connection, connect
 
 JOIN_S = 30.0
-"""How long a process that holds the home may take to open, or close, its socket."""
+"""How long to wait for a process that holds the home to open, or close, its socket."""
 LOOK_AGAIN_S = 0.1
 ANSWER_S = 10.0
 
@@ -25,16 +25,16 @@ class HeldBack(TryAgain):
     """The soul is not awake yet."""
 
     def __init__(self, message: str, wait_s: float) -> None:
-        """Say why, and for how many seconds still."""
+        """Store the reason and the remaining wait in seconds."""
         super().__init__(message)
         self.wait_s = wait_s
 
 
 @asynccontextmanager
 async def session(home: Home, join_s: float = JOIN_S) -> AsyncIterator[Connection]:
-    """Give a connection to the soul of `home`; where no process holds the home, this one does until the end.
+    """Yield a connection to the soul of `home`; if no process holds the home, this one does until the end.
 
-    Raises: ClaudiusError where it can neither be joined nor woken within `join_s` seconds.
+    Raises: ClaudiusError if neither succeeds within `join_s` seconds.
     """
     deadline = time.monotonic() + join_s
     while True:
@@ -68,23 +68,23 @@ async def _awake(home: Home) -> AsyncIterator[Connection]:
 
 
 class Line(Struct):
-    """One line said, and what has come back for it."""
+    """One line that was sent, and its state."""
 
     text: str
     id: str = field(default_factory=lambda: str(uuid4()))
     is_heard: bool = False
-    """The soul has accepted it: it is durable."""
+    """Whether the soul has accepted it; it is then durable."""
 
     @property
     def key(self) -> str:
-        """The key under which the soul heard it."""
+        """The key of the soul's perception of it."""
         return f"terminal:{self.id}"
 
 
 async def attach(connection: Connection, hello: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Begin to listen to a conversation; None where the process behind the connection went away.
+    """Attach to a conversation; None if the connection was lost.
 
-    Raises: UsageProblem where the soul does not let us, HeldBack where it is not awake yet.
+    Raises: UsageProblem if the soul refuses, HeldBack if it is not awake yet.
     """
     try:
         await connection.send(hello)
@@ -99,7 +99,7 @@ async def attach(connection: Connection, hello: Mapping[str, Any]) -> dict[str, 
 
 
 async def ask(home: Home, op: str, **words: str) -> dict[str, Any] | None:
-    """Ask the running process one thing; None where none runs. Raises: TryAgain where it does not answer."""
+    """Send one request to the running process; None if none is running. Raises: TryAgain if it does not answer."""
     try:
         async with asyncio.timeout(ANSWER_S), connect(home.socket) as connection:
             await connection.send({"op": op, **words})

@@ -1,4 +1,4 @@
-"""`claudius slack`: what Slack has to be told."""
+"""`claudius slack`: print the app manifest that Slack needs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from claudius.adapters.slack.manifest import manifest as manifest_of
 from claudius.errors import UsageProblem
 
 NAME_CHARS = 35
-"""Longest name that Slack gives an app."""
+"""The longest app name that Slack allows."""
 
 
 @click.group()

@@ -1,4 +1,4 @@
-"""What Slack itself says of how it is set up: tokens, scopes, Socket Mode, channels. Each fault with its fix.
+"""Check the setup through Slack's own API: tokens, scopes, Socket Mode, channels. Each fault comes with its fix.
 
 Source: the chat design, section 1.7.
 """
@@ -16,7 +16,7 @@ from claudius.config import Loaded
 
 PATIENCE_S = 10.0
 REINSTALL = "compare the app's manifest with `claudius slack manifest`, save, reinstall the app, copy the new bot token"
-TOKEN = "put a token that is in force into .env; docs/slack.md says where Slack shows it"  # noqa: S105 - words
+TOKEN = "put a token that is in force into .env; docs/slack.md says where Slack shows it"  # noqa: S105 - a message, not a token
 FIXES: Mapping[str, str] = {
     "not_allowed_token_type": "SLACK_BOT_TOKEN begins with xoxb-, SLACK_APP_TOKEN with xapp-: put each in its place",
     "account_inactive": "the app was removed from the workspace: install it again, and copy the new bot token",
@@ -32,7 +32,7 @@ class _Refused(Exception):
 
 
 async def ask_slack(loaded: Loaded) -> AsyncIterator[Check]:
-    """Ask Slack with the tokens that are set; one check a question."""
+    """Query Slack with the configured tokens; yield one check per question."""
     bot, app = loaded.secret("SLACK_BOT_TOKEN"), loaded.secret("SLACK_APP_TOKEN")
     for name, token, begins in (("SLACK_BOT_TOKEN", bot, "xoxb-"), ("SLACK_APP_TOKEN", app, "xapp-")):
         if not token:
@@ -80,7 +80,7 @@ async def _asked(slack: _Slack, loaded: Loaded, bot: str, app: str) -> AsyncIter
 
 
 async def _joined(slack: _Slack, bot: str) -> Sequence[str]:
-    """Name one channel that the bot is in: where it may not read that one, it may not read others either."""
+    """Return one channel that the bot is in: if it may not read that one, it may not read others either."""
     try:
         found, _ = await slack.call("users.conversations", bot, types="public_channel,private_channel", limit="1")
     except _Refused:
@@ -89,7 +89,7 @@ async def _joined(slack: _Slack, bot: str) -> Sequence[str]:
 
 
 async def _in_channel(slack: _Slack, bot: str, channel: str) -> Check:
-    """Look whether the bot is in a channel that it is to hear, and may read what was said there."""
+    """Check whether the bot is in a channel that it should hear, and may read its history."""
     try:
         found, _ = await slack.call("conversations.info", bot, channel=channel)
         about = found.get("channel") or {}
@@ -98,7 +98,7 @@ async def _in_channel(slack: _Slack, bot: str, channel: str) -> Check:
             detail = f"{name}: the bot is not in it, so nothing is heard there"
             return Check("slack channel", ok=False, detail=detail, fix=f"in {name}: /invite @Claudius")
         page, _ = await slack.call("conversations.history", bot, channel=channel, limit="1")
-        for message in page.get("messages") or ():  # one page of Slack's says that a bot's token reads no thread
+        for message in page.get("messages") or ():  # a page of Slack's docs says that bot tokens cannot
             await slack.call("conversations.replies", bot, channel=channel, ts=str(message["ts"]), limit="1")
     except _Refused as error:
         is_absent = error.code in ("channel_not_found", "not_in_channel")
@@ -108,13 +108,13 @@ async def _in_channel(slack: _Slack, bot: str, channel: str) -> Check:
 
 
 class _Slack:
-    """The Web API, a call at a time."""
+    """The Web API, one call at a time."""
 
     def __init__(self, session: aiohttp.ClientSession, api_url: str) -> None:
         self._session, self._api_url = session, api_url
 
     async def call(self, method: str, token: str, **arguments: str) -> tuple[Mapping[str, Any], frozenset[str]]:
-        """Return the answer, and the scopes that the token has. Raises: _Refused, and what a request raises."""
+        """Return the answer, and the token's scopes. Raises: _Refused, and whatever a request raises."""
         async with self._session.post(
             self._api_url + method, data=arguments, headers={"Authorization": f"Bearer {token}"}
         ) as answer:

@@ -1,4 +1,4 @@
-"""`claudius soul`: read, check and edit who the soul is."""
+"""`claudius soul`: show, check and edit the soul's files."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def check(*, as_json: bool) -> int:
 
 
 def _check_temper(home: Home) -> list[BadSoul]:
-    """Say what of the head of soul.md cannot be used."""
+    """Return the problems in soul.md's front matter."""
     from claudius.psyche.personality import BadPersonality, Fingerprint
 
     file = SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS)).current().files["soul.md"]

@@ -1,4 +1,4 @@
-"""`claudius state`: the soul's own state of mind."""
+"""`claudius state`: show and set the soul's state."""
 
 from __future__ import annotations
 

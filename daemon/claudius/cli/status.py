@@ -1,4 +1,4 @@
-"""`claudius status`: what runs, who speaks, what waits."""
+"""`claudius status`: show what is running, which provider speaks, and what is pending."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _tell(document: dict[str, Any]) -> None:
 
 
 def _tell_life(document: dict[str, Any]) -> None:
-    """Say that it is awake, or why not quite."""
+    """Print whether it is awake, and if not, why."""
     if document["brake"]:
         click.echo(f"held back: process {document['pid']}, home {document['home']}")
         click.echo(f"{document['brake']['message']} ({document['brake']['wait_s']:.0f} s left)")

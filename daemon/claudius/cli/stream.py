@@ -1,4 +1,4 @@
-"""`claudius stream`: watch the soul hear, think, decide, feel and speak, while it does."""
+"""`claudius stream`: watch live as the soul hears, thinks, decides, feels and speaks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Lines from the keyboard, read in a thread that nobody waits for: Ctrl-C ends a conversation at once."""
+"""Run an interactive conversation in the terminal: read lines, exchange them with the soul, show its replies.
+
+Lines are read in a thread that is never joined, so that Ctrl-C ends the conversation at once.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ async def typed(prompt: str) -> str | None:
             text: str | None = input(prompt)
         except EOFError:
             text = None
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits for it any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits for the line any more
             loop.call_soon_threadsafe(_give, line, text)
 
     threading.Thread(target=read, name=READER, daemon=True).start()
@@ -46,9 +49,9 @@ def _give(line: asyncio.Future[str | None], text: str | None) -> None:
 
 @contextlib.contextmanager
 def given_back() -> Iterator[None]:
-    """Give the terminal back as it was, where Ctrl-C ends the block while a line is being read.
+    """Restore the terminal if Ctrl-C ends the block while a line is being read.
 
-    That reader would hold the interpreter's own end up until Enter, and leave the terminal without an echo.
+    The reading thread would block the interpreter's exit until Enter, and leave the terminal without echo.
     """
     before = _attributes()
     try:
@@ -60,7 +63,7 @@ def given_back() -> Iterator[None]:
             import termios
 
             termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, before)
-            print()  # noqa: T201 - the shell's prompt is to begin a line
+            print()  # noqa: T201 - the shell's prompt must begin on a new line
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(EXIT_INTERRUPTED)
@@ -80,17 +83,17 @@ THINKING = "… thinking"
 
 
 class Screen:
-    """What one reply looks like while it comes: a sign, then its words, then its end."""
+    """The display of one reply as it arrives: a thinking indicator, then its words, then its end."""
 
     def __init__(self, *, is_tty: bool) -> None:
-        """Show the sign and colours only where a person looks."""
+        """Create a screen; the indicator and colours are shown only on a terminal."""
         self._is_tty = is_tty
         self._visible = ""
         self._sign = ""
         self._noticed: tuple[str, ...] = ()
 
     def notice(self, notices: Sequence[str]) -> None:
-        """Show what is wrong with the soul's files or settings, each time that it changes."""
+        """Show the problems with the soul's files or settings, whenever they change."""
         if tuple(notices) == self._noticed:
             return
         self._noticed = tuple(notices)
@@ -98,7 +101,7 @@ class Screen:
             click.secho(f"note: {safe(line)}", err=True, fg="yellow")
 
     def working(self, *, on: bool, line: str = THINKING) -> None:
-        """Show that the soul thinks, in its own words where it has some, or take the sign away."""
+        """Show that the soul is thinking, in its own words if it has some, or remove the indicator."""
         if not self._is_tty or self._visible:
             return
         sign = safe(line) if on else ""
@@ -119,7 +122,7 @@ class Screen:
         sys.stdout.flush()
 
     def speech(self, body: str) -> None:
-        """Complete the reply: what is missing of it, or all of it where something else had been shown."""
+        """Complete the reply: print the missing rest, or all of it if something else was shown before."""
         self.working(on=False)
         if body.startswith(self._visible):
             click.echo(safe(body[len(self._visible) :]))
@@ -185,7 +188,7 @@ async def _next_line(
 async def _exchange(
     connection: Connection, inbox: asyncio.Queue[dict[str, Any] | None], line: Line, screen: Screen
 ) -> bool:
-    """Say one line and show what comes until its answer; False where the process behind the connection went away."""
+    """Send one line and show what arrives until its answer; False if the connection was lost."""
     try:
         await connection.send({"op": "say", "id": line.id, "text": line.text})
     except ConnectionError:
@@ -222,7 +225,7 @@ async def _show(connection: Connection, frame: Mapping[str, Any], screen: Screen
 
 def _greet(home: Home, conversation: str, person: str) -> None:
     with contextlib.suppress(ImportError):
-        import readline  # noqa: F401 - arrow keys and history at the prompt
+        import readline  # noqa: F401 - enables arrow keys and history at the prompt
 
     from claudius.cli.records import records
 

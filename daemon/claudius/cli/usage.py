@@ -1,4 +1,4 @@
-"""`claudius usage`: tokens and dollars."""
+"""`claudius usage`: report tokens and dollars used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`claudius users`: what the soul knows of each person: read it, blame it, take it back."""
+"""`claudius users`: show, revert, link, export and erase what the soul knows of each person."""
 
 from __future__ import annotations
 
@@ -296,7 +296,7 @@ def _brief(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _blame(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Trace each line of the newest version to the version that brought it. Pure."""
+    """Trace each line of the newest version to the version that introduced it. Pure."""
     lines: list[tuple[str, Mapping[str, Any]]] = []
     for row in rows:
         fresh = str(row["markdown"]).splitlines()

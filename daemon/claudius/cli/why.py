@@ -1,4 +1,4 @@
-"""`claudius why` and `claudius replay`: one turn laid open, and its prompt built again."""
+"""`claudius why` and `claudius replay`: explain one turn, and rebuild its prompt."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def why(turn: str, *, as_json: bool) -> None:
         snapshot = found.pop("snapshot", None)
         try:
             prompt = _rebuilt(kept, snapshot)
-        except Expired as expired:  # this turn's record is kept, and that of one which its prompt shows went
+        except Expired as expired:  # this turn is kept, but one that its prompt shows is gone
             prompt, found["expired_at"] = None, expired.at
     if found["expired_at"] is None:
         del found["expired_at"]

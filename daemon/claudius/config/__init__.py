@@ -1,4 +1,4 @@
-"""Settings and secrets."""
+"""Load, validate and hold the settings and secrets."""
 
 from claudius.config.daimons import KOTHAR, Daimon, Mode, all_daimons, modes_of, token_name
 from claudius.config.load import Loaded, load, overriding, parse_value, shown, toml
@@ -8,12 +8,12 @@ from claudius.config.section import Section
 
 
 def daimon_modes(config: Config) -> dict[str, str]:
-    """Return the modes of the daimons that are on. Pure."""
+    """Return the modes of the enabled daimons. Pure."""
     return modes_of(config.kothar, config.daimons)
 
 
 def daimons(config: Config) -> dict[str, Daimon]:
-    """Return every daimon that is named, Kothar first. Pure."""
+    """Return every configured daimon, Kothar first. Pure."""
     return all_daimons(config.kothar, config.daimons)
 
 

@@ -1,4 +1,4 @@
-"""The settings of daimons: Kothar's, and those of any further one, by name."""
+"""Define the settings of daimons (Kothar and further ones by name) and of the HTTP endpoint."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from msgspec import Meta
 from claudius.config.section import Positive, Seconds, Section, Url
 
 Mode = Literal["whisper", "speak", "both", "off"]
-"""In the prompt, aloud after the soul's reply, both, or neither."""
+"""Where a whisper goes: into the prompt, aloud after the soul's reply, both, or nowhere."""
 KOTHAR = "kothar"
 PREFIX = "CLAUDIUS_DAIMON_"
-"""What the environment names of a further daimon begin with: `CLAUDIUS_DAIMON_<NAME>_<KEY>`."""
+"""The prefix of a further daimon's environment names: `CLAUDIUS_DAIMON_<NAME>_<KEY>`."""
 GROQ = "https://api.groq.com/openai/v1"
 
 
@@ -60,12 +60,12 @@ KEYS: tuple[str, ...] = tuple(item.name for item in msgspec.structs.fields(Daimo
 
 
 def all_daimons(kothar: Daimon, further: Mapping[str, Daimon]) -> dict[str, Daimon]:
-    """Return every daimon that is named, Kothar first. Pure."""
+    """Return every configured daimon, Kothar first. Pure."""
     return {KOTHAR: kothar, **dict(sorted(further.items()))}
 
 
 def further_keys(env: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    """Find the settings of further daimons in an environment: name, key, value as text. Pure."""
+    """Yield the settings of further daimons in an environment: name, key, value as text. Pure."""
     for name, value in env.items():
         if not name.startswith(PREFIX) or not value:
             continue
@@ -77,7 +77,7 @@ def further_keys(env: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
 
 
 def is_daimon_token(name: str) -> bool:
-    """Tell whether an environment name is the token of a further daimon. Pure."""
+    """Return whether an environment name is the token of a further daimon. Pure."""
     return name.startswith(PREFIX) and name.endswith("_AUTH_TOKEN") and len(name) > len(PREFIX) + len("_AUTH_TOKEN")
 
 
@@ -87,7 +87,7 @@ def token_name(daimon: str) -> str:
 
 
 def modes_of(kothar: Daimon, further: Mapping[str, Daimon]) -> dict[str, str]:
-    """Return the modes of the daimons that are on. Pure."""
+    """Return the modes of the enabled daimons. Pure."""
     if not kothar.is_on and not further:
         return {}
     return {name: one.mode for name, one in all_daimons(kothar, further).items() if one.is_on}

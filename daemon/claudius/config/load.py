@@ -1,4 +1,4 @@
-"""Reading the settings: `config.toml`, strictly checked, under `.env`, under the environment."""
+"""Load the settings: `config.toml`, strictly validated, overridden by `.env`, then by the environment."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from claudius.errors import BadConfiguration
 from claudius.home import Home
 
 _DEEPEST = 4
-"""Tables within tables; no setting lies as deep."""
+"""The maximum depth of nested tables; every setting is shallower."""
 _WORDS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off"), False)
 
 
 class Loaded(Struct, frozen=True):
-    """A configuration, where each value came from, and the secrets."""
+    """A configuration, the source of each value, and the secrets."""
 
     config: Config
     sources: Mapping[str, str]
     secrets: Mapping[str, Secret]
 
     def secret(self, name: str) -> str:
-        """Return a secret's value; empty where it is not set."""
+        """Return a secret's value; empty if it is not set."""
         found = self.secrets.get(name)
         return found.reveal() if found else ""
 
 
 def load(home: Home, env: Mapping[str, str]) -> Loaded:
-    """Read config.toml and .env of a home under an environment. Raises: BadConfiguration, one line each."""
+    """Read config.toml and .env of a home, overridden by `env`. Raises: BadConfiguration, one line each."""
     tree = _read_toml(home.config)
     sources = dict.fromkeys(SETTINGS, "default") | dict.fromkeys(_keys(tree), "config.toml")
     dotenv = read_env_file(home.env_file)
@@ -60,7 +60,7 @@ def load(home: Home, env: Mapping[str, str]) -> Loaded:
 
 
 def shown(loaded: Loaded, key: str) -> Any:
-    """Return a setting's value as JSON takes it. Raises: KeyError for an unknown key."""
+    """Return a setting's value in JSON form. Raises: KeyError for an unknown key."""
     node: Any = loaded.config
     for name in SETTINGS[key].key.split("."):
         node = getattr(node, name)
@@ -68,7 +68,7 @@ def shown(loaded: Loaded, key: str) -> Any:
 
 
 def overriding(home: Home, env: Mapping[str, str], key: str) -> tuple[str, str] | None:
-    """Return the variable that wins over config.toml for a setting, and where it is set; None where none is."""
+    """Return the variable that overrides a setting in config.toml, and where it is set; None if there is none."""
     for source, values in (("environment", env), (".env", read_env_file(home.env_file))):
         for name in (SETTINGS[key].env, ALIASES.get(key, "")):
             if values.get(name):
@@ -77,7 +77,7 @@ def overriding(home: Home, env: Mapping[str, str], key: str) -> tuple[str, str] 
 
 
 def parse_value(key: str, text: str) -> Any:
-    """Read a setting's value as a person types it. Raises: BadConfiguration."""
+    """Parse a setting's value as a person types it. Raises: BadConfiguration."""
     if key not in SETTINGS:
         raise BadConfiguration("config.toml", key, "is not a setting", _did_you_mean(key))
     return _parse(SETTINGS[key], text, ("config.toml", key))
@@ -119,7 +119,7 @@ def _check(tree: Mapping[str, Any], file: str) -> Config:
 
 
 def _check_zone(name: str, file: str, key: str) -> None:
-    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # noqa: PLC0415 - only where one is set
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # noqa: PLC0415 - only needed if a zone is set
 
     try:
         if name:
@@ -130,7 +130,7 @@ def _check_zone(name: str, file: str, key: str) -> None:
 
 
 def _parse(setting: Setting, text: str, where: tuple[str, str]) -> Any:
-    """Read a value as a person writes it; `where` is its file, or the environment, and its name there."""
+    """Parse a value as a person writes it; `where` is its source (a file or the environment) and its name there."""
     value: Any = text
     if isinstance(setting.default, tuple):
         value = [part.strip() for part in text.split(",") if part.strip()]
@@ -143,7 +143,7 @@ def _parse(setting: Setting, text: str, where: tuple[str, str]) -> Any:
 
 
 def _detail(error: msgspec.ValidationError) -> str:
-    """Say what is wrong without the pattern that only a programmer reads."""
+    """Describe a validation error without the regular expression."""
     return re.sub(r"Expected `str` matching regex '.*?'(?= - at|$)", "is not written as it has to be", str(error))
 
 
@@ -162,7 +162,7 @@ def _put(tree: dict[str, Any], setting: Setting, value: Any, table: str = "") ->
 
 
 def _remedy(setting: Setting) -> str:
-    """Say what a setting is, and what it may be where that is one of a few words."""
+    """Describe a setting, with its allowed words if there are only a few."""
     kind = msgspec.inspect.type_info(setting.type)
     kind = kind.type if isinstance(kind, msgspec.inspect.Metadata) else kind
     words = [str(one) for one in kind.values] if isinstance(kind, msgspec.inspect.LiteralType) else []
@@ -170,12 +170,12 @@ def _remedy(setting: Setting) -> str:
 
 
 def _did_you_mean(key: str) -> str:
-    from difflib import get_close_matches  # noqa: PLC0415 - only for a person's typo
+    from difflib import get_close_matches  # noqa: PLC0415 - only needed for a typo
 
     near = get_close_matches(key, SETTINGS, n=1)
     return f"did you mean {near[0]}?" if near else "see docs/configuration.md for all settings"
 
 
 def toml(value: Any) -> str:
-    """Return a value as config.toml holds it. Pure."""
+    """Format a value as TOML. Pure."""
     return msgspec.json.encode(value).decode()

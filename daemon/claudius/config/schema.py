@@ -1,4 +1,4 @@
-"""The settings of the second mind."""
+"""Define every setting: a section per table of config.toml, its types, defaults, bounds and descriptions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from claudius.config.daimons import Daimon, Http
 from claudius.config.section import HOURS, QUIET, NotNegative, Positive, Seconds, Section, SocketUrl, Url
 
 TRIGGER = r"^\s*(timer|interaction_count(\s*[:=]\s*[1-9]\d{0,5})?|promise_timeout|farming|new_peer|manual)\s*$"
-"""What may start a cycle; a name that is none would switch one off unseen."""
+"""The allowed trigger names; without this check a misspelt name would silently disable a trigger."""
 
 
 class Consult(Section, frozen=True):
@@ -90,7 +90,7 @@ class Psyche(Section, frozen=True):
     proactive: Annotated[bool, Meta(description="the soul may write first, to those who agreed to it")] = False
 
     def __post_init__(self) -> None:
-        """Refuse weights under which an owed message could fail to mean enough. Raises: ValueError."""
+        """Reject weights that could keep a message that is owed a reply below the threshold. Raises: ValueError."""
         salience, *_, spent = self.weights
         if min(self.weights) < 0 or salience * 0.98 - spent < self.threshold + 0.05:
             raise ValueError(
@@ -334,7 +334,7 @@ class Log(Section, frozen=True):
 
 
 class Config(Section, frozen=True):
-    """Every setting there is."""
+    """All settings."""
 
     providers: Annotated[
         tuple[str, ...], Meta(min_length=1, description="who speaks, then its fallbacks; auto = the first there is")
@@ -373,11 +373,11 @@ class Config(Section, frozen=True):
 
 
 ALIASES: Mapping[str, str] = {"anthropic.base_url": "ANTHROPIC_BASE_URL"}
-"""Settings that the world already has an environment name for; it is read after our own."""
+"""Settings that also have a well-known environment name; ours takes precedence over it."""
 
 
 class Setting(Struct, frozen=True):
-    """One setting's place: its key (`section.name`, or a bare name), type, default and documentation."""
+    """One setting: its key (`section.name`, or a bare name), type, default and description."""
 
     key: str
     type: Any
@@ -394,7 +394,7 @@ def _settings(struct: type[msgspec.Struct], prefix: str = "") -> Iterator[Settin
     for item in msgspec.structs.fields(struct):
         if isinstance(item.type, type) and issubclass(item.type, Section):
             yield from _settings(item.type, f"{prefix}{item.name}.")
-        elif item.name != "daimons":  # each of those has a daimon's keys under a name of its owner's
+        elif item.name != "daimons":  # each daimon's keys are listed under the name that the owner gave it
             description = next((meta.description for meta in item.type.__metadata__ if meta.description), "")
             yield Setting(prefix + item.name, item.type, item.default, description)
 

@@ -1,4 +1,4 @@
-"""Secrets: from the environment or `.env`, never in a file of ours, a log, a prompt or a command line."""
+"""Read secrets from the environment or `.env`, and keep them out of our files, logs, prompts and command lines."""
 
 from __future__ import annotations
 
@@ -25,37 +25,37 @@ SECRETS = (
 )
 
 BLOT_CHARS = 6
-"""A secret shorter than this is not looked for: it would be found in plain words."""
+"""A shorter secret is not redacted: it would match in ordinary words."""
 
 
 class Secret:
-    """A value that never shows itself. `reveal` is the one way to it."""
+    """A value that never prints itself. Only `reveal` returns it."""
 
     __slots__ = ("_value",)
 
     def __init__(self, value: str) -> None:
-        """Keep the value."""
+        """Store the value."""
         self._value = value
 
     def reveal(self) -> str:
-        """Return the value, to hand it to a client library."""
+        """Return the value, to pass to a client library."""
         return self._value
 
     def __repr__(self) -> str:
-        """Show nothing."""
+        """Return a placeholder instead of the value."""
         return "***"
 
     __str__ = __repr__
 
 
 def secret_names(*sources: Iterable[str]) -> tuple[str, ...]:
-    """Return the name of every secret that some environments may hold: the fixed ones, and daimons' tokens. Pure."""
+    """Return the name of every secret in some environments: the fixed ones and the daimons' tokens. Pure."""
     found = {name for source in sources for name in source if is_daimon_token(name)}
     return (*SECRETS, *sorted(found))
 
 
 def take_secrets(environ: MutableMapping[str, str]) -> dict[str, str]:
-    """Move the secrets out of a process environment, so that no child inherits them; return the whole as it was."""
+    """Move the secrets out of a process environment, so that no child inherits them; return the original as a copy."""
     whole = dict(environ)
     for name in secret_names(whole):
         environ.pop(name, None)
@@ -63,7 +63,7 @@ def take_secrets(environ: MutableMapping[str, str]) -> dict[str, str]:
 
 
 def read_env_file(path: Path) -> dict[str, str]:
-    """Read `NAME=value` lines; quotes, `export`, comments allowed. Raises: BadConfiguration if others may read it."""
+    """Read `NAME=value` lines; allows quotes, `export`, comments. Raises: BadConfiguration if others may read it."""
     try:
         with path.open(encoding="utf-8") as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
@@ -89,7 +89,7 @@ def read_env_file(path: Path) -> dict[str, str]:
 
 
 def held(env: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the values of every secret in an environment and in its home's `.env`, readable or not to others."""
+    """Return every secret's value in an environment and its home's `.env`, even if others may read that file."""
     try:
         dotenv = read_env_file(Home.of(env).env_file)
     except (BadConfiguration, BadHome):
@@ -98,7 +98,7 @@ def held(env: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def blot(text: str, secrets: Iterable[str]) -> str:
-    """Return a text with every secret in it as `***`. Pure."""
+    """Return a text with every secret replaced by `***`. Pure."""
     for secret in secrets:
         if len(secret) >= BLOT_CHARS:
             text = text.replace(secret, "***")

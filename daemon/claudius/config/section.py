@@ -1,4 +1,4 @@
-"""What every table of config.toml is made of."""
+"""The base class and the field types shared by every table of config.toml."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ Positive = Annotated[int, Meta(ge=1)]
 NotNegative = Annotated[int, Meta(ge=0)]
 Seconds = Annotated[float, Meta(gt=0, le=31_536_000)]
 Url = Annotated[str, Meta(pattern=r"^(https?://[^\s/].*)?$")]
-"""Of a server; empty = the usual one."""
+"""A server's URL; empty = the default one."""
 SocketUrl = Annotated[str, Meta(pattern=r"^wss?://[^\s/].*$")]
 HOURS = r"^(\d{1,2}:\d{2}-\d{1,2}:\d{2})?$"
-"""Local hours, as `21:00-08:00`; empty = none."""
+"""A span of local hours, as in `21:00-08:00`; empty = none."""
 QUIET = "21:00-08:00"
 
 

@@ -1,4 +1,4 @@
-"""The settings in force: read again when their files change."""
+"""Hold the settings in force, and reload them when their files change."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ log = logging.getLogger("claudius.config")
 
 
 class Settings:
-    """The configuration in force: read again when its files change; a broken edit keeps the last good one."""
+    """The settings in force: reloaded when their files change. A broken edit keeps the last good settings."""
 
     def __init__(self, home: Home, env: Mapping[str, str]) -> None:
-        """Read it for the first time. Raises: BadConfiguration."""
+        """Load the settings for the first time. Raises: BadConfiguration."""
         self._home, self._env = home, env
         self._seen: tuple[tuple[int, int, int], ...] = self._stamp()
         self.loaded: Loaded = load(home, env)
         self.problem: BadConfiguration | None = None
 
     def current(self) -> Config:
-        """Return the configuration that is in force now."""
+        """Return the configuration currently in force."""
         stamp = self._stamp()
         if stamp != self._seen:
             self._seen = stamp
@@ -38,7 +38,7 @@ class Settings:
         return self.loaded.config
 
     def reread(self) -> None:
-        """Read it again at the next look, whatever the files' times say."""
+        """Force a reload at the next `current`, whatever the files' times are."""
         self._seen = ()
 
     def _stamp(self) -> tuple[tuple[int, int, int], ...]:

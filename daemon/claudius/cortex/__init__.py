@@ -1,4 +1,4 @@
-"""The second mind: it looks at what happened, later and from outside, and leaves assessments, beliefs and directives.
+"""The cortex: a second mind that reviews past events and writes assessments, beliefs and directives.
 
-It sees no prompt and no conversation of the first mind; the two meet in the store.
+It runs apart from the soul's turns and reads neither their prompts nor their conversations. They share only the store.
 """

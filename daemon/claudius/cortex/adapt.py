@@ -1,4 +1,4 @@
-"""Triggers that tune themselves by how often the cycles that they started proved useful, within bounds. Pure.
+"""Adjust trigger thresholds, within bounds, by how often the cycles that they started were useful. Pure.
 
 Source: the cortex design, section 7.
 """
@@ -18,12 +18,12 @@ TUNABLE = ("timer", "interaction_count")
 
 
 def current(tuned: Sequence[Tuned], bases: Mapping[str, float]) -> dict[str, float]:
-    """Return the values in force by trigger; one whose setting was changed since begins anew. Pure."""
+    """Return the threshold in force for each trigger; a trigger whose base setting changed starts over. Pure."""
     return {one.trigger: one.value for one in tuned if bases.get(one.trigger) == one.base}
 
 
 def learn(before: Tuned | None, trigger: str, base: float, *, was_useful: bool) -> Tuned:
-    """Count one cycle of a trigger; each tenth may move its value. Pure."""
+    """Count one cycle of a trigger; every tenth cycle may move its threshold. Pure."""
     if before is None or before.base != base:
         before = Tuned(trigger=trigger, base=base, value=base)
     useful = (*before.useful, was_useful)[-WINDOW:]

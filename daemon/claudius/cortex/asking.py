@@ -1,4 +1,7 @@
-"""One isolated call: a system text and one document, no history, no session, a deadline, and nothing half-read."""
+"""Make one isolated model call (a system text and one document, no history, no session) and parse its answer.
+
+The call has a deadline. An answer that is late or cannot be parsed is discarded whole.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +19,13 @@ from claudius.provider import Delta, Done, Event, Provider, Request, Reset, Usag
 
 MAX_TOKENS = 800
 JOB = "cortex"
-"""What its calls are booked under."""
+"""The job name under which usage is booked."""
 
 
 def request(
     system: str, content: Mapping[str, Any], nonce: str, *, model: str = "", max_tokens: int = MAX_TOKENS
 ) -> Request:
-    """Return the request of one isolated call. Pure."""
+    """Return the request for one isolated call. Pure."""
     return Request(
         system=system,
         history=(),
@@ -35,7 +38,7 @@ def request(
 
 
 async def ask(provider: Provider, asked: Request, timeout_s: float) -> Answer:
-    """Return the whole answer. Raises: ProviderError, TimeoutError; then nothing of it is used."""
+    """Return the complete answer. Raises: ProviderError, TimeoutError; a partial answer is discarded."""
     started = time.monotonic()
     text = ""
     done = Done(text="", usage=Usage())
@@ -69,7 +72,7 @@ class Unparsable(ValueError):
 
 
 def parse(text: str) -> Output:
-    """Read an answer: the whole text as JSON, else its first ```json fence. Pure. Raises: Unparsable."""
+    """Parse an answer: the whole text as JSON, else its first ```json fence. Pure. Raises: Unparsable."""
     found = read_object(text)
     summary = found.get("summary")
     if not isinstance(summary, str) or not summary.strip():
@@ -86,7 +89,7 @@ def parse(text: str) -> Output:
 
 
 def read_object(text: str) -> Mapping[str, Any]:
-    """Read the one JSON object of an answer. Pure. Raises: Unparsable."""
+    """Parse the single JSON object in an answer. Pure. Raises: Unparsable."""
     if len(text) > MOST_CHARS:
         raise Unparsable(f"it is longer than {MOST_CHARS} characters")
     fenced = _FENCED.search(text)
@@ -119,5 +122,5 @@ _UNSEEN = re.compile(
 
 
 def one_line(text: str) -> str:
-    """Return a text as one line, without characters that nobody sees. Pure."""
+    """Return a text as one line, without invisible characters. Pure."""
     return " ".join(_UNSEEN.sub(" ", text).split())

@@ -1,6 +1,7 @@
-"""Lessons: what was affirmed in several cycles over a day or more is kept for good, for the second mind alone. Pure.
+"""Apply a cycle's proposals to the beliefs, and promote beliefs to lessons. Pure.
 
-Source: the cortex design, section 7.
+A belief affirmed in several cycles over a day or more becomes a lesson: it is kept for good, and only the cortex
+reads it. Source: the cortex design, section 7.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from claudius.ledger_types import Belief, Lesson
 
 MOST_LESSONS = 30
 CANDIDATE_FOR = timedelta(days=30)
-"""A key that was not affirmed again for so long is no candidate any more."""
+"""A key that is not affirmed again within this time stops being a candidate."""
 
 
 def learn(
     every: Sequence[Lesson], affirmed: Sequence[Belief], now: datetime
 ) -> tuple[tuple[Lesson, ...], tuple[tuple[str, str], ...]]:
-    """Return the lessons and candidates that change, and the (key, audience) of those that go. Pure.
+    """Return the lessons and candidates that change, and the (key, audience) of those that are dropped. Pure.
 
     `affirmed`: the beliefs that this cycle formed or affirmed.
     """
@@ -75,13 +76,13 @@ _WORD = re.compile(r"\w{4,}")
 
 
 def slug(key: str) -> str:
-    """Return a key in lower-case kebab, 64 characters at most; empty where nothing of it can be kept. Pure."""
+    """Return a key in lower-case kebab case, at most 64 characters; empty if no usable character remains. Pure."""
     plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", key).casefold())
     return re.sub(r"[\W_]+", "-", plain).strip("-")[:KEY_CHARS].rstrip("-")
 
 
 def clean_value(text: str) -> str:
-    """Return a belief's value as it is kept: one line, nothing hidden, no markup, 200 characters at most. Pure."""
+    """Normalise a belief's value: one line, no invisible characters, no markup, at most 200 characters. Pure."""
     kept = ""
     for character in one_line(html.unescape(text)):
         piece = _ESCAPES.get(character, character)
@@ -102,9 +103,9 @@ def change(
     ttl_minutes: float = 120.0,
     most: int = 20,
 ) -> Changed:
-    """Return what a cycle does to the beliefs. `every` is the whole set, of all audiences. Pure.
+    """Return how a cycle changes the beliefs. `every` is the whole set, of all audiences. Pure.
 
-    Entries that name an unknown peer, a disputed key, or that say nothing are dropped.
+    Entries that name an unknown peer or a disputed key, or that are empty, are dropped.
     """
     expired = {(belief.key, belief.audience): belief for belief in every if belief.is_expired(now)}
     standing = {(belief.key, belief.audience): belief for belief in every if not belief.is_expired(now)}
@@ -119,7 +120,7 @@ def change(
             continue
         before = standing.get((made.key, audience))
         if before and before.state == "pinned" and before.value != made.value:
-            continue  # what the owner pinned stands as it is
+            continue  # a cycle never changes a belief that the owner pinned
         if before is None and len(added) == NEW_A_CYCLE:
             continue
         if before is None:
@@ -165,7 +166,7 @@ def _made(
 
 
 def _follow(before: Belief, made: Belief) -> Belief:
-    """Keep the old belief with a fresh clock, or revise it, saying what it was."""
+    """Renew the old belief's expiry if the value is the same; otherwise revise it and record the old value."""
     sources = tuple(sorted({*before.sources, *made.sources}))
     if before.value == made.value:
         evidence = tuple(sorted({*before.evidence, *made.evidence}))
@@ -183,9 +184,9 @@ def _words(text: str) -> set[str]:
 
 
 def make_room(beliefs: Any, most: int) -> tuple[tuple[str, str], ...]:
-    """Return which beliefs go so that at most `most` stand: the oldest first, whatever time is left to them. Pure.
+    """Return which beliefs to drop so that at most `most` remain: the oldest first, whatever their expiry. Pure.
 
-    A pinned one never goes; a disputed one is no belief any more and takes no room.
+    Pinned beliefs are never dropped; disputed ones do not count toward `most`.
     """
     held = [belief for belief in beliefs if belief.state != "disputed"]
     movable = sorted((belief for belief in held if belief.state == "active"), key=lambda one: (one.created_at, one.key))
@@ -194,7 +195,7 @@ def make_room(beliefs: Any, most: int) -> tuple[tuple[str, str], ...]:
 
 
 def alignment(found: Mapping[str, Any]) -> tuple[str, Mapping[str, Any] | None]:
-    """Return the verdict on the soul's own conduct, and the belief that keeps it; empty where there is none. Pure."""
+    """Return the verdict on the soul's own conduct and the belief that records it; empty if there is none. Pure."""
     verdict, evidence = found.get("verdict"), found.get("evidence")
     if verdict not in ("aligned", "drift"):
         return "", None

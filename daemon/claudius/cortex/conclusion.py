@@ -1,5 +1,6 @@
-"""Directives: what the second mind would have the first consider saying. It sends nothing itself. Pure.
+"""Turn a cycle's answer into the changes it makes: directives, beliefs, lessons and assessments. Pure.
 
+A directive suggests something for the soul to say; the cortex sends nothing itself.
 Source: the cortex design, section 7.
 """
 
@@ -34,7 +35,7 @@ def directives(
     now: datetime,
     most: int,
 ) -> tuple[Directive, ...]:
-    """Return the directives that may go out: within bounds, about someone known, nothing critical in them. Pure."""
+    """Return the directives that may be delivered: within limits, about a known peer, nothing critical in it. Pure."""
     known = {one.peer.peer_id: one for one in peers}
     found: list[Directive] = []
     for entry in proposed:
@@ -76,7 +77,7 @@ RATIONALE_CHARS = 1000
 
 
 def conclude(cycle: Cycle, output: Output, usage: Usage, duration_s: float) -> Reflected:
-    """Turn an answer into everything that it changes. Pure."""
+    """Convert a parsed answer into every change that the cycle makes. Pure."""
     settings, document, audience = cycle.settings, cycle.document, cycle.part.audience
     verdict, kept = beliefs.alignment(output.alignment) if settings.soul_alignment else ("", None)
     changed = beliefs.change(
@@ -144,9 +145,9 @@ def failure(cycle: Cycle, outcome: Outcome, duration_s: float, usage: Usage) -> 
 
 
 def assessments(output: Output, document: Document, start: Mapping[str, int], limit: int) -> tuple[Proposal, ...]:
-    """Return what may be recorded: known peers only, clamped, of several entries for one peer the last. Pure.
+    """Return the assessments to record: known peers only, clamped, the last entry for each peer. Pure.
 
-    `start`: each peer's trust as the pass began.
+    `start`: each peer's trust at the start of the pass.
     """
     found: dict[str, Proposal] = {}
     for entry in output.assessments:

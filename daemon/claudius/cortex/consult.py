@@ -1,6 +1,6 @@
-"""Thinking twice before speaking: one isolated call, a deadline, and a cautious answer where none comes in time.
+"""Ask the cortex to judge a risky request before the soul answers it: one isolated call with a deadline.
 
-Source: the cortex design, section 7.
+If no answer comes in time, a cautious default is returned. Source: the cortex design, section 7.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ VERDICTS: Mapping[str, Verdict] = {"approve": "approve", "deny": "deny", "condit
 
 
 async def consult(ties: Ties, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Judge a request before the first mind answers it.
+    """Judge a request before the soul answers it.
 
-    `asked`: turn, audience, peer_id, name, text, classes. The answer: verdict, reasoning, conditions,
-    suggested_response, timed_out; what comes too late is discarded.
+    `asked`: turn, audience, peer_id, name, text, classes. Returns verdict, reasoning, conditions,
+    suggested_response, timed_out. A late answer is discarded.
     """
     started = time.monotonic()
     try:
@@ -100,7 +100,7 @@ def _record(known: Any, secrets: tuple[str, ...]) -> dict[str, Any]:
 
 
 def read_counsel(text: str) -> Counsel:
-    """Read a verdict strictly. Pure. Raises: Unparsable."""
+    """Parse a verdict strictly. Pure. Raises: Unparsable."""
     found = read_object(text)
     verdict = VERDICTS.get(str(found.get("verdict")))
     if verdict is None or not isinstance(found.get("reasoning"), str):
@@ -121,7 +121,7 @@ def read_counsel(text: str) -> Counsel:
 
 
 def cautious(classes: Any, *, timed_out: bool = False) -> Counsel:
-    """Return what is done where no verdict is there: no; for money, only on the owner's word. Pure."""
+    """Return the default for a missing verdict: refuse, or, for money, require the owner's word. Pure."""
     reason = "no counsel came in time" if timed_out else "no counsel could be had"
     if "money" in classes:
         return Counsel(

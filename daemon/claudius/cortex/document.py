@@ -1,4 +1,4 @@
-"""What a cycle shows the model: one JSON document of structured summaries, kept within its budget. Pure.
+"""Build what a cycle shows the model: one JSON document of structured summaries, within a token budget. Pure.
 
 Source: the cortex design, section 3.
 """
@@ -22,7 +22,7 @@ WHY_CHARS = 240
 
 
 def ranked(part: Part, most: int) -> tuple[str, ...]:
-    """Return the peers that a cycle shows: those that code points out, then those with most events. Pure."""
+    """Return the peers that a cycle shows: flagged peers first, then those with the most events. Pure."""
     counts: dict[str, int] = {}
     for event in part.events:
         if peer := event.get("peer_id"):
@@ -43,7 +43,7 @@ def build(
 ) -> Document:
     """Assemble the document of one cycle, cut until it fits its budget. Pure.
 
-    `budget_tokens` (characters / 4) is what is left beside the system text. Of what was cut nothing counts as read.
+    `budget_tokens` (characters / 4) is what remains beside the system text. Whatever was cut does not count as read.
     """
     window, has_previews, lessons, known = None, True, grounds.lessons, list(grounds.peers)
     cuts = iter((SHORT_TIMELINE, "previews", "lessons"))
@@ -128,7 +128,7 @@ def _peer(one: Known, part: Part, window: int | None, *, has_previews: bool, sec
 
 
 def activity(events: Sequence[Event]) -> Mapping[str, int]:
-    """Count what the first mind did meanwhile. Pure."""
+    """Count what the soul did since the last cycle. Pure."""
     calls = [event for event in events if event["type"] == "loop.after_llm"]
     return {
         "events": len(messages(events)),
@@ -138,7 +138,7 @@ def activity(events: Sequence[Event]) -> Mapping[str, int]:
 
 
 def shortened(text: str, tokens: int) -> str:
-    """Cut a prose to so many tokens (characters / 4), at the end of a line where one is near. Pure."""
+    """Cut prose to a number of tokens (characters / 4), at a line end if one is near. Pure."""
     if len(text) <= 4 * tokens:
         return text
     cut = text[: 4 * tokens]
@@ -147,6 +147,6 @@ def shortened(text: str, tokens: int) -> str:
 
 
 def name_of(soul: str) -> str:
-    """Return the soul's name: what its first heading begins with. Pure."""
+    """Return the soul's name: the start of its first heading. Pure."""
     first = next((line for line in soul.splitlines() if line.startswith("#")), "")
     return first.lstrip("# ").partition(",")[0].strip() or "this soul"

@@ -1,6 +1,6 @@
-"""The second mind's life: it watches, decides when to reflect, reflects, and lets go of what failed.
+"""Run the cortex: collect events, decide when to reflect, run cycles and recover from failed ones.
 
-It runs in a task of its own, beside the first mind, and can die there alone.
+It runs in its own task; a crash in that task does not affect the soul's turns.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from claudius.perception import SELF
 log = logging.getLogger("claudius.cortex")
 
 RESTORED = 200
-"""Events that are rebuilt from the ledger after a restart."""
+"""How many events are rebuilt from the ledger after a restart."""
 UNDER_WAY = timedelta(minutes=2)
-"""How long a message's own turn is waited for."""
+"""How long to wait for a message's own turn to be committed."""
 LOOK_S = 30.0
-"""The longest time without a look: a changed setting is noticed by then."""
+"""The longest time between two looks; a changed setting is noticed within this time."""
 GATHER_S = 1.0
-"""How long events are gathered before one look at them all."""
+"""How long events are collected before one look evaluates them."""
 RESTART_S = 60.0
 DEATHS = 5
-"""So many in a row, and it stays down until the process restarts."""
+"""After this many consecutive crashes the cortex stays down until the process restarts."""
 STOP_S = 2.0
 UNREAL = ("rehearsal", "scripted")
-"""Voices that are no model: with them `auto` means off."""
+"""Providers that are not real models; with them `auto` means off."""
 
 
 class Cortex:
-    """One second mind. `run` is its life; `look` is one moment of it."""
+    """The cortex as a running task. `run` is its loop; `look` is one iteration."""
 
     def __init__(self, ties: Ties) -> None:
-        """Live on `ties`; nothing is read before the first look."""
+        """Create a cortex on `ties`. Nothing is read before the first look."""
         self._ties = ties
         self._bell = asyncio.Event()
         self._buffer = Buffer(self._bell.set)
@@ -55,7 +55,7 @@ class Cortex:
         self._tuned: Mapping[str, float] = {}
         self._cycle = 0
         self.next_look: datetime | None = None
-        """When it looks, at the latest, whether there is something to reflect on; None while it is off."""
+        """The time of the next look at the latest; None while the cortex is off."""
         self._is_awake = False
         self._reflecting = False
         self._turnstile = asyncio.Lock()
@@ -63,11 +63,11 @@ class Cortex:
         self._deaths = 0
         self._task: asyncio.Task[None] | None = None
 
-    # -- being ---------------------------------------------------------------------------------------------------------
+    # -- lifecycle -----------------------------------------------------------------------------------------------------
 
     @property
     def handlers(self) -> Mapping[str, Callable[[Mapping[str, Any]], None]]:
-        """Its four observers, by hook; while it is off they keep nothing."""
+        """Return its four observers, by hook; they keep nothing while the cortex is off."""
         return {hook: self._while_on(observe) for hook, observe in self._buffer.handlers().items()}
 
     def _while_on(self, observe: Callable[[Mapping[str, Any]], None]) -> Callable[[Mapping[str, Any]], None]:
@@ -79,7 +79,7 @@ class Cortex:
 
     @property
     def is_enabled(self) -> bool:
-        """Whether the settings and the voice want it, right now."""
+        """Whether the settings and the provider currently enable it."""
         settings = self._ties.config().cortex
         if settings.enabled != "auto":
             return settings.enabled
@@ -90,15 +90,15 @@ class Cortex:
 
     @property
     def is_active(self) -> bool:
-        """Whether it is wanted and alive: then nobody else judges peers."""
+        """Whether it is enabled and running; if so, nothing else assesses peers."""
         return self._task is not None and not self._task.done() and self.is_enabled
 
     def start(self) -> None:
-        """Begin its life in a task of its own."""
+        """Start the cortex in its own task."""
         self._task = asyncio.create_task(self._live(), name="cortex")
 
     async def stop(self) -> None:
-        """End it within two seconds; a cycle under way changes nothing."""
+        """Stop the task within two seconds; a running cycle changes nothing."""
         if self._task:
             self._task.cancel()
             await asyncio.wait((self._task,), timeout=STOP_S)
@@ -145,7 +145,7 @@ class Cortex:
     # -- looking -------------------------------------------------------------------------------------------------------
 
     async def look(self) -> tuple[Reflection, ...]:
-        """Evaluate the triggers, and reflect where one fires; return the records of the cycles that ran."""
+        """Evaluate the triggers and reflect if one fires; return the records of the cycles that ran."""
         if self._reflecting:
             log.debug("Trigger skipped: reflection already in progress")
             return ()
@@ -158,14 +158,14 @@ class Cortex:
         return await self._pass(fired)
 
     async def _are_committed(self, now: datetime) -> bool:
-        """Wait, for a while, with a message whose turn is still being thought: a cycle is to see it whole."""
+        """Return whether the turns of all recent messages are committed: a cycle should see each message whole."""
         lately = [event for event in messages(self._state.events) if now - event["timestamp"] < UNDER_WAY]
         return await self._ties.store.are_noted([event["turn"] for event in lately])
 
     async def reflect(self) -> Reflection:
-        """Run one cycle because the owner asks for it, once a running pass has ended.
+        """Run one cycle at the owner's request, after any running pass has ended.
 
-        Raises: ClaudiusError where it is off, or where nothing was ever heard.
+        Raises: ClaudiusError if the cortex is off or nothing was ever heard.
         """
         if not self.is_enabled:
             raise ClaudiusError("the cortex is off: it needs a real model, or cortex.enabled = true")
@@ -178,7 +178,7 @@ class Cortex:
         return records[0]
 
     async def _wake(self) -> None:
-        """Take up what the ledger holds: trusts, what no cycle has seen, the number of the last cycle."""
+        """Load from the ledger: trust values, events that no cycle has seen, the number of the last cycle."""
         if self._is_awake:
             return
         store = self._ties.store
@@ -205,7 +205,7 @@ class Cortex:
     # -- a pass --------------------------------------------------------------------------------------------------------
 
     async def _pass(self, fired: Sequence[str]) -> tuple[Reflection, ...]:
-        """Take up the fullest audiences, a cycle each. One pass at a time; the trust budget is the pass's."""
+        """Run one cycle for each of the fullest audiences. Passes never overlap; the trust budget is per pass."""
         async with self._turnstile:
             self._reflecting = True
             try:
@@ -219,7 +219,7 @@ class Cortex:
         return tuple(records)
 
     async def _one(self, part: Part, fired: Sequence[str], start: Mapping[str, int]) -> Reflection:
-        """Run one cycle; whatever becomes of it, no event is lost and nothing is applied by half."""
+        """Run one cycle. If it fails, no event is lost and no change is partly applied."""
         part = replace(part, events=self._buffer.take(part.audience))
         try:
             ended = await reflect(self._ties, part, fired, start, self._cycle + 1)
@@ -235,12 +235,12 @@ class Cortex:
         return ended.record
 
     def _settle(self, part: Part, ended: Ended) -> None:
-        """Put back what this cycle did not take up, and let go of what it did."""
+        """Return the events that this cycle did not use to the buffer, and drop the rest."""
         state = self._state
         if ended.reflected is None:
             now = self._ties.clock()
             kept = part.events if ended.peers else [one for one in part.events if now - one["timestamp"] < UNDER_WAY]
-            self._buffer.give_back(kept)  # nobody of the others is in the ledger, nor will be
+            self._buffer.give_back(kept)  # the other peers are not in the ledger and never will be
             state.failures += 1
             state.retry_at = now + backoff(state.failures, self._thresholds())
             return
@@ -263,7 +263,7 @@ class Cortex:
         self._tell(reflected, recorded)
 
     async def _write_again(self) -> None:
-        """Write what an earlier pass could not."""
+        """Retry the write that failed in an earlier pass."""
         if self._unwritten:
             reflected, self._unwritten = self._unwritten, None
             await self._apply(reflected)

@@ -1,4 +1,7 @@
-"""What the second mind tells its observers once a cycle is written: payloads of these keys and no other."""
+"""The value types of the cortex, and the events that it emits after a cycle is written.
+
+Each event payload has exactly the keys given here.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ log = logging.getLogger("claudius.cortex")
 
 
 def tell(ties: Ties, reflected: Reflected, recorded: Recorded) -> None:
-    """Tell what a cycle came to, and have the conversations look that were given a directive."""
+    """Emit a cycle's results, and wake the conversations that received a directive."""
     record = reflected.record
     for peer, reason in recorded.failed.items():
         log.error("the assessment of %s in cycle %d is not recorded: %s", peer, record.cycle, reason)
@@ -77,15 +80,15 @@ def after_reflect(record: Reflection) -> dict[str, Any]:
 
 
 Event = Mapping[str, Any]
-"""One thing observed: `type`, `timestamp`, `audience`, `turn`, and what its hook carries."""
+"""One observed event: `type`, `timestamp`, `audience`, `turn`, and the fields of its hook."""
 Verdict = Literal["approve", "deny", "conditional"]
 
 TRIGGERS = ("promise_timeout", "farming", "interaction_count", "new_peer", "timer", "manual")
-"""In the order in which a pass is named after them."""
+"""Trigger names, in order of precedence: a pass is named after the first that fired."""
 
 
 class Thresholds(Struct, frozen=True, kw_only=True):
-    """What decides when to reflect."""
+    """The thresholds that decide when to reflect."""
 
     enabled: frozenset[str]
     schedule_minutes: float = 30.0
@@ -93,7 +96,7 @@ class Thresholds(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, settings: Cortex, tuned: Mapping[str, float] | None = None) -> Thresholds:
-        """Take them from the settings, `interaction_count: n` among the triggers included, and from what was tuned."""
+        """Build thresholds from the settings (including a trigger `interaction_count: n`) and the tuned values."""
         minutes = settings.reflection_interval or settings.schedule_minutes
         count = settings.interaction_threshold
         names = set()
@@ -111,31 +114,31 @@ class Thresholds(Struct, frozen=True, kw_only=True):
 
 
 class State(Struct, kw_only=True):
-    """What the triggers look at, all of it in memory."""
+    """What the triggers evaluate; held in memory only."""
 
     since: datetime
-    """When the last cycle began, or the second mind woke."""
+    """When the last cycle began, or when the cortex started."""
     events: list[Event] = field(default_factory=list)
     promises: tuple[Promise, ...] = ()
-    """Theirs that are open; set by `watch`."""
+    """The peers' open promises; set by `watch`."""
     next_overdue: datetime | None = None
-    """When the first of them counts as broken."""
+    """When the first of them becomes overdue."""
     farming: Mapping[str, str] = field(default_factory=dict)
-    """Peer whose newest burst stands out → the audience it came in."""
+    """Peer whose newest burst is an outlier → the audience it came in."""
     new_peers: Mapping[str, str] = field(default_factory=dict)
-    """Peer heard for the first time → the audience they were heard in."""
+    """Peer heard for the first time → the audience in which they were heard."""
     retry_at: datetime | None = None
-    """After a failure: nothing fires before."""
+    """After a failure, no trigger fires before this time."""
     failures: int = 0
 
     def watch(self, promises: Iterable[Promise]) -> None:
-        """Keep an eye on these promises, and on no others."""
+        """Watch exactly these promises."""
         self.promises = tuple(promises)
         self.next_overdue = min((promise.overdue_at for promise in self.promises), default=None)
 
 
 class Output(Struct, frozen=True, kw_only=True):
-    """What the model said, read strictly. Lists hold the entries as they came, objects only."""
+    """The parsed output of the model. Lists hold its entries in order, objects only."""
 
     summary: str
     assessments: tuple[Mapping[str, Any], ...] = ()
@@ -143,7 +146,7 @@ class Output(Struct, frozen=True, kw_only=True):
     directives: tuple[Mapping[str, Any], ...] = ()
     alignment: Mapping[str, Any] = field(default_factory=dict)
     dropped: tuple[str, ...] = ()
-    """What was left out, in words for the log."""
+    """What was dropped, described for the log."""
 
 
 class Part(Struct, frozen=True, kw_only=True):
@@ -152,23 +155,23 @@ class Part(Struct, frozen=True, kw_only=True):
     audience: str
     events: tuple[Event, ...] = ()
     flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Peer → why code points them out."""
+    """Peer → why a trigger flagged them."""
     overdue: tuple[Promise, ...] = ()
 
 
 class Document(Struct, frozen=True, kw_only=True):
-    """What one cycle shows the model, and what that stands on."""
+    """What one cycle shows the model, and the sources it was built from."""
 
     content: Mapping[str, Any]
     peers: frozenset[str]
-    """Peers that it shows, so that may be judged."""
+    """The peers that it shows; only these may be assessed."""
     evidence: tuple[int, ...]
     sources: tuple[str, ...]
     """The audiences of everything that was read."""
 
 
 class Cycle(Struct, frozen=True, kw_only=True):
-    """One cycle as it stands when it begins."""
+    """A cycle's state when it begins."""
 
     number: int
     triggers: tuple[str, ...]
@@ -176,18 +179,18 @@ class Cycle(Struct, frozen=True, kw_only=True):
     grounds: Grounds
     document: Document
     start: Mapping[str, int]
-    """Each peer's trust as the pass began: what the budget of change is measured from."""
+    """Each peer's trust at the start of the pass; the budget of change is measured from it."""
     at: datetime
     settings: Cortex
 
     @property
     def trigger(self) -> str:
-        """The trigger that it is named after."""
+        """The trigger that names the cycle."""
         return self.triggers[0]
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """What the model said, and what it cost."""
+    """The model's answer and its cost."""
 
     text: str
     usage: Usage
@@ -197,7 +200,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 
 
 class Changed(Struct, frozen=True, kw_only=True):
-    """What a cycle does to the beliefs."""
+    """How a cycle changes the beliefs."""
 
     put: tuple[Belief, ...] = ()
     gone: tuple[tuple[str, str], ...] = ()
@@ -208,33 +211,33 @@ class Changed(Struct, frozen=True, kw_only=True):
 
 
 class Ties(Struct, frozen=True, kw_only=True):
-    """What the second mind lives on. Built once, in `compose`; tests build their own."""
+    """The dependencies of the cortex. Built once, in `compose`; tests build their own."""
 
     store: Ledger
     voice: Callable[[str], Provider]
-    """The provider of that name; the empty one is the first mind's. Raises: ClaudiusError."""
+    """Return the provider of that name; an empty name means the soul's provider. Raises: ClaudiusError."""
     soul: Callable[[], SoulText]
     config: Callable[[], Config]
-    """The configuration in force now: read at the start of each cycle."""
+    """Return the configuration in force; read at the start of each cycle."""
     clock: Callable[[], datetime]
     nonce: Callable[[], str]
     emit: Callable[[str, Mapping[str, Any]], None]
-    """Tells the observers of an event; never raises."""
+    """Emit an event to its observers; never raises."""
     may_spend: Callable[[], Awaitable[bool]]
-    """Whether the day's budget still has room for reflection."""
+    """Whether the day's budget still allows a reflection."""
     wake: Callable[[str], None] = lambda _: None
-    """Has a conversation look at what waits for it."""
+    """Make a conversation check for pending perceptions."""
     secrets: tuple[str, ...] = ()
-    """Values that no prompt may hold."""
+    """Values that no prompt may contain."""
 
 
 class Ended(Struct, frozen=True, kw_only=True):
-    """How one cycle ended: with changes, or without."""
+    """How one cycle ended, with or without changes."""
 
     record: Reflection
     reflected: Reflected | None = None
     peers: frozenset[str] = frozenset()
-    """Peers that the cycle saw."""
+    """The peers that the cycle saw."""
 
 
 class Counsel(Struct, frozen=True, kw_only=True):

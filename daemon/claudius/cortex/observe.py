@@ -1,4 +1,7 @@
-"""Observation: three hooks append one small dict each to a list, and return. Nothing they are given is changed."""
+"""Buffer events for the cortex: observers on the hooks append one small dict each and return.
+
+They never change the payload that they receive.
+"""
 
 from __future__ import annotations
 
@@ -11,21 +14,21 @@ from claudius.ledger_types import Interaction
 
 MOST_EVENTS = 2000
 RETURNED_EVENTS = 500
-"""How many events of a failed cycle are put back."""
+"""The most events that are put back after a failed cycle."""
 OBSERVED: Mapping[str, tuple[str, ...]] = {
     "loop.on_message": ("peer_id", "direction", "channel_type", "scope"),
     "loop.after_send": ("peer_id", "direction", "channel_type"),
     "loop.after_llm": ("model", "tokens_in", "tokens_out"),
 }
-"""Hook → what is kept of it beside turn, audience and timestamp."""
+"""Hook → the fields that are kept, besides turn, audience and timestamp."""
 MESSAGE = "loop.on_message"
 
 
 class Buffer:
-    """The events that wait for a cycle. Oldest go first where there are too many."""
+    """The events that wait for a cycle. When the buffer is full, the oldest are dropped."""
 
     def __init__(self, bell: Callable[[], None] = lambda: None) -> None:
-        """Ring `bell` at each event."""
+        """Create an empty buffer that calls `bell` on each event."""
         self.events: list[Event] = []
         self.dropped = 0
         self._bell = bell
@@ -35,18 +38,18 @@ class Buffer:
         return {hook: self._observer(hook, fields) for hook, fields in OBSERVED.items()}
 
     def take(self, audience: str) -> tuple[Event, ...]:
-        """Take one audience's events out; what comes meanwhile stays for the next cycle."""
+        """Remove and return one audience's events; events that arrive later wait for the next cycle."""
         taken = tuple(event for event in self.events if event["audience"] == audience)
         self.events[:] = [event for event in self.events if event["audience"] != audience]
         return taken
 
     def give_back(self, events: Sequence[Event]) -> None:
-        """Put the events of a cycle that failed before those that came meanwhile."""
+        """Put the events of a failed cycle back, before those that arrived since."""
         self.events[:0] = events[-RETURNED_EVENTS:]
         self._trim()
 
     def restore(self, kept: Sequence[Interaction]) -> None:
-        """Rebuild, after a restart, what the ledger holds of what no cycle has seen; oldest first."""
+        """After a restart, rebuild the events that no cycle has seen from ledger entries; oldest first."""
         known = {(event["turn"], event.get("direction")) for event in self.events}
         self.give_back([_event(one) for one in kept if (one.turn, one.direction) not in known])
 
@@ -83,17 +86,17 @@ def _event(one: Interaction) -> Event:
 
 
 def messages(events: Sequence[Event]) -> list[Event]:
-    """Return the external messages among events. Pure."""
+    """Return the external messages among the events. Pure."""
     return [event for event in events if event["type"] == MESSAGE]
 
 
 def dealings(events: Sequence[Event]) -> Iterator[Event]:
-    """Give the events in which the soul dealt with somebody; the others only say what it did meanwhile. Pure."""
+    """Yield the events in which the soul dealt with a peer; the others only record its own activity. Pure."""
     return (event for event in events if event.get("peer_id"))
 
 
 def fullest(events: Sequence[Event], most: int, first: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the audiences that a pass takes up: those named, then those with most dealings; ties by name. Pure."""
+    """Return the audiences for a pass: those in `first`, then those with the most peer events; ties by name. Pure."""
     counts: dict[str, int] = {}
     for event in dealings(events):
         counts[event["audience"]] = counts.get(event["audience"], 0) + 1
@@ -102,5 +105,5 @@ def fullest(events: Sequence[Event], most: int, first: Sequence[str] = ()) -> tu
 
 
 def newest(events: Sequence[Event]) -> datetime | None:
-    """Return when the last of some events happened. Pure."""
+    """Return the time of the last of these events; None if there are none. Pure."""
     return max((event["timestamp"] for event in events), default=None)

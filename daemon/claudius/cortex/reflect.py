@@ -1,6 +1,6 @@
-"""One cycle: read within one audience, ask once, read the answer strictly. Nothing is written here.
+"""Run one cycle: read within one audience, ask the model once, parse the answer strictly; book the call's usage.
 
-Source: the cortex design, section 3.
+The results are returned, not written. Source: the cortex design, section 3.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ TRIAGE_TOKENS = 200
 
 
 def system_text(soul: SoulText, file: str = "cortex.md") -> str:
-    """Return a system text of the second mind, filled in. Pure."""
+    """Return a system text of the cortex with its placeholders filled in. Pure."""
     values = {"name": name_of(soul.text("soul.md")), "guide": soul.text("trust.md").strip()}
     return soul.files[file].fill(**values).strip()
 
 
 async def reflect(ties: Ties, part: Part, triggers: Sequence[str], start: Mapping[str, int], least: int) -> Ended:
-    """Run one cycle over a part of what happened; `least` is the lowest number it may have.
+    """Run one cycle over one part of a pass; `least` is the lowest number that the cycle may have.
 
-    `start`: each peer's trust as the pass began.
+    `start`: each peer's trust at the start of the pass.
     """
     began = time.monotonic()
     cycle, system = await _prepare(ties, part, triggers, start, least)
@@ -143,7 +143,7 @@ def _nonce(ties: Ties, cycle: Cycle) -> str:
 
 
 def book(ties: Ties, name: str, answer: Answer, at: datetime) -> None:
-    """Book a call under the job `cortex`, once, whatever becomes of its answer."""
+    """Book a call's usage under the job `cortex`, once, whether or not its answer is used."""
     call = Call(
         n=0,
         purpose=JOB,
@@ -159,7 +159,7 @@ def book(ties: Ties, name: str, answer: Answer, at: datetime) -> None:
 
 
 def bases(thresholds: Thresholds) -> Mapping[str, float]:
-    """Return what the tunable triggers start from. Pure."""
+    """Return the base values of the tunable triggers. Pure."""
     return {"timer": thresholds.schedule_minutes, "interaction_count": float(thresholds.interaction_threshold)}
 
 

@@ -1,4 +1,7 @@
-"""What waits, split by audience: where code points someone out first, then the fullest, each for one cycle."""
+"""Decide when to reflect and on which audiences: evaluate the triggers, score the events, split them into parts.
+
+Flagged audiences come first, then the fullest; each part gets one cycle.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,11 @@ from claudius.cortex.observe import MESSAGE, dealings, fullest
 from claudius.ledger_types import Belief
 
 PARTS = 3
-"""Audiences that one pass takes up."""
+"""The most audiences in one pass."""
 
 
 async def parts(ties: Ties, state: State, fired: Sequence[str]) -> list[Part]:
-    """Return the parts of a pass, events not yet taken; one where the owner asked for it."""
+    """Return the parts of a pass without taking their events; a single part if the owner asked for the pass."""
     now = ties.clock()
     overdue = [one for one in state.promises if one.overdue_at < now] if "promise_timeout" in fired else []
     pointed = [*(one.audience for one in overdue), *state.farming.values(), *state.new_peers.values()]
@@ -35,7 +38,7 @@ async def parts(ties: Ties, state: State, fired: Sequence[str]) -> list[Part]:
 
 
 async def _newest(ties: Ties) -> list[Part]:
-    """Point at whom the soul dealt with last: the owner asks although nothing waits."""
+    """Return a part for the peer of the newest interaction; used when the owner asks and no event waits."""
     newest = await ties.store.newest_interactions(ties.config().cortex.context_window)
     if not newest:
         return []
@@ -49,11 +52,11 @@ SOON = timedelta(minutes=30)
 STRONG_AXIS, MOST_AXES = 0.5, 3
 _BY_TRIGGER = {"promise_timeout": 3, "farming": 3, "new_peer": 2, "interaction_count": 2, "manual": WORTH_IT}
 CRITICAL_SCOPE = 60
-"""At such a scope a critical class, or something just as large, was in the message."""
+"""From this scope on, a message held a critical class or something equally large."""
 
 
 def score(triggers: Sequence[str], events: Sequence[Event], beliefs: Sequence[Belief], now: datetime) -> int:
-    """Return how much there is to reflect on; from `WORTH_IT` on the model is asked. Pure."""
+    """Return how much there is to reflect on; the model is asked from `WORTH_IT` on. Pure."""
     found = sum(_BY_TRIGGER.get(name, 0) for name in triggers)
     found += 2 * any(event.get("critical") or (event.get("scope") or 0) >= CRITICAL_SCOPE for event in events)
     found += min(MOST_AXES, sum((event.get("axis") or 0) >= STRONG_AXIS for event in events))
@@ -66,14 +69,14 @@ def _runs_out(belief: Belief, now: datetime) -> bool:
 
 
 LEAST_BEFORE, WINDOW = 4, 20
-"""Earlier bursts there must be, and how many of the last are looked at."""
+"""The minimum number of earlier bursts, and how many of the latest are examined."""
 LEAST_SCOPE = 60
 OVER_MEDIAN, OVER_MAX = 5, 3
 TRUSTS = 5
 
 
 def is_farming(scopes: Sequence[int], trusts: Sequence[int] = ()) -> bool:
-    """Tell whether the last of these bursts stands out of the earlier ones. `trusts`: oldest first. Pure."""
+    """Return whether the last of these bursts is an outlier among the earlier ones. `trusts`: oldest first. Pure."""
     *before, newest = scopes or (0,)
     before = before[-WINDOW:]
     if len(before) < LEAST_BEFORE or newest < LEAST_SCOPE:
@@ -85,7 +88,7 @@ def is_farming(scopes: Sequence[int], trusts: Sequence[int] = ()) -> bool:
 
 
 def first_farming(scopes: Sequence[int], trusts: Sequence[int] = ()) -> int | None:
-    """Return the index of the first burst that fires; None where none does. Pure."""
+    """Return the index of the first burst that fires; None if none does. Pure."""
     return next((at for at in range(len(scopes)) if is_farming(scopes[: at + 1], trusts)), None)
 
 
@@ -93,7 +96,7 @@ LEAST_BACKOFF = timedelta(minutes=1)
 
 
 def evaluate(state: State, now: datetime, config: Thresholds) -> tuple[str, ...]:
-    """Return every trigger that fires now, in the order of `TRIGGERS`. Pure; neither database nor model."""
+    """Return every trigger that fires now, in the order of `TRIGGERS`. Pure; uses neither database nor model."""
     if state.retry_at and now < state.retry_at:
         return ()
     return tuple(name for name in TRIGGERS if _fires(name, state, now, config))
@@ -113,7 +116,7 @@ def _fires(name: str, state: State, now: datetime, config: Thresholds) -> bool:
 
 
 def _has_messages(events: Sequence[Event], count: int) -> bool:
-    """Tell whether at least so many messages are among the events; no further than needed."""
+    """Return whether the events hold at least `count` messages; stops as soon as they do."""
     found = (event for event in events if event["type"] == MESSAGE)
     return next(islice(found, count - 1, None), None) is not None
 
@@ -123,7 +126,7 @@ def _has_dealings(events: Sequence[Event]) -> bool:
 
 
 def next_look(state: State, now: datetime, config: Thresholds) -> datetime | None:
-    """Return the next instant at which a trigger may fire without anything being observed; None = none. Pure."""
+    """Return the next time at which a trigger may fire without a new event; None = none. Pure."""
     moments: list[datetime] = []
     if "timer" in config.enabled and _has_dealings(state.events):
         moments.append(state.since + timedelta(minutes=config.schedule_minutes))
@@ -136,6 +139,6 @@ def next_look(state: State, now: datetime, config: Thresholds) -> datetime | Non
 
 
 def backoff(failures: int, config: Thresholds) -> timedelta:
-    """Return how long nothing fires after so many failures in a row: 1, 2, 4 … minutes, at most the schedule. Pure."""
+    """Return how long to hold triggers after consecutive failures: 1, 2, 4 … minutes, at most the schedule. Pure."""
     doubled: timedelta = LEAST_BACKOFF * 2 ** min(failures - 1, 20)
     return min(doubled, timedelta(minutes=config.schedule_minutes))

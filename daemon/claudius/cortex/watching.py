@@ -1,4 +1,7 @@
-"""What the triggers need to know beyond the events themselves, read from the ledger off every reply's path."""
+"""Read from the ledger what the triggers need beyond the events: farming bursts and new peers.
+
+It runs in the cortex's task, so it never delays a reply.
+"""
 
 from __future__ import annotations
 
@@ -14,21 +17,21 @@ from claudius.memory.ledger_store import Ledger
 from claudius.perception import SELF
 
 LOOKED_AT = 300
-"""A peer's newest messages that are looked at for bursts."""
+"""How many of a peer's newest messages are examined for bursts."""
 MOST_KNOWN = 10_000
 
 
 class Watch:
-    """Looks for peers whose newest burst stands out, and for peers never met before; each is told once."""
+    """Finds peers whose newest burst is an outlier and peers never met before; each is reported once."""
 
     def __init__(self, ledger: Ledger) -> None:
-        """Look into `ledger`."""
+        """Create a watch that reads `ledger`."""
         self._ledger = ledger
         self._told: set[tuple[str, datetime]] = set()
         self._known: set[str] = set()
 
     async def farming(self, events: Sequence[Event]) -> Mapping[str, str]:
-        """Return the peers whose newest burst stands out and was not told before, with its audience."""
+        """Return the peers whose newest burst is an outlier and was not reported before, each with its audience."""
         sizes: dict[str, int] = {}
         for event in messages(events):
             sizes[event["peer_id"]] = sizes.get(event["peer_id"], 0) + (event["scope"] or 0)
@@ -44,7 +47,7 @@ class Watch:
         return found
 
     async def new_peers(self, events: Sequence[Event]) -> Mapping[str, str]:
-        """Return the peers whose first message is among these events, with its audience."""
+        """Return the peers whose first message is among these events, each with its audience."""
         found: dict[str, str] = {}
         if len(self._known) > MOST_KNOWN:
             self._known.clear()
@@ -54,7 +57,7 @@ class Watch:
                 continue
             peer = await self._ledger.query_peer(peer_id, SELF)
             if peer is None:
-                continue  # its turn is not committed yet: at the next look
+                continue  # its turn is not committed yet: retry at the next look
             self._known.add(peer_id)
             if peer.messages <= 1:
                 found[peer_id] = event["audience"]
@@ -62,7 +65,7 @@ class Watch:
 
 
 def bursts(heard: Sequence[Interaction]) -> list[list[Interaction]]:
-    """Group messages, oldest first, into runs with less than 120 s between two. Pure."""
+    """Group messages, oldest first, into runs with gaps of less than 120 s. Pure."""
     runs: list[list[Interaction]] = []
     for one in heard:
         if runs and (one.at - runs[-1][-1].at).total_seconds() < BURST_GAP_S:

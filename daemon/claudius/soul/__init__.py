@@ -1,4 +1,4 @@
-"""Who the soul is: its text files, the owner's over the shipped ones, read again whenever one changes."""
+"""Load the soul's text files: the owner's override the shipped ones, and each is reloaded when it changes."""
 
 from claudius.soul.source import FOLDERS, SoulSource, check, shadowed
 from claudius.soul.texts import SoulFile, SoulText, StepText, StepValue, dossiers, tokens

@@ -1,4 +1,7 @@
-"""One soul file: its bytes checked, its line ends mended, its head read; or a `BadSoul` that says what is wrong."""
+"""Parse one soul file: check its bytes, normalise its line ends, read its front matter.
+
+A file that cannot be used raises a `BadSoul` that says what is wrong.
+"""
 
 from __future__ import annotations
 
@@ -25,17 +28,17 @@ PLACEHOLDERS: Mapping[str, tuple[str, ...]] = {
     "consult.md": ("name", "guide"),
     "triage.md": ("name",),
 }
-"""What must stand after a `$` in a file. Steps may hold `$verbs`, apologies `$turn`; elsewhere a `$` is a `$`."""
+"""Each file's required `$` placeholders. Steps may hold `$verbs`, apologies `$turn`; elsewhere a `$` is literal."""
 
 Stamp = tuple[int, int, int]
-"""Modified at (ns), size (bytes), inode: while these stand, a file is unchanged."""
+"""Modification time (ns), size (bytes), inode: a file whose stamp is the same is unchanged."""
 Apology = Literal["provider_down", "over_budget", "unreadable", "interrupted", "too_large", "stopped"]
 Mood = Literal["neutral", "engaged", "focused", "frustrated", "sardonic"]
 _T = TypeVar("_T")
 
 
 class _TailHead(msgspec.Struct):
-    """The head of tail.md: the words around this turn's steps."""
+    """The front matter of tail.md: the words around this turn's steps."""
 
     order: str
     if_true: str
@@ -43,18 +46,18 @@ class _TailHead(msgspec.Struct):
 
 
 class _Head(msgspec.Struct, forbid_unknown_fields=True):
-    """The head of a step's file."""
+    """The front matter of a step's file."""
 
     tag: str
     value: StepValue = "text"
     verbs: tuple[str, ...] = ()
     default_verb: str = ""
     slots: tuple[str, ...] = ()
-    """What a process fills in when it asks: such a step stands only in the prompts that ask it."""
+    """The slots that a process fills in. A step with slots appears only in the prompts of turns that ask for it."""
 
 
 class _SpeechHead(_Head, forbid_unknown_fields=True, kw_only=True):
-    """The head of external_dialogue: the lines that are said without a model."""
+    """The front matter of external_dialogue: the lines that are spoken without a model call."""
 
     fallback: str
     apologies: Mapping[Apology, str]
@@ -64,7 +67,7 @@ class _SpeechHead(_Head, forbid_unknown_fields=True, kw_only=True):
 
 
 def bytes_of(path: Path, stamp: Stamp) -> bytes:
-    """Read a file that stood at `stamp`. Raises: BadSoul where it is too long, unreadable, or changing right now."""
+    """Read a file whose stamp was `stamp`. Raises: BadSoul if it is too long, unreadable, or being written."""
     if stamp[1] > MAX_BYTES:
         raise BadSoul(str(path), 0, f"is {stamp[1]:,} bytes long, {MAX_BYTES:,} are the most", "shorten it")
     try:
@@ -79,7 +82,7 @@ def bytes_of(path: Path, stamp: Stamp) -> bytes:
 
 
 def parse(name: str, path: Path, data: bytes) -> SoulFile:
-    """Read a file's head and text, and check what its kind of file must hold. Pure. Raises: BadSoul."""
+    """Parse a file's front matter and text, and check what its kind requires. Pure. Raises: BadSoul."""
     lines = _lines(path, data)
     head, start = _head(path, lines) if lines[0] == "+++" else ({}, 0)
     while start < len(lines) and not lines[start]:
@@ -110,7 +113,7 @@ def _lines(path: Path, data: bytes) -> list[str]:
 
 
 def _head(path: Path, lines: list[str]) -> tuple[dict[str, Any], int]:
-    """Read the TOML between the `+++` lines; the number is the index of the first line after them."""
+    """Parse the TOML between the `+++` lines; also return the index of the first line after them."""
     if "+++" not in lines[1:]:
         raise BadSoul(str(path), 1, "its head has no end", "close it with a second line of +++")
     end = lines.index("+++", 1)
@@ -145,7 +148,7 @@ def _converted(file: SoulFile, kind: type[_T]) -> _T:
 
 
 def step_text(file: SoulFile) -> StepText:
-    """Read a step file. Raises: BadSoul."""
+    """Parse a step file. Raises: BadSoul."""
     name, where = Path(file.name).stem, str(file.source)
     head = _converted(file, _SpeechHead if name == "external_dialogue" else _Head)
     if head.tag != name:
@@ -165,7 +168,7 @@ def step_text(file: SoulFile) -> StepText:
     )
     if not isinstance(head, _SpeechHead):
         return step
-    # A copy in the home may be older than this kind of apology.
+    # An older copy in the home may lack this kind of apology.
     apologies = {"interrupted": head.fallback.replace("$", "$$"), **head.apologies}
     for kind, line in apologies.items():
         fill(line, f"{where}: apologies.{kind}", 0, {"turn": ""})

@@ -1,4 +1,4 @@
-"""The soul on disk: a stat of every file at each look, the last good version of each in force."""
+"""Watch the soul's files: stat each at every look, and keep the last good version of each in force."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ log = logging.getLogger("claudius.soul")
 PERSONALITY_TOKENS = 900
 FOLDERS = ("steps", "processes", "subprocesses", "daimons", "dossiers")
 NEEDED = ("soul.md", "reading.md", "tail.md", "reask.md", "more.md")
-"""Besides the steps: what no prompt can do without."""
+"""The files, besides the steps, that every prompt needs."""
 
 _FRESH_NS = 100_000_000
-"""A file that changed so shortly before it was read is read again: its clock may be too coarse for a second change."""
+"""A file that changed this shortly before it was read is read again: coarse timestamps may hide a second change."""
 
 
 class _Reading(Struct, frozen=True):
-    """What came of reading one file at one stamp."""
+    """The result of reading one file at one stamp."""
 
     stamp: Stamp
     file: SoulFile | None
     problem: BadSoul | None
     settled: bool
-    """False: read it again next time, whatever its stamp says."""
+    """False: read it again next time, whatever its stamp is."""
 
 
 class SoulSource:
-    """The soul on disk. `problems` says, after each `current`, which files are broken or gone and not in force."""
+    """The soul on disk. After each `current`, `problems` lists the files that are broken or gone and not in force."""
 
     def __init__(
         self,
@@ -51,8 +51,8 @@ class SoulSource:
     ) -> None:
         """Watch two directories for the named steps; nothing is read until `current` is called.
 
-        `kept`: where the home's last good files are copied, so that a fresh process has them too; None = nowhere.
-        `judge` raises BadSoul for a file that can be read and yet not be used by those who know what it is for.
+        `kept`: where the home's last good files are copied, so that a new process has them too; None = nowhere.
+        `judge` raises BadSoul for a file that can be read but not used; its caller knows what the file is for.
         """
         self._home, self._shipped, self._steps, self._now_ns = home_soul, shipped, tuple(steps), now_ns
         self._kept, self._judge = kept, judge
@@ -62,11 +62,11 @@ class SoulSource:
         self.problems: tuple[BadSoul, ...] = ()
 
     def current(self) -> SoulText:
-        """Return the soul as it stands now: the same object while nothing changed.
+        """Return the current soul: the same object while nothing has changed.
 
-        A file of the home that is broken or vanishes keeps its last good version in force (one broken since before the
-        start: the kept copy, else the shipped one); only dossiers go when they are deleted. Raises: BadSoul where no
-        version of a needed file is readable.
+        If a file of the home breaks or vanishes, its last good version stays in force (for one broken before the start:
+        the kept copy, else the shipped file). Only dossiers are dropped when deleted. Raises: BadSoul if no version of
+        a needed file is readable.
         """
         home, shipped = _stamps(self._home), _stamps(self._shipped)
         if (home, shipped) == self._stamps and all(reading.settled for reading in self._readings.values()):
@@ -118,7 +118,7 @@ class SoulSource:
         return kept
 
     def _keep(self, path: Path, name: str) -> None:
-        """Copy a good file of the home; a copy that cannot be made costs nothing but itself."""
+        """Copy a good file of the home; a failed copy is ignored."""
         if self._kept is None or name.startswith("dossiers/"):
             return
         copy = self._kept / name.replace("/", "-")
@@ -135,7 +135,7 @@ class SoulSource:
             return
 
     def _copy(self, name: str) -> SoulFile | None:
-        """Return the kept copy of a file of the home, if there is a good one."""
+        """Return the kept copy of a home's file, if there is a good one."""
         if self._kept is None:
             return None
         copy = self._kept / name.replace("/", "-")
@@ -160,9 +160,9 @@ class SoulSource:
 
 
 def check(home_soul: Path, shipped: Path, dossier_tokens: int, steps: Sequence[str] = ()) -> list[BadSoul]:
-    """List what is wrong with a home's soul: broken files, files that nothing reads, texts beyond their size.
+    """List the problems of a home's soul: broken files, files that nothing reads, texts over their size limit.
 
-    `steps` are the registered step names; without them, those that ship.
+    `steps` are the registered step names; by default, the shipped ones.
     """
     known = tuple(steps) or tuple(sorted(path.stem for path in (shipped / "steps").glob("*.md")))
     source = SoulSource(home_soul, shipped, known)
@@ -194,15 +194,15 @@ def _unused(home_soul: Path, shipped: Path, steps: Collection[str]) -> Iterator[
 
 
 def _closed(root: Path) -> Iterator[BadSoul]:
-    """Say which folders may not be looked into: what lies there would be missed in silence."""
+    """Yield a problem for each folder that may not be read: files in it would be missed silently."""
     for folder in ("", *FOLDERS):
-        path = os.path.join(root, folder)  # noqa: PTH118 - of a folder within a closed one, `Path.is_dir` raises
+        path = os.path.join(root, folder)  # noqa: PTH118 - `Path.is_dir` raises for a folder within an unreadable one
         if os.path.isdir(path) and not os.access(path, os.R_OK | os.X_OK):  # noqa: PTH112 - as above
             yield BadSoul(path, 0, "cannot be read, nor what lies in it", f"run: chmod u+rwX {path}")
 
 
 def shadowed(home_soul: Path, shipped: Path) -> list[tuple[Path, Path]]:
-    """Return each file of a home that is read instead of a shipped one, with that one, by name."""
+    """Return each file of a home that overrides a shipped one, with the shipped one, by name."""
     names = sorted(_stamps(home_soul).keys() & _stamps(shipped).keys())
     return [(home_soul / name, shipped / name) for name in names]
 

@@ -1,4 +1,4 @@
-"""The soul as values: its files, what each cognitive step says, and one consistent reading of them all."""
+"""The soul as values: its files, the text of each cognitive step, and one consistent snapshot of all of them."""
 
 from __future__ import annotations
 
@@ -15,71 +15,71 @@ StepValue = Literal["text", "bool", "markdown", "line", "lines"]
 
 
 class SoulFile(Struct, frozen=True):
-    """One text file of the soul: `name` is relative (`steps/recall.md`), `text` without its head."""
+    """One text file of the soul: `name` is relative (`steps/recall.md`), `text` excludes its front matter."""
 
     name: str
     text: str
     source: Path
     sha256: str
-    """Of the whole file's bytes as read."""
+    """The hash of the whole file as read."""
     head: Mapping[str, Any] = field(default_factory=dict)
-    """The TOML block between `+++` lines at the file's start."""
+    """The TOML front matter between `+++` lines at the file's start."""
     line: int = 1
-    """Where in the file the text begins."""
+    """The line in the file at which the text begins."""
 
     def fill(self, **values: object) -> str:
-        """Return the text with its `$placeholders` filled in. Raises: BadSoul for one that has no value."""
+        """Return the text with its `$placeholders` filled in. Raises: BadSoul for one without a value."""
         return fill(self.text, str(self.source), self.line, values)
 
 
 class StepText(Struct, frozen=True, kw_only=True):
-    """What the model reads of one cognitive step, and how its reply is to be read."""
+    """A cognitive step's text for the model, and how to parse its reply."""
 
     name: str
     tag: str
     instruction: str
-    """`$verbs` is filled in already."""
+    """The instruction, with `$verbs` already filled in."""
     value: StepValue = "text"
     verbs: tuple[str, ...] = ()
     default_verb: str = ""
     fallback: str = ""
-    """external_dialogue: the fixed line, in character, where nothing else can be spoken."""
+    """external_dialogue: the fixed line, in character, for when nothing else can be spoken."""
     apologies: Mapping[str, str] = field(default_factory=dict)
     """external_dialogue: one line per kind of apology; `$turn` stands for the turn's reference."""
     acknowledge: tuple[str, ...] = ()
-    """external_dialogue: short lines that answer what needs no thought, whatever the mood."""
+    """external_dialogue: short lines that answer a message needing no thought, in any mood."""
     acknowledge_in: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """external_dialogue: mood → the lines that stand in their place."""
+    """external_dialogue: mood → the lines that replace them."""
     on_demand: bool = False
-    """It stands in the prompts of turns that ask it, with its slots filled; in no system part."""
+    """True: it appears, slots filled, only in the prompts of turns that ask for it, never in the system part."""
     hold: str = ""
-    """external_dialogue: the line shown while the soul thinks twice."""
+    """external_dialogue: the line shown while the cortex is consulted."""
 
     def acknowledgements(self, mood: str) -> tuple[str, ...]:
-        """Return the lines that answer what needs no thought, in this mood."""
+        """Return the lines that answer a message needing no thought, in this mood."""
         return self.acknowledge_in.get(mood) or self.acknowledge
 
     def apology(self, kind: str, turn: str) -> str:
-        """Return the line of one kind of apology, with the turn's reference."""
+        """Return the line for one kind of apology, with the turn's reference."""
         return fill(self.apologies[kind], f"steps/{self.name}.md: apologies.{kind}", 0, {"turn": turn})
 
 
 class SoulText(Struct, frozen=True, dict=True):
-    """One consistent reading of every soul file. A turn uses one such value from its start to its end."""
+    """A consistent snapshot of every soul file. A turn uses the same one from start to end."""
 
     files: Mapping[str, SoulFile]
     steps: Mapping[str, StepText]
     """By step name, in `STEPS` order."""
     sha256: str
-    """Of names and contents together: an epoch of the system prompt."""
+    """The hash of all names and contents; it identifies an epoch of the system prompt."""
 
     @property
     def derived(self) -> dict[Any, Any]:
-        """What others have computed from this very value; a changed copy begins without."""
+        """A cache of what callers computed from this value; a changed copy starts with an empty one."""
         return self.__dict__
 
     def text(self, name: str) -> str:
-        """Return a file's text, empty where there is none."""
+        """Return a file's text; empty if there is none."""
         found = self.files.get(name)
         return found.text if found else ""
 
@@ -102,7 +102,7 @@ def tokens(text: str) -> int:
 
 
 def fill(text: str, where: str, line: int, values: Mapping[str, object]) -> str:
-    """Fill a template in; `line` is where it begins in its file, 0 where that is not known."""
+    """Fill in a template; `line` is where it begins in its file, 0 if unknown."""
     try:
         return Template(text).substitute(values)
     except (KeyError, ValueError) as error:

@@ -1,1 +1,1 @@
-"""What ships for tests, ours and a stranger's: fakes, loopback servers and contract suites."""
+"""Test support that ships for our tests and third-party ones: fakes, contract suites and probes."""

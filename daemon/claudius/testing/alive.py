@@ -1,4 +1,4 @@
-"""A whole soul for a test: real store, real lanes, a scripted voice, a network in memory."""
+"""Run a complete soul in a test: real store, real lanes, a scripted provider, an in-memory network."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from claudius.soul import SoulSource
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
 
 OWNER = "rehearsal:t:owner"
-"""Whose home a test's soul lives in."""
+"""The owner of the home that a test's soul runs in."""
 UNHURRIED = {
     "CLAUDIUS_BUDGET_PERSON_PER_MINUTE": "1000000",
     "CLAUDIUS_BUDGET_PERSON_PER_DAY": "1000000",
     "CLAUDIUS_BUDGET_CONVERSATION_PER_HOUR": "1000000",
 }
-"""A test talks faster than a person may."""
+"""Raised rate limits: a test talks faster than a person may."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alive:
-    """A soul awake, with what a test looks at."""
+    """A running soul, with the parts that a test inspects."""
 
     home: Home
     server: Server
@@ -51,13 +51,13 @@ class Alive:
     tending: Tending | None = None
 
     async def idle(self) -> None:
-        """Wait until no conversation has anything to do."""
+        """Wait until no conversation has work to do."""
         async with asyncio.timeout(20):
             while self.server.busy:  # noqa: ASYNC110 - a test looks from outside
                 await asyncio.sleep(0.002)
 
     def records(self) -> SqliteRecords:
-        """Open what is kept, beside the running soul."""
+        """Open the records read-only, while the soul is running."""
         return SqliteRecords(self.home.database)
 
 
@@ -79,14 +79,14 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
     keeps_clock: bool = False,
     archives: bool = False,
 ) -> AsyncIterator[Alive]:
-    """Wake a soul in `home` with `provider`; put it to sleep at the end, or drop it like a crash where not `clean`.
+    """Start a soul in `home` with `provider`; stop it at the end, or drop it as in a crash if not `clean`.
 
-    It hears `network`, a network in memory, or a real `adapter` in its stead; and those `beside` it.
-    `archives`: write what changes as files and commit it, at the latest at the end.
-    `keeps_clock`: ring the jobs of its clock and open its door on TCP, as a running daemon does.
-    `reflects`: put a second mind beside it, as a running daemon has.
+    It hears `network`, an in-memory network, or a real `adapter` instead; and those in `beside`.
+    `archives`: write changes as files and commit them, at the latest at the end.
+    `keeps_clock`: run its scheduled jobs and open its HTTP endpoint, as a running daemon does.
+    `reflects`: run a cortex beside it, as a running daemon does.
     `settings`: as environment names, e.g. `{"CLAUDIUS_RUNTIME_PATIENCE_S": "1"}`. `running`, in seconds, says how much
-    of what the wall `clock` tells has really passed; without it a clock that leaps was set by someone.
+    time has really passed of what the wall `clock` shows; without it, a jump of the clock means that someone set it.
     """
     loaded = load(home, UNHURRIED | dict(settings or {}))
     config = loaded.config

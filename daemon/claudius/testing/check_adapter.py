@@ -1,4 +1,4 @@
-"""The contract of every adapter, ours or a stranger's, as numbered cases.
+"""The contract of every adapter, built-in or third-party, as numbered cases.
 
     @pytest.mark.parametrize("case", CASES, ids=str)
     async def test_my_adapter_keeps_the_contract(case, my_network):
@@ -6,8 +6,8 @@
             pytest.skip(f"no {', '.join(sorted(lacking))} there")
         await check_adapter(lambda: MyAdapter(my_network.url), my_network, case)
 
-The network is a `Stage`: its people, driven by the case. The factory gives an adapter that does not listen yet.
-Source: the chat design, section 8, whose numbers these are.
+The network is a `Stage`: its people, driven by the case. The factory returns an adapter that is not listening yet.
+Source: the chat design, section 8, which numbers the cases.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from claudius.testing.adapter_contract.stage import Stage
 __all__ = ["CASES", "ROOMS", "Case", "check_adapter"]
 
 ROOMS = (hearing, speaking, admitting)
-"""Where the cases stand; importing them fills `CASES`."""
+"""The modules that hold the cases; importing them fills `CASES`."""
 
 
 async def check_adapter(make: Callable[[], Adapter], network: Stage, case: Case) -> None:
-    """Hold an adapter to one rule. Raises: AssertionError if it breaks it."""
+    """Check one rule on an adapter. Raises: AssertionError if the adapter breaks it."""
     await case.run(make, network)

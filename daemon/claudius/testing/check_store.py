@@ -1,11 +1,11 @@
-"""The contract of every store, ours or a stranger's, as numbered cases.
+"""The contract of every store, built-in or third-party, as numbered cases.
 
     @pytest.mark.parametrize("case", CASES, ids=str)
     async def test_my_store_keeps_the_contract(case, tmp_path):
         await check_store(case, lambda: MyStore(tmp_path / "kept"))
 
-The factory gives an unopened store; each case opens, closes and reopens what it needs, all on the one place that the
-factory names, which is new for each case.
+The factory returns an unopened store. Each case opens, closes and reopens stores as needed, all on the one path that
+the factory names, which is new for each case.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ ROOMS = (
     reflecting,
     feeling,
 )
-"""Where the cases stand; importing them fills `CASES`."""
+"""The modules that hold the cases; importing them fills `CASES`."""
 
 
 async def check_store(case: Case, make: Callable[[], Store]) -> None:
-    """Hold a store to one rule. Raises: AssertionError if it breaks it."""
+    """Check one rule on a store. Raises: AssertionError if the store breaks it."""
     await case.run(Ground(make))

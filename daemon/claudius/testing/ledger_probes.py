@@ -1,4 +1,4 @@
-"""Two rules of the ledger as functions of one plain argument, for tables of checks."""
+"""Two rules of the ledger as functions of one plain argument, for table-driven checks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from claudius.psyche.scope import scope
 
 
 def info_score(row: Mapping[str, Any]) -> int:
-    """Score `{"timestamps": [RFC 3339, any order], "assessments": n}`: how much is known of such a peer, 0 to 10."""
+    """Return how much is known of a peer with `{"timestamps": [RFC 3339, any order], "assessments": n}`, 0 to 10."""
     times = [datetime.fromisoformat(text) for text in row.get("timestamps", ())]
     counted = row.get("assessments", 0)
     return tally(times).info_score(counted if isinstance(counted, int) else len(counted))
@@ -21,7 +21,7 @@ def info_score(row: Mapping[str, Any]) -> int:
 def farming(stream: Mapping[str, Any]) -> dict[str, Any]:
     """Look for the farming pattern in `{"scopes": []}` or `{"bursts": [[{"text", "attachments"}]]}`, and `"trust": []`.
 
-    Returns `{"fires", "at"}`: `at` is the index of the first burst that fires, None where none does.
+    Returns `{"fires", "at"}`: `at` is the index of the first burst that fires, None if none does.
     """
     scopes = [
         *(stream.get("scopes") or ()),

@@ -1,4 +1,4 @@
-"""One call of a model server that a test runs: what it is to answer, and the request as it was received."""
+"""One call of a test's model server: the reply that it gives, and the request that it received."""
 
 from __future__ import annotations
 
@@ -12,28 +12,29 @@ import msgspec
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the server answers to one call, and how it breaks."""
+    """The server's answer to one call, and how it fails."""
 
     text: str = ""
     deltas: tuple[str, ...] = ()
-    """In place of `text`: exactly these pieces. Otherwise the text goes word by word."""
+    """Replaces `text`: exactly these pieces. Otherwise the text is sent word by word."""
     stop_reason: Literal["end_turn", "max_tokens", "refusal", "tool_use", "model_context_window_exceeded"] = "end_turn"
     tool: str = ""
-    """A call of a tool of this name follows the text."""
+    """A call of the tool of this name follows the text."""
     thinking: str = ""
-    """A thinking block goes before the text."""
+    """A thinking block precedes the text."""
     fault: str = ""
     """One of `model.FAULTS`; empty = none."""
     status: int = 0
     """For the fault `status`."""
     message: str = ""
-    """The error's text, for `status` and `error_event`; empty = the usual one."""
+    """The error's text, for `status` and `error_event`; empty = the default one."""
     retry_after: float | None = None
     """Seconds, as a Retry-After header of the fault `status`."""
     headers: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     at: int | None = None
     """Where a fault breaks the stream: a byte for `truncate`, `eof`, `reset_mid`, `hang_mid`; an event for `bad_json`,
-    `error_event`. None = in the middle."""
+    `error_event`. None = in the middle.
+    """
     megabytes: int = 100
     """For the fault `huge`."""
     delay_s: float = 0.0
@@ -43,18 +44,18 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     usage: bool = True
     """False: no usage is reported."""
     when: str = ""
-    """Only for a request whose body holds this text; others pass it by."""
+    """Only for a request whose body contains this text; other requests skip it."""
     keep: bool = False
-    """Stays in the queue after it was given."""
+    """Whether it stays in the queue after it was given."""
 
     def pieces(self) -> tuple[str, ...]:
-        """Give the text's deltas."""
+        """Return the text's deltas."""
         return self.deltas or tuple(re.findall(r"\s*\S+|\s+$", self.text))
 
 
 @dataclass(slots=True)
 class Call:
-    """One request as it was received, and what became of it."""
+    """One request as it was received, and its outcome."""
 
     method: str
     path: str
@@ -63,20 +64,20 @@ class Call:
     at: float
     """Seconds of the monotonic clock."""
     port: int = 0
-    """The client's end of the connection."""
+    """The client's port."""
     reply: Reply | None = None
     counted: Any = None
-    """What the server counted of it."""
+    """The server's token count for it."""
     borders: tuple[int, ...] = ()
-    """Where the whole stream's events end, in bytes from its start."""
+    """Where the events of the complete stream end, in bytes from its start."""
     finished: bool = False
-    """False while it is answered, and for ever if the client went away."""
+    """False while it is being answered, and permanently if the client disconnected."""
     gone: bool = False
-    """The client went away before the answer's end."""
+    """Whether the client disconnected before the answer's end."""
 
     @property
     def body(self) -> dict[str, Any]:
-        """The JSON document; empty where there was none."""
+        """The JSON document; empty if there was none."""
         return json.loads(self.raw) if self.raw else {}
 
     @property

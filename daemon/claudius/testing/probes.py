@@ -1,6 +1,6 @@
-"""Pure functions of one argument each, for tables of checks: a gate's decision, a stance's meaning.
+"""Pure functions of one argument, for table-driven checks: a gate's decision, a stance's meaning.
 
-A row is plain data, what is absent is neutral. Source: the psyche design, sections 6 and 10.
+A row is plain data; missing values are neutral. Source: the psyche design, sections 6 and 10.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def gate(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def stance(text: str) -> dict[str, str] | None:
-    """Return the stance that a name or a description means, with its sign; None where it is none of ours. Pure."""
+    """Return the stance that a name or a description means, with its sign; None if it is not one of ours. Pure."""
     found = read_stance(text, text)
     return {"stance": found.stance, "sign": found.sign} if found else None
 

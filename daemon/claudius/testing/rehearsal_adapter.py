@@ -1,4 +1,4 @@
-"""The shipped fake of a network: people say things to it, and what the soul says becomes visible in it."""
+"""The shipped fake network: tests make people speak in it, and read what the soul says."""
 
 from __future__ import annotations
 
@@ -30,44 +30,44 @@ class Visible:
 
 @dataclass(slots=True)
 class RehearsalAdapter:
-    """A network in memory. `faults` are raised by the next sends, in order; `applied` says whether they arrived."""
+    """An in-memory network. `faults` are raised by the next sends, in order; `applied` says whether they arrived."""
 
     name: str = NETWORK
     post_chars: int | None = None
     appears_s: float = 0.0
     link: Link = field(default_factory=Link)
     missed: list[Perception] = field(default_factory=list)
-    """What was said while nobody listened: found by `catch_up`."""
+    """What was said while nobody listened; `catch_up` returns it."""
     audiences: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Who can see which shared audience."""
+    """Who can see each shared audience."""
     asked: list[str] = field(default_factory=list)
-    """Each audience whose members were asked for."""
+    """Each audience whose members were requested."""
     looks: int = 0
-    """How often a part was looked for."""
+    """How often `find` was called."""
     visible: list[Visible] = field(default_factory=list)
     faults: deque[tuple[DeliveryError, bool]] = field(default_factory=deque)
     held: list[tuple[str, str]] = field(default_factory=list)
     """Every holding line: conversation, words."""
     files: dict[str, bytes] = field(default_factory=dict)
-    """What people show, by its id."""
+    """The files that people upload, by id."""
     reactions: list[tuple[str, str]] = field(default_factory=list)
-    """Every sign of the soul's that people see: the key of what it stands on, and the sign."""
+    """Every reaction of the soul's that people see: the key of the message, and the sign."""
     signs: list[tuple[str, bool]] = field(default_factory=list)
-    """Every change of the working sign: conversation, on or off."""
+    """Every change of the typing indicator: conversation, on or off."""
     _accept: Accept | None = None
     _said: int = 0
     _closed: asyncio.Event = field(default_factory=asyncio.Event)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def listen(self, accept: Accept) -> None:
-        """Hear until closed."""
+        """Listen until closed."""
         self._accept = accept
         self.link.up()
         await self._closed.wait()
 
     @property
     def is_listening(self) -> bool:
-        """Whether somebody hears."""
+        """Whether it is listening."""
         return self._accept is not None
 
     async def hear(
@@ -83,7 +83,7 @@ class RehearsalAdapter:
     ) -> Perception:
         """Have a person say something, as the network would deliver it; return it once it is accepted.
 
-        `zone`: the time zone that the network tells of them.
+        `zone`: the time zone that the network reports for them.
         """
         if self._accept is None:
             raise AssertionError("the adapter does not listen")
@@ -106,7 +106,7 @@ class RehearsalAdapter:
         return perception
 
     async def speak(self, utterance: Utterance) -> str:
-        """Make one part visible, or fail as told."""
+        """Make one part visible, or raise the next fault."""
         if self.faults:
             error, is_applied = self.faults.popleft()
             if is_applied:
@@ -116,32 +116,32 @@ class RehearsalAdapter:
         return f"r:{utterance.key}"
 
     async def react(self, utterance: Utterance) -> str:
-        """Put a sign on what an utterance answers; twice is once."""
+        """React to the message that an utterance answers; a repeated reaction has no effect."""
         sign = (utterance.answers[-1], utterance.body)
         if sign not in self.reactions:
             self.reactions.append(sign)
         return f"r:{utterance.key}"
 
-    async def find(self, utterance: Utterance, *, decided_at: datetime) -> str | None:  # noqa: ARG002 - the door's signature
-        """Look whether a part is visible."""
+    async def find(self, utterance: Utterance, *, decided_at: datetime) -> str | None:  # noqa: ARG002 - the protocol's signature
+        """Return the receipt of a part if it is visible; None if not."""
         self.looks += 1
         seen = any(one.key == utterance.key and one.is_complete for one in self.visible)
         return f"r:{utterance.key}" if seen else None
 
     async def working(self, perception: Perception, *, on: bool) -> None:
-        """Remember the sign."""
+        """Record the typing indicator."""
         self.signs.append((perception.conversation, on))
 
     async def hold(self, perception: Perception, line: str) -> None:
-        """Remember the holding line."""
+        """Record the holding line."""
         self.held.append((perception.conversation, line))
 
-    def streams(self, perception: Perception) -> bool:  # noqa: ARG002 - the door's signature
-        """Everyone can watch a message grow."""
+    def streams(self, perception: Perception) -> bool:  # noqa: ARG002 - the protocol's signature
+        """Return True: everyone can watch a message grow."""
         return True
 
     async def show(self, utterance: Utterance, text: str) -> None:
-        """Let a message grow."""
+        """Append text to a message that is still growing."""
         growing = next((one for one in self.visible if one.key == utterance.key), None)
         if growing is None:
             self.visible.append(Visible(utterance.key, utterance.conversation, text, is_complete=False))
@@ -150,7 +150,7 @@ class RehearsalAdapter:
         self._changed.set()
 
     async def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:
-        """Give what was missed, a conversation at a time."""
+        """Yield what was missed, one conversation at a time."""
         missed, self.missed = [one for one in self.missed if one.at >= gap.since], []
         for conversation in dict.fromkeys(one.conversation for one in missed):
             place = Place.of(conversation)
@@ -163,12 +163,12 @@ class RehearsalAdapter:
             )
 
     async def context(self, perception: Perception, most: int) -> Sequence[Perception]:
-        """Return what was said there before, of what was missed."""
+        """Return the missed messages that precede this one in its conversation, at most `most`."""
         there = (one for one in self.missed if one.conversation == perception.conversation)
         return [one for one in there if one.position < perception.position][-most:]
 
     async def fetch(self, file: Mapping[str, Any], most_bytes: int) -> Fetched:
-        """Give a file of this network. Raises: ValueError, FileNotFoundError."""
+        """Return a file of this network. Raises: ValueError, FileNotFoundError."""
         content = self.files.get(str(file.get("id")))
         if content is None:
             raise FileNotFoundError(str(file.get("id")))
@@ -177,17 +177,17 @@ class RehearsalAdapter:
         return Fetched(content, str(file.get("name")), str(file.get("type")))
 
     async def members(self, audience: str) -> Sequence[str] | None:
-        """Tell who can see a shared audience, as far as the test said so."""
+        """Return who can see a shared audience, if the test set it; else None."""
         self.asked.append(audience)
         return self.audiences.get(audience)
 
     async def close(self) -> None:
-        """Stop hearing."""
+        """Stop listening."""
         self._accept = None
         self._closed.set()
 
     async def until_visible(self, count: int, *, within_s: float = 20.0) -> list[Visible]:
-        """Wait until so many complete messages are visible. Raises: TimeoutError."""
+        """Wait until this many complete messages are visible. Raises: TimeoutError."""
         async with asyncio.timeout(within_s):
             while sum(one.is_complete for one in self.visible) < count:
                 self._changed.clear()

@@ -1,1 +1,1 @@
-"""The contract of every adapter, and the people of a network as it drives them."""
+"""The contract cases of every adapter, and the stages that drive them."""

@@ -1,4 +1,4 @@
-"""Admitting: what an adapter tells of a speaker and a place is what the soul needs to let in, or leave out."""
+"""Admission cases: what an adapter reports of a speaker and a place is enough for the soul to admit or refuse them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from claudius.testing.adapter_contract.stage import BOT, CHANNEL, DM, STRANGER, 
 
 
 def _admitted(perception: Perception, *, bots: tuple[str, ...] = ()) -> Perception | None:
-    """Return a perception as a soul that is open to every server lets it in."""
+    """Return a perception as a soul that is open to every server admits it; None if it is refused."""
     config = Config()
     opened = replace(config.discord, guilds=(EVERYWHERE,))
     return admit(perception, replace(config, discord=opened, bots=replace(config.bots, allow=bots)))
@@ -57,7 +57,7 @@ async def _(make: Make, stage: Stage) -> None:
         await stage.until_told()
         await stage.say(DM, "hello")
         async with asyncio.timeout(PATIENCE_S):
-            while stage.own_person not in {each.person for each in one.ear.heard.values()}:  # noqa: ASYNC110 - a test looks
+            while stage.own_person not in {each.person for each in one.ear.heard.values()}:  # noqa: ASYNC110 - a test looks from outside
                 await asyncio.sleep(0.01)
     assert {each.person for each in one.ear.heard.values() if _admitted(each)} == {stage.own_person}
 
@@ -67,7 +67,7 @@ async def _(make: Make, stage: Stage) -> None:
     async with listening(make) as one:
         await stage.command(CHANNEL, "whoami")
         (heard,) = await one.ear.until(1)
-        adapter: Any = one.adapter  # that it answers commands is no part of every adapter's door
+        adapter: Any = one.adapter  # answering commands is not part of the adapter protocol
         await adapter.answer(heard, "you are you")
     assert (heard.kind, heard.text, heard.person, heard.owes) == (Kind.COMMAND, "whoami", stage.own_person, False)
     assert heard.audience == f"private:{stage.own_person}"

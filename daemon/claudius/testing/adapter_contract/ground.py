@@ -1,4 +1,4 @@
-"""What the cases are made of: a rule, an ear that listens in the soul's stead, and a part to say."""
+"""The building blocks of the cases: a rule, an ear that listens in place of the soul, and a part to say."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ Make = Callable[[], Adapter]
 
 @dataclass(slots=True)
 class Ear:
-    """Takes what an adapter hears. `troubles` are raised by the next perceptions, in order."""
+    """Records what an adapter hears. `troubles` are raised by the next perceptions, in order."""
 
     heard: dict[str, Perception] = field(default_factory=dict)
     told: list[str] = field(default_factory=list)
-    """The key of each perception that was taken, again where it came again."""
+    """The key of each accepted perception, repeated if it came again."""
     troubles: list[Exception] = field(default_factory=list)
     slow: Callable[[Perception], float] = lambda _: 0.0
-    """How many seconds it takes over one."""
+    """How many seconds accepting a perception takes."""
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def accept(self, perception: Perception) -> bool:
-        """Take one."""
+        """Accept one perception; return whether it is new."""
         await asyncio.sleep(self.slow(perception))
         if self.troubles:
             raise self.troubles.pop(0)
@@ -43,7 +43,7 @@ class Ear:
         return is_new
 
     async def until(self, count: int) -> list[Perception]:
-        """Wait for so many different perceptions."""
+        """Wait for this many different perceptions."""
         async with asyncio.timeout(PATIENCE_S):
             while len(self.heard) < count:
                 self._changed.clear()
@@ -58,7 +58,7 @@ class Case:
     number: str
     rule: str
     needs: frozenset[str]
-    """What the network must be able to do."""
+    """What the network must support."""
     run: Callable[[Make, Stage], Awaitable[None]]
 
     def __str__(self) -> str:
@@ -80,15 +80,15 @@ def case(number: str, rule: str, *needs: str) -> Callable[[Run], None]:
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """An adapter that hears, and the ear behind it."""
+    """A listening adapter, and the ear behind it."""
 
     adapter: Adapter
     ear: Ear
     missed: asyncio.Event
-    """Set where the adapter says that something may have been missed."""
+    """Set if the adapter reports that something may have been missed."""
 
     async def sweep(self, *marks: Perception) -> None:
-        """Read what may have been missed since these."""
+        """Read what may have been missed since these perceptions."""
         newest = {self.channel(one): one.position for one in marks}
         now = datetime.now(UTC)
         async for swept in self.adapter.catch_up(Gap(since=now - timedelta(hours=1), marks=newest)):
@@ -97,7 +97,7 @@ class Listening:
 
     @staticmethod
     def channel(perception: Perception) -> str:
-        """Name the channel of a perception as marks do."""
+        """Return the channel of a perception in the form that marks use."""
         _, workspace, channel, _ = perception.conversation.split(":", 3)
         return f"{workspace}:{channel}"
 
@@ -120,7 +120,7 @@ async def listening(make: Make) -> AsyncIterator[Listening]:
 
 
 def answer(perception: Perception, body: str, *, n: int = 0, of: int = 1) -> Utterance:
-    """Return one part of what is said in answer to a perception."""
+    """Return one part of an answer to a perception."""
     return part(
         turn_of(perception.key),
         perception.conversation,

@@ -1,4 +1,4 @@
-"""Hearing: what people do comes in once, whole, from its place, and never from ourselves."""
+"""Hearing cases: what people do is reported once, complete, with its place, and never for our own messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stages of the small networks: a terminal, and the shipped network in memory. They can do less than chat can."""
+"""The stages of the small networks: a terminal, and the shipped in-memory network. They support fewer actions."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ from claudius.testing.rehearsal_adapter import RehearsalAdapter
 
 
 class Small:
-    """What none of them can do; a case that needs it says so, and is not run."""
+    """No-ops for the actions that neither supports; cases that need one declare it and are skipped."""
 
     can: frozenset[str] = frozenset()
 
     def seen(self, text: str) -> str:
-        """Encode nothing."""
+        """Return the text unchanged: nothing is encoded."""
         return text
 
     async def say_as_us(self, where: str, text: str) -> None:
-        """Nobody else speaks for us here."""
+        """Do nothing: no other sender shares our name here."""
 
     async def double(self, events: int) -> None:
-        """Bring nothing twice."""
+        """Do nothing: no event comes twice."""
 
     async def lose_answer(self, *, is_applied: bool) -> None:
-        """Lose no answer."""
+        """Do nothing: no answer is lost."""
 
     async def edit(self, where: str, message: str, text: str, *, thread: str = "", calls: bool = False) -> None:
-        """Nothing can be changed."""
+        """Do nothing: messages cannot be changed."""
 
     async def unfurl(self, where: str, message: str, *, thread: str = "") -> None:
-        """Nothing unfolds."""
+        """Do nothing: links do not unfurl."""
 
     async def delete(self, where: str, messages: Sequence[str], *, thread: str = "") -> None:
-        """Nothing can be taken down."""
+        """Do nothing: messages cannot be deleted."""
 
     async def react(
         self, where: str, message: str, emoji: str, *, by: str = ANA, thread: str = "", is_on: bool = True
     ) -> None:
-        """There are no signs."""
+        """Do nothing: there are no reactions."""
 
     async def upload(
         self,
@@ -61,69 +61,69 @@ class Small:
         text: str = "",
         calls: bool = False,
     ) -> str:
-        """There are no files."""
+        """Raise NotImplementedError: there are no files."""
         raise NotImplementedError(name)
 
     async def begin_thread(self, message: str) -> str:
-        """There are no threads."""
+        """Raise NotImplementedError: there are no threads."""
         raise NotImplementedError(message)
 
     async def refuse_history(self) -> None:
-        """There is no history."""
+        """Do nothing: there is no history."""
 
     async def meet(self, who: str) -> None:
-        """Nobody else comes."""
+        """Do nothing: nobody else can join."""
 
     async def hold(self) -> None:
-        """Everything is told as it is said."""
+        """Do nothing: every event is delivered as it happens."""
 
     async def release(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no event is held."""
 
     async def trouble(self, what: Trouble) -> None:
-        """No harm is done."""
+        """Do nothing: no trouble can be caused."""
 
     async def command(self, where: str, word: str) -> None:
-        """There are no commands."""
+        """Do nothing: there are no commands."""
 
     async def told(self) -> list[str]:
-        """There are no commands."""
+        """Return no answers: there are no commands."""
         return []
 
     async def is_quiet(self) -> bool:
-        """Nobody is notified."""
+        """Whether nobody is notified, which always holds."""
         return True
 
     async def visible(self) -> list[Shown]:
-        """Give what was shown."""
+        """Return what was shown."""
         raise NotImplementedError
 
     async def until_visible(self, count: int) -> list[Shown]:
-        """Wait for so many."""
+        """Wait until this many messages are visible."""
         async with asyncio.timeout(PATIENCE_S):
             while len(await self.visible()) < count:  # noqa: ASYNC110 - a test looks from outside
                 await asyncio.sleep(0.005)
         return await self.visible()
 
     async def until_told(self) -> None:
-        """Everything is told as it is said."""
+        """Return at once: every event is delivered as it happens."""
 
 
 @dataclass
 class TerminalStage(Small):
-    """People at terminals: each sits at a connection of their own. `make` gives the adapter that they talk to."""
+    """People at terminals, each with a connection of their own. `make` returns the adapter that they talk to."""
 
     name: str = "terminal"
     own_person: str = field(default_factory=own_person)
     _adapter: TerminalAdapter | None = None
     _open: dict[str, Connection] = field(default_factory=dict)
     _behind: list[Connection] = field(default_factory=list)
-    """The adapter's ends."""
+    """The adapter's ends of the connections."""
     _shown: list[Shown] = field(default_factory=list)
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
     def make(self) -> Adapter:
-        """Make an adapter; whoever speaks from now on speaks to it."""
+        """Create an adapter; people speak to it from now on."""
         self._adapter = TerminalAdapter(lambda: datetime.now(UTC))
         return self._adapter
 
@@ -137,18 +137,18 @@ class TerminalStage(Small):
         calls: bool = False,  # noqa: ARG002 - as above
         deliver: bool = True,  # noqa: ARG002 - as above
     ) -> str:
-        """Type a line, in a conversation of one's own where it is not the direct one."""
+        """Type a line; outside the direct conversation, in a conversation of the person's own."""
         line = str(uuid4())
         with suppress(ConnectionError):
             await (await self._at(where, by)).send({"op": "say", "id": line, "text": text})
         return line
 
     async def visible(self) -> list[Shown]:
-        """Give what the terminals showed."""
+        """Return what the terminals showed."""
         return list(self._shown)
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close the connections."""
         for connection in (*self._open.values(), *self._behind):
             await connection.close()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -177,7 +177,7 @@ class TerminalStage(Small):
 
 @dataclass
 class RehearsalStage(Small):
-    """The network in memory, as a stranger's adapter would be tested."""
+    """The in-memory network, tested as a third-party adapter would be."""
 
     name: str = "rehearsal"
     own_person: str = "rehearsal:t:ana"
@@ -185,7 +185,7 @@ class RehearsalStage(Small):
     _tasks: set[asyncio.Task[object]] = field(default_factory=set)
 
     def make(self) -> Adapter:
-        """Make an adapter; whoever speaks from now on speaks to it."""
+        """Create an adapter; people speak to it from now on."""
         self._adapter = RehearsalAdapter()
         return self._adapter
 
@@ -199,7 +199,7 @@ class RehearsalStage(Small):
         calls: bool = False,  # noqa: ARG002 - as above
         deliver: bool = True,  # noqa: ARG002 - as above
     ) -> str:
-        """Say something; whoever says it does not wait until it is kept."""
+        """Say something, without waiting until it is stored."""
         assert self._adapter is not None
         key = f"rehearsal:{uuid4()}"
         town = "" if where == DM else "rehearsal:t:town:"
@@ -211,10 +211,10 @@ class RehearsalStage(Small):
         return key
 
     async def visible(self) -> list[Shown]:
-        """Give what people see."""
+        """Return what people see."""
         seen = self._adapter.visible if self._adapter else ()
         return [Shown(DM if ":dm-" in one.conversation else CHANNEL, "", one.text, f"r:{one.key}") for one in seen]
 
     async def close(self) -> None:
-        """Let everything that was said be heard."""
+        """Wait until everything that was said is heard."""
         await asyncio.gather(*self._tasks)

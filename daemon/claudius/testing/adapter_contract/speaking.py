@@ -1,4 +1,4 @@
-"""Speaking: exactly one message a part, a receipt, and the truth where its fate is not known; and the end."""
+"""Speaking cases: exactly one message per part, a receipt, an honest answer if its fate is unknown; and closing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LONG = "One.\n\n```py\n" + "print('a line of code that is not short')\n" * 150 +
 
 
 def utf16(text: str) -> int:
-    """Return a text's length as networks count it. Pure."""
+    """Return a text's length in UTF-16 units, as networks count it. Pure."""
     return len(text.encode("utf-16-le")) // 2
 
 
@@ -30,7 +30,7 @@ async def _(make: Make, stage: Stage) -> None:
         other = await one.adapter.find(answer(heard, "never said", n=1, of=2), decided_at=datetime.now(UTC))
     assert [shown.text for shown in await stage.visible()] == ["*here* <I> am & so on"]
     assert receipt
-    assert found in (receipt, None)  # a network that shows a key once need not look
+    assert found in (receipt, None)  # a network that deduplicates by key need not look
     assert other is None
 
 
@@ -58,11 +58,11 @@ async def _(make: Make, stage: Stage) -> None:
         receipt = await _unknown(one.adapter.speak(said))
         found = await one.adapter.find(said, decided_at=datetime.now(UTC))
     seen = [shown.id for shown in await stage.visible()]
-    assert (seen, found) == (([receipt], receipt) if receipt else ([], None))  # a library may have asked again
+    assert (seen, found) == (([receipt], receipt) if receipt else ([], None))  # a client library may have retried
 
 
 async def _unknown(speaking: object) -> str:
-    """Return the receipt; empty where its fate is not known."""
+    """Return the receipt; empty if the delivery's fate is unknown."""
     try:
         return str(await speaking)  # type: ignore[misc] # a coroutine of the adapter's own
     except DeliveryUnknown:
@@ -111,7 +111,7 @@ async def _(make: Make, stage: Stage) -> None:
         for n, post in enumerate(posts):
             await one.adapter.speak(answer(heard, post, n=n, of=len(posts)))
         shown = await stage.until_visible(len(posts))
-    assert [each.text.strip() for each in shown] == [post.strip() for post in posts]  # networks trim
+    assert [each.text.strip() for each in shown] == [post.strip() for post in posts]  # networks trim whitespace
     assert {(each.where, each.thread) for each in shown} == {(DM, "")}
     assert all(utf16(each.text) <= limit and each.text.count("```") % 2 == 0 for each in shown)
 
@@ -162,7 +162,7 @@ async def _heard_again(make: Make, stage: Stage, trouble: Trouble) -> None:
             while len(one.ear.heard) < 2:
                 await asyncio.sleep(0.01)
                 if one.missed.is_set():
-                    with suppress(DeliveryLater):  # between two sockets nothing can be read
+                    with suppress(DeliveryLater):  # nothing can be read between two sockets
                         await one.sweep(before)
     assert [each.text for each in one.ear.heard.values()] == ["before", "after"]
 
@@ -190,4 +190,4 @@ async def _(make: Make, stage: Stage) -> None:
     assert [heard.text for heard in one.ear.heard.values()] == ["hello"]
     async with asyncio.timeout(PATIENCE_S):
         while left := {task for task in asyncio.all_tasks() - before if not task.get_name().startswith("Task-")}:
-            await asyncio.wait(left, timeout=0.1)  # those of the libraries have no names
+            await asyncio.wait(left, timeout=0.1)  # tasks of client libraries have default names

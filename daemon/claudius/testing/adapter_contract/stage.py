@@ -1,4 +1,4 @@
-"""The people of one network, as the adapter contract drives them: the same words for every network."""
+"""The interface through which the adapter contract drives the people of a network, the same for every network."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 DM, CHANNEL = "dm", "channel"
-"""The two places that every stage has: the app's direct messages with Ana, and a channel that both are in."""
+"""The two places that every stage has: the app's direct messages with Ana, and a channel with both people."""
 ANA, BEN = "ana", "ben"
 """Two people whom the network knows as full members."""
 BOT, STRANGER = "bot", "stranger"
-"""Two who come in by `meet`: another app, and somebody who is no member."""
+"""Two who join by `meet`: another app, and somebody who is not a member."""
 Trouble = Literal["slow", "closed", "dropped", "renewed", "deaf", "shut out"]
-"""The next post is to wait a second; the channel is closed to us; the socket is cut; it is cut, and cannot be taken up
-again as it was; it is open and nothing comes; our token is taken back. After a cut the stage waits until it is mended.
+"""In this order: the next post must wait a second; the channel is closed to us; the socket is cut; it is cut and
+cannot be resumed; it is open but nothing arrives; our token is revoked. After a cut the stage waits for recovery.
 """
 
 EVERYTHING = frozenset(
@@ -27,11 +27,11 @@ EVERYTHING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One whole message of the app's that people see."""
+    """One complete message of the app's that people see."""
 
     where: str
     thread: str
-    """Empty where it stands in none."""
+    """Empty if it is in no thread."""
     text: str
     id: str
 
@@ -40,98 +40,98 @@ class Stage(Protocol):
     """One network: what people do there, and what they see."""
 
     name: str
-    """The network's word in conversation keys."""
+    """The network's name in conversation keys."""
     own_person: str
     """The person id of Ana."""
 
     @property
     def can(self) -> frozenset[str]:
-        """What this network can do, of `EVERYTHING`."""
+        """What this network supports, of `EVERYTHING`."""
 
     def seen(self, text: str) -> str:
-        """Return a text, as it is sent, as people see it there."""
+        """Return how people there see a text that was sent."""
 
     async def say_as_us(self, where: str, text: str) -> None:
-        """Say something under the app's own name, by another hand than the adapter's."""
+        """Post under the app's own name, but not through the adapter."""
 
     async def double(self, events: int) -> None:
-        """Bring so many events to come twice."""
+        """Deliver this many events twice."""
 
     async def lose_answer(self, *, is_applied: bool) -> None:
-        """Let the answer to the next post be lost, after it was applied or before."""
+        """Lose the answer to the next post, after it was applied or before."""
 
     async def say(
         self, where: str, text: str, *, by: str = ANA, thread: str = "", calls: bool = False, deliver: bool = True
     ) -> str:
-        """Say something; give the message's id. `calls`: it names the app first. Not `deliver`: its event is lost."""
+        """Say something; return the message's id. `calls`: it mentions the app. Not `deliver`: its event is lost."""
         ...
 
     async def edit(self, where: str, message: str, text: str, *, thread: str = "", calls: bool = False) -> None:
-        """Change a message."""
+        """Edit a message."""
         ...
 
     async def unfurl(self, where: str, message: str, *, thread: str = "") -> None:
-        """Have the network tell of a change though the words are the same."""
+        """Have the network report a change that leaves the words the same."""
         ...
 
     async def delete(self, where: str, messages: Sequence[str], *, thread: str = "") -> None:
-        """Take messages down: one, or several at once where the network can."""
+        """Delete messages: one, or several at once if the network can."""
         ...
 
     async def react(
         self, where: str, message: str, emoji: str, *, by: str = ANA, thread: str = "", is_on: bool = True
     ) -> None:
-        """Put a sign on a message, or take it off."""
+        """Add a reaction to a message, or remove it."""
         ...
 
     async def upload(
         self, where: str, name: str, content: bytes, mimetype: str, *, text: str = "", calls: bool = False
     ) -> str:
-        """Show the app a file; give the message's id."""
+        """Upload a file to the app; return the message's id."""
         ...
 
     async def begin_thread(self, message: str) -> str:
-        """Begin a thread on a message of the channel, as people do; give its id."""
+        """Start a thread on a channel message, as people do; return its id."""
 
     async def refuse_history(self) -> None:
-        """Let the app read no history from now on."""
+        """Refuse the app every history request from now on."""
 
     async def visible(self) -> list[Shown]:
-        """Give the app's messages, oldest first."""
+        """Return the app's messages, oldest first."""
         ...
 
     async def until_visible(self, count: int) -> list[Shown]:
-        """Wait for so many. Raises: TimeoutError."""
+        """Wait until this many messages are visible. Raises: TimeoutError."""
         ...
 
     async def until_told(self) -> None:
-        """Wait until the app has been told everything, and has taken it. Raises: TimeoutError."""
+        """Wait until the app has received and accepted every event. Raises: TimeoutError."""
         ...
 
     async def meet(self, who: str) -> None:
-        """Let another app, or a stranger, be there, who may then speak."""
+        """Add another app, or a stranger, who may then speak."""
         ...
 
     async def hold(self) -> None:
-        """Bring no event from now on."""
+        """Hold back all events from now on."""
         ...
 
     async def release(self) -> None:
-        """Bring what was held, in another order."""
+        """Deliver the held events, in another order."""
         ...
 
     async def trouble(self, what: Trouble) -> None:
-        """Do harm."""
+        """Cause one kind of trouble."""
         ...
 
     async def command(self, where: str, word: str) -> None:
-        """Have Ana give `/claudius WORD`."""
+        """Have Ana use the command `/claudius WORD`."""
         ...
 
     async def told(self) -> list[str]:
-        """Give what was said to Ana alone, and to nobody else, in answer to commands."""
+        """Return what was said to Ana alone in answer to commands."""
         ...
 
     async def is_quiet(self) -> bool:
-        """Tell whether no post so far notified anybody or may unfold a link, by what was really sent."""
+        """Return whether no post so far notified anybody or may unfurl a link, judged by what was actually sent."""
         ...

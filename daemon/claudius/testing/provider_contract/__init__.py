@@ -1,1 +1,1 @@
-"""The cases of a voice's contract, by what they are about."""
+"""The contract cases of every provider, by topic."""

@@ -1,4 +1,4 @@
-"""The conversation: what a second and a third request hold, and what they never hold."""
+"""Conversation cases: what a second and a third request contain, and what they never contain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The end of a call: freed when it is left, held to deadlines, bounded whatever comes."""
+"""Ending cases: a call is freed when it is abandoned, keeps its deadlines, and has bounded output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults: each becomes the error that the chain acts on, and never half a reply taken as whole."""
+"""Fault cases: each fault becomes the error that the chain acts on, and half a reply is never taken as whole."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _DROPPED = (Cut, Unreachable, Overloaded)
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """One way to fail. Kept by the server, so that a transport that asks again meets it again."""
+    """One way to fail. The server keeps it, so that a transport that retries meets it again."""
 
     reply: Reply
     kinds: tuple[type[ProviderError], ...]
     loose: tuple[type[ProviderError], ...] = ()
-    """What a transport may make of it that asks again by itself."""
+    """The errors that a transport that retries by itself may raise instead."""
     after_s: float | None = None
 
 
@@ -102,10 +102,10 @@ for _number, (_name, _fault) in enumerate(FAULTS.items(), 40):
 
 
 async def check_cut_at(voice: Voice, provider: Provider, fault: str, at: int, borders: Sequence[int]) -> None:
-    """Hold a voice to a stream that ends at byte `at`: an error, or the whole reply, and never half of one as whole.
+    """Check a stream that ends at byte `at`: an error or the whole reply, never half a reply taken as whole.
 
-    `borders` are those of the whole stream (`Call.borders`); `fault` is `truncate`, `eof` or `reset_mid`. A transport
-    that asks again may take a reply as whole from its stop reason on, which is the last event but one.
+    `borders` are those of the complete stream (`Call.borders`); `fault` is `truncate`, `eof` or `reset_mid`. A
+    transport that retries may take a reply as whole from its stop reason on, which is the last event but one.
     """
     assert voice.say
     voice.say(Reply(text=TEXT, fault=fault, at=at, keep=True))

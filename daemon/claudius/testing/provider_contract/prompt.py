@@ -1,4 +1,4 @@
-"""The prompt: what of it reaches the model, and that it gets there verbatim."""
+"""Prompt cases: which parts of it reach the model, and that they arrive verbatim."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reply: its shape, its end, and what is no speech."""
+"""Reply cases: its shape, its end, and what is not speech."""
 
 from __future__ import annotations
 

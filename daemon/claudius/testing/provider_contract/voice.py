@@ -1,4 +1,4 @@
-"""What the cases are made of: the voice under test, a rule, and small helpers that every case reads with."""
+"""The building blocks of the cases: the provider under test, a rule, and helpers that all cases share."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from claudius.testing.model_calls import Call, Reply
 
 TEXT = "one two three four five six seven eight nine ten"
 PATIENCE_S = 30.0
-"""How long a case waits for something that must come by itself."""
+"""How long a case waits for something that must happen by itself."""
 
 
 class ModelDouble(Protocol):
-    """A model server that a test runs, as far as the contract looks at it."""
+    """A test's model server, as far as the contract uses it."""
 
     @property
     def asked(self) -> list[Call]:
@@ -36,22 +36,22 @@ class NotClaimed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Voice:
-    """A provider under test, and what stands behind it."""
+    """A provider under test, and the server behind it."""
 
     make: Callable[[], Provider]
-    """Makes a fresh one; each case closes its own."""
+    """Creates a new provider; each case closes its own."""
     say: Callable[..., None] | None = None
-    """Takes the replies that come next, as the loopback model's `Reply` or text; None = it speaks its own mind."""
+    """Queues the next replies, as the loopback model's `Reply` or text; None = its replies cannot be set."""
     server: ModelDouble | None = None
-    """The loopback model that it asks; None = it asks none."""
+    """The loopback model server that it calls; None = it calls none."""
     asks_again: bool = False
-    """Its transport repeats a failed call by itself, so a fault comes with another face and may be healed."""
+    """Whether its transport retries a failed call by itself, so a fault may appear as another error or be recovered."""
     is_exact: bool = True
-    """Each message of the prompt goes as it is; False = a transport frames the history in its own way."""
+    """Whether each message of the prompt is sent unchanged; False = a transport frames the history in its own way."""
 
     @property
     def has(self) -> frozenset[str]:
-        """What a case may ask of it."""
+        """What a case may require of it."""
         return frozenset(
             name for name, there in (("say", self.say), ("server", self.server), ("exact", self.is_exact)) if there
         )
@@ -96,7 +96,7 @@ async def hear(provider: Provider, request: Request, into: list[Event] | None = 
 
 
 async def streaming(provider: Provider, request: Request) -> AsyncGenerator[Event, None]:
-    """Stream a reply so that leaving it early closes the voice's own stream too."""
+    """Stream a reply so that leaving it early also closes the provider's own stream."""
     events = provider.complete(request)
     try:
         async for event in events:
@@ -119,7 +119,7 @@ def said(events: Sequence[Event]) -> str:
 
 
 def ending(events: Sequence[Event]) -> Done:
-    """Return the one Done, which must be last and equal what was streamed."""
+    """Return the only Done, which must be last and equal what was streamed."""
     done = events[-1]
     assert isinstance(done, Done), f"the stream ended with {done!r}"
     assert not any(isinstance(event, Done) for event in events[:-1])
@@ -129,7 +129,7 @@ def ending(events: Sequence[Event]) -> Done:
 
 @asynccontextmanager
 async def speaking(voice: Voice, *replies: Reply | str) -> AsyncIterator[Provider]:
-    """Give a fresh provider that will say these, and close it."""
+    """Yield a new provider that will give these replies, and close it at the end."""
     if voice.say and replies:
         voice.say(*replies)
     provider = voice.make()
@@ -140,7 +140,7 @@ async def speaking(voice: Voice, *replies: Reply | str) -> AsyncIterator[Provide
 
 
 async def until(what: Callable[[], bool]) -> None:
-    """Wait until something has come to be. Raises: AssertionError after `PATIENCE_S`."""
+    """Wait until a condition holds. Raises: AssertionError after `PATIENCE_S`."""
     for _ in range(int(PATIENCE_S / 0.01)):
         if what():
             return
@@ -149,18 +149,18 @@ async def until(what: Callable[[], bool]) -> None:
 
 
 def asked(voice: Voice) -> list[Call]:
-    """The model calls so far."""
+    """Return the model calls so far."""
     assert voice.server
     return voice.server.asked
 
 
 def whole(call: Call) -> str:
-    """All text of a request in order, its parts apart by line feeds."""
+    """Return all text of a request in order, its parts separated by line feeds."""
     return "\n".join((call.system, *(text for _, text in call.messages)))
 
 
 def in_order(parts: Sequence[str], text: str) -> bool:
-    """Whether the parts stand in the text one after the other."""
+    """Return whether the parts occur in the text one after the other."""
     at = 0
     for part in parts:
         at = text.find(part, at)
@@ -171,22 +171,22 @@ def in_order(parts: Sequence[str], text: str) -> bool:
 
 
 def after(request: Request, heard: str, reply: str, tail: str) -> Request:
-    """Give the next request of a conversation: its history with one exchange more."""
+    """Return the next request of a conversation: its history with one more exchange."""
     history = (*request.history, Message("user", heard), Message("assistant", reply))
     return replace(request, history=history, tail=tail, cached=len(request.history))
 
 
 def children() -> set[int]:
-    """The processes that this one started and that are still there, zombies too."""
+    """Return the child processes of this one that still exist, zombies included."""
     found: set[int] = set()
     for listing in Path(f"/proc/{os.getpid()}/task").glob("*/children"):
-        with suppress(FileNotFoundError):  # that thread has ended since
+        with suppress(FileNotFoundError):  # the thread has ended since
             found.update(map(int, listing.read_text("ascii").split()))
     return found
 
 
 async def fails(provider: Provider, request: Request, into: list[Event] | None = None) -> ProviderError | None:
-    """Ask once and return the error; None where the voice took it for a reply. `into` keeps what came before."""
+    """Ask once and return the error; None if the provider returned a reply. `into` keeps what came before."""
     try:
         await hear(provider, request, into)
     except ProviderError as error:

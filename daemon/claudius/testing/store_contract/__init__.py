@@ -1,1 +1,1 @@
-"""The cases of a store's contract, by what they are about."""
+"""The contract cases of every store, by topic."""

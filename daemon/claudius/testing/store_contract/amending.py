@@ -1,4 +1,4 @@
-"""Second thoughts: messages changed, taken down or stopped, whatever became of them so far."""
+"""Amendment cases: messages that are edited, deleted or stopped, at any stage of their handling."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from claudius.testing.store_contract.ground import (
 
 
 def changed(text: str, *, of: int = 1, n: int = 50, person: str = ANA) -> Perception:
-    """Return a change of the n-th message."""
+    """Return an edit of the n-th message."""
     extra = {"of": heard(n=of).key}
     return heard(text, n=n, key=f"edit {of} {n}", kind=Kind.EDIT, owes=False, extra=extra, person=person)
 
 
 def taken_down(of: int = 1) -> Perception:
-    """Return the end of the n-th message."""
+    """Return a deletion of the n-th message."""
     return heard("", n=99, key=f"delete {of}", kind=Kind.DELETE, owes=False, person="", extra={"of": heard(n=of).key})
 
 

@@ -1,4 +1,4 @@
-"""Audiences: what was learned in one is recalled for another only if everyone there could already see it."""
+"""Audience cases: what was learned in one is recalled for another only if everyone there could already see it."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ async def _(ground: Ground) -> None:
     assert set(sight.listed) == {_audience("#all"), _audience("#ext")} == set(blind.listed)
     assert shown == [2, 0, 1]
     assert blind.seen == frozenset()
-    assert among_both == ()  # whether both see it still was asked of neither
+    assert among_both == ()  # neither was asked whether both can still see it
     assert [one.value for one in hidden] == ["of Ana"]
 
 

@@ -1,4 +1,4 @@
-"""Feeling: numbers below language are folded with the turn, once, on the state as it is; the past comes back."""
+"""Psyche cases: the numbers are folded with the turn, once, on the current state; past episodes are recalled."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CRUEL = Stimulus(axes=Axes(-0.8, -0.4, -0.8, -0.5, -0.3), tone=-0.8)
 
 
 def change(recollection: Recollection, stimulus: Stimulus = KIND, **more: Any) -> Change:
-    """Return what a message does to the numbers."""
+    """Return how a message changes the numbers."""
     event = Event(
         at_s=recollection.now.timestamp(),
         kind="message",
@@ -56,13 +56,13 @@ def change(recollection: Recollection, stimulus: Stimulus = KIND, **more: Any) -
 async def feel(
     store: Store, n: int, stimulus: Stimulus = KIND, *, at: str = DM, person: str = ANA, **more: Any
 ) -> None:
-    """Take a turn that moves the numbers."""
+    """Run a turn that changes the numbers."""
     found = await recalled(store, heard(n=n, at=at, person=person), limits=FEELING)
     await store.commit(thought(found, psyche=change(found, stimulus, **more)))
 
 
 async def felt(store: Store, n: int, *, at: str = DM, person: str = ANA) -> Psyche:
-    """Return the substrate as the n-th message's turn sees it."""
+    """Return the psyche as the n-th message's turn sees it."""
     found = await recalled(store, heard(n=n, at=at, person=person), limits=FEELING)
     assert found.psyche is not None
     return found.psyche

@@ -1,4 +1,4 @@
-"""What the cases are made of: a place to keep things, a rule, and small helpers that every case speaks with."""
+"""The building blocks of the cases: a place to store data, a rule, and helpers that all cases share."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OPS = "slack:T1:ops:1.0"
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """A store under test. `make` gives an unopened store on one place, whose earlier stores are closed by then."""
+    """A store under test. `make` returns an unopened store on one path, whose earlier stores are closed by then."""
 
     make: Callable[[], Store]
 
@@ -57,7 +57,7 @@ def case(number: str, rule: str) -> Callable[[Callable[[Ground], Awaitable[None]
 
 @asynccontextmanager
 async def awake(ground: Ground, boot: str = "boot-1", *, clean: bool = True) -> AsyncIterator[Store]:
-    """Start a process's store, and stop it in good order or, where not `clean`, without a word."""
+    """Start a process's store; stop it in good order, or, if not `clean`, abruptly."""
     store = ground.make()
     await store.start(boot, NOW)
     try:
@@ -100,14 +100,14 @@ async def recalled(
 
 
 def part(turn: str, conversation: str, body: str = "Hi.", *, n: int = 0, of: int = 1, **changes: Any) -> Utterance:
-    """Return one part of what a turn says, as an adapter would be given it."""
+    """Return one part of what a turn says, as an adapter would receive it."""
     key = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{turn}/{n}"))
     values = {"key": key, "turn": turn, "conversation": conversation, "body": body, "part": n, "parts": of}
-    return msgspec.convert(values | changes, Utterance)  # the soul engine alone makes them by hand
+    return msgspec.convert(values | changes, Utterance)  # only the soul engine may construct one directly
 
 
 def thought(recollection: Recollection, *bodies: str, **changes: Any) -> Intent:
-    """Return the intent of an ordinary turn: what was heard, a thought, and what is said in as many parts as given."""
+    """Return the intent of an ordinary turn: what was heard, a thought, and one spoken part per body."""
     perception = recollection.perception
     said = tuple(
         part(
@@ -163,14 +163,14 @@ def entries(recollection: Recollection, said: str) -> tuple[Entry, ...]:
 
 
 async def turn(store: Store, perception: Perception, *bodies: str, **changes: Any) -> Intent:
-    """Take a perception from hearing to the commit; say nothing where no body is given. Return the intent."""
+    """Run a perception's turn through the commit; say nothing if no body is given. Return the intent."""
     intent = thought(await recalled(store, perception), *bodies, **changes)
     await store.commit(intent)
     return intent
 
 
 async def exchange(store: Store, perception: Perception, *bodies: str, **changes: Any) -> Intent:
-    """Take a perception from hearing to the settled delivery of every part. Return the intent."""
+    """Run a perception's turn until every part is delivered and settled. Return the intent."""
     intent = await turn(store, perception, *(bodies or ("Hi.",)), **changes)
     for utterance in intent.utterances:
         await store.settle(utterance.key, f"receipt-{utterance.part}", NOW)

@@ -1,4 +1,4 @@
-"""Hearing: what is accepted is kept once, in order, and comes back after whatever ended the process."""
+"""Hearing cases: what is accepted is stored once, in order, and is there again however the process ended."""
 
 from __future__ import annotations
 

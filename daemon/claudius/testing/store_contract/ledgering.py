@@ -1,4 +1,4 @@
-"""The ledger: who is dealt with, what is thought of them, and who may see it."""
+"""Ledger cases: who the peers are, how they are assessed, and who may see it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OPS_AUDIENCE = shared(OPS)
 
 
 def line(perception: Perception, **changes: Any) -> Interaction:
-    """Return the ledger's line of something heard."""
+    """Return the ledger entry of something heard."""
     values: dict[str, Any] = {
         "peer_id": perception.person,
         "name": perception.name,
@@ -34,7 +34,7 @@ def line(perception: Perception, **changes: Any) -> Interaction:
 
 
 async def talk(store: Store, *perceptions: Perception, noted: Noted | None = None) -> None:
-    """Take turns that the ledger keeps."""
+    """Run turns that are recorded in the ledger."""
     for perception in perceptions:
         kept = noted or Noted()
         await exchange(store, perception, noted=replace(kept, interactions=(line(perception),)))
@@ -66,7 +66,7 @@ def theirs(perception: Perception, **changes: Any) -> Promise:
 
 
 async def refused(store: Store, peer: str, trust: Any, rationale: str = "Because.") -> bool:
-    """Tell whether an assessment is refused."""
+    """Return whether an assessment is refused."""
     try:
         await store.record_assessment(peer, trust, rationale, now=NOW)
     except ValueError:

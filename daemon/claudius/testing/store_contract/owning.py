@@ -1,4 +1,4 @@
-"""The owner's hand, and what git is told."""
+"""Owner cases: changes that the owner makes by hand, and what is committed to git."""
 
 from __future__ import annotations
 

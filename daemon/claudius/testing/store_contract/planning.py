@@ -1,4 +1,4 @@
-"""Cases on plans, on messages that are taken together or left to the next turn, and on what is kept beside turns."""
+"""Planning cases: plans, messages that are taken together or left to the next turn, and state kept beside turns."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def plan(n: int = 1, **changes: Any) -> Schedule:
 
 @case("P1", "a plan is heard once, at its time, as a perception of the soul's own, with its process and params")
 async def p1(ground: Ground) -> None:
-    """Fire before, at, and after the instant."""
+    """Fire before, at, and after the planned time."""
     params = {"a": [1, {"b": None}]}
     async with awake(ground) as store:
         await turn(store, heard(), "Hi.", planned=Planned(schedules=(plan(process="guest", params=params),)))
@@ -73,7 +73,7 @@ async def p2(ground: Ground) -> None:
 
 @case("P12", "a conversation has a hundred open plans at most; the next is refused and told in the turn's changes")
 async def p12(ground: Ground) -> None:
-    """Fill one conversation, plan once more from a turn and apart from any, make room, plan again."""
+    """Fill one conversation; plan once more, from a turn and outside any; make room, plan again."""
     async with awake(ground) as store:
         for n in range(1, MOST_OPEN + 1):
             await store.plan(plan(n, key="first" if n == 1 else None))
@@ -92,7 +92,7 @@ async def p12(ground: Ground) -> None:
 
 @case("P3", "a plan can be taken back until it is heard; what there is not cannot")
 async def p3(ground: Ground) -> None:
-    """Cancel one, cancel it again, cancel what was heard."""
+    """Cancel one, cancel it again, cancel what was already heard."""
     async with awake(ground) as store:
         await store.plan(plan(1))
         await store.plan(plan(2))
@@ -131,7 +131,7 @@ async def p13(ground: Ground) -> None:
 
 @case("P5", "what is due stands behind everything that waits in its conversation")
 async def p5(ground: Ground) -> None:
-    """Let two messages wait, and fire."""
+    """Leave two messages waiting, and fire."""
     async with awake(ground) as store:
         await store.accept((heard("a", n=1), heard("b", n=2)), NOW)
         await store.plan(plan(1))
@@ -157,7 +157,7 @@ async def p6(ground: Ground) -> None:
 
 @case("P7", "what a turn holds is left to the next one under another turn id; what it thought is kept")
 async def p7(ground: Ground) -> None:
-    """Give way once with a thought, once without."""
+    """Yield once with a thought, once without."""
     async with awake(ground) as store:
         found = await recalled(store, heard())
         kept = thought(found)
@@ -173,7 +173,7 @@ async def p7(ground: Ground) -> None:
 
 @case("P8", "what a subprocess keeps is kept with its turn, by its name, and survives a restart")
 async def p8(ground: Ground) -> None:
-    """Keep for one of two."""
+    """Keep state for one of two."""
     async with awake(ground) as store:
         await exchange(store, heard(), planned=Planned(kept={"muse": {"n": [1]}}))
     async with awake(ground, "boot-2") as store:
@@ -198,7 +198,7 @@ async def p9(ground: Ground) -> None:
 
 @case("P10", "a process's participation decides what a message there is owed, from its acceptance on")
 async def p10(ground: Ground) -> None:
-    """Consume, then always, then as the place says."""
+    """Set participation to consume, then to always, then back to the place's default."""
     async with awake(ground) as store:
         owed = []
         for n, wanted in enumerate(("consume", "always", ""), 1):
@@ -213,7 +213,7 @@ async def p10(ground: Ground) -> None:
 
 @case("P11", "a search finds what was said, most fitting first, and nothing that may not be shown to whoever asks")
 async def p11(ground: Ground) -> None:
-    """Say something in two private talks; search in one."""
+    """Say something in two private conversations; search in one."""
     async with awake(ground) as store:
         await exchange(store, heard("the bridge rusts in Porto", n=1), "Paint it.")
         await exchange(store, heard("a boat", n=2), "A boat.")

@@ -1,4 +1,4 @@
-"""Recalling: how much of the past a turn is given, and what of the soul's state and company."""
+"""Recall cases: how much of the past, of the soul's state and of the people present a turn receives."""
 
 from __future__ import annotations
 

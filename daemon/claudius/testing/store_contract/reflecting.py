@@ -1,4 +1,4 @@
-"""The second mind's memory: what a cycle reads, and that what it changes is whole, once, and within its audience."""
+"""Cortex cases: what a cycle reads; its changes are applied whole, once, and within its audience."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from claudius.testing.store_contract.ledgering import OPS_AUDIENCE, messages, ta
 
 
 def belief(key: str = "ana-is-reliable", **changes: Any) -> Belief:
-    """Return a belief of the channel's cycle."""
+    """Return a belief from the channel's cycle."""
     values: dict[str, Any] = {
         "key": key,
         "value": "Ana delivers.",
@@ -46,12 +46,12 @@ def record(cycle: int = 1, **changes: Any) -> Reflection:
 
 
 def reflected(cycle: int = 1, **changes: Any) -> Reflected:
-    """Return what a cycle changes."""
+    """Return a cycle's changes."""
     return Reflected(**({"record": record(cycle)} | changes))
 
 
 def judged(trust: int = 2, peer: str = ANA, **changes: Any) -> Proposal:
-    """Return an assessment of a cycle."""
+    """Return an assessment from a cycle."""
     values: dict[str, Any] = {"peer_id": peer, "trust": trust, "rationale": "Because.", "sources": (OPS_AUDIENCE,)}
     return Proposal(**(values | changes))
 

@@ -1,4 +1,4 @@
-"""Thinking: a turn is committed whole or not at all, and the next one recalls exactly that."""
+"""Turn cases: a turn is committed whole or not at all, and the next one recalls exactly that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads and gaps: what a message is owed without a mention, and how far each channel was heard."""
+"""Thread and gap cases: what a message without a mention is owed, and how far each channel was heard."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from claudius.testing.store_contract.ground import BEN, DEE, NOW, OPS, Ground, a
 
 
 def call(n: int = 1) -> Perception:
-    """Return a message that names the soul in a thread."""
+    """Return a message that mentions the soul in a thread."""
     return heard(n=n, at=OPS, kind=Kind.MENTION)
 
 
 def said(n: int, **changes: Any) -> Perception:
-    """Return a message of a thread that names nobody."""
+    """Return a thread message that mentions nobody."""
     return heard(n=n, at=OPS, **({"following": Following.DROPPED} | changes))
 
 
 async def owed(store: Store, *perceptions: Perception) -> list[bool]:
-    """Accept them one by one, and return of those that were kept whether a reply is owed."""
+    """Accept them one by one; return, for each one kept, whether a reply is owed."""
     before = await _pending(store)
     for one in perceptions:
         await store.accept((one,), NOW)

@@ -1,4 +1,4 @@
-"""Ids that were one person and are apart again: each has what came from it, and nothing of the other's."""
+"""Unlink cases: ids that were one person and are separated; each keeps only what came from it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def _(ground: Ground) -> None:
         for person, at, words in ((ANA, DM, "keeps bees"), (other, there, "keeps many owls")):
             found = await recalled(store, heard(n=3, at=at, person=person))
             assert found.speaker is not None
-            assert "nonce" not in {turn.nonce for turn in found.past}  # no session that saw more goes on
+            assert "nonce" not in {turn.nonce for turn in found.past}  # no session that saw both goes on
             assert [(one.person, one.markdown) for one in found.speaker.models] == [(person, words)]
             assert found.speaker.turns_here == (2 if person == other else 1)
             texts = [one.text for turn in found.past for one in turn.shown]
