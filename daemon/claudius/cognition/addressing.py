@@ -1,4 +1,4 @@
-"""Whom a prompt speaks of and whom a model may mean, by the short names of the data lines."""
+"""Map the names that a model may use for people (short names of data lines, display names) to their ids."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from claudius.recollection import Recollection
 
 
 def people(recollection: Recollection) -> dict[str, str]:
-    """Return the ids of those present by what a model may call them. Pure."""
+    """Return the ids of those present, keyed by what a model may call them. Pure."""
     present = {one.person: one.name for one in recollection.perceptions if one.person}
     canonical = recollection.speaker.person if recollection.speaker else ""
     ids = {person: canonical or person for person in present}
@@ -26,5 +26,5 @@ WHO_DIGITS = 6
 
 @lru_cache(maxsize=4096)
 def who(person: str) -> str:
-    """Return the short name under which a prompt speaks of a person, `p` and six hex digits. Pure."""
+    """Return the short name of a person in prompts: `p` and six hex digits. Pure."""
     return "p" + sha256(person.encode()).hexdigest()[:WHO_DIGITS]

@@ -1,4 +1,4 @@
-"""Everything that an owner's own processes, subprocesses, steps and actions are written with, in one place."""
+"""The public API for an owner's own processes, subprocesses, steps and actions, re-exported in one place."""
 
 from __future__ import annotations
 

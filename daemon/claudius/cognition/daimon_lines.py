@@ -1,4 +1,4 @@
-"""What another mind says aloud after the soul's reply: past the same parser and the same gate. Pure.
+"""Conclude the line that a daimon says aloud after the soul's reply, by the same parser and output gate. Pure.
 
 Source: the daimon design, section 7.
 """
@@ -21,7 +21,7 @@ SPEECH_CHARS = 1500
 
 
 def conclude_daimon(name: str, text: str, turn: TurnState) -> Intent | None:
-    """Conclude a daimon's line; None where nothing of it may be said. Pure."""
+    """Conclude a daimon's line; return None if nothing of it may be said. Replaces `turn.recollection`."""
     recollection = turn.recollection
     line = re.sub(rf"(?i)^\s*\**{re.escape(name)}(?:\s+(?:says|whispers))?\s*:\**\s*", "", plain_reply(text)).strip()
     if not any(map(str.isalnum, line)):

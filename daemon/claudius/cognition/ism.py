@@ -1,6 +1,7 @@
-"""The implicit semantic machine: a goal, a playbook, a few actions, and a soul that chooses until it is done.
+"""The implicit semantic machine: with a goal and a playbook, the soul chooses among a few actions until it is done.
 
-Source: seed 003; the process design, section 9. Off by default: a loop costs two calls or more where a turn costs one.
+It is off by default, because a loop costs two or more calls where a turn costs one.
+Source: seed 003; the process design, section 9.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from claudius.errors import ProcessError, Unreadable
 
 DONE = "DONE"
 CHOSEN, SAID_CHARS = 3, 200
-"""Most actions of one choice; longest reasoning and outcome in the trail."""
+"""The most actions in one choice; the most characters of a reasoning or outcome in the trail."""
 
 
 class End(StrEnum):
-    """Why a machine ended."""
+    """The reason why a machine ended."""
 
     DONE = "done"
     ENDED = "ended"
@@ -37,7 +38,7 @@ class End(StrEnum):
 
 
 class Continue(Struct, frozen=True):
-    """What an action returns to go on: the memory that it leaves."""
+    """What an action returns to continue the loop, with the memory it leaves."""
 
     memory: WorkingMemory
 
@@ -50,7 +51,7 @@ class Action(Struct, frozen=True):
 
     name: str
     description: str
-    """One line, for the chooser."""
+    """One line, shown to the model that chooses."""
     do: Do
 
 
@@ -64,7 +65,7 @@ def action(description: str) -> Callable[[Do], Action]:
 
 
 class Ended(Struct, frozen=True):
-    """How a machine ended. The playbook and the trail are not in its memory."""
+    """The result of a machine. Its memory does not contain the playbook or the trail."""
 
     memory: WorkingMemory
     reason: End
@@ -72,19 +73,19 @@ class Ended(Struct, frozen=True):
 
     @property
     def outcome(self) -> Outcome:
-        """What a process returns where it has nothing to add."""
+        """What a process returns if it has nothing to add."""
         return self.transition or self.memory
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """What the chooser writes."""
+    """The model's choice of actions."""
 
     actions: tuple[str, ...]
     reasoning: str = ""
 
 
 class Budget(Struct, frozen=True):
-    """How much one machine may take."""
+    """The limits of one machine."""
 
     loops: int
     calls: int
@@ -115,7 +116,7 @@ async def run_ism(  # noqa: PLR0911 - one return for each way to end
     actions: Sequence[Action],
     max_loops: int | None = None,
 ) -> Ended:
-    """Let the soul choose and act until the goal is met, an action ends it, or a limit does.
+    """Let the soul choose and act until the goal is met, an action ends the loop, or a limit is reached.
 
     Raises: ProcessError for an action that returns anything but `Continue`, a memory or a `Transition`.
     """
@@ -163,7 +164,7 @@ class _Machine(Struct, frozen=True):
         return spent or await turn.is_over_budget()
 
     async def choose(self, memory: WorkingMemory, trail: Sequence[str]) -> Choice:
-        """Ask what to do next; the memory that it was asked with is dropped."""
+        """Ask what to do next; the memory built for the question is dropped."""
         lines = [("goal", self.goal), ("playbook", self.playbook)]
         notes = [Entry(id=f"ism/{name}", role="system", content=text) for name, text in lines if text]
         walked = [Entry(id=f"ism/trail/{n}", role="user", content=line) for n, line in enumerate(trail)]

@@ -1,6 +1,6 @@
-"""Writing first: every rule is code, and stands before any model call.
+"""Decide whether the soul may write first. Every rule is code and runs before any model call.
 
-Source: the daimon design, section 8.
+A refused message is withdrawn, or planned again for later. Source: the daimon design, section 8.
 """
 
 from __future__ import annotations
@@ -28,40 +28,40 @@ APART = timedelta(hours=20)
 BUSY = timedelta(minutes=30)
 A_DAY, A_WEEK, IN_ALL = 1, 3, 20
 AFTER_UNANSWERED = (timedelta(0), timedelta(days=3), timedelta(days=7))
-"""How long the next one waits after so many that nobody answered; past them it waits until somebody writes."""
+"""The wait after this many unanswered messages; beyond the last entry, the soul waits until somebody writes."""
 SPREAD = timedelta(minutes=30)
-"""What waited for the end of the night is said within so long after it."""
+"""Messages held back by quiet hours are spread over this time after their end."""
 SPOKEN = (EntryType.EXTERNAL_DIALOG, EntryType.DAIMON_SPEECH)
 LOOKED_BACK = timedelta(days=60)
 _STOP = re.compile(r"\W*(?:please\s+)?stop(?:\s+(?:it|that|please|writing(?:\s+(?:to\s+)?me)?))?\W*", re.IGNORECASE)
 
 
 class Ground(Struct, frozen=True, kw_only=True):
-    """What decides whether the soul may write first, here and now."""
+    """The facts that decide whether the soul may write first, here and now."""
 
     is_wanted: bool
-    """The owner's settings allow it at all."""
+    """The owner's settings allow it."""
     has_consent: bool
-    """Whoever hears it has said yes."""
+    """The recipient has consented."""
     has_budget: bool = True
     words: FirstWords = field(default_factory=FirstWords)
 
 
 def is_unasked(recollection: Recollection, now: datetime) -> bool:
-    """Tell whether to speak in this turn, at `now`, is to write first: nothing that it heard asks for words. Pure."""
+    """Return whether speaking in this turn, at `now`, is writing first: no perception asks for words. Pure."""
     heard = recollection.perceptions
     return all(cause_of(one, recollection.participation, now) is Cause.UNASKED for one in heard)
 
 
 def is_to_speak(perception: Perception) -> bool:
-    """Tell whether an unasked perception is there to be spoken about and for nothing else. Pure."""
+    """Return whether an unasked perception exists only to be spoken about. Pure."""
     if cause_of(perception, "", perception.at) is not Cause.UNASKED:
         return False
     return perception.kind in (Kind.SILENCE, Kind.DIRECTIVE) or perception.extra.get("process") == PROCESS
 
 
 async def is_told_to_stop(pending: Pending, mind: Mind) -> bool:
-    """Tell whether somebody answers what the soul wrote first by telling it to stop."""
+    """Return whether somebody answers the soul's first message by telling it to stop."""
     perception = pending.perception
     if not perception.audience.startswith("private:") or not _STOP.fullmatch(perception.text.strip()):
         return False
@@ -70,7 +70,7 @@ async def is_told_to_stop(pending: Pending, mind: Mind) -> bool:
 
 
 def refusal(ground: Ground, now: datetime) -> str:
-    """Return why the soul may not write first now; empty = it may. Pure."""
+    """Return the reason why the soul may not write first now; empty = it may. Pure."""
     words = ground.words
     if not ground.is_wanted:
         return "psyche.proactive is off"
@@ -104,7 +104,7 @@ def _unanswered(words: FirstWords, now: datetime) -> str:
 
 
 async def withheld(pending: Pending, mind: Mind) -> bool:
-    """Tell whether the soul keeps its first word to itself, for now or for good; no model is asked for that."""
+    """Withdraw or postpone a perception that the soul may not write about. Returns False if it may; asks no model."""
     perception, now = pending.perception, mind.clock()
     verdict = await judge(perception, mind, now)
     if verdict is None:
@@ -117,14 +117,14 @@ async def withheld(pending: Pending, mind: Mind) -> bool:
 
 
 class Verdict(Struct, frozen=True):
-    """Why the soul does not write first now. `until`: when it may be tried again; None = it is let go."""
+    """Why the soul does not write first now. `until`: when to try again; None = never."""
 
     reason: str
     until: datetime | None = None
 
 
 async def judge(perception: Perception, mind: Mind, now: datetime) -> Verdict | None:
-    """Return what keeps the soul from writing first about a perception; None where it may."""
+    """Return why the soul may not write first about a perception; None if it may."""
     ground = await _ground(perception, mind, now)
     if reason := refusal(ground, now):
         return Verdict(f"not written first: {reason}")
@@ -137,10 +137,10 @@ async def judge(perception: Perception, mind: Mind, now: datetime) -> Verdict | 
 
 
 async def allowed(intent: Intent, recollection: Recollection, mind: Mind) -> Intent:
-    """Return a turn as it may be committed: what is said unasked is said by the rules of writing first, or not at all.
+    """Return a turn as it may be committed: unasked utterances must obey the rules of writing first or are removed.
 
-    Every utterance passes here, whatever its turn was about. Thoughts stay; words that wait for the morning are thought
-    again then. The answer to a message that is owed one, and what somebody asked for, pass at any hour.
+    Every utterance passes here, whatever its turn was about. Thoughts stay; words held until the morning are thought
+    again then. Owed answers, and what somebody asked for, pass at any hour.
     """
     now = mind.clock()
     if not intent.utterances or not is_unasked(recollection, now):
@@ -167,14 +167,14 @@ async def allowed(intent: Intent, recollection: Recollection, mind: Mind) -> Int
 
 
 def free_at(words: FirstWords, now: datetime) -> datetime:
-    """Return when nobody there is in the middle of something any more; `now` where that is so already. Pure."""
+    """Return when the people there have been quiet long enough; `now` if they already have. Pure."""
     return max(now, words.last_heard + BUSY) if words.last_heard else now
 
 
 def _again(perception: Perception, verdict: Verdict) -> Schedule | None:
-    """Return the same, planned for later; None where it is let go. Pure.
+    """Return the same perception planned for later; None if it is dropped. Pure.
 
-    What waited in the lane itself would hold up whatever is said meanwhile. Talk that is over is not taken up again.
+    Waiting in the lane itself would block later messages. A perception that has lapsed by then is dropped.
     """
     lapses = perception.extra.get("lapses_at")
     if verdict.until is None or perception.origin is not Origin.INTERNAL:
@@ -206,25 +206,25 @@ async def _ground(perception: Perception, mind: Mind, now: datetime) -> Ground:
 
 
 def _listener(perception: Perception) -> str:
-    """Return whose word counts: in a shared channel the owner's, for that channel; else the person's own. Pure."""
+    """Return whose consent counts: in a shared channel the owner's for that channel, else the person's. Pure."""
     return (
         Place.of(perception.conversation).of_channel if perception.audience.startswith("shared:") else perception.person
     )
 
 
 async def consents(person: str, store: Store) -> bool:
-    """Tell whether somebody, or the owner for a channel, has said that the soul may write first."""
+    """Return whether a person, or the owner for a channel, has consented to the soul writing first."""
     return bool(person) and await store.wants_proactive(person)
 
 
 async def _zone(perception: Perception, mind: Mind) -> tzinfo:
-    """Return the zone of whoever would hear it: their own where they hear it alone and it is known."""
+    """Return the recipient's zone: their own if the place is private and it is known, else the configured one."""
     own = await mind.store.zone(perception.person) if perception.audience.startswith("private:") else ""
     return known_zone(own, mind.config().clock.timezone)
 
 
 def _morning(perception: Perception, mind: Mind, now: datetime, zone: tzinfo) -> datetime:
-    """Return when it may be said: now, or after the quiet hours, spread so that not all is said at once."""
+    """Return when it may be said: now, or after the quiet hours, spread so that messages do not coincide."""
     hours = read_hours(mind.config().clock.quiet)
     if not is_quiet(now, zone, hours):
         return now

@@ -1,4 +1,4 @@
-"""What is done while a conversation is idle: subprocesses, in order, given up whole as soon as someone speaks.
+"""Run subprocesses, in order, while a conversation is idle; they are cancelled as soon as someone speaks.
 
 Source: the process design, section 7.
 """
@@ -37,13 +37,13 @@ log = logging.getLogger("claudius.reflection")
 SUBPROCESSES: dict[str, str] = {
     "summarise": "claudius.cognition.subprocesses.summarise:summarise",
 }
-"""Subprocesses by name; an owner's own stand in `soul/subprocesses/NAME.md`, by import string."""
+"""Built-in subprocesses by name; an owner's own are named in `soul/subprocesses/NAME.md`, by import string."""
 
 Think = Callable[["Reflection", WorkingMemory], Awaitable[Any]]
 
 
 class Idle(Struct, frozen=True, kw_only=True):
-    """A conversation that has nothing to do: its last turn, and what that turn knew."""
+    """An idle conversation: its last turn, and what that turn knew."""
 
     intent: Intent
     recollection: Recollection
@@ -51,15 +51,15 @@ class Idle(Struct, frozen=True, kw_only=True):
 
 
 class Subprocess(Struct, frozen=True, kw_only=True):
-    """Something that is thought about a conversation while it is idle."""
+    """Work that runs on a conversation while it is idle."""
 
     name: str
     order: int
     every: int = 1
-    """It runs after each so-manieth turn of the conversation."""
+    """It runs after every Nth turn of the conversation."""
     think: Think | None = None
     work: Callable[[Idle, Mind], Awaitable[None]] | None = None
-    """Of the soul's own housekeeping: it needs no memory, and writes by itself."""
+    """Housekeeping that needs no memory and writes by itself."""
     description: str = ""
 
 
@@ -76,23 +76,23 @@ def subprocess(order: int, *, every: int = 1) -> Callable[[Think], Subprocess]:
 
 
 class Reflection(Thinker):
-    """What a subprocess is given: it can think, remember, change the state, plan; it hears and says nothing."""
+    """The interface of a subprocess: it can think, remember, change the state and plan, but not hear or speak."""
 
     def __init__(self, turn: TurnState, name: str, kept: Mapping[str, Any]) -> None:
-        """Reflect under the subprocess's name."""
+        """Create a reflection under the subprocess's name."""
         super().__init__(turn, name, kept)
         self.state: dict[str, str] = {}
-        """What of the soul's state is to change, by key."""
+        """The changes to the soul's state, by key."""
 
     def set_state(self, key: str, value: str) -> None:
-        """Change one value of the soul's state. Raises: ValueError for a key or mood that there is not."""
+        """Change one value of the soul's state. Raises: ValueError for an unknown key or mood."""
         read = read_state(f"{key}: {value}")
         if key not in read:
             raise ValueError(f"{key} = {value!r} is no state of the soul's")
         self.state[key] = read[key]
 
     def text(self, name: str) -> str:
-        """Return what the subprocess's own text says under a heading."""
+        """Return the part of the subprocess's own text under a heading."""
         from claudius.cognition.processes import sections  # noqa: PLC0415 - beside its only use
 
         return sections(self._state.soul.files.get(f"subprocesses/{self._name}.md")).get(name, "")
@@ -132,7 +132,7 @@ def _subprocesses(soul: SoulText) -> tuple[Subprocess, ...]:
 async def reflect(idle: Idle, mind: Mind) -> None:
     """Run the subprocesses of an idle conversation, in order; one that raises does not stop the next.
 
-    Raises: StoreError. Cancelled, it leaves nothing half-done: each commits whole, at its end.
+    Raises: StoreError. Cancelling leaves nothing half-done: each subprocess commits once, at its end.
     """
     seconds = mind.config().subprocess.max_seconds
     for one in subprocesses(mind.soul()):
@@ -162,7 +162,7 @@ async def _think(one: Subprocess, idle: Idle, mind: Mind) -> None:
 
 
 async def _recall(one: Subprocess, idle: Idle, mind: Mind) -> Recollection:
-    """Recall the conversation as it stands now, its last turn included."""
+    """Recall the conversation as it is now, including its last turn."""
     turn = turn_of(f"{idle.intent.turn}/{one.name}")
     pending = replace(idle.pending, turn=turn)
     limits = RecallLimits(ttl_hours=mind.config().memory.ttl_hours, aged_at=mind.aged_at())
@@ -171,7 +171,7 @@ async def _recall(one: Subprocess, idle: Idle, mind: Mind) -> Recollection:
 
 
 def _ended(one: Subprocess, reflection: Reflection, turn: TurnState, outcome: object) -> Intent | None:
-    """Return what a subprocess changes; None where it changes nothing. Raises: ProcessError."""
+    """Return the intent of a subprocess; None if it changes nothing. Raises: ProcessError."""
     scene, known = reflection.scene, turn.recollection
     transition = outcome if isinstance(outcome, Transition) else None
     if transition and transition.execute_now:
@@ -212,7 +212,7 @@ def _ended(one: Subprocess, reflection: Reflection, turn: TurnState, outcome: ob
 
 
 def _home(turn: TurnState, transition: Transition | None) -> ProcessState | None:
-    """Return the state that a subprocess's transition leads to; None where it names none that may be."""
+    """Return the process state that a transition leads to; None if there is no allowed one."""
     if transition is None:
         return None
     before = turn.recollection.process

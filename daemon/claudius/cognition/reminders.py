@@ -1,6 +1,6 @@
-"""What somebody asked to be reminded of, and what the soul said it would do by a time: planned with the turn.
+"""Plan reminders that somebody asked for, and the soul's own dated promises, as part of a turn. Pure.
 
-Read off the words by rule: any voice can be asked, and none needs a format for it. Pure.
+Both are found in the text by rule, so no model needs a format for them.
 Source: the process design, section 8; the daimon design, section 8; the cortex design, section 7.
 """
 
@@ -31,7 +31,7 @@ from claudius.soul import SoulText
 
 REQUEST_CHARS = 300
 FULL = "I cannot keep another reminder here: too many wait already."
-"""Said where the soul's own text has no line for it."""
+"""Said if the soul's own text has no line for it."""
 _VERB = r"(?:remind|nudge|ping|poke|wake)"
 _ASKS = re.compile(rf"\b{_VERB}\s+(?:me|us)\b", re.IGNORECASE)
 _UNDERTAKES = re.compile(
@@ -41,14 +41,14 @@ _DECLINES = re.compile(
     r"\b(?:can(?:no|['’])t|cannot|(?:won['’]t|will\s+not)(?!\s+forget)|unable|not\s+able)\b", re.IGNORECASE
 )
 _NO_SUBJECT = frozenset(stems("remind nudge ping poke wake four five six seven eight nine ten eleven twelve clock"))
-"""Words of a promise that do not tell what it is about."""
+"""Stems that do not describe the subject of a promise."""
 
 
 def reminded(intent: Intent, recollection: Recollection, soul: SoulText, config: Config) -> Intent:
-    """Plan what a turn leaves to be brought up at its time: a reminder, and each dated promise of the soul's own. Pure.
+    """Plan the reminder that a turn agrees to, and each dated promise of the soul's own. Pure.
 
-    Both were asked for by whoever the turn answers, so they come whatever the hour. What the soul promises in a turn
-    that answers nobody is a plan of its own making, and a reason to write first, no more.
+    In an answer, both count as asked for by the person answered, so they are delivered at any hour. A promise in a turn
+    that answers nobody is the soul's own plan and only a reason to write first.
     """
     said = "".join(one.body for one in intent.utterances if one.kind in ("reply", "proactive"))
     perception = recollection.perceptions[-1] if recollection.perceptions else None
@@ -84,9 +84,9 @@ def reminded(intent: Intent, recollection: Recollection, soul: SoulText, config:
 
 
 def within_limit(intent: Intent, recollection: Recollection, soul: SoulText, waiting: int) -> Intent:
-    """Tell whoever asked for a reminder that it is not kept, where `waiting` plans leave no room for it. Pure.
+    """Tell the person who asked for a reminder that it is refused if `waiting` plans leave no room for it. Pure.
 
-    What nobody asked for is refused by the store, and told in the turn's changes alone.
+    Plans that nobody asked for are refused by the store and recorded only in the turn's changes.
     """
     planned = intent.planned
     if planned is None:
@@ -109,12 +109,12 @@ def within_limit(intent: Intent, recollection: Recollection, soul: SoulText, wai
 
 
 def _unplanned(noted: Noted, gone: Collection[int]) -> Noted:
-    """Return the ledger's part of a turn without promises that no plan will bring up: the person is told so. Pure."""
+    """Return the ledger's part of a turn without promises whose plan was refused; the person is told so. Pure."""
     return replace(noted, promises=tuple(one for one in noted.promises if one.plan not in gone))
 
 
 def _requested(text: str) -> str:
-    """Return the sentence in which somebody asks to be reminded; empty where none does. Pure."""
+    """Return the sentence in which somebody asks to be reminded, or empty. Pure."""
     if not _ASKS.search(text):
         return ""
     found = next((one for one in sentences(text) if _ASKS.search(one)), "")
@@ -122,9 +122,9 @@ def _requested(text: str) -> str:
 
 
 def _asked_for(request: str, said: str, now: datetime, zone: tzinfo) -> datetime | None:
-    """Return when to remind, where the soul did not decline: as it said itself, else as it was asked. Pure.
+    """Return when to remind: the time the soul named, else the time requested; None if it declined. Pure.
 
-    A day that the soul names does not outdo the hour that it was asked for.
+    A day that the soul names does not override the hour that was requested.
     """
     undertaking = next((one for one in sentences(said) if _UNDERTAKES.search(one)), "")
     if not undertaking and _DECLINES.search(said):
@@ -135,7 +135,7 @@ def _asked_for(request: str, said: str, now: datetime, zone: tzinfo) -> datetime
 
 
 def _accepted(request: str, at: datetime, recollection: Recollection) -> Promise:
-    """Return what the soul takes on where it does not decline a request: a promise of its own. Pure."""
+    """Return the soul's own promise that results from a request it does not decline. Pure."""
     speaker, perception = recollection.speaker, recollection.perception
     return Promise(
         peer_id=speaker.person if speaker else perception.person,
@@ -173,7 +173,7 @@ def _plan(
 
 
 def _told(mine: list[tuple[str, Promise]]) -> dict[str, str]:
-    """Say for `claudius why` when what is brought up. Pure."""
+    """Return what is brought up and when, for `claudius why`. Pure."""
     told: dict[str, str] = {}
     for occasion, one in mine:
         at = f"{one.due_at:%Y-%m-%d %H:%M:%S} UTC"

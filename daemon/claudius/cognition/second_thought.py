@@ -1,6 +1,6 @@
-"""Thinking twice where much is at stake: counsel is asked for before a turn is thought, and becomes its own thought.
+"""Ask the cortex for counsel before a turn in which much is at stake; the counsel becomes a thought of that turn.
 
-It grants nothing: the soul speaks, and has no more power after than before.
+The counsel grants no permissions: the soul still speaks, with no more power than before.
 Source: the cortex design, section 7.
 """
 
@@ -21,11 +21,11 @@ from claudius.soul import SoulText
 HIGH = frozenset({"money", "credentials", "permission", "destructive"})
 DISTRUST = -3
 Hold = Callable[[str], Awaitable[None]]
-"""Shows the holding line in the sign that the soul thinks: no second post."""
+"""Shows the holding line in the typing indicator, so that no second message is posted."""
 
 
 def at_stake(recollection: Recollection) -> tuple[str, ...]:
-    """Name what is at stake in what was heard; empty where it needs no second thought. Pure."""
+    """Return the classes of what is at stake in a message; empty = it needs no second thought. Pure."""
     one = recollection.perception
     if one.origin is not Origin.EXTERNAL:
         return ()
@@ -37,13 +37,13 @@ def at_stake(recollection: Recollection) -> tuple[str, ...]:
 
 
 def is_wanted(settings: Consult, conversation: str) -> bool:
-    """Tell whether the owner wants second thoughts in this place. Pure."""
+    """Return whether the owner enabled second thoughts for this conversation. Pure."""
     channels = settings.channels
     return settings.enabled and (not channels or any(conversation.startswith(channel) for channel in channels))
 
 
 async def think_twice(recollection: Recollection, mind: Mind, soul: SoulText, hold: Hold | None) -> Recollection:
-    """Ask for counsel where much is at stake, and recall it as a thought of the soul's own."""
+    """Ask for counsel if much is at stake, and return the recollection with it as the soul's own thought."""
     if mind.consult is None or not is_wanted(mind.config().cortex.consult, recollection.conversation):
         return recollection
     classes = at_stake(recollection)
@@ -67,7 +67,7 @@ async def think_twice(recollection: Recollection, mind: Mind, soul: SoulText, ho
 
 
 def worded(counsel: Mapping[str, Any]) -> str:
-    """Write a counsel as one thought. Pure."""
+    """Format a counsel as one thought. Pure."""
     parts = [f"{counsel['verdict']}: {counsel['reasoning']}"]
     if counsel["conditions"]:
         parts.append("Only if: " + "; ".join(counsel["conditions"]) + ".")

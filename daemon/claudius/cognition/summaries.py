@@ -1,4 +1,7 @@
-"""Folding old turns into the conversation's summary: when they expire, and before the history outgrows its budget."""
+"""Fold old turns into the conversation's summary when they expire, or before the history outgrows its budget.
+
+If the model fails, the turns are kept as they are.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +26,11 @@ from claudius.recollection import PastTurn, Recollection, Summary
 log = logging.getLogger("claudius.fold")
 
 ROOM = 0.85
-"""The share of the history budget at which old turns are folded ahead of need."""
+"""The share of the history budget from which old turns are folded in advance."""
 
 
 async def fold_expired(turn: TurnState) -> None:
-    """Summarise what has outlived its time, as the talk is taken up again; without a model it stays as it is."""
+    """Summarise expired turns when a conversation resumes; if the model fails, the old summary stays."""
     known = turn.recollection
     if known.expired:
         summary = await _summarise(turn, known.expired, _history(known, known.expired))
@@ -35,18 +38,18 @@ async def fold_expired(turn: TurnState) -> None:
 
 
 async def fold_for_room(recollection: Recollection, mind: Mind) -> None:
-    """Fold the oldest turns of an idle conversation whose history nears its budget, in one step."""
+    """Fold the oldest turns of an idle conversation in one step if its history nears its budget."""
     settings = EngineSettings.of(mind.config())
     first = compact(recollection.past, settings, share=ROOM)
     leaving = [turn for turn in recollection.past if turn.number < first]
     if not leaving:
         return
-    history = _history(recollection, recollection.past)  # the last turn's own, so that a cache still holds it
+    history = _history(recollection, recollection.past)  # the same as in the last turn, so that the cache still has it
     await _fold(recollection, leaving, history, mind)
 
 
 async def fold_whole(recollection: Recollection, mind: Mind) -> bool:
-    """Fold everything that has outlived its time in a conversation that nobody takes up; False where nothing has."""
+    """Fold all expired turns of an idle conversation. Returns False if nothing was folded."""
     if not recollection.expired:
         return False
     return await _fold(recollection, recollection.expired, _history(recollection, recollection.expired), mind)
@@ -55,7 +58,7 @@ async def fold_whole(recollection: Recollection, mind: Mind) -> bool:
 async def _fold(
     recollection: Recollection, turns: Sequence[PastTurn], history: tuple[Message, ...], mind: Mind
 ) -> bool:
-    """Summarise turns of an idle conversation and write that; False where no summary came of it."""
+    """Summarise turns of an idle conversation and store the summary. Returns False if there is none."""
     turn = silent_turn("", recollection, mind)
     summary = await _summarise(turn, turns, history)
     if summary:

@@ -1,4 +1,4 @@
-"""When a job rings next: intervals that know no summer time, local times that do, quiet hours. Pure.
+"""Compute when a job is next due: intervals ignore daylight saving, local times follow it. Also quiet hours. Pure.
 
 Source: the daimon design, section 6.
 """
@@ -14,23 +14,23 @@ from claudius.errors import BadConfiguration
 from claudius.perception import Perception
 
 MOST = timedelta(days=1)
-"""However often a job fails, it rings once a day."""
+"""The longest interval: a failing job still runs at least once a day."""
 FAILS = 3
-"""From so many failures in a row on, each doubles the interval."""
+"""From this many failures in a row, each failure doubles the interval."""
 SLACK = timedelta(minutes=1)
 _HOURS = re.compile(r"(\d{1,2}):(\d{2})\s*[-–]\s*(\d{1,2}):(\d{2})")
 
 
 class Timing(Struct, frozen=True, kw_only=True):
-    """How often a job rings: every so often, or at a local time each day."""
+    """The schedule of a job: a fixed interval, or a local time each day."""
 
     every: timedelta | None = None
     at: time | None = None
     jitter: float = 0.0
-    """Share by which an interval varies, both ways."""
+    """Share by which an interval varies, in both directions."""
 
     def after(self, now: datetime, zone: tzinfo, chance: float, failures: int = 0) -> datetime:
-        """Return when it rings next after `now`; `chance` in [0, 1) draws the jitter. Pure."""
+        """Return the next due time after `now`; `chance` in [0, 1) sets the jitter. Pure."""
         if self.at is not None:
             return next_local(now, self.at, zone)
         every = self.every or MOST
@@ -39,14 +39,14 @@ class Timing(Struct, frozen=True, kw_only=True):
         return now + every * (1 + self.jitter * (2 * chance - 1))
 
     def latest(self, now: datetime, zone: tzinfo, failures: int = 0) -> datetime:
-        """Return the latest instant at which a job that was armed before `now` may be due. Pure."""
+        """Return the latest instant at which a job armed before `now` may be due. Pure."""
         return max(self.after(now, zone, 1.0, failures), now + MOST if self.at else now) + SLACK
 
 
 def local_instant(day: datetime, at: time, zone: tzinfo) -> datetime:
-    """Return when a local time of a day is, in UTC. Pure.
+    """Return the instant of a local time on a day, in UTC. Pure.
 
-    One that exists twice is the first; for one that does not exist it is the first instant after the gap.
+    An ambiguous time means its first occurrence; a nonexistent one means the first instant after the gap.
     """
     naive = datetime.combine(day.date(), at)
     late = naive.replace(tzinfo=zone, fold=0).astimezone(UTC)
@@ -61,14 +61,14 @@ def local_instant(day: datetime, at: time, zone: tzinfo) -> datetime:
 
 
 def next_local(now: datetime, at: time, zone: tzinfo) -> datetime:
-    """Return the first instant after `now` at which it is `at` in a zone. Pure."""
+    """Return the first instant after `now` at which the local time in a zone is `at`. Pure."""
     today = now.astimezone(zone)
     days = (today + timedelta(days=n) for n in range(-1, 4))
     return next(found for day in days if (found := local_instant(day, at, zone)) > now)
 
 
 def zone_of(name: str) -> tzinfo:
-    """Return a zone by its IANA name, the system's where it is empty. Raises: BadConfiguration."""
+    """Return a zone by its IANA name; empty = the system's zone. Raises: BadConfiguration."""
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # noqa: PLC0415 - only where a local time is read
 
     if not name:
@@ -81,7 +81,7 @@ def zone_of(name: str) -> tzinfo:
 
 
 def known_zone(*names: str) -> tzinfo:
-    """Return the zone of the first name that there is one of; an empty last one is the system's, else UTC."""
+    """Return the zone of the first valid name, else UTC; an empty last name means the system's zone."""
     *others, last = names
     for name in (*filter(None, others), last):
         try:
@@ -92,22 +92,22 @@ def known_zone(*names: str) -> tzinfo:
 
 
 def zone_at(perception: Perception, configured: str) -> tzinfo:
-    """Return the zone in which somebody means the times they name: their own where it is known."""
+    """Return the zone for times that a speaker names: their own if known, else the configured one."""
     return known_zone(str(perception.extra.get("zone") or ""), configured)
 
 
 def _system_zone() -> tzinfo:
-    """Return the system's zone with its rules, not only the offset of today."""
+    """Return the system's zone with its rules, not only today's offset."""
     from tzlocal import get_localzone  # noqa: PLC0415 - APScheduler's own; only where no zone is set
 
     try:
         return get_localzone()
-    except (ValueError, LookupError):  # a zone that is not found is a LookupError
+    except (ValueError, LookupError):  # an unknown zone raises LookupError
         return UTC
 
 
 def read_hours(text: str) -> tuple[time, time] | None:
-    """Read `21:00-08:00`; None where it is empty. Pure. Raises: ValueError."""
+    """Parse a range such as `21:00-08:00`; empty = None. Pure. Raises: ValueError."""
     if not text.strip():
         return None
     found = _HOURS.fullmatch(text.strip())
@@ -118,7 +118,7 @@ def read_hours(text: str) -> tuple[time, time] | None:
 
 
 def is_quiet(now: datetime, zone: tzinfo, hours: tuple[time, time] | None) -> bool:
-    """Tell whether an instant lies in quiet hours of a zone; they may go through midnight. Pure."""
+    """Return whether an instant is within the quiet hours of a zone, which may span midnight. Pure."""
     if hours is None:
         return False
     here, (begin, end) = now.astimezone(zone).time().replace(tzinfo=None), hours
@@ -126,5 +126,5 @@ def is_quiet(now: datetime, zone: tzinfo, hours: tuple[time, time] | None) -> bo
 
 
 def quiet_end(now: datetime, zone: tzinfo, hours: tuple[time, time] | None) -> datetime:
-    """Return when the quiet hours that hold now are over; `now` itself outside them. Pure."""
+    """Return when the current quiet hours end, or `now` if it is outside them. Pure."""
     return next_local(now, hours[1], zone) if hours and is_quiet(now, zone, hours) else now

@@ -1,4 +1,4 @@
-"""Fold an update into a user model: sections replaced or the whole, guarded so that no rewrite forgets a person.
+"""Merge an update into a user model, by section or as a whole, refusing rewrites that lose too much content.
 
 Source: the pipeline design, section 8; the security design, section 5, "Writes".
 """
@@ -22,12 +22,12 @@ MAX_SECTIONS = 12
 MAX_SECTION_BYTES = 2048
 MAX_NAME_CHARS = 80
 WHOLE_GUARDED_CHARS = 600
-"""From this length of the old model on, a whole rewrite must keep its share."""
+"""From this length of the old model upwards, a whole rewrite must keep `shrink_floor` of it."""
 SECTION_GUARDED_CHARS = 200
 SECTION_FLOOR = 0.3
 
 Update = tuple[str | None, str]
-"""A section's name, or None for the whole model, and the text that came."""
+"""A section's name, or None for the whole model, and the new text."""
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _WRAPPED = re.compile(r"\A\s*```\w*[ \t]*\n(.*)\n```\s*\Z", re.DOTALL)
@@ -44,14 +44,14 @@ _ID = re.compile(r"(?<![\w:])(?:slack|discord|terminal):[\w@.-]+:[\w.-]+|<@!?\w+
 
 
 class Merged(Struct, frozen=True):
-    """What became of an update."""
+    """The result of an update."""
 
     markdown: str | None
-    """The model to be stored, equal to the old one where nothing changed; None = refused."""
+    """The model to store, equal to the old one if nothing changed; None = refused."""
     refused: str | None = None
-    """Why the old one stays: a word, and the section it is about."""
+    """The reason for a refusal: a word, and the section it concerns."""
     suspect: bool = False
-    """It holds a tag, a marker, a link, someone else's id or words of an instruction."""
+    """It contains a tag, a marker, a link, someone else's id or instruction words."""
 
 
 class _Part(Struct, frozen=True):
@@ -83,7 +83,7 @@ def _split(markdown: str) -> tuple[str, list[_Part]]:
 
 
 def clean(text: str, names: Names = NAMES) -> str:
-    """Return an update as it may be stored: no controls, no heads of ours, no front matter, no title. Pure."""
+    """Return an update as it may be stored: no control characters, tags, front matter or title. Pure."""
     text = _CONTROLS.sub("", valid(text).replace("\r\n", "\n").replace("\r", "\n"))
     wrapped = _WRAPPED.match(text)
     text = wrapped[1] if wrapped else text
@@ -92,9 +92,9 @@ def clean(text: str, names: Names = NAMES) -> str:
 
 
 def is_suspect(text: str, person: str = "", names: Names = NAMES) -> bool:
-    """Tell whether a text looks as if it wanted to be more than a portrait of `person`. Pure.
+    """Return whether a text looks like more than a portrait of `person`. Pure.
 
-    Looks for tags, our markers, links, the words of an instruction, and the id of anyone but `person`.
+    It searches for tags, our markers, links, the words of an instruction, and the id of anyone but `person`.
     """
     seen = plain_form(text)
     if _SUSPECT.search(seen) or is_structured(seen, names):
@@ -112,7 +112,7 @@ def merge_update(
     person: str = "",
     names: Names = NAMES,
 ) -> Merged:
-    """Fold the updates of one reply into a model's markdown, all or none. Pure.
+    """Merge the updates of one reply into a model's markdown, all or none. Pure.
 
     `max_bytes`: of the model in UTF-8; `shrink_floor`: share of the old characters that a whole rewrite must keep;
     `person`: the id that may stand in the text.
@@ -170,7 +170,7 @@ def _shrunk(old: str, new: str, floor: float) -> str | None:
 
 
 def _lost(old: str, new: str) -> str | None:
-    """Name the first old section that is gone or has lost most of its body."""
+    """Return the refusal for the first old section that is gone or lost most of its body, or None."""
     kept: dict[str, int] = {}
     for part in _split(new)[1]:
         kept[part.key] = max(kept.get(part.key, 0), len(part.content))

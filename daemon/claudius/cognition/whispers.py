@@ -1,4 +1,6 @@
-"""Daimons: what one is told of the soul, what a whisper may hold, how it is felt. Not loaded while none is on.
+"""Daimons: what one is told about the soul, what a whisper may contain, and how a turn uses it.
+
+The module is not loaded while no daimon is enabled.
 
 Source: seed 000, section 3b; the daimon design, sections 3 to 5.
 """
@@ -30,9 +32,9 @@ from claudius.soul import SoulText
 WHISPER_CHARS = 500
 REQUEST_BYTES = 4096
 STEP = "daimonic_intuition"
-"""The name under which `claudius why` shows what was felt."""
+"""The step name under which `claudius why` shows the whispers of a turn."""
 PURPOSE = "whisper"
-"""What its model calls are booked under."""
+"""The purpose under which its model calls are accounted."""
 
 _TOLD = (StateKey.EMOTIONAL_STATE, StateKey.CURRENT_TOPIC, StateKey.CURRENT_PROJECT)
 _STATE_CHARS = 200
@@ -42,11 +44,11 @@ _MENTION = re.compile(r"@[\w.\-]*")
 _BREAKS = re.compile(r"[\s\u0085\u2028\u2029]+")
 _DISGUISED = re.compile(r"[<>＜＞﹤﹥`]")
 _CLEANED = 8
-"""Taking one thing out may put another together: so often is looked again."""
+"""Removing one pattern may form another, so cleaning repeats up to this many times."""
 
 
 class Context(Struct, frozen=True, kw_only=True):
-    """What is sent out for a whisper, and who has taught it."""
+    """What is sent to a daimon for a whisper, and the audiences it was learned from."""
 
     soul_state: Mapping[str, str]
     recent_monologue: str
@@ -55,7 +57,7 @@ class Context(Struct, frozen=True, kw_only=True):
     conversation: str = ""
 
     def document(self, source: str) -> dict[str, Any]:
-        """Return the body of `POST /api/whisper`; `source` is who asks. Pure."""
+        """Return the body of `POST /api/whisper`; `source` names the caller. Pure."""
         return {
             "source": source,
             "context": {
@@ -67,9 +69,9 @@ class Context(Struct, frozen=True, kw_only=True):
 
 
 def told(scene: Scene, daimon: Daimon, owners: Collection[str]) -> Context:
-    """Return what a daimon is told of the soul: of one conversation, or of its mood alone. Pure.
+    """Return what a daimon is told about the soul: one conversation, or only its mood. Pure.
 
-    Another's direct message is told of only where `share_private` says so: an outside program is not in its audience.
+    Direct messages of non-owners are shared only with `share_private`: an outside program is not in their audience.
     """
     is_private = scene.audience.startswith("private:")
     is_owners = scene.audience.removeprefix("private:") in owners
@@ -89,17 +91,17 @@ def told(scene: Scene, daimon: Daimon, owners: Collection[str]) -> Context:
 
 
 def _within_bytes(context: Context) -> Context:
-    """Shorten the thought until the request has its size. Pure."""
+    """Shorten the monologue until the request fits its size limit. Pure."""
     while len(json.dumps(context.document("s" * 64)).encode()) > REQUEST_BYTES and context.recent_monologue:
         context = replace(context, recent_monologue=context.recent_monologue[: len(context.recent_monologue) * 3 // 4])
     return context
 
 
 def sanitised(text: object, daimon: str, *, lately: Sequence[str] = (), secrets: tuple[str, ...] = ()) -> str:
-    """Return a whisper as it may be kept; empty where it is refused. Pure.
+    """Return a whisper cleaned for storage; empty = it is refused. Pure.
 
-    Nothing in it can form a tag, a fence, a link or a mention; it is one line of at most 500 characters, none of the
-    daimon's last ones, and holds nothing shaped like a secret.
+    The result cannot form a tag, a fence, a link or a mention; it is one line of at most 500 characters, differs from
+    the daimon's last ones, and contains nothing shaped like a secret.
     """
     if not isinstance(text, str):
         return ""
@@ -132,13 +134,13 @@ def _cut(line: str) -> str:
 
 
 def character(name: str, daimon: Daimon, soul: SoulText) -> str:
-    """Return the text of a daimon's character; empty where there is none. Pure."""
+    """Return the text of a daimon's character; empty if there is none. Pure."""
     path = (daimon.soul_md or f"daimons/{name}.md").removeprefix("soul/")
     return soul.text(path) if path in soul.files else ""
 
 
 def request(system: str, context: Context, soul: SoulText, nonce: str, daimon: Daimon) -> Request:
-    """Return what a model is asked that whispers in a daimon's name. Pure."""
+    """Return the request to a model that whispers in a daimon's name. Pure."""
     return Request(
         system=f"{system.strip()}\n\n{soul.text('whisper.md').strip()}",
         history=(),
@@ -152,7 +154,7 @@ def request(system: str, context: Context, soul: SoulText, nonce: str, daimon: D
 
 
 def model_of(daimon: Daimon) -> str | None:
-    """Return the model to be asked; Groq's, which stands there unasked, is no other provider's. Pure."""
+    """Return the model to ask, or None if only the Groq default is set and the provider is another. Pure."""
     is_known = daimon.provider == Daimon().provider or daimon.model != Daimon().model
     return (daimon.model or None) if is_known else None
 
@@ -169,7 +171,7 @@ def fenced(context: Context, nonce: str) -> str:
 
 
 def felt(intent: Intent, recollection: Recollection) -> Intent:
-    """Use up what a turn has felt: it stood in a prompt whose turn is being committed. Pure."""
+    """Mark the whispers that were in a prompt as used when its turn is committed. Pure."""
     if intent.held or intent.rung == "apology" or not feels(intent.steps):
         return intent
     entries = tuple(

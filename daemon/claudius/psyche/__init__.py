@@ -1,7 +1,7 @@
-"""The numbers below language: they move with every event, decide when to think, and come out as words only. Pure.
+"""The psyche: numbers below language that move with every event, decide when to think and reach prompts as words. Pure.
 
-No clock, no file of the home, no model, no chance: what it needs comes in as arguments. Two doors: `attend` before the
-model, `settle` after it.
+The package uses no clock, no file of the home, no model and no randomness: everything it needs is an argument. A turn
+calls `attend` before the model and `settle` after it.
 """
 
 from claudius.psyche.attend import attend, recollect, settle

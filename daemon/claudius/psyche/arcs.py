@@ -1,4 +1,4 @@
-"""Arcs: subjects that keep coming back, born of three likenesses, kept warm by return, dying in silence. Pure.
+"""Track arcs: recurring subjects, created by three similar messages, strengthened by return, fading in silence. Pure.
 
 Source: the psyche design, section 4.
 """
@@ -23,17 +23,17 @@ MOST, MOST_STEMS, LABEL_WORDS = 12, 12, 3
 ALIKE, ALIKE_WITHIN_S, ALIKE_COUNT = 0.50, 7 * DAY_S, 3
 LEAST_STEMS = 2
 LOOKED_BACK = 60
-"""How many earlier messages a birth looks back on."""
+"""How many earlier messages are searched when an arc may be created."""
 
 
 class Said(Struct, frozen=True):
-    """An earlier message: its words, when, by whom."""
+    """An earlier message: its text, time and author."""
 
     text: str
     at_s: float
     person: str
     kept: frozenset[str] = frozenset()
-    """Its content stems, where they were kept with it."""
+    """The content stems stored with it; empty = they were not stored."""
 
     def stems(self, soul_name: str) -> frozenset[str]:
         """Return its content stems without the soul's name. Pure."""
@@ -43,7 +43,7 @@ class Said(Struct, frozen=True):
 
 
 def advance_arcs(arcs: Sequence[Arc], at_s: float) -> tuple[Arc, ...]:
-    """Let arcs fade to an instant; those that have faded are gone. Pure."""
+    """Decay arcs to an instant and drop those that have faded out. Pure."""
     faded = (
         replace(arc, at_s=at_s, intensity=drifted(arc.intensity, 0.0, HALF_S, at_s - arc.at_s))
         if at_s > arc.at_s
@@ -54,13 +54,13 @@ def advance_arcs(arcs: Sequence[Arc], at_s: float) -> tuple[Arc, ...]:
 
 
 def matches(arcs: Sequence[Arc], found: frozenset[str]) -> tuple[tuple[str, float], ...]:
-    """Return the arcs that a text is about, each with how well. Pure."""
+    """Return the arcs that a text is about, each with its match score. Pure."""
     matched = ((arc.arc, overlap(found, arc.stems)) for arc in arcs) if found else ()
     return tuple((name, match) for name, match in matched if match >= HIT)
 
 
 def reinforce(arcs: Sequence[Arc], found: Mapping[str, float], importance: float, feeling: float) -> tuple[Arc, ...]:
-    """Warm the arcs that an event is about. Pure."""
+    """Strengthen the arcs that an event is about. Pure."""
     return tuple(_warmed(arc, found[arc.arc], importance, feeling) if arc.arc in found else arc for arc in arcs)
 
 
@@ -74,7 +74,7 @@ def _warmed(arc: Arc, match: float, importance: float, feeling: float) -> Arc:
 
 
 def birth(turn: str, now: Said, earlier: Sequence[Said], audience: str, soul_name: str) -> Arc | None:
-    """Return the arc that is born where this message and two earlier ones are alike, pair by pair. Pure."""
+    """Return a new arc if this message and two earlier ones are pairwise similar, else None. Pure."""
     mine = stems(now.text, soul_name)
     if len(mine) < LEAST_STEMS:
         return None
@@ -118,7 +118,7 @@ def _born(
 
 
 def with_birth(arcs: Sequence[Arc], born: Arc | None, most: int = MOST) -> tuple[Arc, ...]:
-    """Add a new arc, unless one of the same sources has its name; where there are too many, the weakest goes. Pure."""
+    """Add a new arc unless one with the same label and sources exists; past `most` the weakest is dropped. Pure."""
     if born is None or any(
         arc.arc == born.arc or (arc.label, arc.sources) == (born.label, born.sources) for arc in arcs
     ):

@@ -1,7 +1,8 @@
-"""The two doors of the psyche: attention before the model, settlement after it. Pure.
+"""The entry points of the psyche: `attend` and `recollect` run before the model, `settle` after it. Pure.
 
-Source: the psyche design, sections 1 and 7. The numbers advance and the event moves them; salience and meaning are
-weighed; four conditions decide; words go out. After a thought, tables turn its words into numbers.
+`attend` advances the numbers, applies the event, weighs salience and meaning, checks the gate's four conditions and
+returns words. `settle` maps what was thought back to numbers by tables.
+Source: the psyche design, sections 1 and 7.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ STANCE_EVERY = 5
 
 
 def attend(recollection: Recollection, perception: Perception, temper: Temper) -> Attention:
-    """Decide what a perception is to the soul: think, react or let it be; with what it feels, in words. Pure."""
+    """Decide whether the soul thinks about, reacts to or ignores a perception, and say in words what it feels. Pure."""
     psyche = recollection.psyche or Psyche()
     kernel = tinted(temper.kernel, psyche.drift)
     now_s = recollection.now.timestamp()
@@ -62,7 +63,7 @@ def attend(recollection: Recollection, perception: Perception, temper: Temper) -
         arcs=_arcs_here(moved.arcs, named, happening),
         kernel=kernel,
     )
-    is_known = any(peer.peer_id == person for peer in recollection.peers)  # in what may be told here
+    is_known = any(peer.peer_id == person for peer in recollection.peers)  # only what may be shown to this audience
     judged = judge(happening, standing, around(perception, recollection, happening, is_known=is_known), temper.weighing)
     aims = advance_intentions(psyche.intentions, now_s)
     relevant = _relevant(aims, recollection, happening)
@@ -106,7 +107,7 @@ def attend(recollection: Recollection, perception: Perception, temper: Temper) -
 
 
 def recollect(attention: Attention, recollection: Recollection, found: Found, temper: Temper) -> Attention:
-    """Add what was recalled of the past to what the prompt will hold. Pure."""
+    """Add the recalled episodes and facts to what the prompt will hold. Pure."""
     psyche = recollection.psyche or Psyche()
     now_s = recollection.now.timestamp()
     shown = {turn.turn for turn in recollection.past}
@@ -118,7 +119,7 @@ def recollect(attention: Attention, recollection: Recollection, found: Found, te
     facts = [fact for fact in psyche.facts if fact.person in present and fact.turn not in shown]
     if not best and not facts:
         return attention
-    own = tuple(one.turn for one in best if one.sources == (recollection.audience,))  # no place ranks another's past
+    own = tuple(one.turn for one in best if one.sources == (recollection.audience,))  # recall never ranks other places
     change = attention.change and replace(attention.change, recalled=own)
     lines, rows = remembered(best, facts, present)
     return replace(attention, felt=replace(attention.felt, remembered=lines, recalled=rows), change=change)
@@ -132,7 +133,7 @@ def settle(
     hint: str = "",
     spoken: str = "",
 ) -> Change | None:
-    """Return what a concluded turn does to the numbers: the event, and what was thought, mapped. Pure."""
+    """Return the change that a concluded turn makes to the numbers; None if the psyche is off. Pure."""
     change = attention.change
     if change is None:
         return None
@@ -154,7 +155,7 @@ def settle(
 
 
 def _answerable(outcome: Outcome, recollection: Recollection, temper: Temper, *, called: bool) -> Outcome:
-    """Return the outcome as it can stand: what a person is owed is never met with silence. Pure."""
+    """Return the outcome, corrected so that a person who is owed a reply is never met with silence. Pure."""
     owing = [one for one in recollection.perceptions if one.owes and one.origin is Origin.EXTERNAL]
     if outcome == "react" and called and not temper.can_acknowledge:
         return "think"
@@ -184,7 +185,7 @@ def _names(recollection: Recollection) -> dict[str, str]:
 
 
 def _new_mood(recollection: Recollection, felt: str, outcome: Outcome) -> str:
-    """Return the mood's new word; empty where the old one stands. What is not thought about ends no focus elsewhere."""
+    """Return the new mood word, or empty if it is unchanged. An event without thought ends no focus elsewhere."""
     if outcome != "think" and felt == felt_before(recollection):
         return ""
     return new_mood(recollection, felt, task=recollection.task, word=recent_word(recollection))
@@ -202,7 +203,7 @@ def _record(
     about = recollection.perception
     if recollection.speaker:
         people.append((recollection.speaker.name, standing.edge))
-    elif about.name and any(edge.person == about.person for edge in psyche.edges):  # the soul's own thought of someone
+    elif about.name and any(edge.person == about.person for edge in psyche.edges):  # the soul thinks of someone
         people.append((about.name, edge_of(psyche, about.person, now_s, standing.kernel)))
     people += [(other.name, edge_of(psyche, other.person, now_s, standing.kernel)) for other in recollection.others]
     return packet(standing, judged.salience, people, [arc for arc, _ in standing.arcs], aims, _names(recollection))
@@ -219,10 +220,10 @@ def _asks(
     called: bool,
     is_about_arc: bool,
 ) -> tuple[str, ...]:
-    """Return the psyche's own steps to ask. `is_about_arc`: the message is about a subject that keeps coming back."""
+    """Return the psyche's own steps to ask. `is_about_arc`: the message is about a recurring subject."""
     asked = []
     turns_here = recollection.speaker.turns_here if recollection.speaker else 0
-    if event.person and (  # no number that other places have moved, but for a band that has a word in this prompt
+    if event.person and (  # use no number that other conversations moved, except a band this prompt shows as a word
         {"conflict", "boundary", "disclose"} & {*judged.choices}
         or event.importance >= 0.35
         or edge_bands(standing.edge)[2] > 0

@@ -1,4 +1,4 @@
-"""What attention needs to know, and what it hands on to the rest of the turn."""
+"""The input of attention (the soul and its settings) and its result for the rest of the turn."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ class Temper(Struct, frozen=True, kw_only=True):
     episode_threshold: float = 0.35
     acknowledges_by_emoji: bool = False
     milestone: str = ""
-    """How the soul tells itself that something has grown strong; empty = it does not."""
+    """The text with which the soul tells itself that a level has grown strong; empty = no milestones."""
     can_acknowledge: bool = True
-    """There are lines that answer what needs no thought."""
+    """The soul has lines for acknowledging a message without thought."""
 
 
 class Attention(msgspec.Struct, frozen=True, kw_only=True):
-    """What attention makes of a perception, for the rest of the turn. Words go on, numbers stay."""
+    """The result of attention for the rest of the turn. Words reach the prompt; numbers do not."""
 
     outcome: Outcome = "think"
     speaks: bool = True
-    """An utterance is asked for: it is owed, or the soul chooses to speak."""
+    """An utterance is wanted: a reply is owed, or the soul chooses to speak."""
     called: bool = False
-    """The message is for the soul: a reply is owed, or its name was called in a group."""
+    """The message is addressed to the soul: a reply is owed, or its name was called in a group."""
     reaction: str = ""
     """The emoji of a `react`; empty = a line, or nothing."""
     felt: Felt = Felt()
     told: Mapping[str, Any] = {}
-    """What `claudius why` shows of it."""
+    """What `claudius why` shows about it."""
     change: Change | None = None
-    """What the event does to the numbers; None = nothing (the psyche is off)."""
+    """The change that the event makes to the numbers; None = none (the psyche is off)."""
     wanted: tuple[str, ...] = ()
-    """Stems whose episodes are worth recalling; empty = none are."""
+    """Stems to recall episodes by; empty = recall none."""
     keeps_reply: bool = False
-    """The soul's reply becomes an episode, because its event did."""
+    """The soul's reply is stored as an episode, because its event is."""

@@ -1,4 +1,4 @@
-"""From numbers to words: ordered bands with hysteresis, so that a word changes only when a number really has. Pure.
+"""Map numbers to words by ordered bands with hysteresis, so that small movements do not change a word. Pure.
 
 Source: the psyche design, section 9. A stored band stays until the number is 0.03 past the cut.
 """
@@ -26,20 +26,20 @@ TENSION_CUTS = (0.20, 0.50)
 FAMILIARITY_CUTS = (0.05,)
 BIAS = 0.25
 PRESSED = 2
-"""The drive band from which a need is spoken of."""
+"""The drive band from which a need is put into words."""
 MOST_WANTS = 2
 WRY = 0.35
-"""From this humour on, a quiet bad mood is sardonic."""
+"""From this humour upwards, a calm bad mood is sardonic."""
 
 
 @cache
 def phrases() -> Mapping[str, Any]:
-    """Read the words of the bands; once a process."""
+    """Read the words of the bands from phrases.toml; cached for the life of the process."""
     return tomllib.loads(Path(__file__).with_name("phrases.toml").read_text("utf-8"))
 
 
 def band(value: float, cuts: tuple[float, ...], before: int | None = None) -> int:
-    """Return which band a number is in, given the one it was in. Pure."""
+    """Return a number's band, given the band it was in before. Pure."""
     now = _place(value, cuts)
     if before is None or now == before:
         return now
@@ -95,12 +95,12 @@ def energy_words(bands: tuple[int, ...]) -> str:
 
 
 def drive_words(drive: str, found: int) -> str:
-    """Return the words for a need; empty where it does not press. Pure."""
+    """Return the words for a need, or empty if it is not pressing. Pure."""
     return str(phrases()["drives"][drive][min(found, 3) - PRESSED]) if found >= PRESSED else ""
 
 
 def wants_words(numbers: Numbers, bands: tuple[int, ...]) -> str:
-    """Return the two needs that press most, or that nothing does. Pure."""
+    """Return the words for the two most pressing needs, or the words for none. Pure."""
     pressing = sorted(
         ((-numbers.drives[n], drive, bands[3 + n]) for n, drive in enumerate(DRIVES) if bands[3 + n] >= PRESSED)
     )
@@ -109,7 +109,7 @@ def wants_words(numbers: Numbers, bands: tuple[int, ...]) -> str:
 
 
 def edge_words(bands: tuple[int, ...]) -> str:
-    """Return what a person is to the soul, in a phrase; the first that fits. Pure."""
+    """Return a phrase for the soul's relation to a person: the first in the table that fits. Pure."""
     warmth, trust, tension, familiarity = bands
     table = (
         ("broken", tension == 2 and trust <= 1),
@@ -129,7 +129,7 @@ def edge_words(bands: tuple[int, ...]) -> str:
 
 
 def arc_words(arc: Arc, found: int) -> str:
-    """Return how much a subject is on the soul's mind; empty where it is not. Pure."""
+    """Return words for how much a subject is on the soul's mind, or empty if it is not. Pure."""
     told = phrases()["arc"]
     said = str(told["words"][found])
     if not said or abs(arc.bias) < BIAS:
@@ -138,7 +138,7 @@ def arc_words(arc: Arc, found: int) -> str:
 
 
 def emotional_state(bands: tuple[int, ...], kernel: Kernel) -> str:
-    """Return the mood that the numbers come to; never focused, for to be wound up is not to be at work. Pure."""
+    """Return the mood word for the numbers. It is never `focused`: high arousal does not mean work. Pure."""
     valence, arousal, *_ = bands
     if valence <= 1:
         if arousal:
@@ -148,7 +148,7 @@ def emotional_state(bands: tuple[int, ...], kernel: Kernel) -> str:
 
 
 def tilt_words(leanings: Mapping[str, float]) -> str:
-    """Return the tendencies that pull, in words; or that none does. Pure."""
+    """Return the tendencies far from neutral in words, or the words for none. Pure."""
     told = phrases()["tilt"]
     said = [
         str(told[name][0 if value < 0.35 else 1]) for name, value in leanings.items() if value < 0.35 or value > 0.65

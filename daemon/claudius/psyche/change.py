@@ -1,6 +1,7 @@
-"""A need or a subject that has grown strong: an event of the soul's own, once each time that it rises. Pure.
+"""Compute the change that one turn makes to the psyche, with its milestones. Pure.
 
-Source: the psyche design, section 2.
+A milestone is a drive or arc that has grown strong; it becomes an event of the soul's own once for each rise. The store
+folds a `Change` at commit; the trace rebuilds one from its stored inputs. Source: the psyche design, section 2.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from claudius.psyche_types import DRIVES, Arc, Edge, Episode, Fact, Folded, Mile
 
 
 def levels_of(numbers: Numbers, arcs: Collection[Arc]) -> dict[str, float]:
-    """Return every level that may rise, by the need's name or the arc's id. Pure."""
+    """Return every level that can become a milestone, by drive name or arc id. Pure."""
     return dict(zip(DRIVES, numbers.drives, strict=True)) | {arc.arc: arc.intensity for arc in arcs}
 
 
 def risen(levels: Mapping[str, float], were: Collection[str]) -> tuple[str, ...]:
-    """Return what is high now, of what was before too: one falls out again only well below where it came in. Pure."""
+    """Return the names that are high now. Those in `were` stay until they fall below the lower cut. Pure."""
     return tuple(
         name for name, level in levels.items() if level > MILESTONE or (name in were and level >= MILESTONE_REARMED)
     )
@@ -38,10 +39,10 @@ def risen(levels: Mapping[str, float], were: Collection[str]) -> tuple[str, ...]
 def milestones(
     high: Collection[str], were: Collection[str], about: Collection[str], levels: Mapping[str, float], words: str
 ) -> tuple[Milestone, ...]:
-    """Return what is `high` with an event and was not before, told in `words`. Pure.
+    """Return a milestone with the text `words` for each name that is `high` and was not before. Pure.
 
-    `about`: the arcs of the event. No other is told of; none by its name, which is of what people said: the packet
-    says what is on the soul's mind when the time comes, as far as it may be shown then.
+    `about`: the arcs of the event; other arcs are left out. No arc is named, because its name comes from what people
+    said: the packet later shows what is on the soul's mind, as far as it may be shown then.
     """
     return tuple(
         Milestone(name=name, level=levels[name], text=words)
@@ -59,29 +60,29 @@ _HINTS = {
     "frustrated": (-0.30, 0.50),
     "sardonic": (-0.30, 0.25),
 }
-"""Where the model's own mood word points: valence and arousal."""
+"""The valence and arousal that each mood word of the model points to."""
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """What happened, as the numbers see it."""
+    """An event as the numbers see it."""
 
     at_s: float
     kind: str
     address: str
     person: str
-    """Canonical id; empty where nobody spoke."""
+    """Canonical id; empty = nobody spoke."""
     name: str
     stimulus: Stimulus | None
-    """None = it moves nothing."""
+    """None = the event moves nothing."""
     importance: float
     matches: tuple[tuple[str, float], ...] = ()
-    """Arcs that it is about, each with how well."""
+    """Arcs that the event is about, each with its match score."""
     birth: Arc | None = None
-    """An arc that is born with it, where none is about it."""
+    """A new arc that the event creates, if it matches no existing one."""
 
 
 class Moved(NamedTuple):
-    """The substrate after an event."""
+    """The psyche's numbers, edge and arcs after an event."""
 
     numbers: Numbers
     edge: Edge | None
@@ -89,7 +90,7 @@ class Moved(NamedTuple):
 
 
 def feel(psyche: Psyche, event: Event, kernel: Kernel) -> Moved:
-    """Let the numbers drift to an event, and the event move them. Pure."""
+    """Advance the numbers to an event's instant and apply the event to them. Pure."""
     numbers = advance(psyche.numbers or Numbers(at_s=event.at_s), event.at_s)
     edge = edge_of(psyche, event.person, event.at_s, kernel) if event.person else None
     if event.stimulus is None:
@@ -106,14 +107,14 @@ def feel(psyche: Psyche, event: Event, kernel: Kernel) -> Moved:
 
 
 def edge_of(psyche: Psyche, person: str, at_s: float, kernel: Kernel) -> Edge:
-    """Return what a person is to the soul now. Pure."""
+    """Return the soul's relation to a person at `at_s`. Pure."""
     found = next((edge for edge in psyche.edges if edge.person == person), None)
     return advance_edge(found, at_s, kernel) if found else stranger(person, at_s, kernel)
 
 
 @lru_cache(maxsize=16)
 def traits_of(kernel: Kernel) -> tuple[float, ...]:
-    """Return the traits of a kernel, in their order. Pure."""
+    """Return the traits of a kernel in field order. Pure."""
     return astuple(kernel)
 
 
@@ -130,7 +131,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     shifts: tuple[Shift, ...] = ()
     updates: tuple[aims.IntentionUpdate, ...] = ()
     mood: str = ""
-    """The word for the soul's numbers in this turn."""
+    """The mood word for the soul's numbers in this turn."""
     hint: str = ""
     """The model's own word for the soul's mood."""
     episodes: tuple[Episode, ...] = ()
@@ -138,22 +139,22 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     recalled: tuple[str, ...] = ()
     max_arcs: int = subjects.MOST
     milestone: str = ""
-    """How the soul tells itself that something has grown strong; empty = it does not."""
+    """The text with which the soul tells itself that a level has grown strong; empty = no milestones."""
 
     @property
     def persons(self) -> tuple[str, ...]:
-        """Whose edges are needed to fold it."""
+        """The persons whose edges are needed to fold this change."""
         return tuple(dict.fromkeys((*((self.event.person,) if self.event.person else ()), *self._shifted())))
 
     def looks_back(self, psyche: Psyche) -> float | None:
-        """Return from when on the soul's stances are needed to fold it; None where they are not. Pure."""
+        """Return the instant since which stances are needed to fold this change; None if none are. Pure."""
         return looks_back(self.compiled, psyche.drift, self.event.at_s)
 
     def _shifted(self) -> list[str]:
         return [shift.person for shift in self.shifts]
 
     def fold(self, psyche: Psyche) -> Folded:
-        """Work it out on the substrate as it stands now. Pure."""
+        """Apply this change to the psyche as it stands now. Pure."""
         kernel = tinted(self.compiled, psyche.drift)
         moved = feel(psyche, self.event, kernel)
         numbers, edges = _after_thought(self, psyche, moved, kernel)
@@ -192,9 +193,9 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def inputs(self, *, is_born: bool = False) -> dict[str, Any]:
-        """Return what moves the numbers, without a word of anybody: the trace folds again from it. Pure.
+        """Return the inputs that move the numbers, without anybody's text; the trace replays them. Pure.
 
-        `is_born`: a subject was born of it.
+        `is_born`: the event created an arc.
         """
         event = self.event
         stimulus = None
@@ -219,7 +220,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def change_of(turn: str, inputs: Mapping[str, Any], person: str, traits: tuple[float, ...]) -> Change:
-    """Return the change that a row of the trace was made by, as far as numbers go. Pure."""
+    """Rebuild the change behind a row of the trace, as far as numbers go. Pure."""
     told = inputs["stimulus"]
     stimulus = None
     if told:
@@ -254,7 +255,7 @@ def change_of(turn: str, inputs: Mapping[str, Any], person: str, traits: tuple[f
 
 
 def _after_thought(change: Change, psyche: Psyche, moved: Moved, kernel: Kernel) -> tuple[Numbers, tuple[Edge, ...]]:
-    """Apply what was thought: stances, intentions, the mood's hint; each by its table."""
+    """Apply the stances, intentions and mood hint of a thought, each by its table."""
     at_s, speaker = change.event.at_s, change.event.person
     edges: dict[str, Edge] = {}
     if moved.edge:
@@ -272,7 +273,7 @@ def _after_thought(change: Change, psyche: Psyche, moved: Moved, kernel: Kernel)
 
 
 def _hinted(numbers: Numbers, hint: str, at_s: float) -> Numbers:
-    """Move the mood a little towards the model's own word for it, once in ten minutes."""
+    """Move the mood slightly towards the model's own word for it, at most once in ten minutes."""
     if hint not in _HINTS or 0.0 <= at_s - numbers.hinted_s < HINT_REST_S:
         return numbers
     valence, arousal = _HINTS[hint]

@@ -1,7 +1,7 @@
-"""A text read without a model: five axes, classes of cue, what it demands, whether it needs thought. Pure.
+"""Classify a text without a model: five axes, cue classes, load, and whether it needs thought. Pure.
 
-Source: the psyche design, section 3. Valence is VADER's; it calls half of plainly unhappy situations happy, so cues
-carry the meaning and valence only colours it.
+Valence comes from VADER, which scores half of plainly unhappy situations as happy; so cues carry the meaning and
+valence only adjusts it. Source: the psyche design, section 3.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SPOKEN_TO = frozenset((*ADDRESSED, "thread"))
 
 
 class Heard(Struct, frozen=True, kw_only=True):
-    """What a text came to."""
+    """The classification of one text."""
 
     axes: Axes
     valence: float
@@ -44,7 +44,7 @@ class Heard(Struct, frozen=True, kw_only=True):
     is_question: bool
     is_request: bool
     is_trivial: bool
-    """Acknowledgements and fillers, or signs, and nothing else."""
+    """The text is only acknowledgements and fillers, or only emoji."""
 
 
 NOTHING_HEARD = Heard(
@@ -65,7 +65,7 @@ NOTHING_HEARD = Heard(
 
 @cache
 def vader() -> Compound:
-    """Load VADER, once a process: 50 ms that the command line never pays."""
+    """Load VADER once per process. It takes 50 ms, so the command line never loads it."""
     from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer  # noqa: PLC0415 - 50 ms, the daemon's alone
 
     scores = SentimentIntensityAnalyzer().polarity_scores
@@ -73,7 +73,7 @@ def vader() -> Compound:
 
 
 class _Signless(str):
-    """A text without emoji: VADER, which walks a text sign by sign to spell them out, walks this in one step."""
+    """A text without emoji. VADER iterates over characters to spell emoji out; here it needs one iteration."""
 
     __slots__ = ()
 
@@ -82,7 +82,7 @@ class _Signless(str):
 
 
 def classify(text: str, address: str, *, soul_name: str, novelty: float, compound: Compound) -> Heard:
-    """Read one text. Pure."""
+    """Classify one text. Pure."""
     text = text[:HEARD_CHARS]
     book, said = lexicon(), tokens(text)
     words = [token.word for token in said if token.word[0] not in ENDS]
@@ -162,7 +162,7 @@ def _is_imperative(said: Sequence[Token], at: int, book: Lexicon, soul_name: str
 
 
 def _asks(said: Sequence[Token], hits: Sequence[Hit], book: Lexicon, soul_name: str) -> tuple[int, bool]:
-    """Count sentences that end in a question mark or hold a request; tell whether one is an order."""
+    """Return how many sentences ask for something, and whether one of them is an imperative."""
     starts = _sentence_starts(said)
     asking = {hit.first for hit in hits if hit.name == "request"}
     count, orders = 0, False

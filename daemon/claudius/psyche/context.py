@@ -1,4 +1,4 @@
-"""What stands around a perception, read off the recollection: how it is addressed, what was said lately, by whom. Pure.
+"""Derive the context of a perception from the recollection: its address, and who said what recently. Pure.
 
 Source: the psyche design, sections 2, 3 and 5.
 """
@@ -21,17 +21,17 @@ THREAD_S = 72 * 3600.0
 REPEAT_S, REPEAT = 600.0, 0.9
 REACTION_REST_S = 600.0
 UNCALLED_EACH = 10
-"""Of so many messages that it was not called by, the soul answers one at most."""
+"""The soul answers at most one in this many messages that do not address it."""
 NODS = frozenset(("nodded", "acknowledged"))
 ANNOUNCED = "announced"
-"""The verb of a line about the soul itself, which begins no talk."""
+"""The verb of an announcement by the soul, which does not open a conversation."""
 _THOUGHTS = (EntryType.INTERNAL_MONOLOGUE, EntryType.EXTERNAL_DIALOG)
 _PLEA = re.compile(r"(?:you|please|can|could|will)\b", re.IGNORECASE)
 _CALLED = re.compile(r"^(?:hey|hi|hello|yo|ok|okay)?[\s,]*@?(\w+)\b([\s,:!.-]*)(.*)", re.IGNORECASE | re.DOTALL)
 
 
 def address_of(perception: Perception, recollection: Recollection, soul_name: str) -> str:
-    """Return how a perception is addressed; owed or not was decided when it was accepted. Pure."""
+    """Return how a perception is addressed. Whether a reply is owed was decided at acceptance. Pure."""
     given = perception.extra.get("address")
     if given:
         return str(given)
@@ -69,7 +69,7 @@ def kind_of(perception: Perception) -> str:
 
 
 def calls_the_soul(text: str, soul_name: str) -> bool:
-    """Tell whether a text calls the soul: name and comma, greeting and name, or name and plea. Pure."""
+    """Return whether a text calls the soul: name and comma, greeting and name, or name and request. Pure."""
     said = text.strip()
     called = _CALLED.match(said)
     if not called or called[1].lower() != soul_name:
@@ -79,7 +79,7 @@ def calls_the_soul(text: str, soul_name: str) -> bool:
 
 
 def earlier_messages(recollection: Recollection) -> tuple[Said, ...]:
-    """Return what others said here before, oldest first. Pure."""
+    """Return what others said in this conversation before, oldest first. Pure."""
     return tuple(said for turn in recollection.past for said in once(turn, _said))
 
 
@@ -92,7 +92,7 @@ def _said(past: PastTurn) -> tuple[Said, ...]:
 
 
 def novelty_of(text: str, earlier: tuple[Said, ...], soul_name: str) -> float:
-    """Return the share of a text's content that was not said here before, at most 0.8. Pure."""
+    """Return the share of a text's content stems that are new in this conversation, at most 0.8. Pure."""
     left = whole = stems(text, soul_name)
     if not whole or not earlier:
         return 0.3
@@ -104,7 +104,7 @@ def novelty_of(text: str, earlier: tuple[Said, ...], soul_name: str) -> float:
 
 
 def around(perception: Perception, recollection: Recollection, happening: Happening, *, is_known: bool) -> Around:
-    """Return what stands around an event. `is_known`: the speaker was heard before. Pure."""
+    """Return the context of an event. `is_known`: the speaker was heard before. Pure."""
     now_s = recollection.now.timestamp()
     thought = None if happening.kind in OWN and not perception.owes else _last_thought(recollection)
     owed = any(one.owes for one in recollection.perceptions)
@@ -127,7 +127,7 @@ def around(perception: Perception, recollection: Recollection, happening: Happen
 
 
 def _may_speak_uncalled(recollection: Recollection) -> bool:
-    """Tell whether the soul may speak uncalled: not twice in ten messages of the others."""
+    """Return whether the soul may speak unaddressed: at most once in ten messages of others."""
     heard = 1
     for _, entry in _backwards(recollection):
         if entry.metadata.get("uncalled") and entry.verb not in NODS:
@@ -148,7 +148,7 @@ def _last_thought(recollection: Recollection) -> Entry | None:
 
 
 def _was_asked(recollection: Recollection, perception: Perception) -> bool:
-    """Tell whether the last thing said here is the soul's question to this person."""
+    """Return whether the last utterance here is the soul's question to this person."""
     for turn, entry in _backwards(recollection):
         if entry.entry_type is EntryType.USER_MESSAGE:
             return False

@@ -1,7 +1,7 @@
-"""A small language for cues, read once and matched in linear time.
+"""Parse and match cues, a small pattern language, in linear time.
 
-`a/b` either word · `word-` any word that begins so · `…` up to three words between · a quoted nothing else. A cue is
-found by its first word, so a text costs one look-up a word; gaps are bounded, so nothing backtracks far.
+`a/b` matches either word, `word-` any word with that prefix, `…` up to three words between; there is no other syntax.
+Cues are indexed by first word, so a text costs one look-up per word; gaps are bounded, so backtracking is too.
 Source: the psyche design, section 3: every pattern linear and bounded, no nested repeats.
 """
 
@@ -15,27 +15,27 @@ from msgspec import Struct
 from claudius.psyche.words import ENDS, Token, tokens
 
 GAP = 3
-"""How many words may stand in a gap, and how far before a cue a negator reaches."""
+"""The most words in a gap, and how many words before a cue a negator reaches."""
 _HEAD = 3
-"""How many letters of a beginning are looked up."""
+"""How many letters of a prefix are indexed."""
 
 NEGATORS = frozenset(("not", "never", "no", "without", "hardly"))
 
 
 class Part(NamedTuple):
-    """One place of a cue: which words may stand there, and whether others may come before."""
+    """One position of a cue: the words it accepts, and whether a gap may precede it."""
 
     exact: frozenset[str]
     beginnings: tuple[str, ...]
     is_far: bool
 
     def takes(self, word: str) -> bool:
-        """Tell whether a word may stand here."""
+        """Return whether this position accepts a word."""
         return word in self.exact or (bool(self.beginnings) and word.startswith(self.beginnings))
 
 
 class Hit(NamedTuple):
-    """A cue found: the name of its list, and the tokens that it covers."""
+    """A matched cue: the name of its list and its first and last token."""
 
     name: str
     first: int
@@ -43,7 +43,7 @@ class Hit(NamedTuple):
 
 
 def read_cue(text: str) -> tuple[Part, ...]:
-    """Read one cue. Pure. Raises: ValueError for one that begins or ends with a gap."""
+    """Parse one cue. Pure. Raises: ValueError if it begins or ends with a gap."""
     parts: list[Part] = []
     is_far = False
     for piece in text.split():
@@ -62,7 +62,7 @@ def read_cue(text: str) -> tuple[Part, ...]:
 
 
 def _split(words: Sequence[str], beginnings: Sequence[str], *, is_far: bool) -> list[Part]:
-    """Return the places of one piece: a word that holds a hyphen is two words of a text."""
+    """Return the positions of one piece: a hyphenated word is two tokens of a text."""
     if len(words) == 1 and not beginnings:
         return [
             Part(frozenset((token.word,)), (), is_far=is_far and n == 0) for n, token in enumerate(tokens(words[0]))
@@ -71,14 +71,14 @@ def _split(words: Sequence[str], beginnings: Sequence[str], *, is_far: bool) -> 
 
 
 class Cues(Struct, frozen=True):
-    """Lists of cues by name, ready to be looked for."""
+    """Named lists of cues, indexed for matching."""
 
     exact: Mapping[str, tuple[tuple[str, tuple[Part, ...]], ...]]
     beginnings: Mapping[str, tuple[tuple[str, tuple[Part, ...]], ...]]
 
     @classmethod
     def of(cls, lists: Mapping[str, Iterable[str]]) -> Cues:
-        """Read lists of cues. Raises: ValueError."""
+        """Parse and index lists of cues. Raises: ValueError."""
         exact: dict[str, list[tuple[str, tuple[Part, ...]]]] = {}
         begun: dict[str, list[tuple[str, tuple[Part, ...]]]] = {}
         for name, cues in lists.items():
@@ -94,7 +94,7 @@ class Cues(Struct, frozen=True):
         )
 
     def hits(self, heard: Sequence[Token]) -> Iterator[Hit]:
-        """Find every cue, in the order of the text."""
+        """Yield every matched cue, in the order of the text."""
         exact, beginnings = self.exact, self.beginnings
         for at, token in enumerate(heard):
             word = token.word
@@ -110,7 +110,7 @@ class Cues(Struct, frozen=True):
 
 
 def _rest(parts: tuple[Part, ...], n: int, heard: Sequence[Token], at: int) -> int:
-    """Return the last token that the rest of a cue covers, -1 where it does not stand there."""
+    """Return the last token that the rest of a cue covers, -1 if it does not match."""
     if n == len(parts):
         return at
     part = parts[n]
@@ -125,7 +125,7 @@ def _rest(parts: tuple[Part, ...], n: int, heard: Sequence[Token], at: int) -> i
 
 
 def is_negated(heard: Sequence[Token], first: int, last: int = -1) -> bool:
-    """Tell whether a negator stands in a cue's gap, or within three words before it in its sentence. Pure."""
+    """Return whether a negator is in a cue's gap, or within three words before it in its sentence. Pure."""
     if any(_negates(heard[place].word) for place in range(first + 1, last)):
         return True
     for place in range(first - 1, max(-1, first - 1 - GAP), -1):

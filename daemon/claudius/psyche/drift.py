@@ -1,6 +1,6 @@
-"""Slow drift: what the soul does over weeks tints its traits a little; no single phrase ever does. Pure.
+"""Slow drift: stances taken over weeks shift the soul's traits slightly; no single phrase does. Pure.
 
-Source: the psyche design, section 9. It tints the laws and the tilt, never a word of the system text.
+Drift affects the laws and the tilt, never the system text. Source: the psyche design, section 9.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from claudius.psyche.state import DAY_S
 from claudius.psyche_types import Drift
 
 EACH_S = 7 * DAY_S
-"""How often it is looked at."""
+"""How often drift is recomputed."""
 STEP, MOST = 0.01, 0.10
 LEAST_EVENTS, LEAST_SPAN_S = 20, 14 * DAY_S
-"""A trait moves where so many stances of one sign, over so long a time, name it."""
+"""A trait moves only after at least this many stances of one sign that span at least this long."""
 PULLS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
     "trust_baseline": (frozenset(("trust_more", "benefit_of_doubt")), frozenset(("trust_less", "withdraw_trust"))),
     "forgiveness_baseline": (frozenset(("forgive", "resolve", "reconcile")), frozenset(("resent",))),
@@ -28,7 +28,7 @@ PULLS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
 
 
 def tinted(compiled: Kernel, drift: Drift) -> Kernel:
-    """Return the kernel as slow drift has tinted it; the compiled one where soul.md is another now. Pure."""
+    """Return the kernel with drift applied, or unchanged if soul.md has changed since. Pure."""
     if not drift.by or drift.compiled != kernel_hash(compiled):
         return compiled
     moved = asdict(compiled)
@@ -39,14 +39,14 @@ def tinted(compiled: Kernel, drift: Drift) -> Kernel:
 
 
 def looks_back(compiled: Kernel, drift: Drift, at_s: float) -> float | None:
-    """Return from when on stances are to be counted; None where nothing is due. Pure."""
+    """Return the instant since which stances are to be counted; None if no recomputation is due. Pure."""
     if drift.compiled != kernel_hash(compiled):
         return at_s
     return drift.began_s if at_s - drift.looked_s >= EACH_S else None
 
 
 def drift_on(compiled: Kernel, drift: Drift, stances: Sequence[tuple[float, str]], at_s: float) -> Drift:
-    """Return the drift after a look at the stances since it began, oldest first: instant and name. Pure."""
+    """Return the recomputed drift; `stances` since it began, oldest first, are pairs of instant and name. Pure."""
     name = kernel_hash(compiled)
     if drift.compiled != name:
         return Drift(compiled=name, began_s=at_s, looked_s=at_s)

@@ -1,6 +1,6 @@
-"""What can be heard, and how much of a claim it has on attention before anything else is known. Pure.
+"""The kinds of events and their base claims on attention, before anything else is known. Pure.
 
-Source: the psyche design, section 2. Owed is decided when a message is accepted, never here.
+Whether a reply is owed is decided when a message is accepted, never here. Source: the psyche design, section 2.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Window = Literal["addressed", "thread", "ambient", "proactive"]
 
 
 class Claim(NamedTuple):
-    """What an event claims: its base salience, what a person's stakes add, and how long thought rests after one."""
+    """An event's base salience, the bonus for a person's stakes, and the cooldown window that applies."""
 
     base: float
     bonus: float
@@ -26,7 +26,7 @@ MESSAGES = frozenset((Kind.MESSAGE.value, Kind.MENTION.value, Kind.COMMAND.value
 OWN = frozenset(("promise_due", "directive", "scheduled", "tick", "silence", "news", "milestone"))
 """Kinds that come from the soul itself or its clock."""
 SOUGHT = frozenset(("promise_due", "directive", "scheduled"))
-"""Own kinds that were asked for: they count as addressed."""
+"""Own kinds that somebody asked for; they count as addressed."""
 
 _MESSAGE: dict[str, Claim] = {
     "dm": Claim(1.00, 0.30, "addressed"),
@@ -50,16 +50,16 @@ _PASSING = Claim(0.15, 0.10, "ambient")
 _JOIN = Claim(0.20, 0.10, "ambient")
 
 SILENCE_EFFECTS = (0.12, 0.0, 0.0, 0.06, 0.0)
-"""What long silence does to the drives."""
+"""The effect of a long silence on the drives."""
 GLAD_REACTION = (0.2, 0.0, 0.3, 0.2, 0.0)
-"""What a thumbs-up on a post of the soul is; a thumbs-down is `SORE_REACTION`, a removal the opposite."""
+"""The axes of a positive reaction to a post of the soul; `SORE_REACTION` is a negative one. A removal negates."""
 SORE_REACTION = (-0.2, -0.1, -0.3, -0.2, 0.0)
 MILESTONE, MILESTONE_REARMED = 0.80, 0.70
-"""A drive or arc that rises past the first is a milestone, again once it has fallen below the second."""
+"""A drive or arc that rises past the first is a milestone; it rearms once it has fallen below the second."""
 
 
 def claim(kind: str, address: str, level: float = 0.0) -> Claim:
-    """Return the claim of an event; `level` is a milestone's. Pure."""
+    """Return the claim of an event; `level` counts for milestones only. Pure."""
     if kind in MESSAGES:
         return _MESSAGE[address]
     if kind == "milestone":
@@ -70,5 +70,5 @@ def claim(kind: str, address: str, level: float = 0.0) -> Claim:
 
 
 def is_addressed(kind: str, address: str) -> bool:
-    """Tell whether an event is meant for the soul: its own sought kinds are. Pure."""
+    """Return whether an event is addressed to the soul, as a message or a `SOUGHT` kind. Pure."""
     return address in ADDRESSED if kind in MESSAGES else kind in SOUGHT

@@ -1,6 +1,6 @@
-"""The four conditions of a thought: it means enough, is not trivial, comes not too soon, and leaves a choice. Pure.
+"""The gate: decide whether an event is thought about, by meaning, triviality, cooldown and choice. Pure.
 
-Source: the psyche design, sections 5 and 7. Presence is no rule: who else is there enters nowhere.
+Who else is present plays no part. Source: the psyche design, sections 5 and 7.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from claudius.psyche.models import Around, Happening, Judgement, Outcome, Standi
 from claudius.psyche.salience import HIT, arc_heat, salience, stakes
 
 BOT_STREAK = 6
-"""Bots alone may keep the soul talking so long."""
+"""After this many bot messages in a row, without a human, the soul is silent."""
 TIRED = 0.3
-"""Energy below which the threshold rises."""
+"""The energy below which the threshold rises."""
 WARM_CLASSES = frozenset(("gratitude", "praise", "celebration", "grief", "joy", "laughter"))
 ENGAGED = 0.45
-"""From this engagement on, the soul nods to what is not meant for it."""
+"""From this engagement upwards, the soul reacts to messages that do not address it."""
 
 
 def judge(happening: Happening, standing: Standing, around: Around, weighing: Weighing) -> Judgement:
-    """Decide whether the soul thinks, reacts or lets it be. Pure."""
+    """Decide whether the soul thinks about, reacts to or ignores an event. Pure."""
     claims = salience(happening, standing)
     strongest = max(claims)
     numbers = standing.numbers
@@ -53,7 +53,7 @@ def judge(happening: Happening, standing: Standing, around: Around, weighing: We
 
 
 def triviality(happening: Happening, standing: Standing, around: Around) -> Triviality:
-    """Return the class of an event; the first that fits. Pure."""
+    """Return the triviality class of an event: the first that fits. Pure."""
     heard, is_message = happening.heard, happening.kind in MESSAGES
     addressed = is_addressed(happening.kind, happening.address)
     if is_message and heard.critical:
@@ -79,7 +79,7 @@ def triviality(happening: Happening, standing: Standing, around: Around) -> Triv
 
 
 def has_rested(happening: Happening, around: Around, weighing: Weighing) -> bool:
-    """Tell whether the window since the last thought here has elapsed. Pure."""
+    """Return whether the cooldown since the last thought in this conversation has elapsed. Pure."""
     window_s = {
         "addressed": 0.0,
         "thread": weighing.window_thread_s,
@@ -90,7 +90,7 @@ def has_rested(happening: Happening, around: Around, weighing: Weighing) -> bool
 
 
 def choose(happening: Happening, standing: Standing, around: Around) -> tuple[str, ...]:
-    """Return what there is to choose; nothing where the soul cannot speak. Pure."""
+    """Return the choices that an event offers; none if the soul cannot speak. Pure."""
     if not around.can_speak or around.bot_streak >= BOT_STREAK:
         return ()
     heard, address = happening.heard, happening.address

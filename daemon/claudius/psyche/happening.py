@@ -1,4 +1,4 @@
-"""A perception as the psyche takes it: classified, weighed for memory, with what it does to the numbers. Pure.
+"""Turn a perception into what the psyche works on: a classified event, its stimulus, an episode and facts. Pure.
 
 Source: the psyche design, sections 2, 3 and 10.
 """
@@ -25,7 +25,7 @@ from claudius.recollection import EntryType, Recollection
 def happening_of(
     perception: Perception, recollection: Recollection, earlier: Sequence[subjects.Said], temper: Temper
 ) -> Happening:
-    """Read a perception. Pure."""
+    """Classify a perception. Pure."""
     kind, address = kind_of(perception), address_of(perception, recollection, temper.soul_name)
     heard = NOTHING_HEARD
     if kind in MESSAGES or kind == "news":
@@ -48,7 +48,7 @@ def happening_of(
 
 
 def stimulus_of(kind: str, heard: Heard, text: str = "", *, is_removed: bool = False) -> Stimulus | None:
-    """Return what an event is to the numbers; None where it moves nothing. Pure."""
+    """Return the stimulus of an event; None if it moves no number. Pure."""
     if kind in MESSAGES:
         return Stimulus(axes=heard.axes, tone=heard.tone, novelty=heard.novelty, load=heard.load)
     if kind == "silence":
@@ -74,7 +74,7 @@ def event_of(
     now_s: float,
     person: str,
 ) -> Event:
-    """Return what a perception is to the numbers: of subjects it warms those of its own audience alone. Pure."""
+    """Return the event of a perception. Only arcs of its own audience are matched, so only they strengthen. Pure."""
     heard, psyche = happening.heard, recollection.psyche or Psyche()
     heat = max((arc.intensity for arc in psyche.arcs if arc.arc in dict(matches)), default=0.0)
     said = subjects.Said(own_words(recollection), now_s, person)
@@ -104,13 +104,13 @@ def event_of(
 
 
 def own_words(recollection: Recollection) -> str:
-    """Return what the speaker says in this turn, all of it: others' words may be taken up with theirs. Pure."""
+    """Return all that the speaker says in this turn, without other people's messages in the same turn. Pure."""
     speaker = recollection.perception.person
     return "\n".join(one.text for one in recollection.perceptions if one.person == speaker)
 
 
 def episode_of(recollection: Recollection, event: Event, temper: Temper) -> tuple[Episode, ...]:
-    """Return the episode that a perception is worth, or none. Pure."""
+    """Return the episode to store for a perception, or an empty tuple. Pure."""
     text = own_words(recollection)[:EPISODE_CHARS]
     if not event.person or event.importance < temper.episode_threshold or not text.strip():
         return ()
@@ -144,7 +144,7 @@ def _previous(recollection: Recollection) -> str:
 def facts_of(
     recollection: Recollection, perception: Perception, happening: Happening, person: str, now_s: float
 ) -> tuple[Fact, ...]:
-    """Return what the speaker says of themself. Pure."""
+    """Return the facts that the speaker states about themself. Pure."""
     if not person or perception.is_bot or happening.kind not in MESSAGES:
         return ()
     if happening.heard.words.isdisjoint(TELLS):

@@ -1,4 +1,4 @@
-"""Tendencies: which way the soul leans at this event, worked out without a model; and its deterministic nods. Pure.
+"""Intentions, tendencies and emoji: what the soul means to do, how it leans, how it reacts, without a model. Pure.
 
 Source: the psyche design, sections 7 and 9.
 """
@@ -20,7 +20,7 @@ TENDENCIES = ("approach", "speak", "escalate", "engage", "disclose")
 
 
 def engagement(standing: Standing, salience: float) -> float:
-    """Return how much the soul wants to be part of this, in about [-0.3, 1]. Pure."""
+    """Return how much the soul wants to take part in an event, in about [-0.3, 1]. Pure."""
     return (
         0.30 * standing.kernel.sociability
         + 0.25 * max(0.0, standing.edge.warmth)
@@ -32,7 +32,7 @@ def engagement(standing: Standing, salience: float) -> float:
 
 
 def tendencies(standing: Standing, salience: float) -> dict[str, float]:
-    """Return the five tendencies, each in [0, 1]; 0.5 = neither way. Pure."""
+    """Return the five tendencies, each in [0, 1]; 0.5 = neutral. Pure."""
     numbers, edge, kernel = standing.numbers, standing.edge, standing.kernel
     unsafe, lonely = level(numbers, "safety") - DRIVE_BASE, level(numbers, "relatedness") - DRIVE_BASE
     leaning = {
@@ -58,7 +58,7 @@ def tendencies(standing: Standing, salience: float) -> dict[str, float]:
 
 
 def acknowledgement(turn: str, lines: tuple[str, ...]) -> str:
-    """Choose the line that answers what needs no thought: always the same for one turn. Pure."""
+    """Choose the line that acknowledges a message without thought; deterministic per turn. Pure."""
     number = int.from_bytes(blake2b(turn.encode(), digest_size=8).digest(), "big")
     return lines[number % len(lines)]
 
@@ -73,7 +73,7 @@ _SHOWN = {"❤": "❤️"}
 
 
 def sign_named(name: str) -> str:
-    """Return the sign that a model named, by its emoji or in a word; a thumb up where it named another. Pure."""
+    """Return the emoji that a model named by sign or word; thumbs-up for an unknown one. Pure."""
     word = name.strip().strip(":").lower().replace(" ", "_")
     for sign, names in _NAMED.items():
         if sign in name or word in names:
@@ -82,7 +82,7 @@ def sign_named(name: str) -> str:
 
 
 def emoji(classes: Iterable[str]) -> str:
-    """Return the sign that nods to what was heard. Pure."""
+    """Return the emoji with which the soul reacts to the cue classes it heard. Pure."""
     found = frozenset(classes)
     for sign, names in (
         ("❤️", ("grief",)),
@@ -104,7 +104,7 @@ SHOWN_FROM, MOST_SHOWN = 0.35, 2
 
 
 class Horizon(NamedTuple):
-    """How an intention of one horizon begins, fades and ends."""
+    """The initial priority, half-life and lifetime of intentions of one horizon."""
 
     priority: float
     half_s: float
@@ -125,7 +125,7 @@ DRIVE_EFFECTS = {
 
 
 class IntentionUpdate(Struct, frozen=True, kw_only=True):
-    """One update, read and checked."""
+    """One validated update of an intention."""
 
     operation: str
     type: str
@@ -135,7 +135,7 @@ class IntentionUpdate(Struct, frozen=True, kw_only=True):
 
 
 def advance_intentions(kept: Sequence[Intention], at_s: float) -> tuple[Intention, ...]:
-    """Let intentions fade to an instant; what has faded or ended is gone. Pure."""
+    """Decay intentions to an instant and drop those that have faded or expired. Pure."""
     alive = []
     for one in kept:
         horizon = HORIZONS[one.horizon]
@@ -159,10 +159,9 @@ def update_intentions(
     sources: tuple[str, ...],
     person: str,
 ) -> tuple[Intention, ...]:
-    """Apply the updates of one turn; the intentions stand at `at_s` already. Pure.
+    """Apply the updates of one turn; the intentions are already advanced to `at_s`. Pure.
 
-    Only intentions of the same sources are touched: what is meant in one place is neither kept from being meant in
-    another nor dropped there.
+    Only intentions of the same sources are touched: an intention in one place neither blocks nor drops one in another.
     """
     found = list(kept)
     for n, update in enumerate(updates[:MOST_UPDATES]):
@@ -182,7 +181,7 @@ def update_intentions(
 
 
 def drive_effects(updates: Sequence[IntentionUpdate]) -> list[tuple[str, float]]:
-    """Return what making intentions does to the drives. Pure."""
+    """Return the effects on the drives of creating intentions. Pure."""
     return [
         DRIVE_EFFECTS[update.type]
         for update in updates[:MOST_UPDATES]

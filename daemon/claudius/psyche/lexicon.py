@@ -1,4 +1,4 @@
-"""The lexicon of `lexicon.toml`, read once: classes of cue, critical cues, words that need no thought."""
+"""Load `lexicon.toml` once: cue classes, critical cues, and words that need no thought."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from claudius.psyche.state import Axes
 from claudius.psyche.words import tokens
 
 PAIR_CHARS = 40
-"""The two halves of a critical cue stand no further apart."""
+"""The largest distance between the two halves of a critical cue."""
 
 
 class Lexicon(Struct, frozen=True, kw_only=True):
@@ -23,7 +23,7 @@ class Lexicon(Struct, frozen=True, kw_only=True):
 
     cues: Cues
     critical: Cues
-    """Those of the critical classes alone."""
+    """The cues of the critical classes only."""
     vectors: Mapping[str, Axes]
     negatable: frozenset[str]
     openers: Mapping[str, str]
@@ -38,7 +38,7 @@ class Lexicon(Struct, frozen=True, kw_only=True):
 
 @cache
 def lexicon() -> Lexicon:
-    """Read the lexicon; once a process. Raises: ValueError where the file is not what it should be."""
+    """Read the lexicon; cached for the life of the process. Raises: ValueError if the file is malformed."""
     tree: dict[str, Any] = tomllib.loads(Path(__file__).with_name("lexicon.toml").read_text("utf-8"))
     classes, critical = tree["classes"], tree["critical"]
     lists: dict[str, list[str]] = {name: entry["cues"] for name, entry in classes.items()}

@@ -1,6 +1,7 @@
-"""The psyche's own steps as the model answers them: one JSON line each, a bad line dropped alone. Pure.
+"""Parse the model's answers to the psyche's own steps and map stances to numbers by `stances.toml`. Pure.
 
-Source: the psyche design, section 10. No line may hold a number; a stance is of a closed list or mapped to it.
+Answers are one JSON object per line; a bad line is dropped alone. A line must not hold a number; a stance must be on
+the closed list or map to it. Source: the psyche design, section 10.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ ACTIONS = ("none", "react", "stay_silent")
 
 
 def read_shifts(text: str, people: Mapping[str, str]) -> tuple[tuple[Shift, ...], int]:
-    """Return the stances of an answer, mapped, and how many lines were dropped. Pure.
+    """Return the mapped stance shifts of an answer, and how many lines were dropped. Pure.
 
-    `people` gives a person's id by what a prompt calls them: the short name, or a display name that is theirs alone.
+    `people` maps what a prompt calls a person (the short name, or a unique display name) to their id.
     """
     found: list[Shift] = []
     dropped = 0
@@ -45,7 +46,7 @@ def read_shifts(text: str, people: Mapping[str, str]) -> tuple[tuple[Shift, ...]
 
 
 def read_updates(text: str, people: Mapping[str, str]) -> tuple[tuple[IntentionUpdate, ...], int]:
-    """Return the intentions of an answer, checked, and how many lines were dropped. Pure."""
+    """Return the validated intention updates of an answer, and how many lines were dropped. Pure."""
     found: list[IntentionUpdate] = []
     dropped = 0
     for line in _lines(text):
@@ -58,7 +59,7 @@ def read_updates(text: str, people: Mapping[str, str]) -> tuple[tuple[IntentionU
 
 
 def read_action(text: str) -> tuple[str, str]:
-    """Return what the soul chooses to do besides speaking, and the name of a reaction. Pure."""
+    """Return the action that the soul chooses instead of speaking, and the name of a reaction. Pure."""
     action, _, name = text.strip().strip(".").partition(":")
     action = action.strip().lower().replace(" ", "_")
     return (action, name.strip()[:TOPIC_CHARS]) if action in ACTIONS else (ACTIONS[0], "")
@@ -104,9 +105,9 @@ def _word(line: dict[str, Any], key: str) -> str:
 
 STRENGTHS = {"slight": 0.5, "clear": 1.0, "strong": 1.5}
 MOST_EDGE = 0.25
-"""All edge changes of one turn towards one person together move no more than this."""
+"""The most that all changes of one turn to one person's edge may sum to."""
 AGAIN_S = 24 * HOUR_S
-"""The same stance towards the same person within this time halves each time."""
+"""Repeating a stance towards the same person within this time halves its effect each time."""
 MOST_STANCES = 3
 
 _BEFORE = frozenset(
@@ -149,7 +150,7 @@ _TRAILING = (("but", "can't"), ("but", "won't"), ("but", "cannot"), ("but", "not
 
 
 class StanceRow(NamedTuple):
-    """One row of the table."""
+    """One row of the table of stances."""
 
     sign: str
     edge: tuple[float, float, float, float]
@@ -158,14 +159,14 @@ class StanceRow(NamedTuple):
 
 
 class Stance(NamedTuple):
-    """A stance on the list, and its sign."""
+    """A stance of the closed list, and its sign."""
 
     stance: str
     sign: str
 
 
 class Shift(Struct, frozen=True, kw_only=True):
-    """One change of stance, mapped: towards whom, which, how much."""
+    """One mapped change of stance: the person, the stance and its strength."""
 
     person: str
     stance: str
@@ -174,7 +175,7 @@ class Shift(Struct, frozen=True, kw_only=True):
 
 @cache
 def table() -> dict[str, StanceRow]:
-    """Read the table of stances; once a process."""
+    """Read the table of stances; cached for the life of the process."""
     tree: dict[str, Any] = tomllib.loads(Path(__file__).with_name("stances.toml").read_text("utf-8"))
     return {
         name: StanceRow(row["sign"], tuple(row["edge"]), row.get("drives", {}), row.get("opposite", ""))
@@ -190,7 +191,7 @@ def _cues() -> tuple[tuple[str, Cues], ...]:
 
 
 def read_stance(stance: str, description: str = "") -> Stance | None:
-    """Find the stance that a name or a description means; None where it is none of ours, or says both. Pure."""
+    """Return the stance that a name or description means; None if it is unknown or contradictory. Pure."""
     name = stance.strip().lower().replace(" ", "_").replace("-", "_")
     if name in table():
         return Stance(name, table()[name].sign)
@@ -227,7 +228,7 @@ def _opposite(name: str) -> str:
 
 
 def _is_turned(said: Sequence[Token], hit: Hit, masked: set[int]) -> bool:
-    """Tell whether a negator within three words before, in the same clause, turns a stance into its opposite."""
+    """Return whether a negator within three words before it, in the same clause, reverses a stance."""
     for place in range(hit.first - 1, max(-1, hit.first - 4), -1):
         word = said[place].word
         if word == "but" or said[place].ends_sentence:
@@ -265,7 +266,7 @@ def _is_taken_back(said: Sequence[Token]) -> bool:
 
 
 def shift_edge(edge: Edge, shifts: Sequence[Shift], at_s: float, kernel: Kernel) -> Edge:
-    """Apply the shifts of one turn towards one person; the edge stands at `at_s` already. Pure."""
+    """Apply the shifts of one turn towards one person; the edge is already advanced to `at_s`. Pure."""
     kept = {name: (since_s, times) for name, since_s, times in edge.stances if at_s - since_s < AGAIN_S}
     deltas = [0.0, 0.0, 0.0, 0.0]
     for shift in shifts[:MOST_STANCES]:
@@ -289,7 +290,7 @@ def shift_edge(edge: Edge, shifts: Sequence[Shift], at_s: float, kernel: Kernel)
 
 
 def shift_drives(numbers: Numbers, effects: Sequence[tuple[str, float]]) -> Numbers:
-    """Apply what stances and intentions do to the drives. Pure."""
+    """Apply the effects of stances and intentions to the drives. Pure."""
     levels = dict(zip(DRIVES, numbers.drives, strict=True))
     for drive, effect in effects:
         levels[drive] = push(levels[drive], effect, DRIVE_BASE, 0.0, 1.0, 1.0)
@@ -298,7 +299,7 @@ def shift_drives(numbers: Numbers, effects: Sequence[tuple[str, float]]) -> Numb
 
 
 def drive_effects(shifts: Sequence[Shift]) -> list[tuple[str, float]]:
-    """Return what the shifts of a turn do to the drives. Pure."""
+    """Return the effects of a turn's shifts on the drives. Pure."""
     return [
         (drive, shift.strength * effect)
         for shift in shifts[:MOST_STANCES]

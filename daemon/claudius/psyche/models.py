@@ -1,4 +1,4 @@
-"""The nouns of one event inside the psyche: what happened, what stands around it, what is made of it."""
+"""The types for one event inside the psyche: the event, its context, the psyche's state and the gate's judgement."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Weighing(Struct, frozen=True, kw_only=True):
     """The settings of the gate."""
 
     weights: tuple[float, ...] = (0.50, 0.15, 0.15, 0.15, 0.10)
-    """Of salience, the most pressed drive, the hottest arc, stakes; and of spent energy, which is subtracted."""
+    """Weights of salience, the strongest drive, the hottest arc, stakes, and spent energy (subtracted)."""
     threshold: float = 0.32
     window_thread_s: float = 60.0
     window_ambient_s: float = 300.0
@@ -32,41 +32,41 @@ class Happening(Struct, frozen=True, kw_only=True):
     address: str
     heard: Heard = NOTHING_HEARD
     level: float = 0.0
-    """Of a milestone: what rose."""
+    """For a milestone: the level that rose."""
     mentions_other: bool = False
     has_attachments: bool = False
 
 
 class Around(Struct, frozen=True, kw_only=True):
-    """What stands around an event, which no number holds."""
+    """The context of an event that the numbers do not hold."""
 
     since_thought_s: float | None = None
     """Seconds since the last thought in this conversation; for proactive kinds, since the last unprompted post."""
     has_open_question: bool = False
-    """The soul asked this person something, and this is what they say to it."""
+    """The soul asked this person something, and this message answers it."""
     can_speak: bool = True
     bot_streak: int = 0
-    """Messages of bots in a row, this one included, without a human."""
+    """Consecutive bot messages without a human one, this one included."""
     is_repeat: bool = False
-    """The same person said the same within ten minutes."""
+    """The same person said nearly the same within ten minutes."""
     reacted_recently: bool = False
-    """Looked at only where nothing but a nod may come of it."""
+    """Computed only if a reaction is the most that may result."""
     can_react: bool = True
     is_first_contact: bool = False
 
 
 class Standing(Struct, frozen=True, kw_only=True):
-    """The substrate after the event, as the gate looks at it."""
+    """The psyche's state after the event, as the gate sees it."""
 
     numbers: Numbers
     edge: Edge
     arcs: tuple[tuple[Arc, float], ...] = ()
-    """The arcs that this event matches and that may be shown here, each with how well."""
+    """The arcs that this event matches and that may be shown here, each with its match score."""
     kernel: Kernel = field(default_factory=Kernel)
 
 
 class Judgement(Struct, frozen=True, kw_only=True):
-    """What the gate decides, and from what."""
+    """The gate's decision and the values behind it."""
 
     outcome: Outcome
     m: float

@@ -1,7 +1,7 @@
-"""The mood of one conversation: what the soul feels, and whether it is at work there. Pure.
+"""Derive the mood of one conversation from what the soul feels and whether it works there. Pure.
 
-The numbers are the soul's own and the same everywhere; work belongs to the conversation in which it was taken up. The
-processes and the soul state both read the mood from here. Source: the psyche design, section 9.
+The numbers are the same in every conversation; work belongs to the conversation in which it began. The processes and
+the soul state both read the mood from here. Source: the psyche design, section 9.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from claudius.recollection import MOODS, STATE_DEFAULTS, Entry, Recollection, St
 NEUTRAL, FOCUSED, FRUSTRATED, SARDONIC = MOODS[0], "focused", "frustrated", "sardonic"
 MOOD = StateKey.EMOTIONAL_STATE.value
 WORD = "mood"
-"""The metadata of a judgement of the soul's own state that holds the model's word for its mood."""
+"""The metadata key of a soul-state check under which the model's mood word is stored."""
 WORD_COUNTS_S = 600.0
-"""How long the model's own word for its mood counts in the conversation where it was said."""
+"""How long the model's mood word counts in the conversation where it was given."""
 
 
 def mood_here(felt: str, *, task: str, word: str) -> str:
     """Return the mood of one conversation.
 
     `felt`: the word for the soul's numbers. `task`: what is being worked on here. `word`: the model's own word here
-    while it counts. Work makes a soul focused that is not sore; that it is frustrated, the model may say itself.
+    while it counts. Work makes the mood focused unless it is frustrated or sardonic; the model may declare frustration.
     """
     if word == FRUSTRATED:
         return word
@@ -31,12 +31,12 @@ def mood_here(felt: str, *, task: str, word: str) -> str:
 
 
 def word_in(entries: Sequence[Entry]) -> str:
-    """Return the model's own word for its mood in these entries; empty where it had none."""
+    """Return the model's last mood word in these entries, or empty."""
     return next((str(entry.metadata[WORD]) for entry in reversed(entries) if WORD in entry.metadata), "")
 
 
 def recent_word(recollection: Recollection) -> str:
-    """Return the model's last word for its mood in this conversation, while it counts; else empty."""
+    """Return the model's last mood word in this conversation while it counts, else empty."""
     for turn in reversed(recollection.past):
         if turn.entries and (recollection.now - turn.entries[-1].at).total_seconds() > WORD_COUNTS_S:
             break
@@ -46,7 +46,7 @@ def recent_word(recollection: Recollection) -> str:
 
 
 def felt_before(recollection: Recollection) -> str:
-    """Return the word for the soul's numbers as the last turn anywhere left them; with no numbers, its kept mood."""
+    """Return the mood word of the numbers after the last turn anywhere; without a psyche, the stored mood."""
     if recollection.psyche is not None:
         numbers = recollection.psyche.numbers
         return (numbers.mood if numbers else "") or NEUTRAL
@@ -55,14 +55,14 @@ def felt_before(recollection: Recollection) -> str:
 
 
 def kept_mood(recollection: Recollection) -> str:
-    """Return the mood that the soul state holds."""
+    """Return the mood stored in the soul state."""
     return next((one.value for one in recollection.state if one.key == MOOD), STATE_DEFAULTS[MOOD])
 
 
 def new_mood(recollection: Recollection, felt: str, *, task: str, word: str) -> str:
-    """Return the mood that the soul state is to hold from now on; empty = the one that stands, which a hand may set.
+    """Return the mood to store in the soul state; empty = keep the stored one, which a person may have set.
 
-    The numbers decide it, but for the focus of a conversation that is at work: the model's word is a hint.
+    The numbers decide it, except that a working conversation is focused; the model's word is only a hint.
     """
     kept = kept_mood(recollection)
     now = mood_here(felt, task=task, word=word if word == FOCUSED else "")

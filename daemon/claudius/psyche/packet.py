@@ -1,6 +1,7 @@
-"""The semantic packet: what the soul feels, in words. Numbers never leave the substrate. Pure.
+"""Build the semantic packet: what the soul feels, in words, for the prompt. Pure.
 
-Source: the psyche design, section 8. No digit that comes from a number, no scale, no name of a variable.
+Numbers never leave the psyche: the packet has no digit from a number, no scale and no variable name.
+Source: the psyche design, section 8.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ def packet(
     intentions: Sequence[Intention],
     names: Mapping[str, str],
 ) -> dict[str, str]:
-    """Return the record of the `## Psyche` block, in order; what has no news is left out. Pure.
+    """Return the record of the `## Psyche` block, in order; neutral values are left out. Pure.
 
-    `people` are those present with what they are to the soul, the speaker first. `arcs` and `intentions` are those
-    that belong here and may be shown; `names` are display names by person.
+    `people` are the names of those present with their edges, the speaker first. `arcs` and `intentions` are those
+    that are relevant and may be shown here; `names` are display names by person.
     """
     bands = standing.numbers.bands or words.numbers_bands(standing.numbers)
     record = {"mood": words.mood_words(bands), "energy": words.energy_words(bands)}
@@ -57,7 +58,7 @@ def packet(
 def remembered(
     episodes: Sequence[Episode], facts: Sequence[Fact], names: Mapping[str, str]
 ) -> tuple[tuple[dict[str, str], ...], tuple[str, ...]]:
-    """Return the lines of the `## Remembered` block, within their budget, and which row holds each. Pure."""
+    """Return the lines of the `## Remembered` block, within their budget, and the row id of each. Pure."""
     lines = [
         (
             {"when": _day(one.at_s), "from": "you" if one.is_own else _name(one.name), "text": one.text},

@@ -1,6 +1,6 @@
-"""The kernel: eleven traits compiled from soul.md; and the compiler that turns them into words. Pure.
+"""Compile the kernel, eleven traits, from soul.md, and describe it in words for the system text. Pure.
 
-Source: the psyche design, section 9. A person writes a mixture, levels or a free fingerprint; no model ever does.
+A person writes a mixture, trait levels or a free-text fingerprint; no model does. Source: the psyche design, section 9.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DOMAINS = ("conflict", "emotion", "communication", "humour")
 
 
 class Kernel(Struct, frozen=True):
-    """Who the soul is below words: eleven traits, each in [0.05, 0.95]."""
+    """The soul's eleven numeric traits, each in [0.05, 0.95]."""
 
     sociability: float = 0.5
     emotional_volatility: float = 0.4
@@ -49,7 +49,7 @@ class BadPersonality(ValueError):
 
 
 class Fingerprint(Struct, frozen=True, kw_only=True):
-    """What soul.md says of the kernel, as it was written."""
+    """The personality settings of soul.md, as written."""
 
     mixture: tuple[tuple[str, float], ...] = ()
     traits: tuple[tuple[str, str], ...] = ()
@@ -76,7 +76,7 @@ class Fingerprint(Struct, frozen=True, kw_only=True):
         return found
 
     def check(self) -> None:
-        """Look whether every name is known and the weights are a whole. Raises: BadPersonality."""
+        """Check that every name is known and the weights sum to 1. Raises: BadPersonality."""
         tree = _templates()
         for name, _ in self.mixture:
             if name not in tree["templates"]:
@@ -137,20 +137,20 @@ def kernel(fingerprint: Fingerprint, prose: str) -> Kernel:
 
 @lru_cache(maxsize=16)
 def kernel_hash(kernel: Kernel) -> str:
-    """Return a name for a kernel that tells it from every other. Pure."""
+    """Return a 16-digit hash that identifies a kernel. Pure."""
     return sha256(repr(astuple(kernel)).encode()).hexdigest()[:16]
 
 
 def band(value: float) -> str:
-    """Return which of three bands a trait is in. Pure."""
+    """Return a trait's band: low, middle or high. Pure."""
     return BANDS[0 if value < LOW_BELOW else 1 if value < HIGH_FROM else 2]
 
 
 @lru_cache(maxsize=16)
 def personality(compiled: Kernel) -> str:
-    """Return the personality in words: the stable summary and the four domains; a part of the system text. Pure.
+    """Return the personality in words, for the system text: the stable summary and the four domains. Pure.
 
-    Cached under the kernel, so its bytes change only with soul.md.
+    Cached by kernel, so its bytes change only with soul.md.
     """
     phrases = _phrases()
     stable = " ".join(phrases["stable"][trait][band(getattr(compiled, trait))] for trait in TRAITS)

@@ -1,4 +1,4 @@
-"""Who says that they will do what, and by when: read off the words by rule. Without a time there is no promise. Pure.
+"""Find promises in a text by rule: what the speaker will do, and by when. Without a time there is none. Pure.
 
 Source: the cortex design, section 7.
 """
@@ -18,7 +18,7 @@ LEAST_GRACE_S, MOST_GRACE_S = 30 * 60.0, 24 * 3600.0
 WHAT_CHARS = 120
 STEMS = 12
 ABOUT_CHARS = 500
-"""How much of a text is looked at for what it is about."""
+"""How much of a text is read for its stems."""
 
 _FIRST_PERSON = re.compile(
     r"\b(?:(?:i|we)(?:\s+will|'ll|’ll|\s+can|(?:\s+am|\s+are|'m|’m|'re|’re)\s+going\s+to)|let\s+me)\s+"
@@ -26,7 +26,7 @@ _FIRST_PERSON = re.compile(
     re.IGNORECASE,
 )
 _WILL = ("will", "'ll", "’ll", "can", "going", "let")
-"""Without one of these nobody promises anything; looking for them is a hundredth of the work."""
+"""Every promise contains one of these; searching for them costs a hundredth of the full patterns."""
 _NUMBERS = {
     "one": 1,
     "two": 2,
@@ -68,7 +68,7 @@ _FORENOON = re.compile(r"\bmorning\b", re.IGNORECASE)
 _AFTERNOON = re.compile(r"\b(?:afternoon|evening|tonight|night)\b", re.IGNORECASE)
 _OFFERS = re.compile(r"\?\W*$|\b(?:if|unless|whether)\b", re.IGNORECASE)
 FIRST_HOUR, LAST_HOUR = 7, 22
-"""An hour that is named without its half of the day lies between these."""
+"""An hour without a.m. or p.m. is taken to be between these."""
 EVENING, DAYS_END, NOON = time(22), time(18), time(12)
 
 _DELIVERS = re.compile(
@@ -96,11 +96,11 @@ class Undertaking(Struct, frozen=True, kw_only=True):
     grace_s: float
     stems: tuple[str, ...]
     is_offer: bool = False
-    """It is asked about, or depends on something: nobody can count on it yet."""
+    """It is a question or depends on a condition, so nobody can count on it yet."""
 
 
 def promises(text: str, at: datetime, zone: tzinfo = UTC) -> tuple[Undertaking, ...]:
-    """Return what the speaker undertakes in a text that was said at an instant; `zone` is their local time. Pure."""
+    """Return the promises in a text said at the instant `at`; `zone` is the speaker's time zone. Pure."""
     found: list[Undertaking] = []
     lowered = text.lower()
     if not any(map(lowered.__contains__, _WILL)):
@@ -117,22 +117,22 @@ def promises(text: str, at: datetime, zone: tzinfo = UTC) -> tuple[Undertaking, 
 
 
 def grace_s(made_at: datetime, due_at: datetime) -> float:
-    """Return how long after its time a promise is not yet broken, in seconds. Pure."""
+    """Return the grace period after which an overdue promise is broken, in seconds. Pure."""
     return max(LEAST_GRACE_S, min(MOST_GRACE_S, (due_at - made_at).total_seconds() / 4))
 
 
 def is_offer(sentence: str) -> bool:
-    """Tell whether a sentence asks, or makes what it says depend on something. Pure."""
+    """Return whether a sentence is a question or conditional. Pure."""
     return bool(_OFFERS.search(sentence))
 
 
 def names_instant(sentence: str) -> bool:
-    """Tell whether a sentence names an hour or a span, and not only a day. Pure."""
+    """Return whether a sentence names an hour or a time span, and not only a day. Pure."""
     return any(found.search(sentence) for found in (_SPAN, _HALF_DAY, _CLOCK, _AT, _NOON))
 
 
 def due(sentence: str, at: datetime, zone: tzinfo = UTC) -> datetime | None:
-    """Return the instant by which a sentence promises something; None where it names none. Pure."""
+    """Return the instant by which a sentence promises something; None if it names none. Pure."""
     if span := _SPAN.search(sentence):
         count = _NUMBERS.get(span[1].lower()) or int(span[1])
         return at + timedelta(seconds=count * _UNITS_S[span[2].lower()])
@@ -165,7 +165,7 @@ def _hour(sentence: str, here: datetime, day: datetime) -> time | None:
 
 
 def _half_named(word: str, sentence: str, after: time) -> time | None:
-    """Return the hour that a number means: in the half of the day that is named, else the next one by day. Pure."""
+    """Return the time that an hour means: in the named half of the day, else the next one in daytime. Pure."""
     hour = _NUMBERS.get(word) or int(word)
     if not 0 < hour <= NOON.hour:
         return time(hour % 24) if hour <= 24 else None
@@ -190,12 +190,12 @@ def _day(sentence: str, here: datetime) -> datetime | None:
 
 
 def delivers(text: str, attachments: int = 0) -> bool:
-    """Tell whether a message brings what was promised: a file, a link, or the words that say so. Pure."""
+    """Return whether a message delivers something: an attachment, a link, or words that say so. Pure."""
     return attachments > 0 or "://" in text or bool(_DELIVERS.search(text))
 
 
 def stems(text: str) -> tuple[str, ...]:
-    """Return what a text is about: its content words, shortened to their stems, in order. Pure."""
+    """Return the stems of a text's content words, in order. Pure."""
     words = dict.fromkeys(_STEM_WORD.findall(text[:ABOUT_CHARS].lower()))
     return tuple(dict.fromkeys(_stem(word) for word in words if word not in _FUNCTION_WORDS))[:STEMS]
 

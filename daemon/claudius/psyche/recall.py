@@ -1,7 +1,8 @@
-"""What was lived, ranked for what is heard now; and what a person says of themself in plain words. Pure.
+"""Rank episodes for what is heard now, and extract the facts that people state about themselves. Pure.
 
-Source: the psyche design, section 10. Words first, the entry before them half as much, a little recency, a little
-importance: on a public set of long conversations recency at equal weight finds half of what this finds.
+The score is BM25 on the episode, half as much on the entry before it, a little recency and a little importance: on a
+public set of long conversations, recency at equal weight finds half of what this finds.
+Source: the psyche design, section 10.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ _PAST = re.compile(
 
 
 def asks_about_the_past(text: str) -> bool:
-    """Tell whether a message is about what was said before. Pure."""
+    """Return whether a message asks about what was said before. Pure."""
     return _PAST.search(text) is not None
 
 
 def rank(asked: Sequence[str], found: Found, now_s: float, most: int) -> tuple[Episode, ...]:
-    """Return the episodes that bear on the stems asked for, best first; none that shares no stem. Pure."""
+    """Return the episodes that share a stem with `asked`, best first. Pure."""
     frequencies = dict(found.frequencies)
     terms = [term for term in dict.fromkeys(asked) if term in frequencies]
     sharing = [one for one in found.episodes if not frozenset(terms).isdisjoint(one.stems)]
@@ -55,7 +56,7 @@ def _bm25(weights: Mapping[str, float], documents: Sequence[Sequence[str]]) -> l
     scores = []
     for document in documents:
         long, score = K1 * (1.0 - B + B * len(document) / average), 0.0
-        for term, weight in terms:  # counting a few terms in a short tuple is a third of counting all its words
+        for term, weight in terms:  # a third of the cost of counting all words of the document
             if count := document.count(term):
                 score += weight * count * (K1 + 1.0) / (count + long)
         scores.append(score)
@@ -63,7 +64,7 @@ def _bm25(weights: Mapping[str, float], documents: Sequence[Sequence[str]]) -> l
 
 
 def importance(axes: Sequence[float], *, critical: bool, moved: bool, novelty: float, heat: float) -> float:
-    """Return how much an event is worth keeping, in [0, 1]; `moved` = grief or joy. Pure."""
+    """Return the importance of an event, in [0, 1]; `moved` = grief or joy. Pure."""
     found = 0.10 + 0.30 * max(abs(axis) for axis in axes) + 0.15 * novelty + 0.20 * heat
     return max(0.0, min(1.0, found + (0.25 if critical else 0.0) + (0.20 if moved else 0.0)))
 
@@ -72,7 +73,7 @@ TELLS = frozenset(
     """name call live from work birthday allergic prefer love hate mum mom mother dad father brother sister son
     daughter wife husband partner dog cat friend friend's dog's cat's""".split()  # noqa: SIM905 - a list of words
 )
-"""Without one of these words nobody states a fact of themself."""
+"""Every stated fact contains one of these words, so texts without them are skipped."""
 _NAME = r"([A-Z][\w'-]{0,30}(?: [A-Z][\w'-]{0,30}){0,2})"
 _REST = r"([^.!?,;\n]{2,60})"
 _SINGLE: tuple[tuple[str, re.Pattern[str]], ...] = (
@@ -96,7 +97,7 @@ _KIN = re.compile(
 
 
 def stated_facts(text: str, person: str, sources: tuple[str, ...], turn: str, stated_s: float) -> tuple[Fact, ...]:
-    """Return what a person says of themself in plain words. Never inferred. Pure."""
+    """Return the facts that a person states explicitly about themself; nothing is inferred. Pure."""
     found: dict[tuple[str, str], None] = {}
     for key, pattern in (*_SINGLE, *_MANY):
         for match in pattern.finditer(text[:2000]):
@@ -118,5 +119,5 @@ def stated_facts(text: str, person: str, sources: tuple[str, ...], turn: str, st
 
 
 def is_single_valued(key: str) -> bool:
-    """Tell whether a newer value of this key takes the place of an older. Pure."""
+    """Return whether a newer value of this key replaces an older one. Pure."""
     return key not in {name for name, _ in _MANY}

@@ -1,4 +1,4 @@
-"""Salience: how much of a claim people, topics, objects and inner concerns have on the soul right now. Pure.
+"""Compute salience: the claims of people, topics, objects and inner concerns on the soul's attention. Pure.
 
 Source: the psyche design, section 5.
 """
@@ -12,7 +12,7 @@ from claudius.psyche.models import Happening, Standing
 from claudius.psyche_types import Edge
 
 HIT = 0.35
-"""An event is about an arc from this match on."""
+"""The lowest match score at which an event is about an arc."""
 
 
 class Salience(NamedTuple):
@@ -30,12 +30,12 @@ def stakes(edge: Edge) -> float:
 
 
 def arc_heat(standing: Standing) -> float:
-    """Return the intensity of the hottest arc that the event is about; 0 where it is about none. Pure."""
+    """Return the highest intensity of the arcs that the event is about; 0 if there are none. Pure."""
     return max((arc.intensity for arc, _ in standing.arcs), default=0.0)
 
 
 def salience(happening: Happening, standing: Standing) -> Salience:
-    """Weigh the four claims. Pure."""
+    """Compute the four claims. Pure."""
     heat = arc_heat(standing)
     return Salience(
         person=_person(happening, standing.edge),

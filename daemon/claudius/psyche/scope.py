@@ -1,4 +1,4 @@
-"""How much a message asks for, and what is at stake in it: counted by rule, never judged by a model. Pure.
+"""Measure how much a message asks for and what is at stake in it, by rule and without a model. Pure.
 
 Source: the psyche design, section 3; the cortex design, section 8.
 """
@@ -13,7 +13,7 @@ from claudius.psyche.lexicon import PAIR_CHARS, lexicon
 from claudius.psyche.words import tokens
 
 READ_CHARS = 2000
-"""How much of a message is looked at."""
+"""How much of a message is read."""
 ASK_WORTH, CRITICAL_WORTH, ATTACHMENT_WORTH = 20, 40, 15
 
 _WORD = re.compile(r"\w+")
@@ -37,7 +37,7 @@ _REQUEST_SIGNS = frozenset(_REQUEST_TEXT.split())
 
 
 def critical(text: str) -> frozenset[str]:
-    """Name the critical classes that a text touches: those of `lexicon.toml`. Pure."""
+    """Return the critical classes of `lexicon.toml` that a text touches. Pure."""
     said, halves = tokens(text[:READ_CHARS]), defaultdict(list)
     for hit in lexicon().critical.hits(said):
         halves[hit.name].append((said[hit.first].start, said[hit.last].end))
@@ -45,9 +45,9 @@ def critical(text: str) -> frozenset[str]:
 
 
 def paired(halves: Mapping[str, Sequence[tuple[int, int]]]) -> frozenset[str]:
-    """Name the critical classes of which a whole cue, or both halves near each other, were found. Pure.
+    """Return the critical classes of which a whole cue, or both halves close together, were found. Pure.
 
-    `halves`: `CLASS!cues`, `CLASS!first` or `CLASS!second` → where each such cue begins and ends.
+    `halves`: `CLASS!cues`, `CLASS!first` or `CLASS!second` → start and end of each such cue.
     """
     found = {name.partition("!")[0] for name in halves if name.endswith("!cues")}
     for name, places in halves.items():
@@ -77,14 +77,14 @@ def _words(text: str) -> frozenset[str]:
 
 
 def scope(text: str, attachments: int = 0) -> int:
-    """Return how much a message asks for: words, requests, what is at stake, what is attached. Pure."""
+    """Return how much a message asks for: words plus weights for requests, stakes and attachments. Pure."""
     words = len(_WORD.findall(text[:READ_CHARS]))
     at_stake = CRITICAL_WORTH if critical(text) else 0
     return words + ASK_WORTH * asks(text) + at_stake + ATTACHMENT_WORTH * attachments
 
 
 def sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of a text, with their end signs. Pure."""
+    """Yield the sentences of a text, with their end punctuation. Pure."""
     for found in _SENTENCE.finditer(text[:READ_CHARS]):
         if found[0].strip():
             yield found[0]

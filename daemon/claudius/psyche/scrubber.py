@@ -1,4 +1,4 @@
-"""What the model says of the soul may hold no number of the psyche: such a line or sentence is dropped. Pure.
+"""Drop lines and sentences in which the model puts a number to the soul's feelings. Pure.
 
 Source: the psyche design, section 10.
 """
@@ -20,28 +20,28 @@ _NUMBER_WORDS = frozenset(
 _SETTERS = frozenset(("to", "is", "at", "by", "now", "=", ":"))
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)?|[^\W\d_]+(?:['’][^\W\d_]+)*|[%=:/.!?\n+-]")
 _SCALED = re.compile("|".join((r"\d", "percent", "out of", *sorted(_NUMBER_WORDS))), re.IGNORECASE)
-"""Without one of these nobody puts a number to anything; without a word of feeling, to nothing of the psyche."""
+"""A text without one of these holds no number; one without a word of `_WORDS` holds none of the psyche."""
 _OWN = frozenset(("my", "i", "i'm", "me", "mine", "our"))
 _SENTENCE_END = re.compile(r"(?<=[.!?])(?=\s)|(?<=\n)")
 _TELLING = (*sorted(_WORDS), "me", "mine", "my", "our")
-"""From one of these on a sentence is held back until it is known whole."""
+"""From one of these words on, a sentence is held back until it is complete."""
 _TOLD = re.compile(rf"(?<![^\W\d_])(?:{'|'.join(_TELLING)})(?![^\W\d_])", re.IGNORECASE)
 _LAST_WORD = re.compile(r"[^\W\d_]+\Z")
 _CUT = "…"
 SENTENCE_CHARS = 600
-"""What is longer is no sentence, and is said as it is."""
+"""Longer text is not treated as a sentence and is said unchanged."""
 
 
 def numbers_itself(text: str) -> bool:
-    """Tell whether a line gives a number to what the soul feels. Pure."""
+    """Return whether a line puts a number to what the soul feels. Pure."""
     said = _TOKEN.findall(text.lower().replace("’", "'"))
     return any(word in _WORDS and (_scaled(said, at) or _set(said, at)) for at, word in enumerate(said))
 
 
 def spoken_without_numbers(text: str, *, was_shown: bool = False) -> str:
-    """Return an utterance without the sentences in which the soul puts a number to its own feeling. Pure.
+    """Return an utterance without the sentences in which the soul puts a number to its own feelings. Pure.
 
-    `was_shown`: somebody sees it as it comes, through `Unnumbered`; what they saw of such a sentence stays.
+    `was_shown`: the text was streamed through `Unnumbered`; what was shown of such a sentence stays.
     """
     lowered = text.lower()
     if not any(map(lowered.__contains__, _WORDS)) or _SCALED.search(text) is None:
@@ -62,7 +62,7 @@ def _without(sentence: str, *, was_shown: bool) -> str:
 
 
 class Unnumbered:
-    """The same on a growing text: what it has let through is how `spoken_without_numbers` of the whole begins."""
+    """The streaming form: what it has let through is always a prefix of `spoken_without_numbers` of the whole text."""
 
     def __init__(self) -> None:
         self._sentence = ""
@@ -71,7 +71,7 @@ class Unnumbered:
         self._has_begun = self._has_cut = self._is_long = False
 
     def take(self, text: str) -> str:
-        """Take more of what is said; return what more may be shown."""
+        """Take the next piece of text and return what more may be shown."""
         *whole, self._sentence = _SENTENCE_END.split(self._sentence + text)
         said = self._blank
         for sentence in whole:
@@ -83,7 +83,7 @@ class Unnumbered:
         end = len(self._sentence) if self._is_long else self._safe()
         said += self._sentence[self._shown : end]
         self._shown = max(self._shown, end)
-        if self._is_long:  # all of it is shown: its last character tells whether it ends
+        if self._is_long:  # all of it was shown; the last character is kept to detect its end
             self._sentence, self._shown = self._sentence[-1:], 1
         shown = said.rstrip() if len(self._blank) < SENTENCE_CHARS else said
         self._blank = said[len(shown) :]
@@ -93,7 +93,7 @@ class Unnumbered:
         return shown
 
     def _safe(self) -> int:
-        """Return how much of the sentence that is under way may be shown."""
+        """Return how many characters of the unfinished sentence may be shown."""
         told, last = _TOLD.search(self._sentence), _LAST_WORD.search(self._sentence)
         end = len(self._sentence)
         if last and any(one.startswith(last[0].lower()) for one in _TELLING):
@@ -107,7 +107,7 @@ def _is_number(word: str) -> bool:
 
 
 def _scaled(said: Sequence[str], at: int) -> bool:
-    """Tell whether a number on a scale stands within four words."""
+    """Return whether a number on a scale is within four words."""
     near = range(max(0, at - NEAR - 2), min(len(said), at + NEAR + 3))
     for place in near:
         if not _is_number(said[place]) or _words_between(said, at, place) > NEAR:
@@ -128,7 +128,7 @@ def _words_between(said: Sequence[str], one: int, other: int) -> int:
 
 
 def _set(said: Sequence[str], at: int) -> bool:
-    """Tell whether the word is set to a number: `trust is now 8`, `trust in you is at 0.4`, `warmth = 0.4`."""
+    """Return whether the word is set to a number: `trust is now 8`, `trust in you is at 0.4`, `warmth = 0.4`."""
     words, has_setter = 0, False
     for word in said[at + 1 :]:
         if word in ".!?\n":

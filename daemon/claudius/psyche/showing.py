@@ -1,4 +1,4 @@
-"""The substrate laid open for its owner: numbers beside their words, and why it thought or did not. Pure."""
+"""Show the psyche to its owner: numbers beside their words, and why a turn was or was not thought about. Pure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PARTS = {
 
 
 def shown(psyche: Psyche, traits: tuple[float, ...], kernel_hash: str, at_s: float) -> dict[str, Any]:
-    """Return the substrate at an instant as `claudius psyche show --json` prints it. Pure."""
+    """Return the psyche at an instant as `claudius psyche show --json` prints it. Pure."""
     kernel = Kernel(*traits) if traits else Kernel()
     numbers = advance(psyche.numbers or Numbers(at_s=at_s), at_s)
     bands = words.numbers_bands(numbers)
@@ -88,7 +88,7 @@ def shown(psyche: Psyche, traits: tuple[float, ...], kernel_hash: str, at_s: flo
 
 
 def explained(attention: Mapping[str, Any]) -> str:
-    """Return in words why a turn thought, nodded or let it be; empty where the psyche had no part in it. Pure."""
+    """Return in words why a turn thought, reacted or ignored; empty if the psyche had no part in it. Pure."""
     if "triviality" not in attention:
         return ""
     parts: Mapping[str, float] = attention.get("parts", {})
@@ -106,7 +106,7 @@ def explained(attention: Mapping[str, Any]) -> str:
 
 
 def numbered(attention: Mapping[str, Any]) -> str:
-    """Return the same in numbers, for the owner; empty where there are none. Pure."""
+    """Return the same in numbers, for the owner; empty if there are none. Pure."""
     if "m" not in attention:
         return ""
     parts = " ".join(f"{name} {value:.2f}" for name, value in attention.get("parts", {}).items())

@@ -1,6 +1,6 @@
 """The laws: how numbers drift with time, in closed form, and how an event pushes them. Pure.
 
-Source: the psyche design, section 4. One step of ten years is ten years of steps: idle time costs nothing.
+One step of ten years equals ten years of small steps, so idle time costs nothing. Source: the psyche design, section 4.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ FAMILIARITY_STEP = 0.02
 
 
 class Axes(NamedTuple):
-    """What an event is to the soul, each in [-1, 1]: its five psychological dimensions."""
+    """The five psychological dimensions of an event, each in [-1, 1]."""
 
     supportive: float = 0.0
     safe: float = 0.0
     affectionate: float = 0.0
     cooperative: float = 0.0
     bounds: float = 0.0
-    """Respect for its boundaries; negative = they are pushed."""
+    """Respect for the soul's boundaries; negative = they are pushed."""
 
 
 class Stimulus(Struct, frozen=True, kw_only=True):
@@ -51,22 +51,22 @@ class Stimulus(Struct, frozen=True, kw_only=True):
     tone: float = 0.0
     """How it feels, in [-1, 1]."""
     novelty: float | None = 0.3
-    """How new it is, in [0, 1]; None = it says nothing new or old."""
+    """How new it is, in [0, 1]; None = novelty does not apply."""
     load: float = 0.0
     """How much it demands, in [0, 1]."""
     drive_effects: tuple[float, ...] = ()
-    """Effects that stand in place of those of the axes."""
+    """Effects that replace those derived from the axes."""
 
 
 def drifted(value: float, base: float, half_s: float, elapsed_s: float) -> float:
-    """Let a value fall back to its base for a while: half the way in each half-life. Pure."""
+    """Decay a value towards its base: half of the distance in each half-life. Pure."""
     if elapsed_s <= 0.0 or value == base:
         return value
     return base + (value - base) * exp2(-elapsed_s / half_s)
 
 
 def push(value: float, delta: float, base: float, low: float, high: float, strength: float) -> float:
-    """Move a value no further than the strength of what moves it reaches. Pure."""
+    """Move a value by `delta`, within a range that grows with `strength`. Pure."""
     reach = 0.3 + 0.7 * min(1.0, strength)
     if delta > 0.0:
         return value + min(1.0, delta) * max(0.0, base + (high - base) * reach - value)
@@ -90,7 +90,7 @@ def effects(stimulus: Stimulus) -> tuple[float, ...]:
 
 
 def advance(numbers: Numbers, at_s: float) -> Numbers:
-    """Let the soul's own numbers drift to an instant; an earlier one changes nothing. Pure."""
+    """Advance the soul's own numbers to an instant; an earlier one changes nothing. Pure."""
     elapsed_s = at_s - numbers.at_s
     if elapsed_s <= 0.0:
         return numbers
@@ -109,7 +109,7 @@ def advance(numbers: Numbers, at_s: float) -> Numbers:
 
 
 def apply(numbers: Numbers, stimulus: Stimulus, kernel: Kernel) -> Numbers:
-    """Let an event move drives, mood and energy; the numbers stand at the event's instant already. Pure."""
+    """Apply an event to drives, mood and energy; the numbers are already advanced to its instant. Pure."""
     levels = [
         push(level, 1.5 * effect * (0.5 + getattr(kernel, trait)), DRIVE_BASE, 0.0, 1.0, abs(effect) / 0.20)
         for level, effect, trait in zip(numbers.drives, effects(stimulus), SENSITIVITY, strict=True)
@@ -145,7 +145,7 @@ def apply(numbers: Numbers, stimulus: Stimulus, kernel: Kernel) -> Numbers:
 
 
 def stranger(person: str, at_s: float, kernel: Kernel) -> Edge:
-    """Return what a person is to the soul before they were ever heard. Pure."""
+    """Return the edge of a person who was never heard before. Pure."""
     return Edge(person=person, at_s=at_s, trust=trust_base(kernel), volatility=kernel.emotional_volatility)
 
 
@@ -155,7 +155,7 @@ def trust_base(kernel: Kernel) -> float:
 
 
 def advance_edge(edge: Edge, at_s: float, kernel: Kernel) -> Edge:
-    """Let a relation drift to an instant; an earlier one changes nothing. Pure."""
+    """Advance an edge to an instant; an earlier one changes nothing. Pure."""
     elapsed_s = at_s - edge.at_s
     if elapsed_s <= 0.0:
         return edge
@@ -172,7 +172,7 @@ def advance_edge(edge: Edge, at_s: float, kernel: Kernel) -> Edge:
 
 
 def apply_edge(edge: Edge, stimulus: Stimulus, kernel: Kernel) -> Edge:
-    """Let an event of theirs move what a person is to the soul. Pure."""
+    """Apply a person's event to their edge. Pure."""
     supportive, safe, affectionate, cooperative, bounds = stimulus.axes
     swing = 0.5 + edge.volatility
     warm = 0.08 * affectionate + 0.05 * supportive + 0.02 * cooperative
@@ -202,7 +202,7 @@ def apply_edge(edge: Edge, stimulus: Stimulus, kernel: Kernel) -> Edge:
 
 
 def comfort_target(warmth: float, trust: float, tension: float) -> float:
-    """Return where comfort drifts to while nothing happens. Pure."""
+    """Return the value that comfort drifts towards. Pure."""
     return min(1.0, max(0.0, 0.5 + 0.25 * warmth + 0.25 * trust - 0.4 * tension))
 
 

@@ -1,4 +1,4 @@
-"""Text as words: tokens with their places, content stems, how near two subjects are. Pure, and linear in the text."""
+"""Split text into tokens and content stems, and measure how similar two texts are. Pure, and linear in the text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from math import sqrt
 from typing import NamedTuple
 
 HEARD_CHARS = 2000
-"""Only so much of a text counts."""
+"""How much of a text is read."""
 
 GLAD = frozenset("👍🙂😀😄😂🤣😊❤🎉🙏💯🥳😍👏🔥✅")
 SORE = frozenset("😡😠😢😭👎💔😞🤬")
@@ -39,11 +39,11 @@ FUNCTION_WORDS = frozenset(
 
 
 ENDS = frozenset(".!?\n")
-"""What a token that ends a sentence begins with."""
+"""The characters that a sentence-ending token begins with."""
 
 
 class Token(NamedTuple):
-    """One word, sign or end of a sentence, in lower case, and where it stands."""
+    """One word, emoji or sentence end, in lower case, with its position."""
 
     word: str
     start: int
@@ -51,25 +51,25 @@ class Token(NamedTuple):
 
     @property
     def ends_sentence(self) -> bool:
-        """Tell whether a sentence ends here."""
+        """Return whether a sentence ends here."""
         return self.word[0] in ENDS
 
 
 @lru_cache(maxsize=512)
 def tokens(text: str) -> tuple[Token, ...]:
-    """Split a text into words, signs and ends of sentences. Pure; a text is split once."""
+    """Split a text into words, signs and sentence ends. Pure; results are cached."""
     lowered = text[:HEARD_CHARS].lower().replace("’", "'")
     return tuple([Token(found[0], found.start(), found.end()) for found in _TOKEN.finditer(lowered)])
 
 
 def leaning(text: str) -> int:
-    """Tell whether the emoji of a text are glad (1), sore (-1), or neither (0). Pure."""
+    """Return 1 if the emoji of a text are mostly positive, -1 if mostly negative, else 0. Pure."""
     glad = sum(sign in GLAD for sign in text) - sum(sign in SORE for sign in text)
     return (glad > 0) - (glad < 0)
 
 
 def is_signs_only(text: str) -> bool:
-    """Tell whether a text is emoji and nothing else. Pure."""
+    """Return whether a text is emoji and nothing else. Pure."""
     return bool(text.strip()) and _SIGNS.fullmatch(text) is not None
 
 
@@ -90,13 +90,13 @@ def stems(text: str, name: str = "") -> frozenset[str]:
 
 
 def stem_list(text: str, name: str = "") -> tuple[str, ...]:
-    """Return the content stems of a text as often as they occur, in order. Pure."""
+    """Return the content stems of a text in order, with repetitions. Pure."""
     return tuple(one for word, one in content(text, name))
 
 
 @lru_cache(maxsize=512)
 def content(text: str, name: str = "") -> tuple[tuple[str, str], ...]:
-    """Return the content words of a text, each with its stem, in order. Pure; a text is read once."""
+    """Return the content words of a text, each with its stem, in order. Pure; results are cached."""
     found: list[tuple[str, str]] = []
     for token in tokens(text):
         word = token.word
@@ -115,7 +115,7 @@ def pairs(word: str) -> list[str]:
 
 
 def overlap(here: Iterable[str], there: Iterable[str]) -> float:
-    """Return how much a text is about a subject, in [0, 1]; a long message does not dilute. Pure."""
+    """Return how much a text is about a subject; a long subject does not lower the score. Pure."""
     one, other = frozenset(here), frozenset(there)
     if not one or not other:
         return 0.0
@@ -123,6 +123,6 @@ def overlap(here: Iterable[str], there: Iterable[str]) -> float:
 
 
 def likeness(here: Iterable[str], there: Iterable[str]) -> float:
-    """Return the Jaccard likeness of two sets of words. Pure."""
+    """Return the Jaccard similarity of two sets of words. Pure."""
     one, other = frozenset(here), frozenset(there)
     return len(one & other) / len(one | other) if one or other else 0.0

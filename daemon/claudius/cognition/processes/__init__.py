@@ -52,7 +52,7 @@ log = logging.getLogger("claudius.processes")
 
 ENTRY, GREETING = "main_process", "greeting"
 AUTONOMOUS, INSTEAD = "problem_solving", "deep_work"
-"""Without the implicit semantic machine, the second runs wherever the first is named."""
+"""Without the implicit semantic machine, the second runs in place of the first."""
 
 PROCESSES: dict[str, str] = {
     "main_process": "claudius.cognition.processes.main_process",
@@ -69,7 +69,7 @@ PROCESSES: dict[str, str] = {
 def process(name: str) -> Process:
     """Load a process by its name or import string.
 
-    Raises: ImportError, AttributeError, ValueError where that is none.
+    Raises: ImportError, AttributeError, ValueError if there is no such process.
     """
     target, _, attribute = PROCESSES.get(name, name).partition(":")
     module = module_of(target)
@@ -86,9 +86,9 @@ def _file(name: str) -> str:
 
 
 def find(name: str, soul: SoulText) -> Process | None:
-    """Return a process by its name, the owner's texts first, or by its import string; None where there is none.
+    """Return a process by its name, the owner's texts first, or by its import string; None if there is none.
 
-    What it overrides is read off the soul as it stands now.
+    Its overrides are read from the current soul.
     """
     key = "process", name
     if key not in soul.derived:
@@ -115,7 +115,7 @@ def _found(name: str, soul: SoulText) -> Process | None:
 
 
 def known_names(soul: SoulText) -> Iterator[str]:
-    """Name every process: those that ship, then the owner's own. Pure."""
+    """Yield the name of every process: the built-in ones, then the owner's own. Pure."""
     yield from PROCESSES
     for name, file in soul.files.items():
         stem = name.removeprefix("processes/").removesuffix(".md")
@@ -128,7 +128,7 @@ HEADLESS = "begin it with lines of +++ and between them `steps = [...]` or `pyth
 
 
 def check_process(file: SoulFile) -> None:
-    """Look whether a process's text can be used; any other file passes. Raises: BadSoul."""
+    """Check that a process's text can be used; any other file passes. Raises: BadSoul."""
     folder, _, leaf = file.name.partition("/")
     if folder != "processes":
         return
@@ -156,7 +156,7 @@ def process_problems(soul: SoulText) -> list[BadSoul]:
 
 
 def borrowed(recollection: Recollection) -> str:
-    """Return the process that the perception names for this one turn; empty where it names none. Pure."""
+    """Return the process that the perception names for this one turn, or empty. Pure."""
     perception = recollection.perception
     if perception.origin is not Origin.INTERNAL:
         return ""
@@ -166,9 +166,9 @@ def borrowed(recollection: Recollection) -> str:
 def route(recollection: Recollection, soul: SoulText, *, autonomous: bool = False, mood: str = "") -> Process:
     """Choose the process of this turn. Pure, but for a warning.
 
-    First that applies: the one that the perception names; the saved one, if it is known and was not idle for longer
-    than it lingers; the entry. A saved one that is for another mood than the conversation's gives way to the one that
-    it would lead to. `autonomous`: the implicit semantic machine may be used. `mood`: empty = it is not compared.
+    The first that applies: the one that the perception names; the saved one, if it is known and was not idle for longer
+    than its `linger`; the entry. A saved one whose moods do not include the conversation's yields to the one that it
+    would lead to. `autonomous`: the implicit semantic machine may be used. `mood`: empty = it is not compared.
     """
     if recollection.perception.extra and (name := borrowed(recollection)):
         if found := find(resolved(name, autonomous=autonomous), soul):
@@ -189,7 +189,7 @@ def route(recollection: Recollection, soul: SoulText, *, autonomous: bool = Fals
 
 
 def _led_by(mood: str, left: Process, soul: SoulText, *, autonomous: bool) -> Process | None:
-    """Return where a process leads whose mood has passed."""
+    """Return the process that follows one whose mood has passed, or None."""
     if left.should_transition is None:
         return None
     to = left.should_transition({"soul_state": {StateKey.EMOTIONAL_STATE.value: mood}})
@@ -197,7 +197,7 @@ def _led_by(mood: str, left: Process, soul: SoulText, *, autonomous: bool) -> Pr
 
 
 def resolved(name: str, *, autonomous: bool) -> str:
-    """Return the process that runs where this one is named. Pure."""
+    """Return the name of the process that actually runs for this name. Pure."""
     return INSTEAD if name == AUTONOMOUS and not autonomous else name
 
 

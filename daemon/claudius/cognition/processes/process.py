@@ -15,7 +15,7 @@ from claudius.cognition.working_memory import WorkingMemory
 
 
 def module_of(name: str) -> ModuleType:
-    """Import a module. Raises: ImportError, with the cause in one line, whatever running it raised."""
+    """Import a module. Raises: ImportError with the cause in one line, for any error that the import raised."""
     try:
         return importlib.import_module(name)
     except ImportError:
@@ -25,37 +25,37 @@ def module_of(name: str) -> ModuleType:
 
 
 class Interruption(StrEnum):
-    """What a turn does when something new is heard in its conversation before a character of it is visible."""
+    """What a turn does if something new is heard in its conversation before any of its output is visible."""
 
     QUEUE = "queue"
-    """It goes on; the new perception waits."""
+    """The turn continues; the new perception waits."""
     YIELD = "yield"
-    """It stops at its next `think` or loop head: its thoughts are kept, its messages go into the next turn."""
+    """The turn stops at its next `think` or loop head: its thoughts are kept, its messages join the next turn."""
     REPLACE = "replace"
-    """The model call is cancelled, nothing is kept, its messages go into the next turn."""
+    """The model call is cancelled, nothing is kept, and its messages join the next turn."""
 
 
 class Participation(StrEnum):
-    """What becomes of a message that is owed no reply by its place alone."""
+    """How a message is handled that is not owed a reply because of its place."""
 
     ALWAYS = "always"
-    """There is none: each is owed one."""
+    """Every message is owed a reply."""
     ADDRESSED = "addressed"
-    """It is kept; no model is asked."""
+    """The message is stored; no model is asked."""
     GROUP = "group"
     """Attention decides, in code."""
     CONSUME = "consume"
-    """Kept, and nothing else: here nothing is owed."""
+    """The message is only stored: no reply is ever owed here."""
 
 
 class Transition(Struct, frozen=True):
-    """Where a conversation goes next. `to` is a registered name; `memory` is what the turn leaves in mind."""
+    """The next process: `to` is a registered name; `memory` is what the turn leaves in working memory."""
 
     memory: WorkingMemory | None = None
     to: str = ""
     params: Mapping[str, Any] = field(default_factory=dict)
     execute_now: bool = False
-    """Run it at once, in this turn, on the same perception."""
+    """Run the next process at once, in this turn, on the same perception."""
 
 
 Outcome = WorkingMemory | Transition
@@ -64,13 +64,13 @@ Judge = Callable[[Mapping[str, Any]], str | Transition | None]
 
 
 class Wording(Struct, frozen=True):
-    """The sections of a process's text, by step: read when a turn begins, so that an edit is in force at once."""
+    """A reference to a process's text, read by step when a turn begins, so that an edit takes effect at once."""
 
     name: str
 
 
 def wording(name: str) -> Wording:
-    """Name the text of a process, `soul/processes/NAME.md`, as its instruction overrides."""
+    """Use the text of a process, `soul/processes/NAME.md`, as its instruction overrides."""
     return Wording(name)
 
 
@@ -80,38 +80,38 @@ class Process(Struct, frozen=True, kw_only=True):
     name: str
     steps: tuple[str, ...] = ()
     verbs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Further verbs per step, over those of the step's own file."""
+    """Further verbs per step, in addition to those of the step's own file."""
     intervals: Mapping[str, int] = field(default_factory=dict)
-    """How often a periodic step is asked, in turns; over the settings."""
+    """Interval of each periodic step, in turns; overrides the settings."""
     overrides: Mapping[str, str] = field(default_factory=dict)
-    """Step → words of this process, sent beside the step's name."""
+    """Step → this process's wording, sent beside the step's name."""
     wording: str = ""
-    """The process whose text the overrides are read from; empty = they stand here."""
+    """The process whose text the overrides are read from; empty = `overrides` holds them."""
     interruption: Interruption = Interruption.QUEUE
     participation: Participation | None = None
-    """None = that of the place."""
+    """None = the setting of the place."""
     linger: timedelta | None = None
-    """After so much silence the conversation begins anew; None = it stays."""
+    """After this much silence the conversation returns to its entry process; None = never."""
     moods: tuple[str, ...] = ()
-    """It lasts while the conversation's mood is one of these; empty = in any."""
+    """The process lasts while the conversation's mood is one of these; empty = any mood."""
     silence_ok: bool = False
-    """A turn that owes no reply may end without a word."""
+    """A turn that owes no reply may end silently."""
     may_execute_now: bool = False
     next: tuple[str, ...] | None = None
-    """Where it may go; None = anywhere."""
+    """The processes it may go to; None = any."""
     should_transition: Judge | None = None
     run: Run | None = None
-    """The function of a programmatic process; None = a declarative one."""
+    """The function of a programmatic process; None = declarative."""
     description: str = ""
 
     @property
     def is_simple(self) -> bool:
-        """One fused call decides the whole turn: no chain, no function, nothing that stops it."""
+        """Whether one fused call decides the whole turn: no chain, no function, no interruption."""
         return self.run is None and not self.may_execute_now and self.interruption is Interruption.QUEUE
 
 
 def declared(name: str, module: ModuleType) -> Process:
-    """Read a declarative process off its module. Raises: AttributeError where it lists no steps."""
+    """Read a declarative process from its module. Raises: AttributeError if it lists no steps."""
     overrides = getattr(module, "INSTRUCTION_OVERRIDES", {})
     participation = getattr(module, "PARTICIPATION", None)
     follows = getattr(module, "NEXT", None)

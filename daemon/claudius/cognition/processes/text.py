@@ -19,14 +19,14 @@ from claudius.soul import SoulFile
 
 _HEADING = re.compile(r"^## +([\w ]+?) *$", re.MULTILINE)
 ANY = "*"
-"""In a table of transitions: whatever the value came to."""
+"""In a table of transitions: matches any value."""
 
 
 class _Head(msgspec.Struct, forbid_unknown_fields=True):
     """The head of a process that is written as a text."""
 
     python: str = ""
-    """`module:function`: the process is that function, and the text below is its wording."""
+    """`module:function`: that function is the process, and the text below is its wording."""
     steps: tuple[str, ...] = ()
     verbs: dict[str, tuple[str, ...]] = {}
     intervals: dict[str, int] = {}
@@ -35,9 +35,9 @@ class _Head(msgspec.Struct, forbid_unknown_fields=True):
     linger_hours: Annotated[float, Meta(gt=0)] | None = None
     silence_ok: bool = False
     after: str = ""
-    """Where each turn leads, unless a transition says otherwise."""
+    """The next process after each turn, unless a transition says otherwise."""
     transitions: dict[str, dict[str, str]] = {}
-    """Soul-state key or step → value it came to → the next process."""
+    """Soul-state key or step → resulting value → next process."""
 
 
 @lru_cache(maxsize=256)
@@ -48,24 +48,24 @@ def _sections(text: str) -> tuple[str, Mapping[str, str]]:
 
 
 def sections(file: SoulFile | None) -> Mapping[str, str]:
-    """Return what stands under each level-2 heading of a process's text. Pure."""
+    """Return the body under each level-2 heading of a process's text. Pure."""
     return _sections(file.text)[1] if file else MappingProxyType({})
 
 
 def described(file: SoulFile) -> str:
-    """Return what a process's text says before its first heading, as one line. Pure."""
+    """Return the text before the first heading of a process's text, as one line. Pure."""
     return " ".join(_sections(file.text)[0].split())
 
 
 def is_process(file: SoulFile) -> bool:
-    """Tell whether a text is a whole process, and not only the wording of one. Pure."""
+    """Return whether a text defines a whole process, and not only the wording of one. Pure."""
     return "steps" in file.head or "python" in file.head
 
 
 def written(name: str, file: SoulFile, load: Callable[[str], Process], known: frozenset[str]) -> Process:
-    """Read a process off its text; `load` finds a function by its import string. Raises: BadSoul.
+    """Read a process from its text; `load` finds a function by its import string. Raises: BadSoul.
 
-    `known`: the cognitive steps that there are.
+    `known`: the names of all cognitive steps.
     """
     where = str(file.source)
     try:

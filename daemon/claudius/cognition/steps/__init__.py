@@ -1,4 +1,4 @@
-"""The cognitive steps, in the order in which they are written: a file here, one in soul/steps, one line."""
+"""The registry of cognitive steps, in reply order. A step is a file here, a text in soul/steps, a line in `STEPS`."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ STEPS: dict[str, str] = {
     "chosen_action": "claudius.cognition.steps.chosen_action:STEP",
 }
 PSYCHE_STEPS = ("stance_shifts", "intention_updates", "chosen_action")
-"""Asked by the psyche, whatever a process lists; with the psyche off they stand in no prompt."""
+"""Steps that the psyche asks, whatever a process lists; with the psyche off they are in no prompt."""
 
 
 @cache
 def step(name: str) -> Step:
-    """Load one step by its name. Raises: KeyError for an unknown one."""
+    """Load a step by its name. Raises: KeyError if it is unknown."""
     module, _, attribute = STEPS[name].partition(":")
     found: Step = getattr(importlib.import_module(module), attribute)
     return found

@@ -1,4 +1,4 @@
-"""action_choice: which of its actions the soul takes next. Asked by the implicit semantic machine alone."""
+"""action_choice: which action the soul takes next. Only the implicit semantic machine asks it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""assess_peer: what the soul makes of whom it talks with, asked now and then where no second mind does it.
+"""assess_peer: the soul assesses the peer it talks with, periodically, if no cortex does so.
 
 Source: the cortex design, section 1.
 """
@@ -12,7 +12,7 @@ from claudius.ledger_types import Proposal
 from claudius.memory.ledger import MAX_TRUST_DELTA, clamp_trust
 
 EACH = 5
-"""Asked at each fifth exchange with a person."""
+"""The step is asked at every fifth exchange with a person."""
 RATIONALE_CHARS = 1000
 
 

@@ -1,4 +1,4 @@
-"""chosen_action: where no reply is owed, the soul may nod instead of speaking, or let it be."""
+"""chosen_action: if no reply is owed, the soul may react with an emoji or stay silent instead of speaking."""
 
 from __future__ import annotations
 

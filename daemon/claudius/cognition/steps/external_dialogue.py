@@ -1,4 +1,4 @@
-"""external_dialogue: what is said aloud. Its entry and utterance are made once ladder and gate have judged it."""
+"""external_dialogue: what is said aloud. Its entry and utterance are made after the output ladder and gate judge it."""
 
 from __future__ import annotations
 

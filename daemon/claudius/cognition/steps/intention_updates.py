@@ -1,4 +1,4 @@
-"""intention_updates: what the soul means to do beyond this reply, in words of closed lists."""
+"""intention_updates: what the soul intends beyond this reply, in words from closed lists."""
 
 from __future__ import annotations
 

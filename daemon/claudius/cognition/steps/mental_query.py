@@ -1,4 +1,4 @@
-"""mental_query: is a statement true? Asked by programmatic processes alone, which fill in the statement."""
+"""mental_query: is a statement true? Only programmatic processes ask it, and they supply the statement."""
 
 from __future__ import annotations
 

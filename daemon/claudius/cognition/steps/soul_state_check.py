@@ -1,4 +1,4 @@
-"""soul_state_check: every few turns of a conversation, has the soul's own state moved?"""
+"""soul_state_check: has the soul's own state changed? Asked every few turns of a conversation."""
 
 from __future__ import annotations
 

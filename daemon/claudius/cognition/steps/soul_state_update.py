@@ -1,4 +1,4 @@
-"""soul_state_update: `key: value` lines that move the soul's state, each under the audience it was learned in.
+"""soul_state_update: `key: value` lines that change the soul's state, each stored under the audience of the turn.
 
 Source: the pipeline design, section 9.
 """

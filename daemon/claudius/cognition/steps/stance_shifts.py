@@ -1,4 +1,4 @@
-"""stance_shifts: how the soul now stands towards someone, in words; tables make numbers of them, never the model."""
+"""stance_shifts: changes of stance towards someone, in words; tables, not the model, map them to numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a cognitive step is: when it is asked, how its answer is kept, what else it changes."""
+"""The type of a cognitive step: when it is asked, how its answer is stored, and what else it changes."""
 
 from __future__ import annotations
 
@@ -15,46 +15,46 @@ from claudius.recollection import Entry, Person, Recollection
 
 
 class Situation(Struct, frozen=True, kw_only=True):
-    """What a step's gate looks at."""
+    """The input of a step's gate."""
 
     recollection: Recollection
     person: Person | None
-    """The speaker, if a human was heard from outside; else None."""
+    """The speaker if the perception is external and from a human, else None."""
     speaks: bool
     """An utterance is wanted this turn."""
     seen: bool
-    """The newest version of the one writable user model stands in this prompt, tail or history."""
+    """This prompt, in tail or history, shows the newest version of the one writable user model."""
     number: int
-    """This turn's place in its conversation, from 1."""
+    """This turn's number in its conversation, from 1."""
     intervals: Mapping[str, int]
-    """How often a periodic step is asked, in turns; 0 = never in a turn."""
+    """Interval of each periodic step, in turns; 0 = never."""
     assesses: bool = False
-    """No second mind judges peers now, so that a turn does."""
+    """No cortex assesses peers now, so a turn does."""
     asks: tuple[str, ...] = ()
-    """The psyche's own steps that are asked, whatever the process lists."""
+    """The psyche's own steps to ask, whatever the process lists."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """Bounds that effects keep to."""
+    """Limits that effects must respect."""
 
     model_bytes: int
     shrink_floor: float
 
 
 class Reading(Struct, frozen=True, kw_only=True):
-    """What a step's effect looks at: every section of the reply by step, and what was asked."""
+    """The input of a step's effect: the sections of the reply by step, and what was asked."""
 
     thoughts: Mapping[str, tuple[Thought, ...]]
     recollection: Recollection
     person: Person | None
     asked: frozenset[str]
-    """Steps that were asked, the conditional ones included."""
+    """Steps that were asked, including the conditional ones."""
     seen: bool
     limits: Limits
 
 
 class Effect(Struct, frozen=True, kw_only=True):
-    """What one step's answer comes to."""
+    """The result of one step's answer."""
 
     entries: tuple[Entry, ...] = ()
     model: ModelVersion | None = None
@@ -64,14 +64,14 @@ class Effect(Struct, frozen=True, kw_only=True):
     proposal: Proposal | None = None
     """An assessment of the speaker, for the ledger."""
     shifts: tuple[Shift, ...] = ()
-    """Changes of stance, mapped."""
+    """Mapped changes of stance."""
     intentions: tuple[IntentionUpdate, ...] = ()
     mood: str = ""
-    """The model's own word for the soul's mood, whether it is new or not."""
+    """The model's word for the soul's mood, even if it is unchanged."""
     action: str = ""
-    """What the soul chooses instead of speaking: `react`, `stay_silent`; empty = it speaks."""
+    """The soul's choice instead of speaking: `react` or `stay_silent`; empty = it speaks."""
     sign: str = ""
-    """The sign that it puts on the message, where it chooses to react."""
+    """The emoji that it puts on the message if it chooses to react."""
 
 
 NOTHING = Effect()
@@ -86,11 +86,11 @@ def _nothing(_: Reading) -> Effect:
 
 
 class Step(Struct, frozen=True, kw_only=True):
-    """One named act of thought. Its wording stands in `soul/steps/NAME.md`."""
+    """One named act of thought. Its wording is in `soul/steps/NAME.md`."""
 
     name: str
     gate: Callable[[Situation], bool] = _never
-    """Whether it is asked now, given that the process lists it."""
+    """Return whether it is asked now, given that the process lists it."""
     after: str | None = None
-    """The check whose true answer this step waits for; it is asked exactly where its check is, and `gate` holds."""
+    """The check whose true answer this step needs; the step is asked if its check is asked and `gate` holds."""
     effect: Callable[[Reading], Effect] = _nothing

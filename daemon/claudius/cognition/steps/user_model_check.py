@@ -1,4 +1,7 @@
-"""user_model_check: has the soul learned something of its speaker? Opens the update now and the next turn's showing."""
+"""user_model_check: has the soul learned something about the speaker? If so, the next turn shows the user model.
+
+A true answer also enables `user_model_update` in this turn.
+"""
 
 from __future__ import annotations
 

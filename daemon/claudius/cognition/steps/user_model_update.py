@@ -1,4 +1,4 @@
-"""user_model_update: a new version of the speaker's portrait in this audience, guarded against loss.
+"""user_model_update: a new version of the speaker's user model in this audience, guarded against lost content.
 
 Source: the pipeline design, sections 2.2 and 8.
 """
@@ -14,7 +14,7 @@ from claudius.intent import ModelVersion
 
 
 class Outcome(Struct, frozen=True):
-    """What became of an update: `fate` is `none`, `missing`, `stored`, `same`, `unseen`, `unasked` or `refused:…`."""
+    """The result of an update: `fate` is `none`, `missing`, `stored`, `same`, `unseen`, `unasked` or `refused:…`."""
 
     fate: str
     merged: Merged | None = None

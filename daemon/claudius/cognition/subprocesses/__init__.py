@@ -1,1 +1,1 @@
-"""The subprocesses that ship: what the soul does while a conversation is idle."""
+"""The built-in subprocesses: what the soul does while a conversation is idle."""
