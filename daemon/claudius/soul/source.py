@@ -196,7 +196,7 @@ def _unused(home_soul: Path, shipped: Path, steps: Collection[str]) -> Iterator[
 def _closed(root: Path) -> Iterator[BadSoul]:
     """Yield a problem for each folder that may not be read: files in it would be missed silently."""
     for folder in ("", *FOLDERS):
-        path = os.path.join(root, folder)  # noqa: PTH118 - `Path.is_dir` raises for a folder within an unreadable one
+        path = os.path.join(root, folder)  # noqa: PTH118 - a Path raises for a folder within an unreadable one
         if os.path.isdir(path) and not os.access(path, os.R_OK | os.X_OK):  # noqa: PTH112 - as above
             yield BadSoul(path, 0, "cannot be read, nor what lies in it", f"run: chmod u+rwX {path}")
 
