@@ -36,8 +36,8 @@ _DICTIONARY = (
     b'iscord:","private:terminal:local:","version":1,"markdown":"","suspect":false}],"turns_here":0,"is_bot":false'
     b"}"
     b'"because the and that with have this from they what about there would which when your people time just know '
-    b"like think want will could should been more some other than then them into only over after again where befor"
-    b"e doing really good yes no not are you was for but can had her his him our out one all were how who its it'"
+    b"like think want will could should been more some other than then them into only over after again where "
+    b"before doing really good yes no not are you was for but can had her his him our out one all were how who its it'"
     b"s I'm don't can't I'll that's let me tell you I have been thank you what do you think of the in the of "
     b"the to the on the for the and the to be with the at the is the it was"
     b'"on_mind":"will not let go; ","toward":"on ordinary terms","wants":"ready for something new","tilt":"slow to'
