@@ -46,6 +46,7 @@ async def test_a_repair_may_not_say_a_private_thought(home: Home, interruption: 
     made = process(interruption)
 
     def repeating(request: Request) -> str:
+        """Think the words in private, and say them when asked to repair."""
         if request.purpose == "repair":
             return f"<external_dialogue>{WORDS}</external_dialogue>"
         return f"<internal_monologue>{WORDS}</internal_monologue>"

@@ -115,6 +115,7 @@ async def test_r28_a_small_transaction_changes_few_rows(home: Home, monkeypatch:
     run_together = Writer._run_together
 
     def counting(self: Writer, batch: list[Any]) -> bool:
+        """Count the rows that a transaction changes."""
         before = self._database.connection.total_changes
         done = run_together(self, batch)
         changed.append(self._database.connection.total_changes - before)
@@ -239,6 +240,7 @@ async def test_r28_what_is_cut_off_anywhere_is_carried_on(
     write: Callable[..., Awaitable[object]] = SqliteStore._write
 
     async def dying(self: SqliteStore, run: Callable[[Database], object]) -> object:
+        """Fail, as a killed process does, after so many writes."""
         nonlocal count
         count += 1
         if count > after:

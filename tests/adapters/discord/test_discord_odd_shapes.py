@@ -156,6 +156,7 @@ async def test_a_history_that_cannot_be_read_keeps_no_other_from_being_read(
     since = discord.utils.snowflake_time(int(message)).replace(year=2020)
 
     async def sweep() -> None:
+        """Read the history once."""
         async for swept in adapter.catch_up(Gap(since=since, marks=marks)):
             found.extend(one.key for one in swept.perceptions)
 
