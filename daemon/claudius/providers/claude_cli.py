@@ -34,14 +34,12 @@ class ClaudeCli:
     name = NAME
 
     def __init__(self, command: Command, loaded: Loaded, places: ClaudeDirectories) -> None:
-        """Start no process yet."""
         self.model = loaded.config.claude.model
         self._command, self._loaded, self._places = command, loaded, places
         self._sessions: SessionPool[_Session] = SessionPool(SESSIONS)
         self._children = Children()
 
     async def complete(self, request: Request) -> AsyncIterator[Event]:
-        """Stream the reply. Raises: ProviderError."""
         session, ended = self._sessions.take(request)
         self._end(ended)
         if session:

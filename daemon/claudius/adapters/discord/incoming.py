@@ -316,7 +316,6 @@ class KnownChannels(Struct):
         return found
 
     def know(self, place: str, position: str) -> None:
-        """Note that a message exists."""
         newest = max(position, self.newest.pop(place, ""))
         keep(self.newest, place, newest)
 

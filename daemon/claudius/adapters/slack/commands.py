@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-import msgspec
-from msgspec import Struct
 from slack_sdk.web.async_client import AsyncWebClient
 
 from claudius.adapters.slack.incoming import NETWORK, SlackBot, Who
@@ -93,22 +91,10 @@ def _asked(body: Mapping[str, Any], person: str) -> tuple[str, str, str]:
     return "", "", ""
 
 
-class _WayBack(Struct, frozen=True):
-    """How to answer a command so that nobody else sees the answer."""
-
-    home: str = ""
-    """The user whose App Home shows it."""
-    response_url: str = ""
-
-
-def _way_back(perception: Perception) -> _WayBack:
-    return msgspec.convert(perception.extra.own, _WayBack)
-
-
 async def answer(perception: Perception, text: str, client: AsyncWebClient) -> None:
     """Answer where the command was given, so that nobody else sees the answer. Raises: DeliveryError, OSError."""
     user = perception.person.rpartition(":")[2]
-    if _way_back(perception).home:
+    if perception.extra.own.get("home"):
         await _call(client, "views_publish", user_id=user, view=home_view(text))
         return
     _, parts = in_posts(text, POST_CHARS, MOST_POSTS)
@@ -118,7 +104,7 @@ async def answer(perception: Perception, text: str, client: AsyncWebClient) -> N
 
 async def _say(client: AsyncWebClient, perception: Perception, user: str, text: str) -> None:
     reply = {"response_type": "ephemeral", "replace_original": False, "text": text}
-    url = _way_back(perception).response_url
+    url = perception.extra.own.get("response_url")
     if url and await _respond(client, url, reply):
         return
     place = Place.of(given_in(perception))

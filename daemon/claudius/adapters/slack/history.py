@@ -76,7 +76,11 @@ class SlackHistory:
         Raises: DeliveryLater, DeliveryUnknown, TimeoutError if Slack does not let us read now.
         """
         since = stamp(gap.since)
-        places = [*_latest_first(gap, self._us), *await self._unmarked(gap)]
+        latest = list(dict.fromkeys(Place.of(conversation).channel for conversation in gap.conversations))
+        ranks = {channel: rank for rank, channel in enumerate(latest)}
+        heard = [one for one in marked_channels(gap) if one.workspace == self._us.team and one.channel]
+        heard.sort(key=lambda one: ranks.get(one.channel, len(ranks)))
+        places = [*heard, *await self._unmarked(gap)]
         failed: DeliveryUnknown | None = None
         for place in places:
             try:
@@ -231,11 +235,3 @@ class SlackHistory:
         except FAILURES as error:
             log.info("history not read", extra={"method": method, "error": code_of(error) or repr(error)})
             raise classify_read(error) from error
-
-
-def _latest_first(gap: Gap, us: SlackBot) -> list[MarkedChannel]:
-    """Return each channel of our workspace heard before, the one of the latest conversation first. Pure."""
-    latest = list(dict.fromkeys(Place.of(conversation).channel for conversation in gap.conversations))
-    ranks = {channel: rank for rank, channel in enumerate(latest)}
-    found = [one for one in marked_channels(gap) if one.workspace == us.team and one.channel]
-    return sorted(found, key=lambda one: ranks.get(one.channel, len(ranks)))

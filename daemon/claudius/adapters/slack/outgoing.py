@@ -61,7 +61,6 @@ class SlackPoster:
         self._knows_markdown = True
 
     async def speak(self, utterance: Utterance) -> str:
-        """Post one part and return its ts. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
         place = Place.of(utterance.conversation)
         post: dict[str, Any] = {
             "channel": place.channel,
@@ -86,7 +85,6 @@ class SlackPoster:
             return ts
 
     async def react(self, utterance: Utterance) -> str:
-        """Add a reaction to the message that an utterance answers. Idempotent. Raises: as `speak`."""
         ts, sign = _trigger_ts(utterance, -1), SIGNS.get(utterance.body)
         if not (ts and sign):
             raise DeliveryRefused(NO_MESSAGE)
@@ -217,7 +215,6 @@ class SlackTypingIndicators:
         self._shown: dict[str, _Shown] = {}
 
     def show(self, perception: Perception) -> None:
-        """Show that the soul thinks about a perception."""
         self.hide(perception)
         place = Place.of(perception.conversation)
         if not self._status or not (place.thread or perception.audience.startswith("private:")):
@@ -236,7 +233,6 @@ class SlackTypingIndicators:
             shown.holding = asyncio.create_task(self._set(place, line), name=f"hold {perception.conversation}")
 
     def hide(self, perception: Perception) -> None:
-        """Stop showing the indicator."""
         if shown := self._shown.get(perception.conversation):
             shown.over.set()
 

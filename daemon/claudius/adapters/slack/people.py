@@ -38,7 +38,6 @@ class SlackPeople(Lookups[Who]):
     """The people and channels of one workspace."""
 
     def __init__(self, client: AsyncWebClient, us: SlackBot) -> None:
-        """Ask through `client`."""
         super().__init__()
         self._client, self._us = client, us
         self._is_filled = False

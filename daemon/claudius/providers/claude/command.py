@@ -201,7 +201,6 @@ class Children:
     """The children of one transport. All are killed at once, including one that is just being started."""
 
     def __init__(self) -> None:
-        """Begin without children."""
         self._alive: set[Child] = set()
         self._is_closed = False
 
@@ -261,7 +260,6 @@ class Child:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it has not ended."""
         return self._process.returncode is None
 
     @property

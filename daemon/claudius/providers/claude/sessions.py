@@ -105,7 +105,6 @@ class SessionPool(Generic[S]):
     """
 
     def __init__(self, size: int) -> None:
-        """Begin without sessions."""
         self._size = size
         self._held: OrderedDict[str, tuple[ShownHistory, S]] = OrderedDict()
 
