@@ -111,7 +111,6 @@ class Reached(Struct):
     """What arrived after that, individually: its arrival proves nothing about earlier messages."""
 
     def known(self, channel: str, ts: str) -> None:
-        """Note that a message is known."""
         newest = max(ts, self.newest.pop(channel, ""))
         self.newest[channel] = newest
         if ts <= self._read_to.setdefault(channel, ts):
@@ -132,5 +131,4 @@ class Reached(Struct):
         return ts <= self._read_to.get(channel, "") or ts in self._came.get(channel, ())
 
     def failed(self, channel: str, ts: str) -> None:
-        """Note that a message arrived and could not be stored."""
         self.lost[channel] = min(ts, self.lost.get(channel, ts))

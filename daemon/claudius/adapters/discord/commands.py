@@ -43,7 +43,6 @@ class Tree(app_commands.CommandTree[discord.Client]):
     """The commands of one client."""
 
     def __init__(self, client: discord.Client, take: Take) -> None:
-        """Register commands that call `take`."""
         super().__init__(client)
         for command in (_claudius(take), _ensoul(take)):
             self.add_command(command)

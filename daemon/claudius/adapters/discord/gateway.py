@@ -238,7 +238,6 @@ class Pulse(Struct):
     down_at: float | None = field(default_factory=monotonic)
 
     def down_s(self) -> float:
-        """Return for how many seconds it has had no socket."""
         return 0.0 if self.down_at is None else monotonic() - self.down_at
 
 
@@ -267,17 +266,14 @@ class DiscordProbe:
     """Compares the newest message in the last active channel with the last message that arrived."""
 
     def __init__(self, places: KnownChannels, timings: DiscordTimings) -> None:
-        """Use the positions in `places`."""
         self._places, self._timings = places, timings
         self._spoke_at: float | None = None
         self._came_at = self._asked_at = monotonic()
 
     def came(self) -> None:
-        """Note that an event arrived."""
         self._came_at = self._asked_at = monotonic()
 
     def spoke(self) -> None:
-        """Note that somebody said something."""
         self._spoke_at = monotonic()
 
     async def is_deaf(self, client: discord.Client) -> bool:

@@ -53,7 +53,6 @@ class Where(Struct, frozen=True):
 
     @property
     def conversation(self) -> str:
-        """The key of the conversation there."""
         return f"{NETWORK}:{self.guild}:{self.channel}:{self.thread}"
 
 

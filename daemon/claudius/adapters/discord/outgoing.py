@@ -92,7 +92,6 @@ class DiscordPoster:
         return f"{message}:{utterance.body}"
 
     async def take_back(self, conversation: str, receipt: str) -> None:
-        """Delete one of our posts. One that is already gone is no error. Raises: as `speak`."""
         place = Place.of(conversation)
         for target in filter(None, (place.thread, place.channel)):  # if no thread could be opened, it is in the channel
             channel = self._client.get_partial_messageable(int(target), guild_id=_guild(place))

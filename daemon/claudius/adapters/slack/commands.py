@@ -95,7 +95,17 @@ async def answer(perception: Perception, text: str, client: AsyncWebClient) -> N
     """Answer where the command was given, so that nobody else sees the answer. Raises: DeliveryError, OSError."""
     user = perception.person.rpartition(":")[2]
     if perception.extra.own.get("home"):
-        await _call(client, "views_publish", user_id=user, view=home_view(text))
+        _, parts = in_posts(text, POST_CHARS, MOST_SECTIONS)
+        is_asked = "forget me yes" in text
+        button = {
+            "type": "button",
+            "style": "danger",
+            "action_id": "forget_me_yes" if is_asked else "forget_me",
+            "text": {"type": "plain_text", "text": "Yes, forget me" if is_asked else "Forget me"},
+        }
+        sections = [{"type": "section", "text": {"type": "mrkdwn", "text": mrkdwn(part)}} for part in parts]
+        view = {"type": "home", "blocks": [*sections, {"type": "actions", "elements": [button]}]}
+        await _call(client, "views_publish", user_id=user, view=view)
         return
     _, parts = in_posts(text, POST_CHARS, MOST_POSTS)
     for part in parts:
@@ -141,17 +151,3 @@ async def _respond(client: AsyncWebClient, url: str, body: Mapping[str, Any]) ->
             return answered.status < 300
     except FAILURES as error:
         raise classify(error) from error
-
-
-def home_view(text: str) -> dict[str, Any]:
-    """Return the App Home of one person, with the button that fits the text. Pure."""
-    _, parts = in_posts(text, POST_CHARS, MOST_SECTIONS)
-    is_asked = "forget me yes" in text
-    button = {
-        "type": "button",
-        "style": "danger",
-        "action_id": "forget_me_yes" if is_asked else "forget_me",
-        "text": {"type": "plain_text", "text": "Yes, forget me" if is_asked else "Forget me"},
-    }
-    sections = [{"type": "section", "text": {"type": "mrkdwn", "text": mrkdwn(part)}} for part in parts]
-    return {"type": "home", "blocks": [*sections, {"type": "actions", "elements": [button]}]}

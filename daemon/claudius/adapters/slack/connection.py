@@ -227,13 +227,11 @@ class SlackProbe:
     """Compares the history of recently active channels with what arrived from them."""
 
     def __init__(self, client: AsyncWebClient, us: SlackBot, reached: Reached, timings: SlackTimings) -> None:
-        """Check through `client` what `reached` should know."""
         self._client, self._us, self._reached, self._timings = client, us, reached, timings
         self._began_at = self._asked_at = self._heard_at = monotonic()
         self._silent_since: dict[str, float] = {}
 
     def heard(self, channel: str) -> None:
-        """Note that something arrived from a channel."""
         self._heard_at = self._silent_since[channel] = monotonic()
 
     async def __call__(self) -> float | None:

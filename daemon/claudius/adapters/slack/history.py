@@ -54,7 +54,6 @@ class Pace(Struct):
     _free_at: float = field(default=-inf)
 
     async def step(self) -> None:
-        """Wait until this call is allowed."""
         now = self.now()
         self._free_at = max(self._free_at, now - self.burst * self.every_s) + self.every_s
         if self._free_at > now:
@@ -71,10 +70,6 @@ class SlackHistory:
         """By method, since each has its own rate."""
 
     async def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:
-        """Read every channel heard before, latest first, and then the new ones.
-
-        Raises: DeliveryLater, DeliveryUnknown, TimeoutError if Slack does not let us read now.
-        """
         since = stamp(gap.since)
         latest = list(dict.fromkeys(Place.of(conversation).channel for conversation in gap.conversations))
         ranks = {channel: rank for rank, channel in enumerate(latest)}
@@ -96,10 +91,6 @@ class SlackHistory:
             yield Swept(channel=f"{self._us.team}:", perceptions=(), position=stamp(gap.now - CLOCKS_DIFFER))
 
     async def before(self, perception: Perception, most: int) -> Sequence[Perception]:
-        """Return up to `most` latest messages that precede a perception in its thread, or the latest ones in a channel.
-
-        Raises: DeliveryError.
-        """
         place = Place.of(perception.conversation)
         if place.thread:
             where = {"channel": place.channel, "ts": place.thread, "oldest": "0", "latest": perception.position}

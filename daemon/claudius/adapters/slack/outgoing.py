@@ -97,7 +97,6 @@ class SlackPoster:
         return f"{ts}:{sign}"
 
     async def take_back(self, channel: str, ts: str) -> None:
-        """Delete one of our posts. One that is already gone is no error. Raises: as `speak`."""
         try:
             await self._client.chat_delete(channel=channel, ts=ts)
         except FAILURES as error:
@@ -105,11 +104,6 @@ class SlackPoster:
                 raise classify(error) from error
 
     async def find(self, utterance: Utterance, decided_at: datetime) -> str | None:
-        """Look whether a part is visible and return its ts, or None if it is not.
-
-        Raises: DeliveryRefused if the history cannot be read, DeliveryLater or DeliveryUnknown if it cannot be read
-        now.
-        """
         place = Place.of(utterance.conversation)
         span: dict[str, Any] = {
             "channel": place.channel,

@@ -133,7 +133,6 @@ class SessionPool(Generic[S]):
         return any(held is session for _, held in self._held.values())
 
     def drop(self, session: S) -> None:
-        """Remove a stored session."""
         self._held = OrderedDict((key, value) for key, value in self._held.items() if value[1] is not session)
 
     def pop(self, conversation: str) -> list[S]:
