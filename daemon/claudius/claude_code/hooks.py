@@ -31,11 +31,8 @@ CONTEXT_CHARS = 9_000
 """A hook's text arrives complete up to 10,000 characters."""
 REMEMBERED_CHARS = 16_000
 MARK = "claudius-soul:"
-OFF_MARK = f"{MARK}off"
 _MARKS = re.compile(rb"claudius-soul:(off|[0-9a-f]{16})")
 _COMMAND = re.compile(r"\s*/(?:claudius:)?ensoul(?:\s+(on|off|status))?\s*", re.IGNORECASE)
-
-
 UNUSED_S = 30 * 86_400.0
 _ID = re.compile(r"[0-9A-Za-z-]{1,64}")
 
@@ -200,8 +197,10 @@ class Hook:
             "at": time.time(),
         }
         self._sessions.keep(replace(known, prompt=""))
-        if (self._ask("remember", told=told) or {}).get("event") != "remembered":
-            self._spool(told)
+        if (self._ask("remember", told=told) or {}).get("event") != "remembered":  # left for the daemon's next start
+            directory = spool_of(self._home)
+            directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+            write_private(directory / f"{told['id']}.json", json.dumps(told))
         return ""
 
     def _end(self, known: Session, _: Mapping[str, Any]) -> str:
@@ -219,7 +218,7 @@ class Hook:
         return f"{mark(soul)}\n{self._file('ensoul.md').strip()}\n\n{cut(soul, CONTEXT_CHARS - 1500)}"
 
     def _off(self) -> str:
-        return f"{OFF_MARK}\n{self._file('unsoul.md').strip()}"
+        return f"{MARK}off\n{self._file('unsoul.md').strip()}"
 
     def _file(self, name: str) -> str:
         for root in (self._home.soul, shipped("soul")):
@@ -228,19 +227,12 @@ class Hook:
         return ""
 
     def _was_ensouled(self, transcript: object) -> bool:
-        """Look for our mark near the end of a transcript; the last one counts."""
         if not isinstance(transcript, str) or not transcript.endswith(".jsonl") or not Path(transcript).is_file():
             return False
         with Path(transcript).open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
             marks = _MARKS.findall(file.read(TAIL_BYTES))
         return bool(marks) and marks[-1] != b"off"
-
-    def _spool(self, told: Mapping[str, Any]) -> None:
-        """Write what was heard to the spool, for the daemon's next start."""
-        directory = spool_of(self._home)
-        directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
-        write_private(directory / f"{told['id']}.json", json.dumps(told))
 
     def _ask(self, op: str, **more: Any) -> dict[str, Any] | None:
         """Ask the running soul one thing. Returns None if none answers at once."""

@@ -22,8 +22,6 @@ RETURNED_EVENTS = 500
 Seen = MessageHeard | Sent | ModelAnswered
 OBSERVED: tuple[type[Seen], ...] = (MessageHeard, Sent, ModelAnswered)
 """What the cortex listens to."""
-
-
 LOOKED_AT = 300
 """How many of a peer's newest messages are examined for bursts."""
 MOST_KNOWN = 10_000
@@ -58,7 +56,6 @@ class Buffer:
     def restore(self, kept: Sequence[Interaction]) -> None:
         """After a restart, rebuild the events that no cycle has seen from ledger entries; oldest first."""
         known = {(event.turn, event.direction) for event in self.events}
-        missing = [one for one in kept if (one.turn, one.direction) not in known]
         self.give_back(
             [
                 CortexEvent(
@@ -70,7 +67,8 @@ class Buffer:
                     channel_type=one.channel_type,
                     scope=one.scope,
                 )
-                for one in missing
+                for one in kept
+                if (one.turn, one.direction) not in known
             ]
         )
 
