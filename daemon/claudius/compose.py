@@ -104,12 +104,6 @@ def provider(loaded: Loaded, home: Home, names: Sequence[str] | None = None) -> 
     return Chain(built, loaded.config.model)
 
 
-def _current(settings: Settings, home: Home, chain: Chain) -> CurrentVoice:
-    """Apply edited settings from the next call on; the secrets stay those that the log and the gate know."""
-    secrets = settings.loaded.secrets
-    return CurrentVoice(chain, lambda: settings.loaded, lambda loaded: provider(replace(loaded, secrets=secrets), home))
-
-
 def step_voices(loaded: Loaded, home: Home, known: Provider) -> dict[str, StepVoice]:
     """Build the providers of steps that have their own. Raises: BadConfiguration, ClaudiusError."""
     found: dict[str, StepVoice] = {}
@@ -167,7 +161,12 @@ async def compose(
         soul = SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS), kept=kept, judge=check_process)
         heard = _networks(settings.loaded) if networks else []
         adapters = {name: _load(name, ADAPTERS, "adapters").build(settings.loaded, clock.now) for name in heard}
-        voice = _current(settings, home, provider(settings.loaded, home, await naming))
+        first_secrets = settings.loaded.secrets  # those that the log and the gate know stay, whatever is edited
+        voice = CurrentVoice(
+            provider(settings.loaded, home, await naming),
+            lambda: settings.loaded,
+            lambda loaded: provider(replace(loaded, secrets=first_secrets), home),
+        )
         disk = Disk(home, lambda: settings.loaded.config.storage.reserve_mb)
         store = SqliteStore(home.database, relieve=disk.release)
         await store.open()
@@ -274,9 +273,8 @@ def _load(name: str, registry: Mapping[str, str], key: str) -> Any:
     except ModuleNotFoundError as error:
         missing = error.name or ""
         if name in registry and not registry[name].startswith(missing):
-            raise ClaudiusError(
-                f"{name} needs the package {missing!r}: run ./setup.sh, or pip install 'claudius-daemon[all]'"
-            ) from error
+            how = "run ./setup.sh, or pip install 'claudius-daemon[all]'"
+            raise ClaudiusError(f"{name} needs the package {missing!r}: {how}") from error
         raise BadConfiguration("config.toml", key, f"there is no {name!r}", fix) from error
     if not hasattr(module, "build"):
         raise BadConfiguration("config.toml", key, f"{name!r} has no build()", fix)

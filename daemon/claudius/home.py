@@ -13,6 +13,7 @@ from claudius.errors import BadHome
 
 DIRECTORY_MODE = 0o700
 FILE_MODE = 0o600
+_FIX = "set CLAUDIUS_HOME to a directory that you own"
 
 
 class Home:
@@ -50,9 +51,7 @@ class Home:
         try:
             return cls(Path(named).expanduser().absolute())
         except RuntimeError as error:
-            raise BadHome(
-                f"{named}: this user has no home directory; set CLAUDIUS_HOME to a directory that you own"
-            ) from error
+            raise BadHome(f"{named}: this user has no home directory; {_FIX}") from error
 
     def create(self) -> None:
         """Create the directories, private to this user. Raises: BadHome if another user owns one or creation fails."""
@@ -61,13 +60,9 @@ class Home:
                 directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
                 found = directory.stat()
             except OSError as error:
-                raise BadHome(
-                    f"{directory}: {error.strerror}; set CLAUDIUS_HOME to a directory that you own"
-                ) from error
+                raise BadHome(f"{directory}: {error.strerror}; {_FIX}") from error
             if found.st_uid != os.geteuid():
-                raise BadHome(
-                    f"{directory} belongs to user {found.st_uid}: set CLAUDIUS_HOME to a directory that you own"
-                )
+                raise BadHome(f"{directory} belongs to user {found.st_uid}: {_FIX}")
             if stat.S_IMODE(found.st_mode) & 0o077:
                 directory.chmod(DIRECTORY_MODE)
 
@@ -84,8 +79,5 @@ def shipped(what: Literal["soul", "memory"]) -> Path:
     """Return the directory of the shipped soul or memory: the repository's in a checkout, else the wheel's copy."""
     package = Path(claudius.__file__).parent
     checkout = package.parents[1] / what
-    return (
-        checkout
-        if (package.parents[1] / "pyproject.toml").is_file() and checkout.is_dir()
-        else package / "_data" / what
-    )
+    is_checkout = (package.parents[1] / "pyproject.toml").is_file() and checkout.is_dir()
+    return checkout if is_checkout else package / "_data" / what

@@ -64,9 +64,8 @@ def invite(*, as_json: bool) -> None:
     loaded = load(home, os.environ)
     token = loaded.secret(TOKEN)
     if not token:
-        raise BadConfiguration(
-            str(home.env_file), TOKEN, "it is not set", "put the bot's token there; see docs/discord.md"
-        )
+        fix = "put the bot's token there; see docs/discord.md"
+        raise BadConfiguration(str(home.env_file), TOKEN, "it is not set", fix)
     application = asyncio.run(_application(loaded.config.discord.api_url, token)) or application_in(token)
     if not application:
         raise TryAgain("Discord cannot be reached, and the token does not say whose it is: try again later")

@@ -43,9 +43,8 @@ def onboard(*, yes: bool, adapters: str, providers: str, env_file: Path | None, 
 
     is_asked = not yes and sys.stdin.isatty()
     if not (is_asked or yes):
-        raise UsageProblem(
-            "there is no terminal to ask at: use --yes, and set secrets in the environment or --env-file"
-        )
+        how = "use --yes, and set secrets in the environment or --env-file"
+        raise UsageProblem(f"there is no terminal to ask at: {how}")
     home = Home.of(os.environ)
     home.create()
     given = read_env_file(env_file) if env_file else {}

@@ -71,8 +71,7 @@ def show(*, as_json: bool) -> None:
 
     with records() as kept:
         found, traits = kept.psyche()
-    name = kernel_hash(Kernel(*traits)) if traits else ""
-    document = shown(found, traits, name, _now().timestamp())
+    document = shown(found, traits, kernel_hash(Kernel(*traits)) if traits else "", _now().timestamp())
     print_result(document, _numbers(document), as_json=as_json)
 
 

@@ -113,7 +113,6 @@ class Cortex:
             await asyncio.sleep(RESTART_S)
 
     async def _wait(self) -> None:
-        """Wait until an event rings, or the next look is due."""
         wait_s, self.next_look = LOOK_S, None
         if self.is_enabled:
             now = self._ties.clock()

@@ -38,7 +38,20 @@ class Buffer:
 
     def observe(self, seen: Seen) -> None:
         """Append one event, and ring."""
-        self.events.append(_shortened(seen))
+        if isinstance(seen, ModelAnswered):
+            tokens = seen.tokens_in + seen.tokens_out
+            event = CortexEvent(timestamp=seen.timestamp, audience=seen.audience, turn=seen.turn, tokens=tokens)
+        else:
+            event = CortexEvent(
+                timestamp=seen.timestamp,
+                audience=seen.audience,
+                turn=seen.turn,
+                direction="in" if isinstance(seen, MessageHeard) else "out",
+                peer_id=seen.peer_id,
+                channel_type=seen.channel_type,
+                scope=seen.scope if isinstance(seen, MessageHeard) else 0,
+            )
+        self.events.append(event)
         self._trim()
         self._bell()
 
@@ -77,21 +90,6 @@ class Buffer:
         if over > 0:
             del self.events[:over]
             self.dropped += over
-
-
-def _shortened(seen: Seen) -> CortexEvent:
-    if isinstance(seen, ModelAnswered):
-        tokens = seen.tokens_in + seen.tokens_out
-        return CortexEvent(timestamp=seen.timestamp, audience=seen.audience, turn=seen.turn, tokens=tokens)
-    return CortexEvent(
-        timestamp=seen.timestamp,
-        audience=seen.audience,
-        turn=seen.turn,
-        direction="in" if isinstance(seen, MessageHeard) else "out",
-        peer_id=seen.peer_id,
-        channel_type=seen.channel_type,
-        scope=seen.scope if isinstance(seen, MessageHeard) else 0,
-    )
 
 
 def messages(events: Sequence[CortexEvent]) -> list[CortexEvent]:
