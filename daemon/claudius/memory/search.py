@@ -129,17 +129,16 @@ def _word(word: bytes, part: bytes) -> bytes:
 
 
 def _files(places: Iterable[str], unread: set[str]) -> Iterator[Path]:
+    def note(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):
+            unread.add(f"{error.filename}: {error.strerror}")
+
     for place in places:
         if Path(place).is_file():
             yield Path(place)
             continue
-        for directory, _, names in os.walk(place, onerror=lambda error: _note(error, unread)):
+        for directory, _, names in os.walk(place, onerror=note):
             yield from (Path(directory, name) for name in names)
-
-
-def _note(error: OSError, unread: set[str]) -> None:
-    if not isinstance(error, FileNotFoundError):
-        unread.add(f"{error.filename}: {error.strerror}")
 
 
 def _holds(path: Path, needles: Needles) -> bool:

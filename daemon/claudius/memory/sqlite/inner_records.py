@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from claudius.ledger_types import Assessment, Belief, Interaction, Peer, Reflection
+from claudius.ledger_types import Assessment, Belief, Peer, Reflection
 from claudius.memory.packing import unpacked
 from claudius.memory.sqlite import ledger, peer_rows
 from claudius.memory.sqlite.connection import Database
@@ -44,10 +44,12 @@ class InnerRecords:
                 return None
             judged = peer_rows.assessments(db, found.peer_id, None, ASSESSMENTS)
             lines = peer_rows.timeline(db, found.peer_id, TIMELINE, None)
+        where = ("channel_type", "conversation", "audience", "turn", "scope")
+        columns = ("id", "at", "direction", *where, "preview", "reaction")
         return {
             **_peer(found),
             "assessments": [_assessment(one) for one in reversed(judged)],
-            "timeline": [_line(one) for one in lines],
+            "timeline": [{name: getattr(one, name) for name in columns} for one in lines],
         }
 
     def beliefs(self, now: datetime) -> Mapping[str, Any]:
@@ -140,11 +142,6 @@ def _assessment(one: Assessment) -> dict[str, Any]:
         "author": one.author,
         "sources": list(one.sources),
     }
-
-
-def _line(one: Interaction) -> dict[str, Any]:
-    where = ("channel_type", "conversation", "audience", "turn", "scope")
-    return {name: getattr(one, name) for name in ("id", "at", "direction", *where, "preview", "reaction")}
 
 
 def _belief(one: Belief) -> dict[str, Any]:

@@ -30,7 +30,19 @@ class SqlitePeople:
         self._core = core
 
     async def know_members(self, audience: str, persons: Sequence[str] | None, now: datetime) -> None:
-        await self._core.write(lambda db: know_members(db, audience, persons, now))
+        def write(db: Database) -> None:
+            if persons is None:
+                known = db.one("audience_known_at", audience=audience)
+                if known is not None and known["known_at"] is None:
+                    return  # it has no list already, so that only some of its members are known
+            db.run("audience_emptied", audience=audience)
+            if persons is None:
+                db.run("audience_unlisted", audience=audience)
+                return
+            db.run("audience_known", audience=audience, now=stamp(now))
+            db.each("audience_joined", ({"audience": audience, "person": person} for person in persons))
+
+        await self._core.write(write)
 
     async def sight(self, person: str) -> Sequence[SeenPlaces]:
         with self._core.snapshot() as db:
@@ -127,20 +139,6 @@ def _sight(db: Database, person: str) -> SeenPlaces:
         unlisted=tuple(row["audience"] for row in found if not row["is_listed"]),
         seen=frozenset(row["audience"] for row in found if row["is_seen"] and not row["is_listed"]),
     )
-
-
-def know_members(db: Database, audience: str, persons: Sequence[str] | None, now: datetime) -> None:
-    """Replace the members of a shared audience; None if there is no member list any more."""
-    if persons is None:
-        known = db.one("audience_known_at", audience=audience)
-        if known is not None and known["known_at"] is None:
-            return  # it has no list already, so that only some of its members are known
-    db.run("audience_emptied", audience=audience)
-    if persons is None:
-        db.run("audience_unlisted", audience=audience)
-        return
-    db.run("audience_known", audience=audience, now=stamp(now))
-    db.each("audience_joined", ({"audience": audience, "person": person} for person in persons))
 
 
 def link(db: Database, person: str, other: str) -> None:

@@ -231,7 +231,20 @@ class SqlitePlans:
         await self._core.write(write)
 
     async def ring(self, job: str, conversation: str, due: datetime, next_due: datetime, now: datetime) -> bool:
-        perception = _ring(job, conversation, due, now)
+        perception = Perception(
+            key=f"due:{job}:{stamp(due)}",
+            conversation=conversation,
+            audience=SELF,
+            person="",
+            name="",
+            text="",
+            at=now,
+            position=stamp(due),
+            kind=Kind.TICK,
+            origin=Origin.INTERNAL,
+            owes=False,
+            extra=TickExtra(job=job, due_at=stamp(due)),
+        )
 
         def write(db: Database) -> bool:
             if not db.change("job_rung", job=job, due=stamp(due), next_due=stamp(next_due)):
@@ -245,20 +258,3 @@ class SqlitePlans:
     async def job_ended(self, job: str, started_at: datetime, ended_at: datetime, outcome: str, failures: int) -> None:
         values = {"started_at": stamp(started_at), "ended_at": stamp(ended_at), "outcome": outcome}
         await self._core.write(lambda db: db.change("job_ended", job=job, failures=failures, **values))
-
-
-def _ring(job: str, conversation: str, due: datetime, now: datetime) -> Perception:
-    return Perception(
-        key=f"due:{job}:{stamp(due)}",
-        conversation=conversation,
-        audience=SELF,
-        person="",
-        name="",
-        text="",
-        at=now,
-        position=stamp(due),
-        kind=Kind.TICK,
-        origin=Origin.INTERNAL,
-        owes=False,
-        extra=TickExtra(job=job, due_at=stamp(due)),
-    )
