@@ -18,9 +18,6 @@ from claudius.memory.sqlite.psyche import recall_psyche
 from claudius.memory.sqlite.rows import Decoding, parse, stamp
 from claudius.psyche_types import Edge, Numbers, Psyche
 
-TIMELINE = 200
-ASSESSMENTS = 10_000
-
 
 class InnerRecords:
     """The part of `SqliteRecords` for the soul's inner life."""
@@ -42,8 +39,8 @@ class InnerRecords:
                 found = peer_rows.peer(db, named[0], None) if len(named) == 1 else None
             if found is None:
                 return None
-            judged = peer_rows.assessments(db, found.peer_id, None, ASSESSMENTS)
-            lines = peer_rows.timeline(db, found.peer_id, TIMELINE, None)
+            judged = peer_rows.assessments(db, found.peer_id, None, 10_000)
+            lines = peer_rows.timeline(db, found.peer_id, 200, None)
         where = ("channel_type", "conversation", "audience", "turn", "scope")
         columns = ("id", "at", "direction", *where, "preview", "reaction")
         return {

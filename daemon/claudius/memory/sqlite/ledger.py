@@ -36,8 +36,6 @@ from claudius.memory.sqlite.seeing import Seeing
 from claudius.prompt import valid
 from claudius.provider import Usage
 
-_EVER = datetime(1, 1, 1, tzinfo=UTC)
-
 
 class SqliteLedger:
     """Peers, and what the soul makes of them."""
@@ -66,7 +64,7 @@ class SqliteLedger:
         return made.id
 
     async def list_peers(self, audience: str, since: datetime | None = None, limit: int = 1000) -> Sequence[Peer]:
-        since = since or _EVER
+        since = since or datetime(1, 1, 1, tzinfo=UTC)
         with self._core.snapshot() as db:
             ids = db.values("peers_lately", since=stamp(since), most=limit)
             known = peer_rows.peers_known(db, ids, Seeing.towards(db, audience))

@@ -20,8 +20,6 @@ from claudius.memory.sqlite.rows import dump, instant, parse, stamp
 from claudius.memory.sqlite.seeing import Seeing, alone, canonical
 from claudius.perception import private
 
-MOST_SEEN = 1000
-
 
 class SqlitePeople:
     """Members, participation, pairing, ids, and what persons may know of themselves."""
@@ -132,7 +130,7 @@ class SqlitePeople:
 
 
 def _sight(db: Database, person: str) -> SeenPlaces:
-    found = db.all("sight", person=person, network=f"shared:{person.partition(':')[0]}:", most=MOST_SEEN)
+    found = db.all("sight", person=person, network=f"shared:{person.partition(':')[0]}:", most=1000)
     return SeenPlaces(
         person=person,
         listed=tuple(row["audience"] for row in found if row["is_listed"]),
