@@ -39,8 +39,6 @@ from claudius.runtime.thread_backfill import ThreadBackfill
 
 log = logging.getLogger(__name__)
 
-SECOND_THOUGHTS = (Kind.EDIT, Kind.DELETE)
-"""Kinds that a lane applies instead of running a turn; they waited for a turn to end."""
 STUMBLE_S = 5.0
 """How long a lane rests after an error that no turn explains."""
 ALONE_AFTER, ENDED_PROCESSES = 2, 3
@@ -386,7 +384,7 @@ class Lanes:
         perception = pending.perception
         if perception.origin is Origin.INTERNAL and self._services and await self._services.clockwork.work(pending):
             return True
-        if perception.kind in SECOND_THOUGHTS:
+        if perception.kind in (Kind.EDIT, Kind.DELETE):  # it waited for a turn to end
             await self._mind.store.inbox.amend(perception, now)
             return True
         if pending.ended >= ENDED_PROCESSES:

@@ -121,7 +121,6 @@ class Admission:
     """
 
     def __init__(self) -> None:
-        """Create an open gate."""
         self._waiting: deque[tuple[float, asyncio.Future[None]]] = deque()
         """The deadline until which each lane waits for incoming messages, and the future it waits on."""
         self._opening: asyncio.Handle | None = None
