@@ -35,7 +35,7 @@ ANA, CHANNEL = "slack:T1:Ana", "shared:slack:T1:ops"
 NONCE = "0123456789abcdef0123456789abcdef"
 TIMES, QUICK_TIMES = 5000, 1000
 UNDER = Bound("<=", 1.0, 0.1)
-"""The aim, as a share of the bound."""
+"""The bound of a ratio that is a share of what is allowed."""
 
 
 def measure(bench: Bench) -> Iterator[Figure]:

@@ -21,7 +21,7 @@ TURNS = 25
 OWN_SHARE = 0.02
 """The share of the rows that is the measured conversation's own past."""
 KEPT_TURNS = 12
-"""The share of that past that the prompt still renders."""
+"""The turns of that past that the prompt still renders."""
 SEED = "terminal:local:main:seed"
 CLONED = (
     "person", "conversation", "conversation_person", "turn_record", "turn", "entry", "inbox", "outbox", "step",

@@ -19,8 +19,9 @@ from msgspec.structs import replace
 
 import script
 from claudius.cognition.mind import Mind, lately
+from claudius.cognition.reflection import reflect
 from claudius.cognition.steps import STEPS
-from claudius.cognition.turn import afterthought, take_turn
+from claudius.cognition.turn import take_turn
 from claudius.compose import Settings
 from claudius.home import Home, shipped
 from claudius.intent import Utterance
@@ -182,7 +183,7 @@ class Soul:
         wait_s = await deliver(await self.store.outbox.deliveries(conversation), post)
         took_ms = 1000 * (time.perf_counter() - started)
         assert wait_s is None
-        await afterthought(turned, self.mind)
+        await reflect(turned, self.mind)
         self._check(heard)
         return took_ms
 

@@ -83,7 +83,7 @@ def written(package: Path) -> Counts:
         "lines shipped": sum(lines.values()),
         "modules of cognition": len(cognition),
         "lines of cognition": sum(lines[name] for name in cognition),
-        "places that commit a turn": _calls(trees, "store.turns.commit"),
+        "places that commit a turn": _calls(trees, ("store.turns.commit", "store.commit")),
         "functions of a turn that ask a model": _askers(trees),
         "imports back up inside cognition": _arrows_back(trees),
         "public class names in several modules": _doubles(trees),
@@ -91,7 +91,7 @@ def written(package: Path) -> Counts:
     }
 
 
-def _calls(trees: Mapping[str, ast.Module], wanted: str) -> int:
+def _calls(trees: Mapping[str, ast.Module], wanted: tuple[str, ...]) -> int:
     turns = (tree for name, tree in trees.items() if name.startswith(("cognition/", "runtime/")))
     return sum(
         isinstance(node, ast.Call) and ast.unparse(node.func).endswith(wanted)

@@ -148,7 +148,9 @@ def test_no_setting_is_documented_that_is_not_there() -> None:
 
 def test_a_setting_that_nothing_reads_is_called_so() -> None:
     """A setting without effect is listed in docs/configuration.md under "Not in force yet", and no other setting is."""
-    code = "\n".join(path.read_text("utf-8") for path in PACKAGE.rglob("*.py") if path != PACKAGE / "config.py")
+    code = "\n".join(
+        path.read_text("utf-8") for path in PACKAGE.rglob("*.py") if path != PACKAGE / "config" / "schema.py"
+    )
     unread = {key for key in SETTINGS if not re.search(rf"\.{key.rpartition('.')[2]}\b", code)}
     section = _text("docs/configuration.md").partition("## Not in force yet")[2]
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tokenize
 import tomllib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -111,6 +112,30 @@ def test_a_module_fits_in_a_head() -> None:
     }
 
     assert {path: n for path, n in lines.items() if n > MAX_LINES and path not in LONGER} == {}
+
+
+def test_a_module_gives_a_name_once() -> None:
+    """A constant that a second one of its name replaces is not what the functions above were written for."""
+    twice = {
+        f"{path}: {name}"
+        for path, tree in python_files()
+        for name, times in Counter(_given(tree)).items()
+        if times > 1 and name != "_"
+    }
+
+    assert not twice, "\n".join(sorted(twice))
+
+
+def _given(tree: ast.Module) -> Iterator[str]:
+    for node in tree.body:
+        match node:
+            case ast.Assign(targets=targets):
+                parts = [part for one in targets for part in (one.elts if isinstance(one, ast.Tuple) else [one])]
+                yield from (part.id for part in parts if isinstance(part, ast.Name))
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                yield name
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
 
 
 A_ROW, ROWS_OF = "a row", "rows"

@@ -99,17 +99,9 @@ class Composed(Struct, frozen=True, kw_only=True):
 
 def provider(loaded: Loaded, home: Home, names: Sequence[str] | None = None) -> Chain:
     """Build the chain of providers, from `names` if they are known. Raises: ClaudiusError if one is unusable."""
-    built: list[Provider] = []
-    for name in choose(loaded) if names is None else names:
-        module = _load(name, PROVIDERS, "providers")
-        built.append(module.build(loaded, home))
+    chosen = choose(loaded) if names is None else names
+    built = [_load(name, PROVIDERS, "providers").build(loaded, home) for name in chosen]
     return Chain(built, loaded.config.model)
-
-
-def _current(settings: Settings, home: Home, chain: Chain) -> CurrentVoice:
-    """Apply edited settings from the next call on; the secrets stay those that the log and the gate know."""
-    secrets = settings.loaded.secrets
-    return CurrentVoice(chain, lambda: settings.loaded, lambda loaded: provider(replace(loaded, secrets=secrets), home))
 
 
 def step_voices(loaded: Loaded, home: Home, known: Provider) -> dict[str, StepVoice]:
@@ -120,11 +112,8 @@ def step_voices(loaded: Loaded, home: Home, known: Provider) -> dict[str, StepVo
         step, _, voice = line.partition("=")
         name, _, model = voice.partition("/")
         if step not in STEPS or not name:
-            detail, fix = (
-                f"{line!r} does not name a step",
-                f"write STEP=PROVIDER/MODEL; the steps are {', '.join(STEPS)}",
-            )
-            raise BadConfiguration("config.toml", "pipeline.steps", detail, fix)
+            fix = f"write STEP=PROVIDER/MODEL; the steps are {', '.join(STEPS)}"
+            raise BadConfiguration("config.toml", "pipeline.steps", f"{line!r} does not name a step", fix)
         if name not in built:
             built[name] = Chain([_load(name, PROVIDERS, "pipeline.steps").build(loaded, home)], loaded.config.model)
         found[step] = StepVoice(built[name], model or None)
@@ -154,7 +143,10 @@ async def compose(
     with ExitStack() as undo:
         lock = lock or HomeLock(home)
         undo.callback(lock.release)
-        whole = _own_words(home, take_secrets(os.environ)) if env is None else dict(env)
+        whole = dict(env or {})
+        if env is None:  # without variables that repeat `.env`, as a unit's do: an edit of that file takes effect
+            dotenv = read_env_file(home.env_file)
+            whole = {name: value for name, value in take_secrets(os.environ).items() if dotenv.get(name) != value}
         settings = Settings(home, whole)
         secrets = tuple(secret.reveal() for secret in settings.loaded.secrets.values())
         log_file = start_log(home.logs, settings.loaded.config.log.level, secrets)
@@ -169,7 +161,12 @@ async def compose(
         soul = SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS), kept=kept, judge=check_process)
         heard = _networks(settings.loaded) if networks else []
         adapters = {name: _load(name, ADAPTERS, "adapters").build(settings.loaded, clock.now) for name in heard}
-        voice = _current(settings, home, provider(settings.loaded, home, await naming))
+        first_secrets = settings.loaded.secrets  # those that the log and the gate know stay, whatever is edited
+        voice = CurrentVoice(
+            provider(settings.loaded, home, await naming),
+            lambda: settings.loaded,
+            lambda loaded: provider(replace(loaded, secrets=first_secrets), home),
+        )
         disk = Disk(home, lambda: settings.loaded.config.storage.reserve_mb)
         store = SqliteStore(home.database, relieve=disk.release)
         await store.open()
@@ -244,12 +241,6 @@ async def compose(
     return Composed(server=server, settings=settings, soul=soul)
 
 
-def _own_words(home: Home, env: Mapping[str, str]) -> dict[str, str]:
-    """Drop variables that only repeat `.env`, as a service unit's do, so that an edit of that file takes effect."""
-    dotenv = read_env_file(home.env_file)
-    return {name: value for name, value in env.items() if dotenv.get(name) != value}
-
-
 def _notices(
     resources: ProcessResources, settings: Settings, soul: SoulSource, voice: CurrentVoice, home: Home
 ) -> list[str]:
@@ -270,28 +261,23 @@ def _networks(loaded: Loaded) -> list[str]:
     """Return the networks to hear beside the terminal, `auto` resolved to those whose tokens are set."""
     names: list[str] = []
     for asked in loaded.config.adapters:
-        names += (
-            [network for network, tokens in TOKENS.items() if set(tokens) <= set(loaded.secrets)]
-            if asked == "auto"
-            else [asked]
-        )
+        ready = [network for network, tokens in TOKENS.items() if set(tokens) <= set(loaded.secrets)]
+        names += ready if asked == "auto" else [asked]
     return list(dict.fromkeys(name for name in names if name != "terminal"))
 
 
 def _load(name: str, registry: Mapping[str, str], key: str) -> Any:
+    fix = f"it is one of {', '.join(registry)}"
     try:
         module = importlib.import_module(registry.get(name, name))
     except ModuleNotFoundError as error:
         missing = error.name or ""
         if name in registry and not registry[name].startswith(missing):
-            raise ClaudiusError(
-                f"{name} needs the package {missing!r}: run ./setup.sh, or pip install 'claudius-daemon[all]'"
-            ) from error
-        raise BadConfiguration(
-            "config.toml", key, f"there is no {name!r}", f"it is one of {', '.join(registry)}"
-        ) from error
+            how = "run ./setup.sh, or pip install 'claudius-daemon[all]'"
+            raise ClaudiusError(f"{name} needs the package {missing!r}: {how}") from error
+        raise BadConfiguration("config.toml", key, f"there is no {name!r}", fix) from error
     if not hasattr(module, "build"):
-        raise BadConfiguration("config.toml", key, f"{name!r} has no build()", f"it is one of {', '.join(registry)}")
+        raise BadConfiguration("config.toml", key, f"{name!r} has no build()", fix)
     return module
 
 

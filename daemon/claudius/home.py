@@ -5,22 +5,44 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 import claudius
 from claudius.errors import BadHome
 
 DIRECTORY_MODE = 0o700
 FILE_MODE = 0o600
+_FIX = "set CLAUDIUS_HOME to a directory that you own"
 
 
-@dataclass(frozen=True, slots=True)
 class Home:
     """The paths of one home. Nothing is created or read until `create` is called."""
 
-    root: Path
+    def __init__(self, root: Path) -> None:
+        self.root: Final = root
+        self.config: Final = root / "config.toml"
+        self.env_file: Final = root / ".env"
+        """The secrets, mode 0600."""
+        self.soul: Final = root / "soul"
+        """The owner's soul files; each overrides the shipped one of the same name."""
+        self.memory: Final = root / "memory"
+        """The git repository of user models and soul state."""
+        self.state: Final = root / "state"
+        self.database: Final = self.state / "claudius.db"
+        self.run: Final = root / "run"
+        """Files that live only as long as a process: lock, socket."""
+        self.lock: Final = self.run / "claudius.lock"
+        """The lock of the only process that may run turns."""
+        self.socket: Final = self.run / "claudius.sock"
+        """The control socket of that process."""
+        self.starts: Final = self.run / "starts"
+        """The times of recent process starts, for the crash backoff."""
+        self.logs: Final = root / "logs"
+        self.backups: Final = root / "backups"
+        """Verified copies of the database."""
+        self.sessions: Final = root / "claude-code" / "sessions", root / "claude-code" / "spool"
+        """Where this user's Claude Code hooks keep session data, and spool it while the soul is not running."""
 
     @classmethod
     def of(cls, env: Mapping[str, str]) -> Home:
@@ -29,75 +51,7 @@ class Home:
         try:
             return cls(Path(named).expanduser().absolute())
         except RuntimeError as error:
-            raise BadHome(
-                f"{named}: this user has no home directory; set CLAUDIUS_HOME to a directory that you own"
-            ) from error
-
-    @property
-    def soul(self) -> Path:
-        """The owner's soul files; each overrides the shipped one of the same name."""
-        return self.root / "soul"
-
-    @property
-    def memory(self) -> Path:
-        """The git repository of user models and soul state."""
-        return self.root / "memory"
-
-    @property
-    def state(self) -> Path:
-        """The directory of the database."""
-        return self.root / "state"
-
-    @property
-    def database(self) -> Path:
-        """The SQLite database."""
-        return self.state / "claudius.db"
-
-    @property
-    def config(self) -> Path:
-        """The settings file, config.toml."""
-        return self.root / "config.toml"
-
-    @property
-    def env_file(self) -> Path:
-        """The secrets, mode 0600."""
-        return self.root / ".env"
-
-    @property
-    def run(self) -> Path:
-        """Files that live only as long as a process: lock, socket."""
-        return self.root / "run"
-
-    @property
-    def lock(self) -> Path:
-        """The lock of the only process that may run turns."""
-        return self.run / "claudius.lock"
-
-    @property
-    def socket(self) -> Path:
-        """The control socket of that process."""
-        return self.run / "claudius.sock"
-
-    @property
-    def starts(self) -> Path:
-        """The times of recent process starts, for the crash backoff."""
-        return self.run / "starts"
-
-    @property
-    def logs(self) -> Path:
-        """The logs, as JSON lines."""
-        return self.root / "logs"
-
-    @property
-    def backups(self) -> Path:
-        """Verified copies of the database."""
-        return self.root / "backups"
-
-    @property
-    def sessions(self) -> tuple[Path, ...]:
-        """Where this user's Claude Code hooks keep session data, and spool it while the soul is not running."""
-        beside = self.root / "claude-code"
-        return beside / "sessions", beside / "spool"
+            raise BadHome(f"{named}: this user has no home directory; {_FIX}") from error
 
     def create(self) -> None:
         """Create the directories, private to this user. Raises: BadHome if another user owns one or creation fails."""
@@ -106,13 +60,9 @@ class Home:
                 directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
                 found = directory.stat()
             except OSError as error:
-                raise BadHome(
-                    f"{directory}: {error.strerror}; set CLAUDIUS_HOME to a directory that you own"
-                ) from error
+                raise BadHome(f"{directory}: {error.strerror}; {_FIX}") from error
             if found.st_uid != os.geteuid():
-                raise BadHome(
-                    f"{directory} belongs to user {found.st_uid}: set CLAUDIUS_HOME to a directory that you own"
-                )
+                raise BadHome(f"{directory} belongs to user {found.st_uid}: {_FIX}")
             if stat.S_IMODE(found.st_mode) & 0o077:
                 directory.chmod(DIRECTORY_MODE)
 
@@ -129,8 +79,5 @@ def shipped(what: Literal["soul", "memory"]) -> Path:
     """Return the directory of the shipped soul or memory: the repository's in a checkout, else the wheel's copy."""
     package = Path(claudius.__file__).parent
     checkout = package.parents[1] / what
-    return (
-        checkout
-        if (package.parents[1] / "pyproject.toml").is_file() and checkout.is_dir()
-        else package / "_data" / what
-    )
+    is_checkout = (package.parents[1] / "pyproject.toml").is_file() and checkout.is_dir()
+    return checkout if is_checkout else package / "_data" / what

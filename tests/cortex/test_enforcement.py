@@ -74,7 +74,7 @@ def test_rule_06_it_has_its_own_log() -> None:
 
 
 def test_rule_07_the_belief_lines_are_exact() -> None:
-    """Rule 7: these bytes, and nothing where there is no belief."""
+    """Rule 7: the lines have exactly these bytes, and without beliefs there are none."""
     shown = [
         belief("ann-is-reliable", value="Ann consistently delivers what she says", peer_id=ANN),
         belief("long-answers", value="Readers here skip anything past three paragraphs"),

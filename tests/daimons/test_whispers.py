@@ -91,7 +91,7 @@ async def main():
     home.create()
     mouth = Scripted()
     async with alive(home, mouth, keeps_clock=True) as soul:
-        await soul.server._tending.look(soul.mind.clock())
+        await soul.server._services.look(soul.mind.clock())
         for n in range(10):
             await soul.network.hear(f"line {n}")
             await soul.network.until_visible(n + 1)

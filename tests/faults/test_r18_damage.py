@@ -145,7 +145,7 @@ async def test_r18_a_damaged_store_ends_no_turn_and_is_not_called_clean(home: Ho
 
 
 async def test_r18_a_check_that_cannot_run_ends_nothing(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A missing file handle or a held lock says nothing about the pages: it is not damage, and the soul goes on."""
+    """No free file handle, or a held lock, says nothing about the pages: it is not damage, and the soul goes on."""
 
     class Busy(SqliteStore):
         """A store whose pages cannot be checked just now."""

@@ -11,7 +11,7 @@ from claudius.config import BudgetSettings, Config
 from claudius.config.schema import BotsSettings, DiscordSettings, RuntimeSettings, SlackSettings
 from claudius.errors import OverBudget
 from claudius.home import Home
-from claudius.perception import Following, Kind, Perception, Standing, private, shared
+from claudius.perception import Following, Kind, MoveExtra, Perception, Standing, private, shared
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.runtime.intake import HOUR_S, MOST_KNOWN, Rates, RateVerdict, admit
@@ -216,7 +216,7 @@ def test_what_comes_again_is_counted_once() -> None:
     assert len(asked) == 2
 
 
-ANA, DM = "rehearsal:t:ana", "rehearsal:t:dm-ana:"
+LIVE_ANA, LIVE_DM = "rehearsal:t:ana", "rehearsal:t:dm-ana:"
 
 
 def echo(request: Request) -> str:
@@ -229,9 +229,9 @@ def event(key: str, text: str, position: str, kind: Kind, of: str = "") -> Perce
     """Return an event as the network delivers it."""
     return Perception(
         key=key,
-        conversation=DM,
-        audience=private(ANA),
-        person=ANA,
+        conversation=LIVE_DM,
+        audience=private(LIVE_ANA),
+        person=LIVE_ANA,
         name="Ana",
         text=text,
         at=datetime.now(UTC),
@@ -256,3 +256,26 @@ async def test_a_change_that_came_before_its_message_is_in_force(
         await soul.idle()
 
     assert [one.text for one in soul.network.visible] == answered
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_our_own", "is_kept"),
+    [(Kind.LEAVE, True, False), (Kind.JOIN, True, True), (Kind.LEAVE, False, True)],
+)
+async def test_only_our_own_leaving_ends_how_we_take_part(
+    home: Home,
+    kind: Kind,
+    is_our_own: bool,  # noqa: FBT001 - pytest hands it over
+    is_kept: bool,  # noqa: FBT001 - pytest hands it over
+) -> None:
+    """What was said with `/ensoul` outlasts our coming, and others' going."""
+    channel = "rehearsal:t:square"
+    async with alive(home, Scripted(default=echo)) as soul:
+        modes, accept = soul.server._modes, soul.network._accept
+        assert accept is not None
+        await modes.participate(channel, "on", LIVE_ANA)
+        await accept(
+            heard(f"{channel}:", person=LIVE_ANA, kind=kind, owes=False, extra=MoveExtra(is_our_own=is_our_own))
+        )
+
+        assert (modes.mode(channel), bool(await modes.said_by(channel))) == ("on" if is_kept else None, is_kept)

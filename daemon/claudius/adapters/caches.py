@@ -45,7 +45,6 @@ class Lookups(Generic[V]):
         return value if self._now() - at_s < within_s else None
 
     def keep(self, key: str, value: V) -> None:
-        """Note an answer."""
         keep(self._known, key, (value, self._now()), MOST_PEOPLE)
 
     async def refresh(self, keys: Iterable[str], ask: Callable[[str], Awaitable[V | None]], within_s: float) -> None:
@@ -58,7 +57,6 @@ class Lookups(Generic[V]):
             await asyncio.wait(asking, timeout=within_s)
 
     async def close(self) -> None:
-        """Cancel every open lookup."""
         for task in self._asking.values():
             task.cancel()
         await asyncio.gather(*self._asking.values(), return_exceptions=True)
@@ -113,7 +111,6 @@ class Reached(Struct):
     """What arrived after that, individually: its arrival proves nothing about earlier messages."""
 
     def known(self, channel: str, ts: str) -> None:
-        """Note that a message is known."""
         newest = max(ts, self.newest.pop(channel, ""))
         self.newest[channel] = newest
         if ts <= self._read_to.setdefault(channel, ts):
@@ -131,9 +128,7 @@ class Reached(Struct):
         self.known(channel, to)
 
     def has(self, channel: str, ts: str) -> bool:
-        """Return whether a message is known."""
         return ts <= self._read_to.get(channel, "") or ts in self._came.get(channel, ())
 
     def failed(self, channel: str, ts: str) -> None:
-        """Note that a message arrived and could not be stored."""
         self.lost[channel] = min(ts, self.lost.get(channel, ts))

@@ -95,7 +95,6 @@ class ChatAdapter(ABC, Generic[S]):
         self._ended.set()
 
     async def listen(self, accept: Accept) -> None:
-        """Listen until closed. Raises: AdapterRefused if the network refuses us permanently."""
         self._accept = accept
         self._ended.clear()
         try:
@@ -109,39 +108,32 @@ class ChatAdapter(ABC, Generic[S]):
         """Run one client from login to close."""
 
     async def speak(self, utterance: Utterance) -> str:
-        """Post one part and return its id. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
         speaking = asyncio.ensure_future(self._in().poster.speak(utterance))
         self._speaking.add(speaking)
         speaking.add_done_callback(self._speaking.discard)
         return await speaking
 
     async def find(self, utterance: Utterance, *, decided_at: datetime) -> str | None:
-        """Look whether a part is visible. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
         return await self._in().poster.find(utterance, decided_at)
 
     async def react(self, utterance: Utterance) -> str:
-        """Add a reaction to the message that an utterance answers. Raises: as `speak`."""
         return await self._in().poster.react(utterance)
 
     async def working(self, perception: Perception, *, on: bool) -> None:
-        """Show or clear the typing indicator. The network is called in the background."""
         if self._inside and not self._over.is_set():
             (self._inside.indicators.show if on else self._inside.indicators.hide)(perception)
 
     def streams(self, perception: Perception) -> bool:  # noqa: ARG002 - protocol signature
-        """Return False: replies are posted complete."""
         return False
 
     async def show(self, utterance: Utterance, text: str) -> None:
         """Do nothing: no part of a reply is shown before it is complete."""
 
     async def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:
-        """Read what may have been missed. Raises: DeliveryLater, DeliveryUnknown, TimeoutError."""
         async for swept in self._in().history.catch_up(gap):
             yield swept
 
     async def context(self, perception: Perception, most: int) -> Sequence[Perception]:
-        """Return the earlier messages of a thread. Raises: DeliveryError, TimeoutError."""
         found = await self._in().history.before(perception, most)
         return [replace(one, conversation=perception.conversation) for one in found]
 

@@ -13,8 +13,6 @@ from msgspec import Struct
 
 from claudius.perception import DeleteExtra, Kind, Perception, shared
 
-NO_HEADERS: Mapping[str, str] = {}
-
 
 class Ignored(Struct, frozen=True):
     """An event that is acknowledged and otherwise ignored."""
@@ -79,7 +77,7 @@ def described(file: Mapping[str, Any]) -> str:
 
 
 async def download(
-    url: str, most_bytes: int, hosts: Collection[str], headers: Mapping[str, str] = NO_HEADERS
+    url: str, most_bytes: int, hosts: Collection[str], headers: Mapping[str, str] | None = None
 ) -> tuple[bytes, str]:
     """Return a file's bytes and its type. `headers` may hold a token, so no redirect is followed.
 

@@ -64,8 +64,11 @@ SHOWN_S = 30.0
 
 class _Client(Struct, eq=False):
     connection: Connection
+    conversation: str
     person: str
-    streams: bool = False
+    name: str
+    is_owner: bool
+    streams: bool
     """The client shows text as it is generated."""
     awaiting: dict[str, asyncio.Future[None]] = field(default_factory=dict)
     hearing: set[asyncio.Task[None]] = field(default_factory=set)
@@ -104,19 +107,19 @@ class TerminalAdapter:
         self._newest_us = 0
 
     async def listen(self, accept: Accept) -> None:
-        """Listen through the control socket until closed."""
         self._accept = accept
         await self._closed.wait()
 
     async def chat(self, connection: Connection, hello: Mapping[str, Any]) -> None:
         """Serve one client of the control socket until it hangs up."""
         try:
-            conversation, person, name, owner = seat(hello)
+            seated = seat(hello)
         except ValueError as error:
             await connection.send({"event": "error", "message": str(error)})
             return
-        client = _Client(connection, person, streams=bool(hello.get("stream")))
-        await connection.send({"event": "attached", "conversation": conversation, "person": person})
+        client = _Client(connection, *seated, streams=bool(hello.get("stream")))
+        conversation = client.conversation
+        await connection.send({"event": "attached", "conversation": conversation, "person": client.person})
         self._attached[conversation].append(client)
         self._wake(conversation)
         try:
@@ -124,8 +127,7 @@ class TerminalAdapter:
                 match frame.get("op"):
                     case "say":
                         # in its own task, so that confirmations are read before a failing write ends this loop
-                        hear = self._hear_in_order(client, conversation, person, name, frame, owner=owner)
-                        task = asyncio.create_task(hear, name=f"hear {conversation}")
+                        task = asyncio.create_task(self._hear_in_order(client, frame), name=f"hear {conversation}")
                         client.hearing.add(task)
                         task.add_done_callback(client.hearing.discard)
                     case "shown":
@@ -142,33 +144,29 @@ class TerminalAdapter:
             for future in client.awaiting.values():
                 future.cancel()
 
-    async def _hear_in_order(
-        self, client: _Client, conversation: str, person: str, name: str, frame: Mapping[str, Any], *, owner: bool
-    ) -> None:
+    async def _hear_in_order(self, client: _Client, frame: Mapping[str, Any]) -> None:
         async with client.in_order:
             try:
-                await self._hear(client, conversation, person, name, frame, owner=owner)
+                await self._hear(client, frame)
             except ConnectionError as error:
                 log.debug("a client went away", extra={"error": str(error)})
                 await client.connection.close()
 
-    async def _hear(
-        self, client: _Client, conversation: str, person: str, name: str, frame: Mapping[str, Any], *, owner: bool
-    ) -> None:
+    async def _hear(self, client: _Client, frame: Mapping[str, Any]) -> None:
         now = self._clock()
         self._heard += 1
         self._newest_us = max(self._newest_us, int(now.timestamp() * 1e6))  # ascending even if the clock is set back
         said = valid(str(frame.get("id")))
         perception = Perception(
             key=f"{NETWORK}:{said}",
-            conversation=conversation,
-            audience=private(person),
-            person=person,
-            name=name,
+            conversation=client.conversation,
+            audience=private(client.person),
+            person=client.person,
+            name=client.name,
             text=valid(str(frame.get("text", ""))),
             at=now,
             position=f"{self._newest_us:020d}.{self._heard:09d}",
-            is_owner=owner,
+            is_owner=client.is_owner,
         )
         if self._accept is None:
             raise ConnectionAbortedError("nobody listens yet: the client finds whoever does")
@@ -180,9 +178,9 @@ class TerminalAdapter:
         await client.connection.send({"event": "heard", "id": said, "key": perception.key, "new": new})
         if not new and self._answered:
             for utterance in await self._answered(perception.key):
-                if utterance.person == person:
+                if utterance.person == client.person:
                     await client.connection.send(self._speech(utterance))
-        self._wake(conversation)
+        self._wake(client.conversation)
 
     async def speak(self, utterance: Utterance) -> str:
         """Send an utterance to the attached clients. It is delivered when one of them has shown it.
@@ -213,7 +211,6 @@ class TerminalAdapter:
         return f"shown:{utterance.key}"
 
     async def answer(self, perception: Perception, text: str) -> None:
-        """Answer a command only on the screens of the person who gave it."""
         answer: dict[str, Any] = {"event": "speech", "key": perception.key, "turn": "", "body": text, "kind": "reply"}
         answer |= {"verb": "said", "apology": None, "answers": [perception.key], "notices": []}
         await self._tell(self._screens(given_in(perception), perception.person), answer)
@@ -240,21 +237,17 @@ class TerminalAdapter:
         return [client for client in self._attached.get(conversation, ()) if client.person == person]
 
     async def working(self, perception: Perception, *, on: bool) -> None:
-        """Tell everyone attached that the soul thinks, or has stopped."""
         await self._tell(self._attached.get(perception.conversation, ()), {"event": "working", "on": on})
 
     async def hold(self, perception: Perception, line: str) -> None:
-        """Tell everyone attached, in the typing indicator, that this takes a moment."""
         attached = self._attached.get(perception.conversation, ())
         await self._tell(attached, {"event": "working", "on": True, "text": line})
 
     def streams(self, perception: Perception) -> bool:
-        """Return whether a client that would receive the answer shows text as it is generated."""
         screens = self._screens(perception.conversation, perception.person)
         return bool([client for client in screens if client.streams])
 
     async def show(self, utterance: Utterance, text: str) -> None:
-        """Send one more piece of a reply that is still being generated."""
         await self._tell(
             [client for client in self._screens(utterance.conversation, utterance.person) if client.streams],
             {"event": "delta", "key": utterance.key, "turn": utterance.turn, "text": text},
@@ -277,7 +270,6 @@ class TerminalAdapter:
         return None
 
     async def close(self) -> None:
-        """Stop listening."""
         self._accept = None
         self._closed.set()
 

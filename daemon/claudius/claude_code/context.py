@@ -53,7 +53,7 @@ class Ensouled:
         """Start, and take in what hooks spooled while the soul was not running."""
         self._wake = wake
         spool = spool_of(self._home)
-        for path in await asyncio.to_thread(_left_in, spool):
+        for path in await asyncio.to_thread(lambda: sorted(spool.glob("*.json"))):
             told = await asyncio.to_thread(_read, path)
             if told:
                 await self._keep(told)
@@ -70,7 +70,18 @@ class Ensouled:
     async def text(self) -> str:
         """Return the text for a session: a mark, the soul, its state, the owner's user model, beliefs, an intuition."""
         mind, soul = self._mind, self._mind.soul()
-        perception = self._listening()
+        now, owner = mind.clock(), self._owner()
+        perception = Perception(  # the owner's own audience, with nobody else in it
+            key=f"{NETWORK}:{now.isoformat()}",
+            conversation=f"{NETWORK}:here:look:look",
+            audience=private(owner),
+            person=owner,
+            name=owner.rpartition(":")[2],
+            text="",
+            at=now,
+            position="",
+            owes=False,
+        )
         known = await self._recall(perception)
         modes = daimon_modes(mind.config())
         own_only = not mind.config().ensoul.shared
@@ -113,21 +124,6 @@ class Ensouled:
         self._wake(perception.conversation)
         return True
 
-    def _listening(self) -> Perception:
-        """Return a perception for recall: the owner's own audience, with nobody else in it."""
-        now, owner = self._mind.clock(), self._owner()
-        return Perception(
-            key=f"{NETWORK}:{now.isoformat()}",
-            conversation=f"{NETWORK}:here:look:look",
-            audience=private(owner),
-            person=owner,
-            name=owner.rpartition(":")[2],
-            text="",
-            at=now,
-            position="",
-            owes=False,
-        )
-
     async def _recall(self, perception: Perception) -> Recollection:
         pending = Pending(
             seq=0,
@@ -161,10 +157,6 @@ def _records(known: Recollection, intuition: str) -> list[dict[str, Scalar]]:
     if intuition:
         found.append({"kind": RecordKind.INTUITION, "text": intuition})
     return found
-
-
-def _left_in(spool: Path) -> list[Path]:
-    return sorted(spool.glob("*.json")) if spool.is_dir() else []
 
 
 def _read(path: Path) -> dict[str, Any] | None:

@@ -31,11 +31,8 @@ CONTEXT_CHARS = 9_000
 """A hook's text arrives complete up to 10,000 characters."""
 REMEMBERED_CHARS = 16_000
 MARK = "claudius-soul:"
-OFF_MARK = f"{MARK}off"
 _MARKS = re.compile(rb"claudius-soul:(off|[0-9a-f]{16})")
 _COMMAND = re.compile(r"\s*/(?:claudius:)?ensoul(?:\s+(on|off|status))?\s*", re.IGNORECASE)
-
-
 UNUSED_S = 30 * 86_400.0
 _ID = re.compile(r"[0-9A-Za-z-]{1,64}")
 
@@ -98,33 +95,21 @@ class Sessions:
                     (self._directory / f"{one.session}.json").unlink()
 
 
-@dataclass(frozen=True, slots=True)
-class Wishes:
-    """The owner's settings for sessions."""
-
-    remember: bool = False
-    always: bool = False
-
-
-def wishes(home: Home, env: Mapping[str, str]) -> Wishes:
-    """Read the two settings directly: the full reader takes too long to load."""
-    import tomllib  # noqa: PLC0415 - only where a session is ensouled
-
-    table: Any = {}
-    if home.config.is_file():
-        table = tomllib.loads(home.config.read_text("utf-8-sig")).get("ensoul", {})
-    remember = env.get("CLAUDIUS_ENSOUL_REMEMBER") or str(table.get("remember", False))
-    default = env.get("CLAUDIUS_ENSOUL_DEFAULT") or str(table.get("default", "ask"))
-    return Wishes(remember.strip().lower() in ("1", "true", "yes", "on"), default.strip() == "always")
-
-
 class Hook:
     """One call of the plugin."""
 
     def __init__(self, home: Home, env: Mapping[str, str]) -> None:
         """Serve the sessions of `home`."""
         self._home, self._sessions = home, Sessions(home)
-        self._wishes = wishes(home, env)
+        table: Any = {}
+        if home.config.is_file():  # read directly: the full reader takes too long to load
+            import tomllib  # noqa: PLC0415 - only where a session is ensouled
+
+            table = tomllib.loads(home.config.read_text("utf-8-sig")).get("ensoul", {})
+        remember = env.get("CLAUDIUS_ENSOUL_REMEMBER") or str(table.get("remember", False))
+        default = env.get("CLAUDIUS_ENSOUL_DEFAULT") or str(table.get("default", "ask"))
+        self._remembers = remember.strip().lower() in ("1", "true", "yes", "on")
+        self._is_always = default.strip() == "always"
 
     def run(self, event: str, given: Mapping[str, Any]) -> str:
         """Handle an event. Returns what is to be printed; empty = nothing. Raises: OSError, ValueError."""
@@ -133,7 +118,7 @@ class Hook:
             return ""
         cwd = given.get("cwd")
         known = self._sessions.find(session) or Session(
-            session=session, project=cwd if isinstance(cwd, str) else "", on=self._wishes.always
+            session=session, project=cwd if isinstance(cwd, str) else "", on=self._is_always
         )
         does = {
             "UserPromptSubmit": self._prompt,
@@ -157,8 +142,8 @@ class Hook:
                 self._sessions.keep(replace(known, owed=False))
                 return self._off()
             return ""
-        if known.owed or self._wishes.remember:
-            prompt = typed[:REMEMBERED_CHARS] if self._wishes.remember else ""
+        if known.owed or self._remembers:
+            prompt = typed[:REMEMBERED_CHARS] if self._remembers else ""
             self._sessions.keep(replace(known, owed=False, prompt=prompt))
         return self._soul() if known.owed else ""
 
@@ -171,7 +156,7 @@ class Hook:
 
     def _start(self, known: Session, given: Mapping[str, Any]) -> str:
         source = given.get("source")
-        if source == "clear" and not self._wishes.always:
+        if source == "clear" and not self._is_always:
             if known.on:
                 self._sessions.keep(replace(known, on=False, owed=False))
             return ""
@@ -189,7 +174,7 @@ class Hook:
 
     def _stop(self, known: Session, given: Mapping[str, Any]) -> str:
         answer = given.get("last_assistant_message")
-        if not (known.on and self._wishes.remember and known.prompt and isinstance(answer, str) and answer.strip()):
+        if not (known.on and self._remembers and known.prompt and isinstance(answer, str) and answer.strip()):
             return ""
         told = {
             "id": str(uuid.uuid4()),
@@ -200,8 +185,10 @@ class Hook:
             "at": time.time(),
         }
         self._sessions.keep(replace(known, prompt=""))
-        if (self._ask("remember", told=told) or {}).get("event") != "remembered":
-            self._spool(told)
+        if (self._ask("remember", told=told) or {}).get("event") != "remembered":  # left for the daemon's next start
+            directory = spool_of(self._home)
+            directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+            write_private(directory / f"{told['id']}.json", json.dumps(told))
         return ""
 
     def _end(self, known: Session, _: Mapping[str, Any]) -> str:
@@ -219,28 +206,19 @@ class Hook:
         return f"{mark(soul)}\n{self._file('ensoul.md').strip()}\n\n{cut(soul, CONTEXT_CHARS - 1500)}"
 
     def _off(self) -> str:
-        return f"{OFF_MARK}\n{self._file('unsoul.md').strip()}"
+        return f"{MARK}off\n{self._file('unsoul.md').strip()}"
 
     def _file(self, name: str) -> str:
-        for root in (self._home.soul, shipped("soul")):
-            if (root / name).is_file():
-                return (root / name).read_text("utf-8-sig")
-        return ""
+        places = (root / name for root in (self._home.soul, shipped("soul")))
+        return next((path.read_text("utf-8-sig") for path in places if path.is_file()), "")
 
     def _was_ensouled(self, transcript: object) -> bool:
-        """Look for our mark near the end of a transcript; the last one counts."""
         if not isinstance(transcript, str) or not transcript.endswith(".jsonl") or not Path(transcript).is_file():
             return False
         with Path(transcript).open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
             marks = _MARKS.findall(file.read(TAIL_BYTES))
         return bool(marks) and marks[-1] != b"off"
-
-    def _spool(self, told: Mapping[str, Any]) -> None:
-        """Write what was heard to the spool, for the daemon's next start."""
-        directory = spool_of(self._home)
-        directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
-        write_private(directory / f"{told['id']}.json", json.dumps(told))
 
     def _ask(self, op: str, **more: Any) -> dict[str, Any] | None:
         """Ask the running soul one thing. Returns None if none answers at once."""

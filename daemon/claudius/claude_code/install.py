@@ -72,7 +72,9 @@ class Plugin:
         if self.is_installed:
             self.uninstall()
         self.write()
-        self._note()
+        names = ("settings.json", *_EMPTY)
+        found = {name: (self.config / name).read_text("utf-8") for name in names if (self.config / name).is_file()}
+        write_private(self._before, json.dumps(found))
         for command in self.commands():
             self._run(command)
 
@@ -119,12 +121,6 @@ class Plugin:
     @property
     def _before(self) -> Path:
         return self.home.root / "claude-code" / "before.json"
-
-    def _note(self) -> None:
-        """Store the previous content of Claude Code's own files."""
-        names = ("settings.json", *_EMPTY)
-        found = {name: (self.config / name).read_text("utf-8") for name in names if (self.config / name).is_file()}
-        write_private(self._before, json.dumps(found))
 
     def _restore(self) -> None:
         """Delete what the removal of a plugin leaves: empty tables, empty files, a copy in a cache."""

@@ -127,7 +127,16 @@ def export_(directory: Path, *, as_json: bool) -> None:
     if not home.database.exists():
         raise ClaudiusError(f"{home.database} does not exist yet: there is nothing to export")
     try:
-        files = _write_export(home, directory, datetime.now(UTC))
+        if directory.exists() and any(directory.iterdir()):
+            raise ClaudiusError(f"{directory} is not empty: name a new directory")
+        directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+        now = datetime.now(UTC)
+        back_up(home.database, directory, now, DATABASE)
+        for source, name in _texts(home):
+            _copy(source, directory / name)
+        files = {str(path.relative_to(directory)): _sha256(path) for path in sorted(_files(directory))}
+        with os.fdopen(os.open(directory / MANIFEST, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE), "w") as manifest:
+            json.dump({"made_at": now.isoformat(), "files": files}, manifest, indent=1)
         _check_export(directory)
     except sqlite3.Error as error:
         raise translate(error, home.database) from error
@@ -152,7 +161,14 @@ def import_(directory: Path, *, yes: bool) -> None:
         files = _check_export(directory)
         _agree(_code_of(directory, files), yes=yes)
         aside = _aside(home)
-        _take_in(home, directory, files, aside)
+        if home.soul.exists():
+            home.soul.rename(aside / SOUL)
+        home.soul.mkdir(mode=DIRECTORY_MODE)
+        for name in files:
+            if name == CONFIG and home.config.exists():
+                home.config.rename(aside / CONFIG)
+            if name == CONFIG or PurePosixPath(name).parts[0] == SOUL:
+                _copy(directory / name, home.root / name)
         forgotten = _put_back(home, directory / DATABASE, aside, is_new_home=True)
     except (OSError, sqlite3.Error) as error:
         raise ClaudiusError(f"{directory} could not be imported: {error}") from error
@@ -230,20 +246,6 @@ async def _forget_again(home: Home, database: Path, *, is_new_home: bool) -> int
     return len(ids)
 
 
-def _write_export(home: Home, directory: Path, now: datetime) -> Mapping[str, str]:
-    """Fill a new directory; return its files with their sha256. Raises: ClaudiusError, OSError, sqlite3.Error."""
-    if directory.exists() and any(directory.iterdir()):
-        raise ClaudiusError(f"{directory} is not empty: name a new directory")
-    directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
-    back_up(home.database, directory, now, DATABASE)
-    for source, name in _texts(home):
-        _copy(source, directory / name)
-    files = {str(path.relative_to(directory)): _sha256(path) for path in sorted(_files(directory))}
-    with os.fdopen(os.open(directory / MANIFEST, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE), "w") as manifest:
-        json.dump({"made_at": now.isoformat(), "files": files}, manifest, indent=1)
-    return files
-
-
 def _check_export(directory: Path) -> tuple[str, ...]:
     """Return the files of an exported directory. Raises: ClaudiusError if it is not one, or was changed since."""
     try:
@@ -299,7 +301,6 @@ def _code_in_config(config: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _leaves(value: Any, at: str = "") -> Iterator[tuple[str, str]]:
-    """Yield every string in a TOML table with its dotted key. Pure."""
     if isinstance(value, Mapping):
         for key, below in value.items():
             yield from _leaves(below, f"{at}.{key}" if at else str(key))
@@ -308,18 +309,6 @@ def _leaves(value: Any, at: str = "") -> Iterator[tuple[str, str]]:
             yield from _leaves(one, at)
     elif isinstance(value, str):
         yield at, value
-
-
-def _take_in(home: Home, directory: Path, files: tuple[str, ...], aside: Path) -> None:
-    """Put texts and settings into a home, and move the old ones to `aside`. The database is not touched."""
-    if home.soul.exists():
-        home.soul.rename(aside / SOUL)
-    home.soul.mkdir(mode=DIRECTORY_MODE)
-    for name in files:
-        if name == CONFIG and home.config.exists():
-            home.config.rename(aside / CONFIG)
-        if name == CONFIG or PurePosixPath(name).parts[0] == SOUL:
-            _copy(directory / name, home.root / name)
 
 
 def _texts(home: Home) -> Iterator[tuple[Path, str]]:

@@ -25,7 +25,6 @@ from claudius.runtime.control import Connection, FrameTooLong
 
 NOTED_S = 5.0
 READER = "keyboard"
-EXIT_INTERRUPTED = 130
 SHOWN_TURNS = 3
 """How many of the last exchanges are shown at the start."""
 THINKING = "… thinking"
@@ -187,28 +186,20 @@ def given_back() -> Iterator[None]:
 
     The reading thread would block the interpreter's exit until Enter, and leave the terminal without echo.
     """
-    before = _attributes()
+    import termios
+
+    before = termios.tcgetattr(sys.stdin.fileno()) if sys.stdin.isatty() else None
     try:
         yield
     except KeyboardInterrupt:
         if not any(thread.name == READER for thread in threading.enumerate()):
             raise
         if before is not None:
-            import termios
-
             termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, before)
             print()  # noqa: T201 - the shell's prompt must begin on a new line
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(EXIT_INTERRUPTED)
-
-
-def _attributes() -> Any:
-    if not sys.stdin.isatty():
-        return None
-    import termios
-
-    return termios.tcgetattr(sys.stdin.fileno())
+        os._exit(130)  # interrupted
 
 
 class Screen:

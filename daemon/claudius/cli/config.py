@@ -41,7 +41,8 @@ def get(key: str, *, as_json: bool) -> None:
     if key in SECRETS:
         document = {"key": key, "value": "set" if key in loaded.secrets else "unset", "source": "secret"}
     else:
-        _known(key)
+        if key not in SETTINGS:
+            parse_value(key, "")
         document = {"key": key, "value": shown(loaded, key), "source": loaded.sources[key]}
     value = document["value"]
     print_result(document, [value if isinstance(value, str) else toml(value)], as_json=as_json)
@@ -55,7 +56,6 @@ def set_(key: str, value: str) -> None:
     home = Home.of(os.environ)
     if key in SECRETS:
         raise BadConfiguration("config.toml", key, "is a secret", f"write it into {home.env_file} (mode 0600)")
-    _known(key)
     parsed = parse_value(key, value)
     write_setting(home, key, parsed)
     override = overriding(home, os.environ, key)
@@ -93,11 +93,6 @@ def write_setting(home: Home, key: str, value: Any) -> None:
     except BadConfiguration:
         write_private(file, before)
         raise
-
-
-def _known(key: str) -> None:
-    if key not in SETTINGS:
-        parse_value(key, "")
 
 
 def _with(text: str, key: str, value: str) -> str:

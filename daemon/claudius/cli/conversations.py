@@ -67,16 +67,25 @@ def _conversation(found: Mapping[str, Any]) -> Iterator[str]:
 @json_option
 def why(turn: str, *, as_json: bool) -> None:
     """Explain one turn: what it knew, asked, thought, changed and said."""
+    from claudius.cognition.prompt.snapshot import TextErased, rebuild
+
+    prompt: Prompt | str | None = None
     with records() as kept:
         found = _turn(kept, turn)
         snapshot = found.pop("snapshot", None)
         try:
-            prompt = _rebuilt(kept, snapshot)
+            prompt = rebuild(snapshot, kept) if snapshot else None
+        except TextErased:
+            prompt = "erased"
         except Expired as expired:  # this turn is kept, but one that its prompt shows is gone
-            prompt, found["expired_at"] = None, expired.at
+            found["expired_at"] = expired.at
     if found["expired_at"] is None:
         del found["expired_at"]
-    found["prompt"] = prompt if isinstance(prompt, str) else _as_json(prompt)
+    if isinstance(prompt, Prompt):
+        history = [{"role": message.role, "content": message.content} for message in prompt.history]
+        found["prompt"] = {"system": prompt.system, "history": history, "tail": prompt.tail}
+    else:
+        found["prompt"] = prompt
     print_result(found, _explained(found), as_json=as_json)
 
 
@@ -135,27 +144,6 @@ def _turn(kept: Records, turn: str) -> dict[str, Any]:
     if found is None:
         raise ClaudiusError(f"no turn {turn!r}: `claudius conversations show` names them, and so does each apology")
     return dict(found)
-
-
-def _rebuilt(kept: Records, snapshot: bytes | None) -> Prompt | str | None:
-    from claudius.cognition.prompt.snapshot import TextErased, rebuild
-
-    if not snapshot:
-        return None
-    try:
-        return rebuild(snapshot, kept)
-    except TextErased:
-        return "erased"
-
-
-def _as_json(prompt: Prompt | None) -> dict[str, Any] | None:
-    if prompt is None:
-        return None
-    return {
-        "system": prompt.system,
-        "history": [{"role": message.role, "content": message.content} for message in prompt.history],
-        "tail": prompt.tail,
-    }
 
 
 def _text(prompt: Prompt) -> list[str]:

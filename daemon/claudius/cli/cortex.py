@@ -30,15 +30,14 @@ def beliefs(*, as_json: bool) -> None:
     now = _now()
     with records() as kept:
         found = kept.beliefs(now)
-    print_result(found, _beliefs(now, found), as_json=as_json)
-
-
-def _beliefs(now: datetime, found: Mapping[str, Any]) -> Iterator[str]:
     last = found["last_reflection_at"]
-    yield f"last reflection: {_ago(now, last)}" if last else "it has not reflected yet"
+    lines = [f"last reflection: {_span(now - last)} ago" if last else "it has not reflected yet"]
     for one in found["beliefs"]:
-        whom = f" ({one['peer']})" if one["peer"] else ""
-        yield f"{safe(one['key'])}{whom}: {safe(one['value'])}  [{_life(now, one)}]"
+        whom, life = f" ({one['peer']})" if one["peer"] else "", one["state"]
+        if life == "active":
+            life = f"{_span(now - one['created_at'])} ago, {_span(one['expires_at'] - now)} left"
+        lines.append(f"{safe(one['key'])}{whom}: {safe(one['value'])}  [{life}]")
+    print_result(found, lines, as_json=as_json)
 
 
 @cortex.command()
@@ -108,16 +107,6 @@ def _cycle(one: Mapping[str, Any]) -> Iterator[str]:
     yield f"{one['cycle']}  {at}  {one['trigger']}  {one['duration_s']:.1f} s  {counts}  {one['outcome']}"
     if one["summary"]:
         yield f"   {safe(one['summary'])}"
-
-
-def _life(now: datetime, one: Mapping[str, Any]) -> str:
-    if one["state"] != "active":
-        return str(one["state"])
-    return f"{_ago(now, one['created_at'])}, {_span(one['expires_at'] - now)} left"
-
-
-def _ago(now: datetime, at: datetime) -> str:
-    return f"{_span(now - at)} ago"
 
 
 def _span(span: timedelta) -> str:

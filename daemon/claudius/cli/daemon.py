@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Any
+from typing import Any
 
 import click
 from msgspec import Struct
@@ -24,7 +24,6 @@ from claudius.errors import EXIT_FAILED, EXIT_TRY_AGAIN, ClaudiusError, TryAgain
 from claudius.home import Home
 from claudius.runtime.lock import Holder, HomeLock, holder, is_held
 
-FOLLOW_S = 0.2
 READY_S = 120.0
 """How long `start` waits for the daemon to be ready."""
 ENDED_S = 15.0
@@ -99,10 +98,12 @@ def stop(*, as_json: bool) -> int:
 def restart(*, as_json: bool) -> int:
     """Stop the daemon if it is running, and start it."""
     home = Home.of(os.environ)
-    if restart_unit(home):
-        click.echo("restarted by the service manager", err=True)
-        return 0
     if is_running(home):
+        found = running(home)
+        if found.unit:
+            _systemctl("restart", found.unit)
+            click.echo("restarted by the service manager", err=True)
+            return 0
         end(home)
     return _launched(launch(home), home, as_json=as_json)
 
@@ -162,23 +163,18 @@ def _launched(launched: Launched, home: Home, *, as_json: bool) -> int:
         print_json({"pid": launched.pid, "ready": launched.is_ready, "message": launched.message})
     elif launched.is_ready:
         click.echo(launched.pid)
-    if launched.is_ready:
-        _print_network_problems(home)
-    else:
+    if not launched.is_ready:
         click.echo(f"claudius: {launched.message}", err=True)
-    return launched.code
-
-
-def _print_network_problems(home: Home) -> None:
-    """Print which networks are not heard yet, or hear nobody, and why."""
+        return launched.code
     import asyncio
 
     from claudius.cli.session import ask
 
     live = asyncio.run(ask(home, "status")) or {}
     for one in live.get("adapters", ()):
-        if one["detail"]:
+        if one["detail"]:  # not heard yet, or hears nobody
             click.echo(f"{one['name']}: {one['detail']}", err=True)
+    return launched.code
 
 
 class ReadTo(Struct, frozen=True):
@@ -220,7 +216,7 @@ def follow_log(path: Path, read_to: ReadTo) -> Iterator[str]:
                     yield line.decode("utf-8", "replace").rstrip("\n")
         except FileNotFoundError:
             pass
-        time.sleep(FOLLOW_S)
+        time.sleep(0.2)
 
 
 class NotRunning(ClaudiusError):
@@ -261,7 +257,10 @@ def launch(home: Home) -> Launched:
         )
         os.close(theirs)
         with os.fdopen(ours, "rb", buffering=0) as pipe:
-            told = _told(pipe.fileno())
+            told = {"event": "late"}
+            if select.select([pipe], [], [], READY_S)[0]:
+                line = os.read(pipe.fileno(), select.PIPE_BUF)
+                told = json.loads(line) if line else {}  # empty: it ended without a word
         match told.get("event"):
             case "ready":
                 launched = Launched(process.pid, 0)
@@ -271,26 +270,13 @@ def launch(home: Home) -> Launched:
                 message = f"process {process.pid} is not ready after {READY_S:.0f} s: see `claudius daemon logs`"
                 launched = Launched(process.pid, EXIT_TRY_AGAIN, message)
             case _:
-                launched = _failed(process.wait(), stderr)
+                code = process.wait()
+                stderr.seek(0)
+                said = stderr.read().decode("utf-8", "replace").strip().splitlines()
+                message = (said or [f"the daemon ended with {code}"])[-1].removeprefix("claudius: ")
+                launched = Launched(None, code if code > 0 else EXIT_FAILED, message)
     process.returncode = launched.code  # the daemon outlives us: silences "subprocess is still running"
     return launched
-
-
-def _failed(code: int, stderr: IO[bytes]) -> Launched:
-    """Return the last line that the process printed, and its exit code."""
-    stderr.seek(0)
-    lines = stderr.read().decode("utf-8", "replace").strip().splitlines() or [f"the daemon ended with {code}"]
-    return Launched(None, code if code > 0 else EXIT_FAILED, lines[-1].removeprefix("claudius: "))
-
-
-def _told(pipe: int) -> dict[str, str]:
-    """Return the one frame that the new process sends; empty if it ended without one."""
-    ready, _, _ = select.select([pipe], [], [], READY_S)
-    if not ready:
-        return {"event": "late"}
-    line = os.read(pipe, select.PIPE_BUF)
-    frame: dict[str, str] = json.loads(line) if line else {}
-    return frame
 
 
 def running(home: Home) -> Holder:
@@ -328,15 +314,6 @@ def end(home: Home) -> int:
             raise TryAgain(f"process {found.pid} has not ended within {ENDED_S:.0f} s: end it with kill -9 {found.pid}")
         time.sleep(LOOK_AGAIN_S)
     return found.pid
-
-
-def restart_unit(home: Home) -> bool:
-    """Restart the daemon through the service manager, if it runs under one; return whether it does."""
-    found = running(home) if is_running(home) else None
-    if found is None or not found.unit:
-        return False
-    _systemctl("restart", found.unit)
-    return True
 
 
 def _systemctl(*words: str) -> None:

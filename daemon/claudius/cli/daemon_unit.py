@@ -157,8 +157,7 @@ def _name(home: Home, user: Path) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Escape a path for systemd, which treats `%` as the start of a specifier."""
-    return text.replace("%", "%%")
+    return text.replace("%", "%%")  # systemd: `%` starts a specifier
 
 
 def _quoted(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -32,15 +32,13 @@ def list_(*, as_json: bool) -> None:
     with records() as kept:
         fared = {row["daimon"]: row for row in kept.daimons()}
     found = [_row(name, one, fared.get(name, {})) for name, one in known.items()]
-    print_result(found, _lines(found), as_json=as_json)
-
-
-def _lines(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    lines = []
     for row in found:
         state = f"on, {row['mode']}, over {row['transport']}" if row["enabled"] else "off"
         word = "rests" if row["rests_until"] else "lately"
         rests = f"; {word}: {safe(row['problem'])}" if row["problem"] else ""
-        yield f"{row['name']}  {state}  last whisper: {row['last_whisper_at'] or 'never'}{rests}"
+        lines.append(f"{row['name']}  {state}  last whisper: {row['last_whisper_at'] or 'never'}{rests}")
+    print_result(found, lines, as_json=as_json)
 
 
 def _row(name: str, one: Any, fared: Mapping[str, Any]) -> dict[str, Any]:

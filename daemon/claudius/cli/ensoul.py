@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 import click
@@ -67,13 +66,11 @@ def status(*, as_json: bool) -> None:
             for one in Sessions(home).every()
         ],
     }
-    print_result(document, _status(document), as_json=as_json)
-
-
-def _status(document: Mapping[str, Any]) -> Iterator[str]:
-    yield "installed" if document["installed"] else "not installed: `claudius ensoul install`"
+    lines = ["installed" if document["installed"] else "not installed: `claudius ensoul install`"]
     for one in document["sessions"]:
-        yield f"{one['session']}  {'on' if one['on'] else 'off'}  {safe(one['project'])}  {one['last_at']:%F %R}"
+        state = "on" if one["on"] else "off"
+        lines.append(f"{one['session']}  {state}  {safe(one['project'])}  {one['last_at']:%F %R}")
+    print_result(document, lines, as_json=as_json)
 
 
 @ensoul.command()

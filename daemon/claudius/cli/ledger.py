@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -47,19 +47,15 @@ def show(peer: str, out: Path | None, *, as_json: bool) -> None:
         raise ClaudiusError(f"nobody is known as {peer!r}: `claudius ledger peers` names everyone")
     if out:
         out.write_text(picture(found["name"] or found["peer"], found["assessments"]), "utf-8")
-    print_result(found, _peer(found), as_json=as_json)
-    if out and not as_json:
-        click.echo(f"drawn: {out}")
-
-
-def _peer(found: Mapping[str, Any]) -> Iterator[str]:
-    yield _line(found)
+    lines = [_line(found)]
     for one in found["assessments"]:
-        yield f"{one['at']:%Y-%m-%d %H:%M}  {bar(one['trust'])}  information {one['info_score']}/10, {one['author']}"
-        yield f"    {safe(one['rationale'])}"
+        scored = f"{bar(one['trust'])}  information {one['info_score']}/10, {one['author']}"
+        lines += [f"{one['at']:%Y-%m-%d %H:%M}  {scored}", f"    {safe(one['rationale'])}"]
     for one in found["timeline"]:
         arrow = "»" if one["direction"] == "in" else "«"
-        yield f"{one['at']:%Y-%m-%d %H:%M}  {arrow} {safe(one['preview'])}  ({one['channel_type']})"
+        lines.append(f"{one['at']:%Y-%m-%d %H:%M}  {arrow} {safe(one['preview'])}  ({one['channel_type']})")
+    lines += [f"drawn: {out}"] if out else []
+    print_result(found, lines, as_json=as_json)
 
 
 def _line(one: Mapping[str, Any]) -> str:

@@ -58,7 +58,13 @@ def networks(home: Home) -> Iterator[Check]:
     loaded = load(home, os.environ)
     if loaded.secret("SLACK_BOT_TOKEN") and loaded.secret("SLACK_APP_TOKEN"):
         yield from asyncio.run(gathered(ask_slack(loaded)))
-        yield _heard("slack", SLACK_EVENTS)
+        with records() as kept:
+            found = kept.kinds_heard("slack")
+        fix = "write to it directly; if it stays silent, it lacks event subscriptions: reinstall it from the manifest"
+        never = [event for kind, event in SLACK_EVENTS.items() if kind not in found]
+        detail = f"never heard yet: {'; '.join(never)}" if never else "every kind was heard"
+        detail = detail if found else "nothing was ever heard"
+        yield Check("slack events", ok=bool(found), detail=detail, fix="" if found else fix)
     if loaded.secret("DISCORD_TOKEN"):
         yield from asyncio.run(gathered(ask_discord(loaded)))
 
@@ -66,18 +72,6 @@ def networks(home: Home) -> Iterator[Check]:
 async def gathered(checks: AsyncIterator[Check]) -> list[Check]:
     """Return the checks as a list."""
     return [check async for check in checks]
-
-
-def _heard(network: str, events: Mapping[str, str]) -> Check:
-    """Report which kinds of event never came: a missing subscription looks like a quiet workspace."""
-    with records() as kept:
-        found = kept.kinds_heard(network)
-    if not found:
-        fix = "write to it directly; if it stays silent, it lacks event subscriptions: reinstall it from the manifest"
-        return Check(f"{network} events", ok=False, detail="nothing was ever heard", fix=fix)
-    never = [event for kind, event in events.items() if kind not in found]
-    detail = f"never heard yet: {'; '.join(never)}" if never else "every kind was heard"
-    return Check(f"{network} events", ok=True, detail=detail)
 
 
 async def ask_slack(loaded: Loaded) -> AsyncIterator[Check]:
@@ -157,8 +151,6 @@ async def _in_channel(slack: _Slack, bot: str, channel: str) -> Check:
 
 
 class _Slack:
-    """The Web API, one call at a time."""
-
     def __init__(self, session: aiohttp.ClientSession, api_url: str) -> None:
         self._session, self._api_url = session, api_url
 
@@ -246,8 +238,6 @@ async def _may(discord: _Discord, guild: str, name: str, me: str) -> Check:
 
 
 class _Discord:
-    """The REST API, one request at a time."""
-
     def __init__(self, session: aiohttp.ClientSession, api_url: str) -> None:
         self._session, self._api_url = session, api_url
 

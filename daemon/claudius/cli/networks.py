@@ -9,7 +9,6 @@ import asyncio
 import json
 import os
 from base64 import urlsafe_b64decode
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlencode
 
@@ -65,9 +64,8 @@ def invite(*, as_json: bool) -> None:
     loaded = load(home, os.environ)
     token = loaded.secret(TOKEN)
     if not token:
-        raise BadConfiguration(
-            str(home.env_file), TOKEN, "it is not set", "put the bot's token there; see docs/discord.md"
-        )
+        fix = "put the bot's token there; see docs/discord.md"
+        raise BadConfiguration(str(home.env_file), TOKEN, "it is not set", fix)
     application = asyncio.run(_application(loaded.config.discord.api_url, token)) or application_in(token)
     if not application:
         raise TryAgain("Discord cannot be reached, and the token does not say whose it is: try again later")
@@ -122,19 +120,15 @@ def pairing() -> None:
 def list_(*, as_json: bool) -> None:
     """List who asks to be let in, each with the code that the network showed to them alone."""
     answer = asyncio.run(ask(Home.of(os.environ), "pairing_list"))
-    print_result(answer["open"] if answer else [], _requests(answer), as_json=as_json)
-
-
-def _requests(answer: dict[str, Any] | None) -> Iterator[str]:
     if not answer:
-        yield "no daemon is running: requests are kept only in its memory"
+        print_result([], ["no daemon is running: requests are kept only in its memory"], as_json=as_json)
         return
-    for one in answer["open"]:
-        yield f"{one['code']}  {one['person']}  {safe(one['name'])}  until {one['expires_at']}"
-    for person in answer["paired"]:
-        yield f"let in:   {person}"
-    if not answer["open"]:
-        yield "nobody asks to be let in"
+    lines = [
+        f"{one['code']}  {one['person']}  {safe(one['name'])}  until {one['expires_at']}" for one in answer["open"]
+    ]
+    lines += [f"let in:   {person}" for person in answer["paired"]]
+    lines += [] if answer["open"] else ["nobody asks to be let in"]
+    print_result(answer["open"], lines, as_json=as_json)
 
 
 @pairing.command()

@@ -43,9 +43,8 @@ def onboard(*, yes: bool, adapters: str, providers: str, env_file: Path | None, 
 
     is_asked = not yes and sys.stdin.isatty()
     if not (is_asked or yes):
-        raise UsageProblem(
-            "there is no terminal to ask at: use --yes, and set secrets in the environment or --env-file"
-        )
+        how = "use --yes, and set secrets in the environment or --env-file"
+        raise UsageProblem(f"there is no terminal to ask at: {how}")
     home = Home.of(os.environ)
     home.create()
     given = read_env_file(env_file) if env_file else {}
@@ -70,7 +69,12 @@ def onboard(*, yes: bool, adapters: str, providers: str, env_file: Path | None, 
     ok = all(check.ok for check in checks)
     if ok or (is_asked and click.confirm("Some checks failed. Keep these settings anyway?")):
         _keep(home, secrets, settings)
-    _tell(checks, home, ok=ok, as_json=as_json)
+    follows = "claudius daemon start" if ok else "fix what is named above, then run `claudius onboard` again"
+    if as_json:
+        print_json({"ok": ok, "checks": [one._asdict() for one in checks], "home": str(home.root), "next": follows})
+    else:
+        print_checks(checks)
+        click.echo(f"next: {follows}")
     return 0 if ok else EXIT_FAILED
 
 
@@ -140,13 +144,3 @@ def _keep(home: Home, secrets: Mapping[str, str], settings: Mapping[str, Sequenc
         write_private(home.env_file, "\n".join(lines) + "\n")
     for key, chosen in settings.items():
         write_setting(home, key, list(chosen))
-
-
-def _tell(checks: Sequence[Check], home: Home, *, ok: bool, as_json: bool) -> None:
-    follows = "claudius daemon start" if ok else "fix what is named above, then run `claudius onboard` again"
-    if as_json:
-        rows = [check._asdict() for check in checks]
-        print_json({"ok": ok, "checks": rows, "home": str(home.root), "next": follows})
-        return
-    print_checks(checks)
-    click.echo(f"next: {follows}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -35,15 +35,11 @@ def process() -> None:
 def list_(*, as_json: bool) -> None:
     """List the processes, shipped ones first."""
     found = [_row(one) for one in _known(Home.of(os.environ))]
-    print_result(found, _processes(found), as_json=as_json)
-
-
-def _processes(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    lines = []
     for row in found:
-        yield f"{row['name']}: {row['description']}"
-        yield click.style(
-            f"  {', '.join(row['steps']) or 'a function'}; next: {', '.join(row['next']) or '-'}", dim=True
-        )
+        steps = f"  {', '.join(row['steps']) or 'a function'}; next: {', '.join(row['next']) or '-'}"
+        lines += [f"{row['name']}: {row['description']}", click.style(steps, dim=True)]
+    print_result(found, lines, as_json=as_json)
 
 
 @process.command()
@@ -136,7 +132,6 @@ def svg(rows: Sequence[Mapping[str, Any]], positions: Sequence[Mapping[str, Any]
 
 
 def _places(names: Sequence[str], ways: Sequence[tuple[str, str]]) -> dict[str, tuple[float, float]]:
-    """Return the centre of each process's box."""
     degree = Counter(name for way in ways for name in way)
     joined = sorted((name for name in names if degree[name]), key=lambda name: -degree[name])
     alone = [name for name in names if not degree[name]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -29,16 +29,12 @@ def list_(*, as_json: bool) -> None:
     timers = [_job({"job": name, "next_due": at}) for name, at in live.get("timers", {}).items()]
     with records() as kept:
         found = sorted([*kept.plans(), *map(_job, kept.jobs()), *timers], key=lambda row: str(row["due_at"]))
-    print_result(found, _lines(found), as_json=as_json)
-
-
-def _lines(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    lines = []
     for row in found:
         late = "  lapsed: it came too late" if row["lapsed_at"] else ""
         place, process = row["conversation"] or row["kind"], row["process"] or "-"
-        yield f"{row['id']}  {row['due_at']}  {place}  {process}  {safe(row['text'])}{late}"
-    if not found:
-        yield "nothing is planned"
+        lines.append(f"{row['id']}  {row['due_at']}  {place}  {process}  {safe(row['text'])}{late}")
+    print_result(found, lines or ["nothing is planned"], as_json=as_json)
 
 
 def _job(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,6 @@ from claudius.config import SECRETS, SETTINGS, Config, SettingsTable, toml
 from claudius.home import DIRECTORY_MODE, FILE_MODE, Home, shipped, write_private
 from claudius.soul import SoulFile, SoulSource
 
-HEAD_BYTES = 16_384
 WHAT_CHARS = 120
 
 _UNSAFE = re.compile(r"[<>`\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]+")
@@ -49,7 +48,7 @@ def read_skill(file: Path) -> Skill | None:
     """Read a skill's front matter; None if it has none or cannot be read."""
     try:
         with file.open(encoding="utf-8-sig", errors="replace") as opened:
-            lines = opened.read(HEAD_BYTES).splitlines()
+            lines = opened.read(16_384).splitlines()
     except OSError:
         return None
     if not lines or lines[0].strip() != "---":
@@ -88,7 +87,6 @@ def _line(text: str, chars: int) -> str:
 
 
 def _plugins(claude: Path) -> Iterator[Path]:
-    """Yield the directories of the plugins that are installed and enabled."""
     plugins = _json(claude / "plugins" / "installed_plugins.json").get("plugins")
     enabled = _json(claude / "settings.json").get("enabledPlugins")
     switches = enabled if isinstance(enabled, Mapping) else {}
@@ -140,7 +138,17 @@ def seed(claude_dir: Path | None) -> None:
 
 def config_text() -> str:
     """Return config.toml with every setting as a comment: its meaning, environment name and default."""
-    return "\n".join(_config_lines()) + "\n"
+    lines = [
+        "# The settings of this Claudius. Each line shows a default: take the # away to change it, or let",
+        "# `claudius config set KEY VALUE` do it. `claudius config check` tells whether it can be used.",
+        "# The environment wins over this file; secrets stand in .env, never here.",
+    ]
+    for item in msgspec.structs.fields(Config):
+        if isinstance(item.type, type) and issubclass(item.type, SettingsTable):
+            lines += _section_lines(item.name, item.type)
+        elif item.name in SETTINGS:
+            lines += ["", *_setting_lines(item.name)]
+    return "\n".join(lines) + "\n"
 
 
 def env_text() -> str:
@@ -166,18 +174,6 @@ def skills_text(found: list[Skill]) -> str:
     if rest := len(found) - len(lines):
         lines.append(Template(words["more"]).substitute(count=rest))
     return "\n".join([words["found"].strip(), *lines]) + "\n"
-
-
-def _config_lines() -> Iterator[str]:
-    yield "# The settings of this Claudius. Each line shows a default: take the # away to change it, or let"
-    yield "# `claudius config set KEY VALUE` do it. `claudius config check` tells whether it can be used."
-    yield "# The environment wins over this file; secrets stand in .env, never here."
-    for item in msgspec.structs.fields(Config):
-        if isinstance(item.type, type) and issubclass(item.type, SettingsTable):
-            yield from _section_lines(item.name, item.type)
-        elif item.name in SETTINGS:
-            yield ""
-            yield from _setting_lines(item.name)
 
 
 def _section_lines(name: str, section: type[SettingsTable]) -> Iterator[str]:

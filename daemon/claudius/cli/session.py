@@ -45,26 +45,20 @@ async def session(home: Home, join_s: float = JOIN_S) -> AsyncIterator[Connectio
         except (FileNotFoundError, ConnectionRefusedError):
             pass
         try:
-            async with _awake(home) as connection:
-                yield connection
-                return
+            from claudius.compose import compose
+
+            server = (await compose(home)).server
+            await server.start()
+            try:
+                async with connect(home.socket) as connection:
+                    yield connection
+                    return
+            finally:
+                await server.stop()
         except AlreadyRunning:
             if time.monotonic() > deadline:
                 raise
         await asyncio.sleep(LOOK_AGAIN_S)
-
-
-@asynccontextmanager
-async def _awake(home: Home) -> AsyncIterator[Connection]:
-    from claudius.compose import compose
-
-    server = (await compose(home)).server
-    await server.start()
-    try:
-        async with connect(home.socket) as connection:
-            yield connection
-    finally:
-        await server.stop()
 
 
 class SentLine(Struct):

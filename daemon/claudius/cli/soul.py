@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
 from hashlib import sha256
 
 import click
@@ -15,7 +14,7 @@ from claudius.cognition.steps import STEPS
 from claudius.config import load
 from claudius.errors import EXIT_FAILED, BadSoul, UsageProblem
 from claudius.home import DIRECTORY_MODE, FILE_MODE, Home, shipped
-from claudius.soul import FOLDERS, SoulFile, SoulSource, SoulText, shadowed
+from claudius.soul import FOLDERS, SoulSource, SoulText, shadowed
 from claudius.soul import check as check_soul
 
 
@@ -36,28 +35,33 @@ def show(file: str | None, *, as_json: bool) -> None:
     document = {
         name: {"text": item.text, "source": str(item.source), "sha256": item.sha256} for name, item in chosen.items()
     }
-    print_result(document, _texts(chosen), as_json=as_json)
+    lines: list[str] = []
+    for name, item in chosen.items():
+        lines += [click.style(f"── {name}  ({item.source})", dim=True), item.text.rstrip() + "\n"]
+    print_result(document, lines, as_json=as_json)
 
 
 def _current(home: Home) -> SoulText:
     return SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS)).current()
 
 
-def _texts(chosen: Mapping[str, SoulFile]) -> Iterator[str]:
-    for name, item in chosen.items():
-        yield click.style(f"── {name}  ({item.source})", dim=True)
-        yield item.text.rstrip() + "\n"
-
-
 @soul.command()
 @json_option
 def check(*, as_json: bool) -> int:
     """Check whether every soul file can be used."""
+    from claudius.psyche.personality import BadPersonality, Fingerprint
+
     home = Home.of(os.environ)
     tokens = load(home, os.environ).config.soul.dossier_tokens
     problems = check_soul(home.soul, shipped("soul"), tokens, tuple(STEPS))
-    problems += process_problems(_current(home))
-    problems += _check_personality(home)
+    current = _current(home)
+    problems += process_problems(current)
+    personality = current.files["soul.md"]
+    try:
+        Fingerprint.of(personality.head)
+    except BadPersonality as error:
+        fix = "correct it; until then the default personality is used"
+        problems.append(BadSoul(str(personality.source), 1, f"its head: {error}", fix))
     shadows = shadowed(home.soul, shipped("soul"))
     document = {
         "ok": not problems,
@@ -68,20 +72,6 @@ def check(*, as_json: bool) -> int:
     lines += [f"{own} is read instead of {other}: edits of that one change nothing" for own, other in shadows]
     print_result(document, lines, as_json=as_json)
     return EXIT_FAILED if problems else 0
-
-
-def _check_personality(home: Home) -> list[BadSoul]:
-    """Return the problems in soul.md's front matter."""
-    from claudius.psyche.personality import BadPersonality, Fingerprint
-
-    file = _current(home).files["soul.md"]
-    try:
-        Fingerprint.of(file.head)
-    except BadPersonality as error:
-        return [
-            BadSoul(str(file.source), 1, f"its head: {error}", "correct it; until then the default personality is used")
-        ]
-    return []
 
 
 @soul.command()

@@ -31,16 +31,13 @@ def show_state(*, every: bool, as_json: bool) -> None:
     """Print the soul's state: per key the newest value."""
     with records() as kept:
         found = kept.state(every_audience=every)
-    print_result(found, _state(found), as_json=as_json)
-
-
-def _state(found: Mapping[str, Any]) -> Iterator[str]:
+    lines = []
     for key, default in STATE_DEFAULTS.items():
         rows = found.get(key) or []
-        for row in rows if isinstance(rows, list) else [rows]:
-            yield f"{key} = {safe(row['value'])}  ({row['audience']}, {row['updated_at']})"
-        if not rows:
-            yield f"{key} = {default}  (default)"
+        rows = rows if isinstance(rows, list) else [rows]
+        lines += [f"{key} = {safe(row['value'])}  ({row['audience']}, {row['updated_at']})" for row in rows]
+        lines += [] if rows else [f"{key} = {default}  (default)"]
+    print_result(found, lines, as_json=as_json)
 
 
 @state.command("set")
@@ -74,8 +71,7 @@ def show(*, as_json: bool) -> None:
 
     with records() as kept:
         found, traits = kept.psyche()
-    name = kernel_hash(Kernel(*traits)) if traits else ""
-    document = shown(found, traits, name, _now().timestamp())
+    document = shown(found, traits, kernel_hash(Kernel(*traits)) if traits else "", _now().timestamp())
     print_result(document, _numbers(document), as_json=as_json)
 
 

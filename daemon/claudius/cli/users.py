@@ -64,15 +64,14 @@ def _nothing(person: str) -> str:
 def log(person: str, *, as_json: bool) -> None:
     """List the versions of a person's models, newest first, each with its note."""
     with records() as kept:
-        found = [_brief(row) for row in reversed(kept.versions(_person(kept, person)["person"]))]
-    print_result(found, _log(found) if found else [_nothing(repr(person))], as_json=as_json)
-
-
-def _log(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+        rows = kept.versions(_person(kept, person)["person"])
+    keys = ("version", "at", "note", "commit", "turn", "audience", "author", "suspect")
+    found = [{key: row.get(key) for key in keys} for row in reversed(rows)]
+    lines = []
     for row in found:
-        mark = " (suspect)" if row["suspect"] else ""
-        commit = (row["commit"] or "not in git")[:10]
-        yield f"{row['version']}  {row['at']}  {safe(row['note'])}{mark}  {commit}"
+        mark, commit = " (suspect)" if row["suspect"] else "", (row["commit"] or "not in git")[:10]
+        lines.append(f"{row['version']}  {row['at']}  {safe(row['note'])}{mark}  {commit}")
+    print_result(found, lines or [_nothing(repr(person))], as_json=as_json)
 
 
 @users.command()
@@ -160,16 +159,12 @@ def export(person: str, *, as_json: bool) -> None:
         found = _person(kept, person)
         said = kept.personal((found["person"], *found["ids"]))
     document = {"person": found["person"], "name": found["name"], "models": found["models"], **said}
-    print_result(document, _exported(document), as_json=as_json)
-
-
-def _exported(document: Mapping[str, Any]) -> Iterator[str]:
-    yield from _models(document["models"])
+    lines = list(_models(document["models"]))
     for line in document["messages"]:
         who = "I" if line["person"] is None else line["person"]
-        yield f"{line['at']}  {line['conversation']}  {who}: {safe(line['content'])}"
-    for value in document["state"]:
-        yield f"{value['key']} = {safe(value['value'])}"
+        lines.append(f"{line['at']}  {line['conversation']}  {who}: {safe(line['content'])}")
+    lines += [f"{value['key']} = {safe(value['value'])}" for value in document["state"]]
+    print_result(document, lines, as_json=as_json)
 
 
 @users.command()
@@ -186,19 +181,20 @@ def forget(person: str, *, yes: bool, as_json: bool) -> int:
     if answer.get("event") != "forgotten":
         raise ClaudiusError(str(answer.get("message") or "the daemon stopped meanwhile: repeat the command"))
     receipt = answer["receipt"]
-    print_result(receipt, _receipt(receipt), as_json=as_json)
-    return 0 if receipt["verified"] else EXIT_FAILED
-
-
-def _receipt(receipt: Mapping[str, Any]) -> Iterator[str]:
     rows = ", ".join(f"{table} {count}" for table, count in receipt["rows"].items())
-    yield f"{receipt['person']} is forgotten. Rows: {rows or 'none'}."
-    yield f"git: {receipt['git']} versions; log: {receipt['logs']} lines; old backups: {receipt['backups']}."
+    lines = [
+        f"{receipt['person']} is forgotten. Rows: {rows or 'none'}.",
+        f"git: {receipt['git']} versions; log: {receipt['logs']} lines; old backups: {receipt['backups']}.",
+    ]
     if receipt["kept"]:
-        yield f"Not made by Claudius, so left as they are: {', '.join(map(safe, receipt['kept']))}."
+        lines.append(f"Not made by Claudius, so left as they are: {', '.join(map(safe, receipt['kept']))}.")
     where = ", ".join(receipt["left"])
-    yield "Searched, and found nowhere." if receipt["verified"] else f"STILL FOUND in {where}: repeat the command."
-    yield "Not mine to erase: " + "; ".join(receipt["not_ours"]) + "."
+    lines += [
+        "Searched, and found nowhere." if receipt["verified"] else f"STILL FOUND in {where}: repeat the command.",
+        f"Not mine to erase: {'; '.join(receipt['not_ours'])}.",
+    ]
+    print_result(receipt, lines, as_json=as_json)
+    return 0 if receipt["verified"] else EXIT_FAILED
 
 
 def _person(kept: Records, person: str) -> Mapping[str, Any]:
@@ -232,11 +228,6 @@ def _markdown(rows: Sequence[Mapping[str, Any]], version: int) -> str:
     if found is None:
         raise UsageProblem(f"there is no version {version}: 1 to {rows[-1]['version']}")
     return str(found["markdown"])
-
-
-def _brief(row: Mapping[str, Any]) -> dict[str, Any]:
-    keys = ("version", "at", "note", "commit", "turn", "audience", "author", "suspect")
-    return {key: row.get(key) for key in keys}
 
 
 def _blame(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -62,7 +62,8 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
         turn.first = FirstCall(sha, turn.plan, drawn)
     turn.asked += [step for step in steps if step not in turn.asked]
     provider = voice.provider if voice else mind.provider
-    show = turn.show if streams else None
+    is_final = not turn.process.may_execute_now and not turn.lines  # nothing may be shown before the last hop
+    show = turn.surface.show if streams and is_final else None
     reading = _Reading(Parser(), StreamGate(turn.rules) if show else None, show)
     made = turn.paid.get(sha)
     if made is not None:

@@ -84,19 +84,14 @@ def told(scene: DaimonScene, daimon: DaimonSettings, owners: Collection[str]) ->
     state = {key.value: scene.state.get(key, "")[:_STATE_CHARS] if may else "" for key in _TOLD}
     thought = _one_line(valid(scene.monologue))[: daimon.monologue_chars] if may else ""
     has_learned = bool(thought or state[StateKey.CURRENT_TOPIC] or state[StateKey.CURRENT_PROJECT])
-    return _within_bytes(
-        Context(
-            soul_state={**state, StateKey.EMOTIONAL_STATE.value: scene.mood},
-            recent_monologue=thought,
-            interaction_count=scene.interactions,
-            sources=(scene.audience,) if has_learned else (SELF,),
-            conversation=scene.conversation if has_learned else "",
-        )
+    context = Context(
+        soul_state={**state, StateKey.EMOTIONAL_STATE.value: scene.mood},
+        recent_monologue=thought,
+        interaction_count=scene.interactions,
+        sources=(scene.audience,) if has_learned else (SELF,),
+        conversation=scene.conversation if has_learned else "",
     )
-
-
-def _within_bytes(context: Context) -> Context:
-    """Shorten the monologue until the request fits its size limit. Pure."""
+    # the monologue is shortened until the request fits its size limit
     while len(json.dumps(context.document("s" * 64)).encode()) > REQUEST_BYTES and context.recent_monologue:
         context = replace(context, recent_monologue=context.recent_monologue[: len(context.recent_monologue) * 3 // 4])
     return context

@@ -169,7 +169,10 @@ class Thinker:
         instant = at or self.now + (after or timedelta(0))
         if instant.tzinfo is None:
             raise ValueError("a due time is an aware instant")
-        known, person = self.recollection, self._person()
+        known = self.recollection
+        speaker = known.speaker.person if known.speaker else ""
+        person = known.perception.person if known.perceptions else speaker
+        causes = [cause_of(one, known.participation, known.now) for one in known.perceptions]
         made = self._state.schedule(
             perception,
             at=instant,
@@ -179,7 +182,7 @@ class Thinker:
             audience=known.audience,
             person=person,
             asked_by=person if asked else "",
-            in_answer=process != PROACTIVE and self._answers_somebody(),
+            in_answer=process != PROACTIVE and Cause.ANSWERS in causes,
         )
         return made.id
 
@@ -199,16 +202,6 @@ class Thinker:
 
     async def _before(self, memory: WorkingMemory) -> None:
         """Run the checks that precede each thought."""
-
-    def _answers_somebody(self) -> bool:
-        known = self.recollection
-        return any(cause_of(one, known.participation, known.now) is Cause.ANSWERS for one in known.perceptions)
-
-    def _person(self) -> str:
-        known = self.recollection
-        if known.perceptions:
-            return known.perception.person
-        return known.speaker.person if known.speaker else ""
 
     def _remembered(self, memory: WorkingMemory, asks: tuple[Ask[Any], ...], found: list[Any]) -> WorkingMemory:
         for ask, value in zip(asks, found, strict=True):

@@ -96,7 +96,8 @@ class Hooks:
         self._observers: dict[str, list[Callable[[Any], object]]] = {}
         self.failures: dict[str, int] = {}
         """Point → how often an observer there raised."""
-        self._audiences: dict[str, str] = {}
+        self.audiences: dict[str, str] = {}
+        """Turn → its audience, until its utterances have been sent."""
 
     def register(self, point: str, observer: Observer) -> None:
         """Register an observer from outside, which is shown mappings. Raises: ValueError for an unknown point."""
@@ -119,13 +120,9 @@ class Hooks:
         """Remember the audience of a turn until its utterances have been sent."""
         if not self._observers:
             return
-        self._audiences[turn] = audience
-        if len(self._audiences) > REMEMBERED:
-            del self._audiences[next(iter(self._audiences))]
-
-    def audience_of(self, turn: str) -> str:
-        """Return the audience of a turn; empty if it was forgotten or dates from before this process."""
-        return self._audiences.get(turn, "")
+        self.audiences[turn] = audience
+        if len(self.audiences) > REMEMBERED:
+            del self.audiences[next(iter(self.audiences))]
 
     def emit(self, event: Observed) -> None:
         """Call every observer of an event's point. Never raises and does not wait."""
@@ -139,16 +136,6 @@ class Hooks:
 
 SAID = (Kind.MESSAGE, Kind.MENTION, Kind.COMMAND)
 """The kinds of perception that count as a peer's message."""
-
-
-def channel_type(perception: Perception) -> str:
-    """Return the kind of place a perception came from: terminal, dm, thread or channel. Pure."""
-    place = Place.of(perception.conversation)
-    if place.network == "terminal":
-        return "terminal"
-    if perception.audience.startswith("private:"):
-        return "dm"
-    return "thread" if place.thread else "channel"
 
 
 def noted(recollection: Recollection, intent: Intent, config: Config) -> Noted:
@@ -196,13 +183,19 @@ def attachments(perception: Perception) -> int:
 def _line(
     recollection: Recollection, perception: Perception, who: str, direction: Any, text: str, at: datetime
 ) -> Interaction:
+    place = Place.of(perception.conversation)
+    channel_type = "thread" if place.thread else "channel"
+    if place.network == "terminal":
+        channel_type = "terminal"
+    elif perception.audience.startswith("private:"):
+        channel_type = "dm"
     return Interaction(
         peer_id=who,
         name=perception.name,
         is_bot=perception.is_bot,
         at=at,
         direction=direction,
-        channel_type=channel_type(perception),
+        channel_type=channel_type,
         conversation=recollection.conversation,
         audience=recollection.audience,
         turn=recollection.turn,
@@ -334,7 +327,7 @@ def show_sending(hooks: Hooks, utterance: Utterance, at: datetime, receipt: str 
     seen: _Seen = {
         "turn": utterance.turn,
         "conversation": utterance.conversation,
-        "audience": hooks.audience_of(utterance.turn),
+        "audience": hooks.audiences.get(utterance.turn, ""),  # forgotten, or from before this process
         "timestamp": at,
     }
     recipient, chars = utterance.conversation, len(utterance.body)

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from claudius.cognition.asks import QUERY, SPEECH, THOUGHT, external_dialogue
 from claudius.cognition.call import ModelReply, ask_model
 from claudius.cognition.conclude.conclusion import conclude, heard, interpret
-from claudius.cognition.conclude.transitions import allowed, joined, judge, moved, stayed, told
+from claudius.cognition.conclude.transitions import allowed, joined, judge, moved, stayed
 from claudius.cognition.function_process import Turn, Yielded, answers
 from claudius.cognition.history import section
 from claudius.cognition.mind import StepVoice
@@ -96,7 +96,7 @@ async def _hops(turn: TurnState) -> Intent:
         before = known.process if turn.is_guest else turn.process_state
         ran = before.process if turn.is_guest else turn.process.name
         turn.process_state = moved(before, ran, transition, known.now)
-        turn.moves.append(told(turn.process.name, transition))
+        turn.moves.append({"from": turn.process.name, "to": transition.to, "execute_now": transition.execute_now})
         turn.is_guest, turn.kept = False, None
         if not transition.execute_now:
             return _ended(turn)
@@ -346,7 +346,6 @@ def _ended(turn: TurnState) -> Intent:
 
 
 def _gathered(turn: TurnState) -> Intent:
-    """Merge the results of several hops with the final utterance."""
     lines = turn.lines
     said = _concluded(
         turn,
@@ -386,7 +385,6 @@ def _gathered(turn: TurnState) -> Intent:
 
 
 def _step(line: MemoryEntry) -> str:
-    """Return the step that produced a remembered line."""
     if line.entry_type is EntryType.INTERNAL_MONOLOGUE:
         return THOUGHT
     return str(line.metadata.get("step") or line.metadata.get("query") or QUERY)

@@ -150,7 +150,6 @@ def _asked(memory: WorkingMemory, goal: str, playbook: str, trail: Sequence[str]
 
 
 def _told(loop: int, name: str, choice: ActionChoice, before: WorkingMemory, after: WorkingMemory) -> str:
-    """Write one line of the trail."""
     known = {entry.id for entry in before.entries}
     came = "; ".join(entry.content for entry in after.entries if entry.id not in known)
     outcome = " ".join(came.split())[:SAID_CHARS] or "nothing new"

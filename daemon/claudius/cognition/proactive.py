@@ -120,11 +120,20 @@ class Withheld(Struct, frozen=True):
 
 async def judge(perception: Perception, mind: Mind, now: datetime) -> Withheld | None:
     """Return why the soul may not write first about a perception; None if it may."""
-    ground = await _ground(perception, mind, now)
+    config, is_shared = mind.config(), perception.audience.startswith("shared:")
+    # in a shared channel the owner's consent for that channel counts, else the person's
+    listener = Place.of(perception.conversation).of_channel if is_shared else perception.person
+    ground = FirstWordFacts(
+        is_wanted=config.psyche.proactive,
+        has_consent=await consents(listener, mind.store),
+        has_budget=await mind.stage() is Stage.OPEN,
+        words=await mind.store.turns.first_words(perception.conversation, now - LOOKED_BACK),
+    )
     if reason := refusal(ground, now):
         return Withheld(f"not written first: {reason}")
     free = free_at(ground.words, now)
-    until = _morning(perception, mind, free, await _zone(perception, mind))
+    own = await mind.store.people.zone(perception.person) if perception.audience.startswith("private:") else ""
+    until = _morning(perception, config.clock.quiet, free, known_zone(own, config.clock.timezone))
     if until <= now:
         return None
     reason = "waits for the morning: quiet hours" if until > free else "waits until they are done with what they say"
@@ -191,37 +200,14 @@ def _again(perception: Perception, verdict: Withheld) -> Schedule | None:
     )
 
 
-async def _ground(perception: Perception, mind: Mind, now: datetime) -> FirstWordFacts:
-    config = mind.config()
-    return FirstWordFacts(
-        is_wanted=config.psyche.proactive,
-        has_consent=await consents(_listener(perception), mind.store),
-        has_budget=await mind.stage() is Stage.OPEN,
-        words=await mind.store.turns.first_words(perception.conversation, now - LOOKED_BACK),
-    )
-
-
-def _listener(perception: Perception) -> str:
-    """Return whose consent counts: in a shared channel the owner's for that channel, else the person's. Pure."""
-    return (
-        Place.of(perception.conversation).of_channel if perception.audience.startswith("shared:") else perception.person
-    )
-
-
 async def consents(person: str, store: Store) -> bool:
     """Return whether a person, or the owner for a channel, has consented to the soul writing first."""
     return bool(person) and await store.people.wants_proactive(person)
 
 
-async def _zone(perception: Perception, mind: Mind) -> tzinfo:
-    """Return the recipient's zone: their own if the place is private and it is known, else the configured one."""
-    own = await mind.store.people.zone(perception.person) if perception.audience.startswith("private:") else ""
-    return known_zone(own, mind.config().clock.timezone)
-
-
-def _morning(perception: Perception, mind: Mind, now: datetime, zone: tzinfo) -> datetime:
+def _morning(perception: Perception, quiet: str, now: datetime, zone: tzinfo) -> datetime:
     """Return when it may be said: now, or after the quiet hours, spread so that messages do not coincide."""
-    hours = read_hours(mind.config().clock.quiet)
+    hours = read_hours(quiet)
     if not is_quiet(now, zone, hours):
         return now
     share = int(sha256(perception.key.encode("utf-8", "surrogatepass")).hexdigest()[:8], 16) / 2**32

@@ -145,22 +145,16 @@ async def reflect(idle: Idle, mind: Mind) -> None:
 async def _think(one: Subprocess, idle: Idle, mind: Mind) -> None:
     if one.think is None:
         return
-    recollection = await _recall(one, idle, mind)
+    pending = replace(idle.pending, turn=turn_of(f"{idle.intent.turn}/{one.name}"))
+    limits = RecallLimits(ttl_hours=mind.config().memory.ttl_hours, aged_at=mind.aged_at())
+    known = await mind.store.turns.recall(pending, nonce=mind.nonce(), now=mind.clock(), limits=limits)
+    recollection = replace(known, perceptions=())  # the conversation as it is now, including its last turn
     turn = silent_turn(one.name, recollection, mind)
     reflection = ReflectionTurn(turn, one.name, await mind.store.turns.kept(recollection.conversation, one.name))
     outcome = await one.think(reflection, reflection.source.base)
     intent = _ended(one, reflection, turn, outcome)
     if intent is not None:
         await commit_whole(intent, recollection, mind)
-
-
-async def _recall(one: Subprocess, idle: Idle, mind: Mind) -> Recollection:
-    """Recall the conversation as it is now, including its last turn."""
-    turn = turn_of(f"{idle.intent.turn}/{one.name}")
-    pending = replace(idle.pending, turn=turn)
-    limits = RecallLimits(ttl_hours=mind.config().memory.ttl_hours, aged_at=mind.aged_at())
-    known = await mind.store.turns.recall(pending, nonce=mind.nonce(), now=mind.clock(), limits=limits)
-    return replace(known, perceptions=())
 
 
 def _ended(one: Subprocess, reflection: ReflectionTurn, turn: TurnState, outcome: object) -> Intent | None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from datetime import datetime
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from claudius.cognition.commit import commit
@@ -29,7 +28,7 @@ from claudius.cognition.mind import Mind, Stage
 from claudius.cognition.plan import NO_PLAN, EngineSettings, attend_to
 from claudius.cognition.proactive import PROCESS, is_to_speak, is_told_to_stop, withheld
 from claudius.cognition.processes import route, sections
-from claudius.cognition.reflection import Idle, reflect
+from claudius.cognition.reflection import Idle
 from claudius.cognition.second_thought import think_twice
 from claudius.cognition.summaries import fold_expired
 from claudius.cognition.timing import zone_at, zone_name
@@ -42,7 +41,7 @@ from claudius.memory.turns import RecallLimits
 from claudius.perception import MessageExtra, Origin, internal
 from claudius.psyche import Attention
 from claudius.psyche.context import ANNOUNCED
-from claudius.recollection import Recollection, unrecalled
+from claudius.recollection import unrecalled
 
 log = logging.getLogger(__name__)
 
@@ -52,19 +51,11 @@ HALVED_WINDOW = 2
 """Number of entries that always stay in the history after a prompt was too long."""
 
 
-class Turned(Struct, frozen=True):
+class Turned(Idle, frozen=True, kw_only=True):
     """A committed turn: what it recalled and what it changed."""
 
-    intent: Intent
-    recollection: Recollection
-    pending: Pending
     is_joined: bool = False
     """Whether the other speakers in the conversation have had their chance to speak."""
-
-    @property
-    def is_talk(self) -> bool:
-        """Whether somebody was answered or a model was asked, so that idle subprocesses have something to do."""
-        return bool(self.intent.calls) or self.recollection.owes
 
 
 async def take_turn(pending: Pending, mind: Mind, surface: Surface = NO_SURFACE) -> Turned | None:
@@ -90,7 +81,8 @@ async def take_turn(pending: Pending, mind: Mind, surface: Surface = NO_SURFACE)
     intent = await _concluded(turn, pending)
     if turn.recollection.summary is not before:
         intent = replace(intent, summary=turn.recollection.summary)
-    return Turned(await commit(intent, turn.recollection, mind), turn.recollection, pending)
+    committed = await commit(intent, turn.recollection, mind)
+    return Turned(intent=committed, recollection=turn.recollection, pending=pending)
 
 
 async def apologise(pending: Pending, mind: Mind, kind: ApologyKind) -> Intent:
@@ -117,11 +109,6 @@ async def _with_prompt(intent: Intent, pending: Pending, mind: Mind) -> Intent:
     except Exception:
         log.exception("an apology keeps no prompt", extra={"turn": pending.turn})
         return intent
-
-
-async def afterthought(turned: Turned, mind: Mind) -> None:
-    """Run the subprocesses of a conversation that is idle after this turn."""
-    await reflect(Idle(intent=turned.intent, recollection=turned.recollection, pending=turned.pending), mind)
 
 
 # -- recall ----------------------------------------------------------------------------------------------------------

@@ -231,12 +231,6 @@ class TurnState(Struct, kw_only=True):
         ):  # fmt: skip
             grown.clear()
 
-    @property
-    def show(self) -> Show | None:
-        """The callback that shows the current hop's text while it streams; None if nothing may be shown yet."""
-        is_final = not self.process.may_execute_now and not self.lines
-        return self.surface.show if is_final else None
-
     def source(self) -> PromptSource:
         """Return the source for a call that works on a working memory."""
         return PromptSource.of(self.recollection, self.plan, self.soul, self.settings)

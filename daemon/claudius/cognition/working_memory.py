@@ -84,8 +84,8 @@ class WorkingMemory:
         lines = {entry.id: entry for entry in self.entries}
         seen = tuple(dict.fromkeys(entry.region for entry in lines.values()))
         known = (*(name for name in self._regions if name in seen), *seen)
-        places = {name: place for place, name in enumerate(dict.fromkeys((*self._named(), *known)))}
-        places[DEFAULT] = len(places) + 1 if DEFAULT not in self._named() else places[DEFAULT]
+        places = {name: place for place, name in enumerate(dict.fromkeys((*self.order, *known)))}
+        places[DEFAULT] = len(places) + 1 if DEFAULT not in self.order else places[DEFAULT]
         ordered = sorted(lines.values(), key=lambda entry: places[entry.region])
         object.__setattr__(self, "entries", tuple(ordered))
         object.__setattr__(self, "_regions", tuple(dict.fromkeys(known)))
@@ -146,9 +146,6 @@ class WorkingMemory:
         if isinstance(place, slice):
             return replace(self, entries=self.entries[place])
         return self.entries[place]
-
-    def _named(self) -> tuple[str, ...]:
-        return self.order
 
 
 def _free(name: str, taken: Container[str]) -> str:

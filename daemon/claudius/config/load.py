@@ -42,6 +42,7 @@ BLOT_CHARS = 6
 """A shorter secret is not redacted: it would match in ordinary words."""
 _DAIMON_KEYS = sorted((item.name for item in msgspec.structs.fields(DaimonSettings)), key=len, reverse=True)
 """A daimon's settings, longest first, so that `llm_timeout_s` is not taken for `timeout_s`."""
+_OWN_IT = "make it a text file that you own"
 _DEEPEST = 4
 """The maximum depth of nested tables; every setting is shallower."""
 _WORDS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off"), False)
@@ -173,15 +174,12 @@ def _read_toml(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except RecursionError as error:
-        raise BadConfiguration(
-            str(path), "", "is nested too deep", "no setting is nested that deep: correct it"
-        ) from error
+        fix = "no setting is nested that deep: correct it"
+        raise BadConfiguration(str(path), "", "is nested too deep", fix) from error
     except tomllib.TOMLDecodeError as error:
         raise BadConfiguration(str(path), "", f"is not TOML: {error}", "correct that line") from error
     except (OSError, UnicodeDecodeError) as error:
-        raise BadConfiguration(
-            str(path), "", f"cannot be read ({error})", "make it a text file that you own"
-        ) from error
+        raise BadConfiguration(str(path), "", f"cannot be read ({error})", _OWN_IT) from error
 
 
 def _keys(tree: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
@@ -194,7 +192,10 @@ def _keys(tree: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
 
 def _check(tree: Mapping[str, Any], file: str) -> Config:
     for key in _keys(tree):
-        if key not in SETTINGS and not _is_of_a_daimon(key):
+        section, _, rest = key.partition(".")
+        name, _, own = rest.partition(".")
+        is_of_a_daimon = section == "daimons" and name.isidentifier() and own in _DAIMON_KEYS
+        if key not in SETTINGS and not is_of_a_daimon:
             raise BadConfiguration(file, key, "is not a setting", _did_you_mean(key))
     try:
         return msgspec.convert(tree, Config, strict=True)
@@ -231,14 +232,7 @@ def _parse(setting: Setting, text: str, where: tuple[str, str]) -> Any:
 
 
 def _detail(error: msgspec.ValidationError) -> str:
-    """Describe a validation error without the regular expression."""
     return re.sub(r"Expected `str` matching regex '.*?'(?= - at|$)", "has the wrong format", str(error))
-
-
-def _is_of_a_daimon(key: str) -> bool:
-    section, _, rest = key.partition(".")
-    name, _, own = rest.partition(".")
-    return section == "daimons" and name.isidentifier() and own in _DAIMON_KEYS
 
 
 def _of_daimons(env: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
@@ -254,15 +248,13 @@ def _of_daimons(env: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
 
 
 def _put(tree: dict[str, Any], setting: Setting, value: Any, table: str = "") -> None:
-    *sections, name = setting.key.split(".")
-    sections = table.split(".") if table else sections
-    for section in sections:
+    sections, _, name = setting.key.rpartition(".")
+    for section in filter(None, (table or sections).split(".")):
         tree = tree.setdefault(section, {})
     tree[name] = value
 
 
 def _remedy(setting: Setting) -> str:
-    """Describe a setting, with its allowed words if there are only a few."""
     kind = msgspec.inspect.type_info(setting.type)
     kind = kind.type if isinstance(kind, msgspec.inspect.Metadata) else kind
     words = [str(one) for one in kind.values] if isinstance(kind, msgspec.inspect.LiteralType) else []
@@ -309,9 +301,7 @@ def read_env_file(path: Path) -> dict[str, str]:
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError) as error:
-        raise BadConfiguration(
-            str(path), "", f"cannot be read ({error})", "make it a text file that you own"
-        ) from error
+        raise BadConfiguration(str(path), "", f"cannot be read ({error})", _OWN_IT) from error
     if mode & 0o077:
         raise BadConfiguration(str(path), "", f"others may read it (mode {mode:04o})", f"run: chmod 600 {path}")
     found = {}

@@ -15,7 +15,7 @@ import time
 from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import aclosing
 from datetime import datetime
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from claudius.config import blot
 from claudius.cortex.models import ModelAnswer, Output, Ties
@@ -34,7 +34,6 @@ JOB = "cortex"
 """The job name under which usage is booked."""
 SOUL_TOKENS = 500
 MOST_CHARS = 65_536
-SUMMARY_CHARS = 800
 _FENCED = re.compile(r"```json[ \t]*\r?\n(.*?)```", re.DOTALL | re.IGNORECASE)
 _LISTS = ("assessments", "beliefs", "directives")
 _UNSEEN = re.compile(
@@ -42,11 +41,6 @@ _UNSEEN = re.compile(
     "\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff\ud800-\udfff]"
 )
 REQUEST_CHARS, REASON_CHARS, RESPONSE_CHARS, CONDITIONS = 2000, 600, 600, 4
-VERDICTS: Mapping[str, Literal["approve", "deny", "conditional"]] = {
-    "approve": "approve",
-    "deny": "deny",
-    "conditional": "conditional",
-}
 
 
 def system_text(soul: SoulText, file: str = "cortex.md") -> str:
@@ -144,10 +138,20 @@ def parse(text: str) -> Output:
     if not isinstance(summary, str) or not summary.strip():
         raise Unparsable("it has no summary")
     dropped: list[str] = []
-    lists = {name: _entries(name, found.get(name, []), dropped) for name in _LISTS}
+    lists: dict[str, tuple[Mapping[str, Any], ...]] = {}
+    for name in _LISTS:
+        entries = found.get(name, [])
+        if not isinstance(entries, list):
+            raise Unparsable(f"{name} is no list")
+        objects = [entry for entry in entries if isinstance(entry, dict)]
+        if len(objects) < len(entries):
+            dropped.append(f"{name}: {len(entries) - len(objects)} that are no objects")
+        if name == "assessments" and any("info_score" in entry for entry in objects):
+            dropped.append("info_score: it is counted, never judged")
+        lists[name] = tuple({key: value for key, value in entry.items() if key != "info_score"} for entry in objects)
     alignment = found.get("alignment")
     return Output(
-        summary=one_line(summary)[:SUMMARY_CHARS],
+        summary=one_line(summary)[:800],
         alignment=alignment if isinstance(alignment, dict) else {},
         dropped=tuple(dropped),
         **lists,
@@ -168,17 +172,6 @@ def read_object(text: str) -> Mapping[str, Any]:
             return found
         raise Unparsable("it is no JSON object")
     raise Unparsable("it is not JSON")
-
-
-def _entries(name: str, found: Any, dropped: list[str]) -> tuple[Mapping[str, Any], ...]:
-    if not isinstance(found, list):
-        raise Unparsable(f"{name} is no list")
-    objects = tuple(entry for entry in found if isinstance(entry, dict))
-    if len(objects) < len(found):
-        dropped.append(f"{name}: {len(found) - len(objects)} that are no objects")
-    if name == "assessments" and any("info_score" in entry for entry in objects):
-        dropped.append("info_score: it is counted, never judged")
-    return tuple({key: value for key, value in entry.items() if key != "info_score"} for entry in objects)
 
 
 def one_line(text: str) -> str:
@@ -251,16 +244,11 @@ def _record(known: Known, secrets: tuple[str, ...]) -> dict[str, Any]:
 def read_counsel(text: str) -> ConsultAnswer:
     """Parse a verdict strictly. Pure. Raises: Unparsable."""
     found = read_object(text)
-    verdict = VERDICTS.get(str(found.get("verdict")))
-    if verdict is None or not isinstance(found.get("reasoning"), str):
+    verdict, conditions, response = (found.get(name) for name in ("verdict", "conditions", "suggested_response"))
+    if verdict not in ("approve", "deny", "conditional") or not isinstance(found.get("reasoning"), str):
         raise Unparsable("it holds no verdict with its reasoning")
-    conditions = found.get("conditions")
-    said = (
-        [one_line(one)[:REASON_CHARS] for one in conditions if isinstance(one, str)]
-        if isinstance(conditions, list)
-        else []
-    )
-    response = found.get("suggested_response")
+    conditions = conditions if isinstance(conditions, list) else []
+    said = [one_line(one)[:REASON_CHARS] for one in conditions if isinstance(one, str)]
     return ConsultAnswer(
         verdict=verdict,
         reasoning=one_line(found["reasoning"])[:REASON_CHARS],
@@ -271,12 +259,10 @@ def read_counsel(text: str) -> ConsultAnswer:
 
 def cautious(classes: Collection[str], *, timed_out: bool = False) -> ConsultAnswer:
     """Return the default for a missing verdict: refuse, or, for money, require the owner's word. Pure."""
-    reason = "no counsel came in time" if timed_out else "no counsel could be had"
-    if "money" in classes:
-        return ConsultAnswer(
-            verdict="conditional",
-            reasoning=reason,
-            conditions=("the owner confirms it in their own words",),
-            timed_out=timed_out,
-        )
-    return ConsultAnswer(verdict="deny", reasoning=reason, timed_out=timed_out)
+    is_money = "money" in classes
+    return ConsultAnswer(
+        verdict="conditional" if is_money else "deny",
+        reasoning="no counsel came in time" if timed_out else "no counsel could be had",
+        conditions=("the owner confirms it in their own words",) if is_money else (),
+        timed_out=timed_out,
+    )

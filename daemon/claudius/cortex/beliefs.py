@@ -35,37 +35,26 @@ def learn(
     changed: dict[tuple[str, str], Lesson] = {}
     for belief in affirmed:
         place = (belief.key, belief.audience)
-        before = known.get(place)
-        changed[place] = _affirmed(before, belief, now) if before else _candidate(belief, now)
+        if before := known.get(place):
+            sources, count = tuple(sorted({*before.sources, *belief.sources})), before.affirmed + 1
+            changed[place] = replace(before, value=belief.value, last_at=now, affirmed=count, sources=sources)
+            continue
+        changed[place] = Lesson(
+            key=belief.key,
+            value=belief.value,
+            audience=belief.audience,
+            first_at=now,
+            last_at=now,
+            affirmed=0,
+            sources=belief.sources,
+            peer_id=belief.peer_id,
+        )
     after = known | changed
     stale = [at for at, one in after.items() if not one.is_learned and now - one.last_at > CANDIDATE_FOR]
     learned = sorted((one for one in after.values() if one.is_learned), key=lambda one: (one.affirmed, one.last_at))
     over = [(one.key, one.audience) for one in learned[: max(0, len(learned) - MOST_LESSONS)]]
     lost = tuple(dict.fromkeys((*stale, *over)))
     return tuple(one for place, one in changed.items() if place not in lost), lost
-
-
-def _candidate(belief: Belief, now: datetime) -> Lesson:
-    return Lesson(
-        key=belief.key,
-        value=belief.value,
-        audience=belief.audience,
-        first_at=now,
-        last_at=now,
-        affirmed=0,
-        sources=belief.sources,
-        peer_id=belief.peer_id,
-    )
-
-
-def _affirmed(before: Lesson, belief: Belief, now: datetime) -> Lesson:
-    return replace(
-        before,
-        value=belief.value,
-        last_at=now,
-        affirmed=before.affirmed + 1,
-        sources=tuple(sorted({*before.sources, *belief.sources})),
-    )
 
 
 KEY_CHARS, VALUE_CHARS, RATIONALE_CHARS = 64, 200, 600
@@ -105,7 +94,8 @@ def change(
 ) -> Changed:
     """Return how a cycle changes the beliefs. `every` is the whole set, of all audiences. Pure.
 
-    Entries that name an unknown peer or a disputed key, or that are empty, are dropped.
+    Entries that name an unknown peer or a disputed key, or that are empty, are dropped. Above `most`, the oldest active
+    beliefs make room, whatever their expiry; disputed ones do not count.
     """
     expired = {(belief.key, belief.audience): belief for belief in every if belief.is_expired(now)}
     standing = {(belief.key, belief.audience): belief for belief in every if not belief.is_expired(now)}
@@ -131,7 +121,9 @@ def change(
             revised.append(made.key)
         put[made.key] = _follow(before, made) if before else made
     whole = standing | {(key, audience): belief for key, belief in put.items()}
-    room = make_room(whole.values(), most)
+    held = [belief for belief in whole.values() if belief.state != "disputed"]
+    movable = sorted((belief for belief in held if belief.state == "active"), key=lambda one: (one.created_at, one.key))
+    room = [(belief.key, belief.audience) for belief in movable[: max(0, len(held) - most)]]
     gone = tuple(dict.fromkeys((*expired, *room)))
     return Changed(
         put=tuple(belief for belief in put.values() if (belief.key, audience) not in room),
@@ -181,17 +173,6 @@ def _follow(before: Belief, made: Belief) -> Belief:
 
 def _words(text: str) -> set[str]:
     return {word.casefold() for word in _WORD.findall(text)}
-
-
-def make_room(beliefs: Any, most: int) -> tuple[tuple[str, str], ...]:
-    """Return which beliefs to drop so that at most `most` remain: the oldest first, whatever their expiry. Pure.
-
-    Pinned beliefs are never dropped; disputed ones do not count toward `most`.
-    """
-    held = [belief for belief in beliefs if belief.state != "disputed"]
-    movable = sorted((belief for belief in held if belief.state == "active"), key=lambda one: (one.created_at, one.key))
-    over = max(0, len(held) - most)
-    return tuple((belief.key, belief.audience) for belief in movable[:over])
 
 
 def alignment(found: Mapping[str, Any]) -> tuple[str, Mapping[str, Any] | None]:

@@ -70,26 +70,18 @@ def build(
         else:
             break
     shown = [line for one in known for line in _newest(one.timeline, window)]
-    return CycleDocument(
-        content=content,
-        peers=frozenset(one.peer.peer_id for one in known),
-        evidence=tuple(sorted({line.id for line in shown if line.id})),
-        sources=_sources(part, grounds, known, shown, has_lessons=bool(lessons)),
-    )
-
-
-def _sources(
-    part: Part, grounds: Grounds, known: Sequence[Known], shown: Sequence[Interaction], *, has_lessons: bool
-) -> tuple[str, ...]:
     read = {part.audience, *grounds.summary_sources, *(line.audience for line in shown)}
     for one in known:
         read |= {source for assessment in one.peer.assessments for source in assessment.sources}
         read |= {promise.audience for promise in one.promises}
-    for belief in grounds.beliefs:
-        read |= set(belief.sources)
-    if has_lessons:
-        read |= {source for lesson in grounds.lessons for source in lesson.sources}
-    return tuple(sorted(read))
+    read |= {source for belief in grounds.beliefs for source in belief.sources}
+    read |= {source for lesson in lessons for source in lesson.sources}
+    return CycleDocument(
+        content=content,
+        peers=frozenset(one.peer.peer_id for one in known),
+        evidence=tuple(sorted({line.id for line in shown if line.id})),
+        sources=tuple(sorted(read)),
+    )
 
 
 def _beliefs(grounds: Grounds, now: datetime) -> list[dict[str, Any]]:

@@ -34,7 +34,6 @@ GATHER_S = 1.0
 RESTART_S = 60.0
 DEATHS = 5
 """After this many consecutive crashes the cortex stays down until the process restarts."""
-STOP_S = 2.0
 UNREAL = ("rehearsal", "scripted")
 """Providers that are not real models; with them `auto` means off."""
 
@@ -92,12 +91,19 @@ class Cortex:
         """Stop the task within two seconds; a running cycle changes nothing."""
         if self._task:
             self._task.cancel()
-            await asyncio.wait((self._task,), timeout=STOP_S)
+            await asyncio.wait((self._task,), timeout=2.0)
 
     async def _live(self) -> None:
         while True:
             try:
-                await self._look_again_and_again()
+                while True:
+                    self._bell.clear()
+                    if self.is_enabled:
+                        await self.look()
+                        self._deaths = 0
+                    else:
+                        self._is_awake = False
+                    await self._wait()
             except Exception:
                 self._deaths += 1
                 log.exception("the cortex fell over", extra={"times": self._deaths})
@@ -106,18 +112,7 @@ class Cortex:
                 return
             await asyncio.sleep(RESTART_S)
 
-    async def _look_again_and_again(self) -> None:
-        while True:
-            self._bell.clear()
-            if self.is_enabled:
-                await self.look()
-                self._deaths = 0
-            else:
-                self._is_awake = False
-            await self._wait()
-
     async def _wait(self) -> None:
-        """Wait until an event rings, or the next look is due."""
         wait_s, self.next_look = LOOK_S, None
         if self.is_enabled:
             now = self._ties.clock()
@@ -209,6 +204,7 @@ class Cortex:
 
     async def _one(self, part: Part, fired: Sequence[str], start: Mapping[str, int]) -> Reflection:
         """Run one cycle. If it fails, no event is lost and no change is partly applied."""
+        ledger = self._ties.store.ledger
         part = replace(part, events=self._buffer.take(part.audience))
         try:
             ended = await reflect(self._ties, part, fired, start, self._cycle + 1)
@@ -216,7 +212,12 @@ class Cortex:
             if ended.reflected:
                 await self._apply(ended.reflected)
             else:
-                await self._give_up(ended)
+                record = ended.record
+                log.info("cycle %d: %s, %.1f s, %s", record.cycle, record.trigger, record.duration_s, record.outcome)
+                try:
+                    await ledger.keep_reflection(record, self._ties.config().cortex.history_size)
+                except StoreError as error:
+                    log.warning("the record of cycle %d is not kept: %s", record.cycle, error.message)
         except BaseException:
             self._buffer.give_back(part.events)
             raise
@@ -252,14 +253,6 @@ class Cortex:
         self._last |= {one.peer_id: one.trust for one in recorded.assessments}
         self._tuned = {**self._tuned, **{one.trigger: one.value for one in reflected.tuned}}
         tell(self._ties, reflected, recorded)
-
-    async def _give_up(self, ended: Ended) -> None:
-        record, size = ended.record, self._ties.config().cortex.history_size
-        log.info("cycle %d: %s, %.1f s, %s", record.cycle, record.trigger, record.duration_s, record.outcome)
-        try:
-            await self._ties.store.ledger.keep_reflection(record, size)
-        except StoreError as error:
-            log.warning("the record of cycle %d is not kept: %s", record.cycle, error.message)
 
 
 def tell(ties: Ties, reflected: Reflected, recorded: Recorded) -> None:

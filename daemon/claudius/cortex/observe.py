@@ -22,8 +22,6 @@ RETURNED_EVENTS = 500
 Seen = MessageHeard | Sent | ModelAnswered
 OBSERVED: tuple[type[Seen], ...] = (MessageHeard, Sent, ModelAnswered)
 """What the cortex listens to."""
-
-
 LOOKED_AT = 300
 """How many of a peer's newest messages are examined for bursts."""
 MOST_KNOWN = 10_000
@@ -40,7 +38,20 @@ class Buffer:
 
     def observe(self, seen: Seen) -> None:
         """Append one event, and ring."""
-        self.events.append(_shortened(seen))
+        if isinstance(seen, ModelAnswered):
+            tokens = seen.tokens_in + seen.tokens_out
+            event = CortexEvent(timestamp=seen.timestamp, audience=seen.audience, turn=seen.turn, tokens=tokens)
+        else:
+            event = CortexEvent(
+                timestamp=seen.timestamp,
+                audience=seen.audience,
+                turn=seen.turn,
+                direction="in" if isinstance(seen, MessageHeard) else "out",
+                peer_id=seen.peer_id,
+                channel_type=seen.channel_type,
+                scope=seen.scope if isinstance(seen, MessageHeard) else 0,
+            )
+        self.events.append(event)
         self._trim()
         self._bell()
 
@@ -58,7 +69,6 @@ class Buffer:
     def restore(self, kept: Sequence[Interaction]) -> None:
         """After a restart, rebuild the events that no cycle has seen from ledger entries; oldest first."""
         known = {(event.turn, event.direction) for event in self.events}
-        missing = [one for one in kept if (one.turn, one.direction) not in known]
         self.give_back(
             [
                 CortexEvent(
@@ -70,7 +80,8 @@ class Buffer:
                     channel_type=one.channel_type,
                     scope=one.scope,
                 )
-                for one in missing
+                for one in kept
+                if (one.turn, one.direction) not in known
             ]
         )
 
@@ -79,21 +90,6 @@ class Buffer:
         if over > 0:
             del self.events[:over]
             self.dropped += over
-
-
-def _shortened(seen: Seen) -> CortexEvent:
-    if isinstance(seen, ModelAnswered):
-        tokens = seen.tokens_in + seen.tokens_out
-        return CortexEvent(timestamp=seen.timestamp, audience=seen.audience, turn=seen.turn, tokens=tokens)
-    return CortexEvent(
-        timestamp=seen.timestamp,
-        audience=seen.audience,
-        turn=seen.turn,
-        direction="in" if isinstance(seen, MessageHeard) else "out",
-        peer_id=seen.peer_id,
-        channel_type=seen.channel_type,
-        scope=seen.scope if isinstance(seen, MessageHeard) else 0,
-    )
 
 
 def messages(events: Sequence[CortexEvent]) -> list[CortexEvent]:

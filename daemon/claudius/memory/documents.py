@@ -2,7 +2,6 @@
 
 The names of their files below the memory directory are safe for any person's name.
 
-
 The pure functions parse, merge and render a document's markdown.
 """
 

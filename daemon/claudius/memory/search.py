@@ -16,7 +16,7 @@ import subprocess
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote
@@ -129,17 +129,16 @@ def _word(word: bytes, part: bytes) -> bytes:
 
 
 def _files(places: Iterable[str], unread: set[str]) -> Iterator[Path]:
+    def note(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):
+            unread.add(f"{error.filename}: {error.strerror}")
+
     for place in places:
         if Path(place).is_file():
             yield Path(place)
             continue
-        for directory, _, names in os.walk(place, onerror=lambda error: _note(error, unread)):
+        for directory, _, names in os.walk(place, onerror=note):
             yield from (Path(directory, name) for name in names)
-
-
-def _note(error: OSError, unread: set[str]) -> None:
-    if not isinstance(error, FileNotFoundError):
-        unread.add(f"{error.filename}: {error.strerror}")
 
 
 def _holds(path: Path, needles: Needles) -> bool:
@@ -255,17 +254,14 @@ def _stale(database: Path, needles: Needles) -> dict[str, list[int]]:
 
 def _logged(wal: Path, needles: Needles) -> bool:
     """Return whether any page in a write-ahead log contains a needle outside of every row."""
-    try:
-        with wal.open("rb") as file:
-            head = file.read(_WAL_HEAD)
-            pages = Pages(file, int.from_bytes(head[8:12], "big") or _WAL_HEAD)
-            while len(frame := file.read(_FRAME_HEAD + pages.bytes)) == _FRAME_HEAD + pages.bytes:
-                page, number = frame[_FRAME_HEAD:], int.from_bytes(frame[:4], "big")
-                live = list(pages.cells(page, number))
-                if any(not any(first <= place < end for first, end in live) for place in needles.places_in(page)):
-                    return True
-    except FileNotFoundError:
-        pass
+    with suppress(FileNotFoundError), wal.open("rb") as file:
+        head = file.read(_WAL_HEAD)
+        pages = Pages(file, int.from_bytes(head[8:12], "big") or _WAL_HEAD)
+        while len(frame := file.read(_FRAME_HEAD + pages.bytes)) == _FRAME_HEAD + pages.bytes:
+            page, number = frame[_FRAME_HEAD:], int.from_bytes(frame[:4], "big")
+            live = list(pages.cells(page, number))
+            if any(not any(first <= place < end for first, end in live) for place in needles.places_in(page)):
+                return True
     return False
 
 

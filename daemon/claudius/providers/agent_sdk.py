@@ -55,7 +55,6 @@ class AgentSdk:
     name = NAME
 
     def __init__(self, command: Command, loaded: Loaded, places: ClaudeDirectories) -> None:
-        """Start no client yet."""
         self.model = loaded.config.claude.model
         self._command, self._loaded, self._places = command, loaded, places
         self._pool: SessionPool[_Warm] = SessionPool(loaded.config.claude.pool)
@@ -63,10 +62,9 @@ class AgentSdk:
         self._ending: set[asyncio.Task[None]] = set()
 
     async def complete(self, request: Request) -> AsyncIterator[Event]:
-        """Stream the reply. Raises: ProviderError."""
         warm, ended = self._pool.take(request)
         self._end(ended)
-        if warm and not _is_fit(warm):
+        if warm and not (warm.child.is_alive and warm.child.rss_bytes < RSS_LIMIT_BYTES):
             self._end([warm])
             warm = None
         if warm:
@@ -178,15 +176,10 @@ class AgentSdk:
         self._end(self._pool.pop(conversation))
 
     async def aclose(self) -> None:
-        """Kill every client and wait until all are reaped."""
         self._end(self._pool.empty())
         await asyncio.gather(*self._ending)
         self._children.close()
         await asyncio.gather(*self._ending)
-
-
-def _is_fit(warm: _Warm) -> bool:
-    return warm.child.is_alive and warm.child.rss_bytes < RSS_LIMIT_BYTES
 
 
 async def _one(message: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:

@@ -11,12 +11,12 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from claudius.config import Loaded, ModelSettings
 from claudius.errors import Cut, ProviderError, TimedOut, Unavailable, Unreachable
 from claudius.home import Home
-from claudius.provider import Done, Event, Image, Request, Role, StopReason, Usage, estimate
+from claudius.provider import Done, Event, Request, Role, StopReason, Usage, estimate
 from claudius.providers.replies import (
     LINE_BYTES,
     StreamedReply,
@@ -49,21 +49,18 @@ def messages(request: Request) -> Iterator[dict[str, Any]]:
             parts.append((message.role, {"type": "text", "text": message.content}))
         if number in marks and parts:
             parts[-1][1]["cache_control"] = {"type": "ephemeral"}
-    parts += [("user", _image(image)) for image in request.images]
+    for image in request.images:
+        source = {"type": "base64", "media_type": image.media_type, "data": base64.b64encode(image.data).decode()}
+        parts.append(("user", {"type": "image", "source": source}))
     parts.append(("user", {"type": "text", "text": request.tail}))
     for role, group in groupby(parts, key=lambda part: part[0]):
         yield {"role": role, "content": [block for _, block in group]}
 
 
-def _image(image: Image) -> dict[str, Any]:
-    data = base64.b64encode(image.data).decode()
-    return {"type": "image", "source": {"type": "base64", "media_type": image.media_type, "data": data}}
-
-
 if TYPE_CHECKING:
     import httpx2
     from anthropic import APIStatusError, AsyncAnthropic, AsyncStream
-    from anthropic.types import MessageDeltaUsage, RawMessageStreamEvent, TextBlockParam
+    from anthropic.types import MessageDeltaUsage, RawMessageStreamEvent
     from anthropic.types import Usage as ApiUsage
 
 NAME = "anthropic_api"
@@ -108,7 +105,6 @@ class AnthropicApi:
         self._rung: dict[str, int] = {}
 
     async def complete(self, request: Request) -> AsyncIterator[Event]:
-        """Stream the reply. Raises: ProviderError."""
         client = await self._connected()
         import anthropic  # noqa: PLC0415 - over a second to import, paid once, in the daemon
         import httpx2  # noqa: PLC0415 - the library's own HTTP client
@@ -131,13 +127,15 @@ class AnthropicApi:
         except (anthropic.APITimeoutError, httpx2.TimeoutException) as error:
             raise TimedOut("the model's server fell silent", provider=NAME) from error
         except (anthropic.APIConnectionError, httpx2.HTTPError, httpx2.StreamError) as error:
-            _raise_drop(error, began=began)
+            if began:
+                raise Cut("the model's stream broke off", provider=NAME) from error
+            detail = f"the model's server cannot be reached ({type(error).__name__})"
+            raise Unreachable(detail, provider=NAME) from error
         except ValueError as error:
             raise Cut("the model's stream is broken: not JSON", provider=NAME) from error
         yield said.done()
 
     async def aclose(self) -> None:
-        """Close the connections."""
         if self._client is not None:
             await (await self._client).close()
 
@@ -168,17 +166,13 @@ class AnthropicApi:
         """Return the request body. It omits `temperature`, which this version of the API refuses for every model."""
         from anthropic import omit  # noqa: PLC0415 - as above
 
+        system = {"type": "text", "text": request.system, "cache_control": {"type": "ephemeral", "ttl": self._ttl}}
         return {
             "model": model,
             "max_tokens": request.max_tokens,
-            "system": list(self._system(request)) or omit,
+            "system": [system] if request.system.strip() else omit,
             "messages": list(messages(request)),
         }
-
-    def _system(self, request: Request) -> Iterator[TextBlockParam]:
-        if request.system.strip():
-            ttl: Any = self._ttl
-            yield {"type": "text", "text": request.system, "cache_control": {"type": "ephemeral", "ttl": ttl}}
 
 
 class _Said:
@@ -261,12 +255,6 @@ def _status_error(error: APIStatusError) -> ProviderError:
         return by_kind(kind, message, provider=NAME)
     after_s = retry_after_s(error.response.headers, time.time())
     return by_status(error.status_code, message, provider=NAME, after_s=after_s)
-
-
-def _raise_drop(error: Exception, *, began: bool) -> NoReturn:
-    if began:
-        raise Cut("the model's stream broke off", provider=NAME) from error
-    raise Unreachable(f"the model's server cannot be reached ({type(error).__name__})", provider=NAME) from error
 
 
 def build(loaded: Loaded, home: Home) -> AnthropicApi:

@@ -8,8 +8,6 @@ import uuid
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, suppress
 
-from msgspec import Struct
-
 from claudius.config import Loaded
 from claudius.errors import Crashed, ProviderError, SessionGone
 from claudius.home import Home
@@ -24,24 +22,18 @@ SESSIONS = 256
 """How many conversations keep a transcript on disk for resuming. Older ones begin a new session."""
 
 
-class _Session(Struct, frozen=True):
-    id: str
-
-
 class ClaudeCli:
     """The command, under one configuration."""
 
     name = NAME
 
     def __init__(self, command: Command, loaded: Loaded, places: ClaudeDirectories) -> None:
-        """Start no process yet."""
         self.model = loaded.config.claude.model
         self._command, self._loaded, self._places = command, loaded, places
-        self._sessions: SessionPool[_Session] = SessionPool(SESSIONS)
+        self._sessions: SessionPool[str] = SessionPool(SESSIONS)
         self._children = Children()
 
     async def complete(self, request: Request) -> AsyncIterator[Event]:
-        """Stream the reply. Raises: ProviderError."""
         session, ended = self._sessions.take(request)
         self._end(ended)
         if session:
@@ -53,11 +45,11 @@ class ClaudeCli:
                 pass
             else:
                 return
-        async with aclosing(self._turn(request, _Session(str(uuid.uuid4())), is_new=True)) as events:
+        async with aclosing(self._turn(request, str(uuid.uuid4()), is_new=True)) as events:
             async for event in events:
                 yield event
 
-    async def _turn(self, request: Request, session: _Session, *, is_new: bool) -> AsyncGenerator[Event, None]:
+    async def _turn(self, request: Request, session: str, *, is_new: bool) -> AsyncGenerator[Event, None]:
         hearing = ClaudeReply(NAME, request.model or self.model)
         is_kept = False
         child = await self._start(request, session, is_new=is_new)
@@ -92,12 +84,12 @@ class ClaudeCli:
             raise SessionGone(provider=NAME)
         raise Crashed(f"Claude Code ended without a reply: {one_line(child.complaint)}", provider=NAME)
 
-    async def _start(self, request: Request, session: _Session, *, is_new: bool) -> Child:
+    async def _start(self, request: Request, session: str, *, is_new: bool) -> Child:
         if not self._is_lasting(request) and is_new:
             how: tuple[str, ...] = ("--no-session-persistence",)
         else:
-            self._places.note(session.id)
-            how = ("--session-id" if is_new else "--resume", session.id)
+            self._places.note(session)
+            how = ("--session-id" if is_new else "--resume", session)
         model = request.model or self.model
         argv = flags(model=model, system_file=self._places.system_file(request.system), session=how)
         env = child_env(self._loaded, os.environ, max_tokens=request.max_tokens)
@@ -107,9 +99,9 @@ class ClaudeCli:
     def _is_lasting(request: Request) -> bool:
         return bool(request.conversation) and request.keep_session
 
-    def _end(self, sessions: list[_Session]) -> None:
+    def _end(self, sessions: list[str]) -> None:
         for session in sessions:
-            self._places.forget(session.id)
+            self._places.forget(session)
 
     async def forget(self, conversation: str) -> None:
         """Delete a conversation's transcript, because what was said there is to be erased."""

@@ -130,7 +130,23 @@ def priced(usage: Usage, model: str, where: str, *, write_1h_tokens: int = 0) ->
     written to the one-hour cache, which cost more. The list is read at the first call (0.3 s, no network), or by
     `load_prices`.
     """
-    return replace(usage, cost_usd=_cost_usd(usage, model, where, write_1h_tokens))
+    try:
+        import genai_prices  # noqa: PLC0415 - 0.3 s, only for a real model
+    except ImportError:
+        return replace(usage, cost_usd=None)
+    counted = genai_prices.Usage(
+        input_tokens=usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens,
+        cache_read_tokens=usage.cache_read_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        cache_write_1h_tokens=write_1h_tokens or None,
+        output_tokens=usage.output_tokens,
+    )
+    place: Any = {"provider_api_url" if "://" in where else "provider_id": where}
+    try:
+        found = genai_prices.calc_price(counted, model_ref=model, **place)
+    except LookupError:
+        return replace(usage, cost_usd=None)
+    return replace(usage, cost_usd=float(found.total_price))
 
 
 def load_prices() -> None:
@@ -139,28 +155,6 @@ def load_prices() -> None:
         import genai_prices  # noqa: F401, PLC0415 - 0.3 s, only for a real model
     except ImportError:
         return
-
-
-def _cost_usd(usage: Usage, model: str, where: str, write_1h_tokens: int) -> float | None:
-    try:
-        import genai_prices  # noqa: PLC0415 - 0.3 s, only for a real model
-    except ImportError:
-        return None
-    counted = genai_prices.Usage(
-        input_tokens=usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens,
-        cache_read_tokens=usage.cache_read_tokens,
-        cache_write_tokens=usage.cache_write_tokens,
-        cache_write_1h_tokens=write_1h_tokens or None,
-        output_tokens=usage.output_tokens,
-    )
-    try:
-        if "://" in where:
-            found = genai_prices.calc_price(counted, model_ref=model, provider_api_url=where)
-        else:
-            found = genai_prices.calc_price(counted, model_ref=model, provider_id=where)
-    except LookupError:
-        return None
-    return float(found.total_price)
 
 
 async def drain(rest: AsyncIterable[object], *faults: type[Exception]) -> None:
@@ -180,7 +174,6 @@ class StreamedReply:
     __slots__ = ("_parts", "chars")
 
     def __init__(self) -> None:
-        """Begin empty."""
         self._parts: list[str] = []
         self.chars = 0
 
@@ -200,5 +193,4 @@ class StreamedReply:
 
     @property
     def text(self) -> str:
-        """The whole text."""
         return "".join(self._parts)

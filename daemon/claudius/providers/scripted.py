@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,6 @@ class Scripted:
     _left: Iterator[Reply] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Begin at the first reply."""
         self._left = iter(self.replies)
 
     def say(self, *replies: Reply) -> None:
@@ -145,7 +145,6 @@ class Scripted:
             raise said.fault
 
     async def aclose(self) -> None:
-        """Record that it was closed."""
         self.closed = True
 
 
@@ -185,13 +184,10 @@ def build(loaded: Loaded, home: Home) -> Scripted:
     source, target = os.environ.get(FILE), os.environ.get(RECORD)
     return Scripted(
         read_lines(Path(source)) if source else (),
-        record=_recorder(Path(target)) if target else None,
+        record=partial(_record, Path(target)) if target else None,
     )
 
 
-def _recorder(path: Path) -> Callable[[Request], None]:
-    def record(request: Request) -> None:
-        with path.open("ab") as file:
-            file.write(msgspec.json.encode(asdict(request)) + b"\n")
-
-    return record
+def _record(path: Path, request: Request) -> None:
+    with path.open("ab") as file:
+        file.write(msgspec.json.encode(asdict(request)) + b"\n")

@@ -31,13 +31,13 @@ from claudius.psyche.change import Change, Event, edge_of, feel
 from claudius.psyche.context import (
     NEUTRAL,
     context_of,
-    earlier_messages,
     episode_of,
     event_of,
     facts_of,
     felt_before,
     happening_of,
     is_moved,
+    messages_of,
     new_mood,
     recent_word,
 )
@@ -48,7 +48,7 @@ from claudius.psyche.recall import EPISODE_CHARS, asks_about_the_past, rank
 from claudius.psyche.state import tinted
 from claudius.psyche.words import stem_list
 from claudius.psyche_types import Edge, Episode, Felt, Found, Intention, Psyche
-from claudius.recollection import Recollection
+from claudius.recollection import Recollection, once
 
 REMEMBERED, REMEMBERED_ASKED = 3, 5
 STANCE_EVERY = 5
@@ -82,7 +82,7 @@ def attend(recollection: Recollection, perception: Perception, gate_settings: Ga
     psyche = recollection.psyche or Psyche()
     kernel = tinted(gate_settings.kernel, psyche.drift)
     now_s = recollection.now.timestamp()
-    earlier = earlier_messages(recollection)
+    earlier = tuple([said for turn in recollection.past for said in once(turn, messages_of)])
     happening = happening_of(perception, recollection, earlier, gate_settings)
     speaker = recollection.speaker
     person = speaker.person if speaker else ""

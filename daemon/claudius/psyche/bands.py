@@ -135,7 +135,8 @@ def edge_words(bands: tuple[int, ...]) -> str:
         ("reserved", warmth <= 1 or trust <= 1),
         ("new", familiarity == 0),
     )
-    return str(phrases()["toward"][next((name for name, fits in table if fits), "ordinary")])
+    fitting = [name for name, fits in table if fits]
+    return str(phrases()["toward"][fitting[0] if fitting else "ordinary"])
 
 
 def arc_words(arc: Arc, found: int) -> str:
@@ -187,8 +188,14 @@ def packet(
     if people:
         told = [f"{_name(name)}: {edge_words(edge_bands(edge))}" for name, edge in people[:MOST_TOWARD]]
         record["toward"] = "; ".join(told)
-    if on_mind := _on_mind(arcs):
-        record["on_mind"] = on_mind
+    on_mind = []
+    for arc in sorted(arcs, key=lambda arc: -arc.intensity)[:MOST_ARCS]:
+        found = arc_words(arc, arc_band(arc))
+        label = " ".join([word for word in arc.label.split() if word.isalpha()])
+        if found and label:
+            on_mind.append(f"{label}: {found}")
+    if on_mind:
+        record["on_mind"] = "; ".join(on_mind)
     if means_to := _means_to(intentions, names):
         record["means_to"] = means_to
     tilt = tilt_words(tendencies(state, salience))
@@ -222,16 +229,6 @@ def remembered(
             break
         kept += 1
     return tuple(line for line, _ in lines[:kept]), tuple(row for _, row in lines[:kept])
-
-
-def _on_mind(arcs: Sequence[Arc]) -> str:
-    said = []
-    for arc in sorted(arcs, key=lambda arc: -arc.intensity)[:MOST_ARCS]:
-        found = arc_words(arc, arc_band(arc))
-        label = " ".join(word for word in arc.label.split() if word.isalpha())
-        if found and label:
-            said.append(f"{label}: {found}")
-    return "; ".join(said)
 
 
 def _means_to(intentions: Sequence[Intention], names: Mapping[str, str]) -> str:

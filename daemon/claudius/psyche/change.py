@@ -120,8 +120,8 @@ def feel(psyche: Psyche, event: Event, kernel: Kernel) -> Moved:
 
 def edge_of(psyche: Psyche, person: str, at_s: float, kernel: Kernel) -> Edge:
     """Return the soul's relation to a person at `at_s`. Pure."""
-    found = next((edge for edge in psyche.edges if edge.person == person), None)
-    return advance_edge(found, at_s, kernel) if found else stranger(person, at_s, kernel)
+    found = [edge for edge in psyche.edges if edge.person == person]
+    return advance_edge(found[0], at_s, kernel) if found else stranger(person, at_s, kernel)
 
 
 @lru_cache(maxsize=16)

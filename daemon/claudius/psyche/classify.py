@@ -141,10 +141,14 @@ def classify(text: str, address: str, *, soul_name: str, novelty: float, compoun
     says_you = not _YOU.isdisjoint(words)
     own = bool(classes & {"grief", "joy"}) or (valence <= -0.3 and not says_you and not _ONESELF.isdisjoint(words))
     axes = _axes(classes, valence, address, book, own=own, speaks=soul_name in words or says_you)
+    if "grief" in classes or (own and "joy" not in classes and classes.isdisjoint({"insult", "threat", "apology"})):
+        tone = -0.4
+    else:
+        tone = 0.4 if "joy" in classes else (axes.affectionate + axes.supportive) / 2
     return Heard(
         axes=axes,
         valence=valence,
-        tone=_tone(classes, axes, own=own),
+        tone=tone,
         load=0.7 * min(1.0, len(words) / 200) + (0.3 if asks > 1 else 0.0),
         novelty=novelty,
         classes=frozenset(classes),
@@ -206,7 +210,7 @@ def _asks(said: Sequence[Token], hits: Sequence[Hit], book: Lexicon, soul_name: 
         while first < len(said) - 1 and (said[first].word in _HAILS or said[first].word == soul_name):
             first += 1
         order = said[first].word in book.imperatives
-        asked = any("?" in said[at].word for at in range(start, end))
+        asked = "?" in "".join([token.word for token in said[start:end]])
         orders = orders or order
         count += order or asked or not asking.isdisjoint(range(start, end))
     return count, orders
@@ -226,12 +230,6 @@ def _axes(classes: set[str], valence: float, address: str, book: Lexicon, *, own
     for name in sorted(classes):
         summed = [total + weight * part for total, part in zip(summed, book.vectors[name], strict=True)]
     return Axes(*[max(-1.0, min(1.0, total)) for total in summed])
-
-
-def _tone(classes: set[str], axes: Axes, *, own: bool) -> float:
-    if "grief" in classes or (own and "joy" not in classes and classes.isdisjoint({"insult", "threat", "apology"})):
-        return -0.4
-    return 0.4 if "joy" in classes else (axes.affectionate + axes.supportive) / 2
 
 
 def _is_trivial(text: str, words: Sequence[str], book: Lexicon, soul_name: str) -> bool:

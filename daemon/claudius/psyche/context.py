@@ -121,12 +121,8 @@ def calls_the_soul(text: str, soul_name: str) -> bool:
     return greeted or "," in called[2] or "?" in said or _PLEA.match(called[3]) is not None
 
 
-def earlier_messages(recollection: Recollection) -> tuple[subjects.Said, ...]:
-    """Return what others said in this conversation before, oldest first. Pure."""
-    return tuple([said for turn in recollection.past for said in once(turn, _said)])
-
-
-def _said(past: PastTurn) -> tuple[subjects.Said, ...]:
+def messages_of(past: PastTurn) -> tuple[subjects.Said, ...]:
+    """Return what others said in a past turn, oldest first. Pure."""
     return tuple(
         [
             subjects.Said(entry.content, entry.at.timestamp(), entry.person or "", frozenset(entry.stems.split()))
@@ -153,7 +149,12 @@ def context_of(
 ) -> EventContext:
     """Return the context of an event. `is_known`: the speaker was heard before. Pure."""
     now_s = recollection.now.timestamp()
-    thought = None if happening.kind in OWN and not perception.owes else _last_thought(recollection)
+    thought: Entry | None = None
+    if happening.kind not in OWN or perception.owes:
+        for _, entry in _backwards(recollection):
+            if entry.entry_type in _THOUGHTS and entry.verb not in NODS and entry.verb != ANNOUNCED:
+                thought = entry
+                break
     owed = recollection.owes
     is_called = is_addressed(happening.kind, happening.address)
     nods = can_react(perception) and not is_called
@@ -165,7 +166,9 @@ def context_of(
         has_open_question=_was_asked(recollection, perception),
         can_speak=may and not (isinstance(perception.extra, MessageExtra) and not perception.extra.can_speak),
         bot_streak=_bot_streak(recollection) + 1 if perception.is_bot else 0,
-        is_repeat=_is_repeat(recollection, perception, happening, now_s),
+        is_repeat=not perception.owes
+        and bool(happening.heard.words)
+        and _is_repeat(recollection, perception, happening.heard.words, now_s),
         reacted_recently=nods and _nodded_lately(recollection),
         can_react=can_react(perception),
         is_first_contact=not is_known and perception.origin is Origin.EXTERNAL,
@@ -188,13 +191,6 @@ def _backwards(recollection: Recollection) -> Iterator[tuple[PastTurn, Entry]]:
             yield turn, entry
 
 
-def _last_thought(recollection: Recollection) -> Entry | None:
-    for _, entry in _backwards(recollection):
-        if entry.entry_type in _THOUGHTS and entry.verb not in NODS and entry.verb != ANNOUNCED:
-            return entry
-    return None
-
-
 def _was_asked(recollection: Recollection, perception: Perception) -> bool:
     """Return whether the last utterance here is the soul's question to this person."""
     for turn, entry in _backwards(recollection):
@@ -211,15 +207,13 @@ def _bot_streak(recollection: Recollection) -> int:
     return len([*takewhile(lambda entry: entry.metadata.get("bot"), heard)])
 
 
-def _is_repeat(recollection: Recollection, perception: Perception, happening: Happening, now_s: float) -> bool:
-    if perception.owes or not happening.heard.words:
-        return False
+def _is_repeat(recollection: Recollection, perception: Perception, words: frozenset[str], now_s: float) -> bool:
     for _, entry in _backwards(recollection):
         if now_s - entry.at.timestamp() > REPEAT_S:
             break
         if entry.entry_type is EntryType.USER_MESSAGE and entry.person == perception.person:
             said = {token.word for token in tokens(entry.content) if not token.ends_sentence}
-            if likeness(happening.heard.words, said) >= REPEAT:
+            if likeness(words, said) >= REPEAT:
                 return True
     return False
 
@@ -351,9 +345,7 @@ def facts_of(
     recollection: Recollection, perception: Perception, happening: Happening, person: str, now_s: float
 ) -> tuple[Fact, ...]:
     """Return the facts that the speaker states about themself. Pure."""
-    if not person or perception.is_bot or happening.kind not in MESSAGES:
-        return ()
-    if happening.heard.words.isdisjoint(TELLS):
+    if not person or perception.is_bot or happening.kind not in MESSAGES or happening.heard.words.isdisjoint(TELLS):
         return ()
     return stated_facts(own_words(recollection), person, (recollection.audience,), recollection.turn, now_s)
 
@@ -388,7 +380,8 @@ def _told_grief(past: PastTurn) -> bool:
 
 def word_in(entries: Sequence[Entry]) -> str:
     """Return the model's last mood word in these entries, or empty."""
-    return next((str(entry.metadata[MOOD_WORD]) for entry in reversed(entries) if MOOD_WORD in entry.metadata), "")
+    words = [entry.metadata[MOOD_WORD] for entry in entries if MOOD_WORD in entry.metadata]
+    return str(words[-1]) if words else ""
 
 
 def recent_word(recollection: Recollection) -> str:
@@ -412,7 +405,8 @@ def felt_before(recollection: Recollection) -> str:
 
 def kept_mood(recollection: Recollection) -> str:
     """Return the mood stored in the soul state."""
-    return next((one.value for one in recollection.state if one.key == MOOD), STATE_DEFAULTS[MOOD])
+    kept = [one.value for one in recollection.state if one.key == MOOD]
+    return kept[0] if kept else STATE_DEFAULTS[MOOD]
 
 
 def new_mood(recollection: Recollection, felt: str, *, task: str, word: str, is_moved: bool = False) -> str:

@@ -221,19 +221,14 @@ def plot(moves: Sequence[Move], names: Mapping[str, str], from_s: float, to_s: f
         f'<text x="24" y="53">{_span(from_s, to_s, zone)} · {_counted(inside)}</text>',
         *_days(from_s, to_s, zone, across, bottom),
     ]
+    # the curves are looked at evenly, and on both sides of every turn, where they jump
+    even = {from_s + (to_s - from_s) * n / STEPS for n in range(STEPS + 1)}
+    instants = sorted(even | {at_s for move in inside for at_s in (move.at_s - 0.001, move.at_s)})
     for n, lane in enumerate(lanes):
-        instants = _instants(moves, from_s, to_s)
         parts += _lane(lane, tops[n], TALL if n == 0 else LOW, instants, across)
     parts += _swings(moves, names, from_s, across)
     parts += _turns(inside, names, across, bottom)
     return "\n".join([*parts, "</svg>", ""])
-
-
-def _instants(moves: Sequence[Move], from_s: float, to_s: float) -> list[float]:
-    """Return where the curves are looked at: evenly, and on both sides of every turn, where they jump."""
-    even = {from_s + (to_s - from_s) * n / STEPS for n in range(STEPS + 1)}
-    jumps = {at_s for move in moves if from_s <= move.at_s <= to_s for at_s in (move.at_s - 0.001, move.at_s)}
-    return sorted(even | jumps)
 
 
 def _days(from_s: float, to_s: float, zone: tzinfo, across: Across, bottom: int) -> Iterator[str]:
@@ -298,7 +293,6 @@ def _swings(moves: Sequence[Move], names: Mapping[str, str], from_s: float, acro
 
 
 def _runs(curve: Curve, instants: Sequence[float]) -> list[list[tuple[float, float]]]:
-    """Return the stretches in which a curve has a value."""
     runs: list[list[tuple[float, float]]] = [[]]
     for at_s in instants:
         value = curve.value(at_s)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, time, timedelta, tzinfo
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from msgspec import Struct
 
@@ -176,12 +176,10 @@ def delivers(text: str, attachments: int = 0) -> bool:
     return attachments > 0 or "://" in text or bool(_DELIVERS.search(text))
 
 
+_stem = lru_cache(maxsize=4096)(partial(_ENDING.sub, ""))
+
+
 def stems(text: str) -> tuple[str, ...]:
     """Return the stems of a text's content words, in order. Pure."""
     words = dict.fromkeys(_STEM_WORD.findall(text[:ABOUT_CHARS].lower()))
     return tuple(dict.fromkeys([_stem(word) for word in words if word not in _FUNCTION_WORDS]))[:STEMS]
-
-
-@lru_cache(maxsize=4096)
-def _stem(word: str) -> str:
-    return _ENDING.sub("", word)

@@ -110,7 +110,8 @@ def _scaled(said: Sequence[str], at: int) -> bool:
     """Return whether a number on a scale is within four words."""
     near = range(max(0, at - NEAR - 2), min(len(said), at + NEAR + 3))
     for place in near:
-        if not _is_number(said[place]) or _words_between(said, at, place) > NEAR:
+        between = said[min(at, place) + 1 : max(at, place)]
+        if not _is_number(said[place]) or sum(word[0].isalnum() for word in between) > NEAR:
             continue
         after = said[place + 1 : place + 3]
         if after[:1] in (["%"], ["percent"], ["points"], ["point"]):
@@ -120,11 +121,6 @@ def _scaled(said: Sequence[str], at: int) -> bool:
         if after == ["out", "of"]:
             return True
     return False
-
-
-def _words_between(said: Sequence[str], one: int, other: int) -> int:
-    low, high = sorted((one, other))
-    return sum(word[0].isalnum() for word in said[low + 1 : high])
 
 
 def _set(said: Sequence[str], at: int) -> bool:

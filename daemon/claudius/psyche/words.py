@@ -93,7 +93,7 @@ def stem(word: str) -> str:
 @lru_cache(maxsize=2048)
 def stems(text: str, name: str = "") -> frozenset[str]:
     """Return the content stems of a text: words less function words and the soul's name. Pure."""
-    return frozenset(stem_list(text, name))
+    return frozenset([one for _, one in content(text, name)])
 
 
 def stem_list(text: str, name: str = "") -> tuple[str, ...]:

@@ -25,7 +25,6 @@ MOST_FILES = 4
 MOST_BYTES = 10_000_000
 MOST_TEXT_BYTES = 100_000
 """The limit of one text, and of all texts of a turn together."""
-FETCH_S = 30.0
 PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 TEXTS = frozenset({"application/json", "application/xml", "application/yaml", "application/x-yaml", "application/toml"})
 
@@ -52,7 +51,7 @@ class _Reading(Struct):
         unread: str | None = None
         try:
             most = self._most(kind, size, number) if kind else MOST_BYTES
-            async with asyncio.timeout(FETCH_S):
+            async with asyncio.timeout(30.0):
                 fetched = await self.adapter.fetch(file, most)
             name, kind = fetched.name, fetched.media_type
             self._most(kind, len(fetched.content), number)
@@ -128,9 +127,6 @@ LONGEST_PX = 1568
 """The model's server scales down anything longer. Source: docs.claude.com, "Vision"."""
 MOST_PIXELS = 50_000_000
 """A larger picture is not decoded: a small file may decompress to any size."""
-FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
-PICTURE_BYTES = 4_000_000
-QUALITIES = (85, 60, 30)
 
 
 def picture(content: bytes) -> Image:
@@ -141,7 +137,7 @@ def picture(content: bytes) -> Image:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the library warns of large pictures; our own limit applies
-            opened = PIL.Image.open(io.BytesIO(content), formats=FORMATS)
+            opened = PIL.Image.open(io.BytesIO(content), formats=("PNG", "JPEG", "GIF", "WEBP"))
             if opened.width * opened.height > MOST_PIXELS:
                 raise ValueError("too many pixels")
             upright = PIL.ImageOps.exif_transpose(opened).convert("RGBA")
@@ -150,9 +146,9 @@ def picture(content: bytes) -> Image:
     upright.thumbnail((LONGEST_PX, LONGEST_PX))
     flat = PIL.Image.new("RGB", upright.size, "white")
     flat.paste(upright, mask=upright.getchannel("A"))
-    for quality in QUALITIES:
+    for quality in (85, 60, 30):
         written = io.BytesIO()
         flat.save(written, "JPEG", quality=quality)
-        if written.tell() <= PICTURE_BYTES:
+        if written.tell() <= 4_000_000:
             return Image("image/jpeg", written.getvalue())
     raise ValueError("too large, however it is written")

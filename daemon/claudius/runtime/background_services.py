@@ -76,8 +76,6 @@ class LazyDaimons:
 KINDS = ("hear", "think", "gate", "transition", "whisper", "speak")
 WAITING = 1000
 """A listener that lags by more events than this loses the oldest."""
-_SPOKEN = "external_dialogue"
-_FELT = "daimonic_intuition"
 
 
 class SoulStream:
@@ -97,7 +95,11 @@ class SoulStream:
 
     async def serve(self, connection: Connection, _: Mapping[str, Any]) -> None:
         """Serve one listener until it disconnects."""
-        self._look()
+        if not self._is_looking:  # the first listener
+            self._is_looking = True
+            self._hooks.listen(MessageHeard, self._heard)
+            self._hooks.listen(DaimonWhispered, self._whispered)
+            self._hooks.listen(DaimonSpoke, self._joined)
         queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._listeners.add(queue)
         gone = asyncio.create_task(connection.receive(), name="stream's end")
@@ -115,17 +117,8 @@ class SoulStream:
             gone.cancel()
             await asyncio.gather(gone, return_exceptions=True)
 
-    def _look(self) -> None:
-        """Register the hooks when the first listener arrives."""
-        if not self._is_looking:
-            self._is_looking = True
-            self._hooks.listen(MessageHeard, self._heard)
-            self._hooks.listen(DaimonWhispered, self._whispered)
-            self._hooks.listen(DaimonSpoke, self._joined)
-
     def _heard(self, seen: MessageHeard) -> None:
-        text = f"{seen.peer_id}: {seen.preview}"
-        self._tell(_event(seen.timestamp, "hear", seen.conversation, seen.turn, text))
+        self._tell(_event(seen.timestamp, "hear", seen.conversation, seen.turn, f"{seen.peer_id}: {seen.preview}"))
 
     def _whispered(self, seen: DaimonWhispered) -> None:
         self._tell(_event(seen.timestamp, "whisper", "", "", f"{seen.daimon}: {seen.text}"))
@@ -150,11 +143,11 @@ def told(turned: Turned) -> Iterator[dict[str, Any]]:
     attention = intent.attention
     yield event("gate", f"{attention.get('outcome', '')}: {attention.get('reason', '')}".strip(": "))
     for thought in intent.thoughts:
-        if thought.step == _FELT:
+        if thought.step == "daimonic_intuition":
             yield event("whisper", f"{thought.verb} is felt: {thought.content}")
         elif thought.step.endswith("_check"):
             yield event("gate", f"{thought.step}: {thought.content}")
-        elif thought.step != _SPOKEN:
+        elif thought.step != "external_dialogue":
             yield event("think", f"{thought.step} ({thought.verb or '–'}): {thought.content}")
     before, after = known.process.process or intent.process, intent.next_process.process
     if after and after != before:
@@ -234,7 +227,6 @@ class BackgroundServices:
         return speak_up(intent, pending, self._mind, self._daimons.get())
 
     def _opened(self) -> HttpApi:
-        """Return the HTTP API, created on first use."""
         if self._door is None:
             from claudius.runtime.http_api import HttpApi, WhisperApi  # noqa: PLC0415 - aiohttp's server takes long to load
 
@@ -243,7 +235,6 @@ class BackgroundServices:
         return self._door
 
     def _tokens(self) -> Mapping[str, str]:
-        """Return the token of each daimon that has one, and the owner's."""
         loaded = self._loaded()
         theirs = {name: self._daimons.token(name) for name in daimons(loaded.config)}
         return {name: token for name, token in {**theirs, "": loaded.secret("CLAUDIUS_HTTP_TOKEN")}.items() if token}

@@ -57,7 +57,6 @@ class Connection:
     """One open connection: frames in, frames out."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Wrap the two streams."""
         self._reader, self._writer = reader, writer
 
     async def first(self) -> bytes:
@@ -126,8 +125,6 @@ async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
 
 
 HTTP = (b"POST ", b"GET ", b"HEAD ", b"PUT ", b"DELETE ", b"OPTIONS ", b"PATCH ")
-Door = Callable[[Connection, bytes], Awaitable[None]]
-"""Serves HTTP on a connection whose first line is given."""
 
 
 class ControlSocket:
@@ -137,12 +134,12 @@ class ControlSocket:
         self,
         path: Path,
         handlers: Mapping[str, Handler],
-        door: Door | None = None,
+        door: Callable[[Connection, bytes], Awaitable[None]] | None = None,
         *,
         most: int | None = None,
         first_s: float = FIRST_S,
     ) -> None:
-        """Listen at `path` once `open` is called; `handlers` by op; `door` serves HTTP.
+        """Listen at `path` once `open` is called; `handlers` by op; `door` serves HTTP, from its first line on.
 
         Accepts `most` clients at once (default: half of the files that this process may open), and gives each `first_s`
         seconds to send its first line.

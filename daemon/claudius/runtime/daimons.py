@@ -49,7 +49,6 @@ log = logging.getLogger(__name__)
 REST = timedelta(hours=1)
 FAILURES = 3
 """After this many consecutive failures, HTTP is suspended."""
-SOURCE = "claudius"
 
 
 class Whispered(Struct, frozen=True, kw_only=True):
@@ -138,7 +137,7 @@ class Daimons:
         answer = DaimonAnswer(outcome="failed", detail="it is not asked over HTTP")
         rests = self._rests(name, daimon, standing, now)
         if daimon.enabled and not rests:
-            answer = await ask(daimon, self._token(name), context.document(SOURCE))
+            answer = await ask(daimon, self._token(name), context.document("claudius"))
             await self._note(name, daimon, standing, answer, now)
         elif rests:
             answer = DaimonAnswer(outcome="failed", detail=f"it rests: {_plain(standing.reason)}")
@@ -194,7 +193,6 @@ class Daimons:
         await self._mind.store.whispers.fared(name, failures=failures, rests_until=until, reason=reason)
 
     async def _imagined(self, name: str, daimon: DaimonSettings, context: Context, now: datetime) -> DaimonAnswer:
-        """Ask a model that speaks as the daimon."""
         soul = self._mind.soul()
         system = character(name, daimon, soul)
         if not system:

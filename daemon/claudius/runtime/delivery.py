@@ -40,7 +40,6 @@ class Stream:
     """Streams one turn's words into the one message that delivery completes."""
 
     def __init__(self, pending: Pending, adapter: Adapter, mind: Mind) -> None:
-        """Stream the turn of `pending` through `adapter`."""
         self._utterance = draft_utterance(pending.turn, pending.perception)
         self._adapter, self._mind = adapter, mind
         self._is_open = False
@@ -61,10 +60,8 @@ async def hold(adapter: Adapter, perception: Perception, line: str) -> None:
 
 
 CAP_S = 300.0
-NOTE_AGAIN_S = 5.0
 ABSENT_ONCE = "absent once"
 """Why a part waits that was looked for once and not found: a second look proves it absent."""
-CANNOT_REACT = "cannot_react"
 
 
 class _Waits(Struct, frozen=True):
@@ -178,7 +175,7 @@ async def _send(utterance: Utterance, adapter: Adapter) -> str:
     reacting: object = adapter
     if isinstance(reacting, Reacts):
         return await reacting.react(utterance)
-    raise DeliveryRefused(CANNOT_REACT)
+    raise DeliveryRefused("cannot_react")
 
 
 async def _settle(part: Delivery, post: Post, receipt: str) -> None:
@@ -189,7 +186,7 @@ async def _settle(part: Delivery, post: Post, receipt: str) -> None:
             return await post.store.outbox.settle(key, receipt, post.clock())
         except (StoreFull, StoreReadOnly) as error:
             log.error("what was said cannot be noted yet", extra={"key": key, "error": error.message})  # noqa: TRY400 - no trace
-        await asyncio.sleep(NOTE_AGAIN_S)
+        await asyncio.sleep(5.0)
 
 
 async def _wait(part: Delivery, post: Post, reason: str, wait_s: float, *, unknown: bool = False) -> _Waits:

@@ -11,7 +11,7 @@ import socket
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -104,8 +104,7 @@ class HttpApi:
 
     def _who(self, request: web.Request) -> str | None:
         """Return whose token a request bears, or None if the token is not ours. Compares the whole value."""
-        given = request.headers.get("Authorization", "")
-        scheme, _, token = given.partition(" ")
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         found = None
         for name, known in self._tokens().items():
             is_it = hmac.compare_digest(token.strip().encode(), known.encode())
@@ -132,7 +131,6 @@ class HttpApi:
         return web.Response(text=await self._whispers.metrics(), content_type="text/plain")
 
     async def _whisper(self, request: web.Request) -> web.Response:
-        """Answer one of the two kinds of body."""
         who = self._checked(request)
         if request.content_type != "application/json":
             raise web.HTTPUnsupportedMediaType
@@ -276,11 +274,8 @@ class WhisperApi:
         return "\n".join(lines) + "\n"
 
     def _count(self, now: datetime) -> Mapping[str, Any]:
-        records = SqliteRecords(self._home.database)
-        try:
+        with closing(SqliteRecords(self._home.database)) as records:
             return records.counts(now)
-        finally:
-            records.close()
 
 
 def _later(status: int, after_s: int) -> web.Response:

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from enum import Enum, auto
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -43,6 +43,9 @@ from claudius.runtime.forgetting import Forgetting
 from claudius.runtime.pairing import Pairing
 from claudius.runtime.process_resources import ProcessResources
 
+if TYPE_CHECKING:
+    from claudius.runtime.lanes import Lanes
+
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
@@ -55,19 +58,6 @@ STOP = "!stop"
 """The message that asks to cancel an answer."""
 
 
-class Thinkers(Protocol):
-    """The lanes, as seen by intake: they import it, not the other way round."""
-
-    def wake(self, conversation: str) -> None:
-        """Have a conversation check again for what waits."""
-
-    def break_off(self, conversation: str, turn: str) -> None:
-        """Cancel the turn if it is the one running."""
-
-    def forget_members(self, audience: str) -> None:
-        """Discard what is known of who can see a shared audience."""
-
-
 class Intake:
     """The one entry point for perceptions."""
 
@@ -75,7 +65,7 @@ class Intake:
         self,
         mind: Mind,
         resources: ProcessResources,
-        lanes: Thinkers,
+        lanes: Lanes,
         *,
         pairing: Pairing,
         modes: ChannelModes,
@@ -83,7 +73,7 @@ class Intake:
         taken_down: Callable[[str], None],
         failed: Callable[[StoreError], None],
     ) -> None:
-        """Store perceptions in `mind.store` while the `body`'s disk has room, then notify the `lanes`.
+        """Store perceptions in `mind.store` while the disk of `resources` has room, then notify the `lanes`.
 
         `taken_down` is called with the key of each deleted message, `failed` when the store fails.
         """
@@ -119,7 +109,13 @@ class Intake:
         if admitted.kind in AFTERWARDS or is_stop(admitted):
             return await self._amend(admitted)
         if not admitted.is_owner and admitted.origin is Origin.EXTERNAL:
-            admitted = self._within_rates(admitted)
+            budget = self._mind.config().budget
+            judge = partial(self._rates.judge, admitted.person, admitted.conversation, budget, time.monotonic())
+            verdict = self._rates.once(admitted.key, judge)
+            if verdict is RateVerdict.SHUT:
+                raise OverBudget("too many messages: this is not heard before the hour is over")
+            if verdict is RateVerdict.OVER_NOW:
+                admitted = replace(admitted, extra=replace(admitted.extra, is_over_budget=True))
         (new,) = await self._keep((admitted,))
         if new and (change := self._early.pop(admitted.key, None)):
             await self._amend(change)
@@ -164,17 +160,14 @@ class Intake:
             if perception.kind is Kind.DELETE:
                 self._taken_down(amended_key(perception))
         elif perception.kind in (Kind.EDIT, Kind.DELETE):
-            self._keep_in_mind(perception)
+            of, change = amended_key(perception), perception
+            known = self._early.pop(of, None)
+            if known and (known.kind is Kind.DELETE or (change.kind is Kind.EDIT and change.position < known.position)):
+                change = known
+            self._early[of] = change
+            if len(self._early) > EARLY:
+                del self._early[next(iter(self._early))]
         return amended.is_new
-
-    def _keep_in_mind(self, change: Perception) -> None:
-        of = amended_key(change)
-        known = self._early.pop(of, None)
-        if known and (known.kind is Kind.DELETE or (change.kind is Kind.EDIT and change.position < known.position)):
-            change = known
-        self._early[of] = change
-        if len(self._early) > EARLY:
-            del self._early[next(iter(self._early))]
 
     async def _write(self, write: Callable[[], Awaitable[T]]) -> T:
         if shut := self._resources.disk.shut:
@@ -208,17 +201,6 @@ class Intake:
                 return None
         mode = self._modes.mode(Place.of(admitted.conversation).of_channel)
         return taking_part(as_command(admitted) if admitted.text.startswith("!") else admitted, mode)
-
-    def _within_rates(self, perception: Perception) -> Perception:
-        budget = self._mind.config().budget
-        judge = partial(self._rates.judge, perception.person, perception.conversation, budget, time.monotonic())
-        match self._rates.once(perception.key, judge):
-            case RateVerdict.SHUT:
-                raise OverBudget("too many messages: this is not heard before the hour is over")
-            case RateVerdict.OVER_NOW:
-                return replace(perception, extra=replace(perception.extra, is_over_budget=True))
-            case RateVerdict.WITHIN:
-                return perception
 
 
 def is_stop(perception: Perception) -> bool:
@@ -370,7 +352,6 @@ class ChannelModes:
     """How the soul takes part in each channel, cached in memory for everything that is heard."""
 
     def __init__(self, store: Store, config: Callable[[], Config], clock: Callable[[], datetime]) -> None:
-        """Keep it in `store`."""
         self._store, self._config, self._clock = store, config, clock
         self._modes: dict[str, Mode] = {}
 

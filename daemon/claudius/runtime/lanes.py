@@ -20,7 +20,8 @@ from msgspec.structs import replace
 
 from claudius.cognition.hooks import show_error
 from claudius.cognition.mind import Mind
-from claudius.cognition.turn import Turned, afterthought, apologise, take_turn
+from claudius.cognition.reflection import reflect
+from claudius.cognition.turn import Turned, apologise, take_turn
 from claudius.cognition.turn_state import Arrivals, Superseded, Surface
 from claudius.errors import ClaudiusError, RowInvalid, StaleTurn, StoreCorrupt, StoreError, TimedOut
 from claudius.intent import ApologyKind
@@ -38,8 +39,6 @@ from claudius.runtime.thread_backfill import ThreadBackfill
 
 log = logging.getLogger(__name__)
 
-SECOND_THOUGHTS = (Kind.EDIT, Kind.DELETE)
-"""Kinds that a lane applies instead of running a turn; they waited for a turn to end."""
 STUMBLE_S = 5.0
 """How long a lane rests after an error that no turn explains."""
 ALONE_AFTER, ENDED_PROCESSES = 2, 3
@@ -86,7 +85,7 @@ class Lane(Struct, eq=False):
             await asyncio.gather(doing, broken, return_exceptions=True)
 
     async def be_idle(self, mind: Mind, services: BackgroundServices | None) -> float | None:
-        """Do the idle work that follows a turn, until someone speaks: first daimon speech, then the afterthought.
+        """Do the idle work that follows a turn, until someone speaks: first daimon speech, then the subprocesses.
 
         Returns how long to wait before the lane checks again; None if nothing is left.
         """
@@ -98,7 +97,7 @@ class Lane(Struct, eq=False):
             self.last = replace(last, is_joined=True)
             await self._unless_woken(joining)
             return 0.0
-        await self._unless_woken(afterthought(last, mind))
+        await self._unless_woken(reflect(last, mind))
         return None
 
     async def _unless_woken(self, work: Coroutine[None, None, None]) -> None:
@@ -150,10 +149,10 @@ class Lanes:
         commanded: Callable[[str], None] = lambda _: None,
         services: BackgroundServices | None = None,
     ) -> None:
-        """Think with `mind`, speak through `adapters` (by network), within the limits of the process's `body`.
+        """Think with `mind`, speak through `adapters` (by network), within the limits of `resources`.
 
         `failed` is called when the store fails, `committed` after every committed turn, and `commanded` with
-        conversations that hold commands, which get no turns. `tending` does the scheduled jobs' work, and lets others
+        conversations that hold commands, which get no turns. `services` does the scheduled jobs' work, and lets others
         speak after a turn.
         """
         self._mind, self._adapters, self._chance = mind, adapters, chance
@@ -330,8 +329,8 @@ class Lanes:
             lane.hearing = hearing_of(pending, mind)
             turn = take_turn(pending, patient(mind, heard_s), self._surface(lane, pending, lane.hearing))
             turned = await lane.think(pending.turn, turn)
-            if turned:
-                lane.last = turned if turned.is_talk else lane.last
+            if turned:  # idle subprocesses have something to do only if somebody was answered or a model was asked
+                lane.last = turned if turned.intent.calls or turned.recollection.owes else lane.last
                 self._committed(turned)
         except Superseded:
             log.info("turn gave way to a new perception", extra={"turn": pending.turn})
@@ -365,7 +364,6 @@ class Lanes:
             mind.store.whispers.release(pending.turn)
 
     def _surface(self, lane: Lane, pending: Pending, hearing: Arrivals) -> Surface:
-        """Return what the conversation's network offers the turn."""
         mind, adapter, perception = self._mind, lane.adapter, pending.perception
         if adapter is None:
             return Surface(hearing=hearing)
@@ -386,7 +384,7 @@ class Lanes:
         perception = pending.perception
         if perception.origin is Origin.INTERNAL and self._services and await self._services.clockwork.work(pending):
             return True
-        if perception.kind in SECOND_THOUGHTS:
+        if perception.kind in (Kind.EDIT, Kind.DELETE):  # it waited for a turn to end
             await self._mind.store.inbox.amend(perception, now)
             return True
         if pending.ended >= ENDED_PROCESSES:

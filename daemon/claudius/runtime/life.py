@@ -67,7 +67,6 @@ class Starter:
         self._notify("STOPPING=1\nSTATUS=finishing what was begun")
 
     def _tell(self, frame: Mapping[str, Any]) -> None:
-        """Write one frame to the pipe and close it; there is only one."""
         if self._pipe is None:
             return
         pipe, self._pipe = self._pipe, None
@@ -231,19 +230,14 @@ class Signals:
 
 def _leave(number: int, _: object) -> None:
     """End immediately, and kill the process groups led by our children. What is not durable counts as never said."""
-    for pid in _children():
+    children: list[int] = []
+    with contextlib.suppress(OSError, ValueError):
+        children = [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text("ascii").split()]
+    for pid in children:
         with contextlib.suppress(OSError):
             if os.getpgid(pid) == pid:
                 os.killpg(pid, signal.SIGKILL)
     os._exit(128 + number)
-
-
-def _children() -> list[int]:
-    listed = Path(f"/proc/self/task/{os.getpid()}/children")
-    try:
-        return [int(pid) for pid in listed.read_text("ascii").split()]
-    except (OSError, ValueError):
-        return []
 
 
 async def live(home: Home, waking: Waking, *, starter: Starter) -> None:

@@ -54,11 +54,9 @@ class HomeLock:
         self._write(self._record)
 
     def __enter__(self) -> Self:
-        """Hold the lock while the block runs."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Release the lock."""
         self.release()
 
     def sign(self, boot: str, now: datetime, fingerprints: Mapping[str, str]) -> None:

@@ -30,7 +30,6 @@ class JsonLines(logging.Formatter):
     """Formats an event as one JSON object; escapes control characters and redacts secrets."""
 
     def __init__(self, secrets: Sequence[str]) -> None:
-        """Redact the values in `secrets`."""
         super().__init__()
         self._secrets = tuple(secrets)
 

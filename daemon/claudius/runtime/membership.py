@@ -85,7 +85,6 @@ class Membership:
                 await self._store.people.know_sight(sight.person, sorted(seen))
 
     async def _list(self, audience: str) -> None:
-        """Ask for the members of a shared audience, unless that was done recently."""
         adapter = self._adapters.get(audience.split(":")[1])
         before = self._asked.get(audience)
         if before and monotonic() - before.at_s < FRESH_S:

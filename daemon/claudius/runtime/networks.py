@@ -15,7 +15,7 @@ from typing import Any
 
 from claudius.cognition.mind import Mind
 from claudius.errors import AdapterRefused, ClaudiusError, DeliveryError, StoreError, StoreFull
-from claudius.runtime.adapter import Adapter, FollowsSettings, Gap, Swept
+from claudius.runtime.adapter import Adapter, FollowsSettings, Gap
 from claudius.runtime.intake import Intake
 from claudius.runtime.lanes import Lanes
 
@@ -27,9 +27,6 @@ PATIENCE_S = 30.0
 """The longest time that a conversation waits for its history."""
 RECENT = timedelta(hours=72)
 """Threads with a turn since then are swept one by one."""
-HOURLY_S = 3600.0
-JITTER = 0.1
-"""The random share of the hour, so that many souls do not sweep at once."""
 AGAIN_S = 30.0
 """How long to wait before a failed sweep is tried again."""
 
@@ -56,7 +53,7 @@ class Sweeper:
     async def run(self) -> None:
         """Sweep after each gap, and every hour, until cancelled. Raises: StoreError."""
         while True:
-            wait_s = HOURLY_S * (1 - JITTER * self._chance())
+            wait_s = 3600.0 * (1 - 0.1 * self._chance())  # so that many souls do not sweep at once
             self.next_at = self._mind.clock() + timedelta(seconds=wait_s)
             try:
                 async with asyncio.timeout(wait_s):
@@ -87,22 +84,19 @@ class Sweeper:
         try:
             async for swept in self._adapter.catch_up(gap):
                 found += len(swept.perceptions)
-                await self._take(swept)
+                self.left_out += swept.left_out
+                if swept.left_out:
+                    log.warning("messages left out", extra={"channel": swept.channel, "count": swept.left_out})
+                await self._intake.hear(swept.perceptions)
+                if swept.position:
+                    await self._mind.store.inbox.swept(network, swept.channel, swept.position, self._mind.clock())
+                if swept.conversation:
+                    self._lanes.release(network, swept.conversation)
         except (DeliveryError, StoreFull, OSError, TimeoutError) as error:
             log.warning("history not read", extra={"network": network, "error": repr(error)})
             return False
         log.info("swept", extra={"network": network, "looked_at": found})
         return True
-
-    async def _take(self, swept: Swept) -> None:
-        self.left_out += swept.left_out
-        if swept.left_out:
-            log.warning("messages left out", extra={"channel": swept.channel, "count": swept.left_out})
-        await self._intake.hear(swept.perceptions)
-        if swept.position:
-            await self._mind.store.inbox.swept(self._adapter.name, swept.channel, swept.position, self._mind.clock())
-        if swept.conversation:
-            self._lanes.release(self._adapter.name, swept.conversation)
 
 
 FELL_S = 5.0

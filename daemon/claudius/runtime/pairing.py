@@ -48,7 +48,6 @@ class Codes:
     """Open requests of one kind. A restart forgets them."""
 
     def __init__(self, most: int) -> None:
-        """Hold at most `most` requests per network."""
         self._most = most
         self._open: list[Open] = []
         self._wrong = 0
@@ -133,7 +132,6 @@ class Pairing:
         }
 
     async def _list(self, connection: Connection, _: Mapping[str, Any]) -> None:
-        """List the open pairing requests."""
         rows = [
             {
                 "code": one.code,
@@ -148,7 +146,6 @@ class Pairing:
         await connection.send({"event": "pairing", "open": rows, "paired": sorted(self.paired)})
 
     async def _approve(self, connection: Connection, asked: Mapping[str, Any]) -> None:
-        """Let a person in by their code."""
         now = self._clock()
         found = self._asking.redeem(str(asked.get("code")), now)
         if found is None:
@@ -163,7 +160,6 @@ class Pairing:
         await connection.send({"event": "paired", "person": found.person, "name": found.name})
 
     async def _revoke(self, connection: Connection, asked: Mapping[str, Any]) -> None:
-        """Revoke a person's pairing."""
         person = str(asked.get("person"))
         was = await self._store.people.unpair(person)
         self.paired.discard(person)

@@ -121,7 +121,6 @@ class Admission:
     """
 
     def __init__(self) -> None:
-        """Create an open gate."""
         self._waiting: deque[tuple[float, asyncio.Future[None]]] = deque()
         """The deadline until which each lane waits for incoming messages, and the future it waits on."""
         self._opening: asyncio.Handle | None = None
@@ -163,7 +162,6 @@ class Admission:
         self._opening = handle
 
     def _open(self) -> None:
-        """Let the next lanes begin."""
         loop = asyncio.get_running_loop()
         self._opening, now_s = None, loop.time()
         room = 1 if now_s - self._heard_s < LATELY_S else ABREAST

@@ -10,6 +10,7 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta, tzinfo
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from claudius.cognition.mind import Mind
@@ -61,16 +62,10 @@ class Bell:
 async def open_bell(ring: Callable[[], None]) -> Bell:
     """Load the scheduler in a thread, and start it."""
     logging.getLogger("apscheduler").setLevel(logging.WARNING)
-    kind = await asyncio.to_thread(_load)
-    scheduler = kind(timezone=UTC)
+    loaded = await asyncio.to_thread(import_module, "apscheduler.schedulers.asyncio")  # takes a quarter of a second
+    scheduler = loaded.AsyncIOScheduler(timezone=UTC)
     scheduler.start()
     return Bell(scheduler, ring)
-
-
-def _load() -> Any:
-    from apscheduler.schedulers.asyncio import AsyncIOScheduler  # noqa: PLC0415 - a quarter of a second
-
-    return AsyncIOScheduler
 
 
 LOOK_S = 30.0

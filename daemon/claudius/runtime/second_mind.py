@@ -22,9 +22,6 @@ from claudius.provider import Provider
 from claudius.runtime.control import Connection
 from claudius.soul import SoulText
 
-SPENDING = (Stage.OPEN, Stage.WHISPERS_OFF)
-"""Stages of the day's budget at which the cortex may still call a model."""
-
 
 class SecondMind:
     """The cortex beside one mind. It is built first, from the same parts, so that the mind can be given it."""
@@ -56,7 +53,7 @@ class SecondMind:
             nonce=nonce,
             emit=hooks.emit,
             may_spend=self._may_spend,
-            wake=self._look_there,
+            wake=lambda conversation: self._wake(conversation),  # noqa: PLW0108 - whatever it is by then
             secrets=secrets,
         )
         self.cortex = Cortex(ties)
@@ -90,9 +87,6 @@ class SecondMind:
         document = json.loads(json.dumps(record | {"at": record["at"].isoformat().replace("+00:00", "Z")}))
         await connection.send({"event": "reflected", "record": document})
 
-    def _look_there(self, conversation: str) -> None:
-        self._wake(conversation)
-
     def _voice(self, name: str) -> Provider:
         if not name or name == self._provider.name:
             return self._provider
@@ -101,4 +95,5 @@ class SecondMind:
         return self._voices[name]
 
     async def _may_spend(self) -> bool:
-        return await stage_today(self._store, self._config().budget.daily_usd, self._clock()) in SPENDING
+        stage = await stage_today(self._store, self._config().budget.daily_usd, self._clock())
+        return stage in (Stage.OPEN, Stage.WHISPERS_OFF)

@@ -61,7 +61,7 @@ class Server:
     ) -> None:
         """Wake `home`, whose `lock` is held, with `mind`; listen on `adapters`; `handlers` serve the control socket.
 
-        `second`, the cortex beside `mind`, and `tending`, the background services, run from the start to the stop.
+        `second`, the cortex beside `mind`, and `services`, the background services, run from the start to the stop.
         """
         self._home, self._mind, self._lock, self._resources = home, mind, lock, resources
         self.boot = secrets.token_hex(8)
@@ -290,6 +290,11 @@ class Server:
 
     async def _status(self, connection: Connection, _: Mapping[str, Any]) -> None:
         now = self._resources.clock.steady()
+        looks = {  # the components with a timer of their own, which are no scheduled jobs and have no row
+            "catch_up": self._networks.next_sweep(),
+            "archive": self._archive.next_look if self._archive else None,
+            "reflection": self._second.cortex.next_look if self._second else None,
+        }
         await connection.send(
             {
                 **self._resources.told(),
@@ -298,15 +303,6 @@ class Server:
                 "provider": {"name": self._mind.provider.name, "model": self._mind.provider.model},
                 "adapters": self._networks.status(now),
                 "busy": self.busy,
-                "timers": self._timers(),
+                "timers": {name: at.isoformat().replace("+00:00", "Z") for name, at in looks.items() if at},
             }
         )
-
-    def _timers(self) -> dict[str, str]:
-        """Return when each component with a timer of its own acts next; these are no scheduled jobs and have no row."""
-        looks = {
-            "catch_up": self._networks.next_sweep(),
-            "archive": self._archive.next_look if self._archive else None,
-            "reflection": self._second.cortex.next_look if self._second else None,
-        }
-        return {name: at.isoformat().replace("+00:00", "Z") for name, at in looks.items() if at}

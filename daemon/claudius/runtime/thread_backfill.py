@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
 from time import monotonic
 
 from msgspec.structs import replace
@@ -34,7 +33,6 @@ class ThreadBackfill:
     """When each thread was last read, in this process."""
 
     def __init__(self, mind: Mind) -> None:
-        """Keep what was said in `mind.store`."""
         self._mind = mind
         self._read: dict[str, float] = {}
 
@@ -61,16 +59,12 @@ class ThreadBackfill:
         except (DeliveryError, OSError, TimeoutError) as error:
             log.info("a thread was not read", extra={"conversation": perception.conversation, "error": repr(error)})
             return False
-        kept = await self._mind.store.inbox.accept(self._overheard(found), self._mind.clock())
-        log.info("a thread was read", extra={"conversation": perception.conversation, "new": sum(kept)})
-        return any(kept)
-
-    def _overheard(self, found: Sequence[Perception]) -> list[Perception]:
-        """Drop messages that call us: they are known or found by a sweep, and are owed more than being overheard.
-
-        The store decides about the rest for the same reason: in a thread that the soul follows, it may owe a reply.
-        """
+        # Those that call us are known or found by a sweep, and are owed more than being overheard. The store decides
+        # about the rest for the same reason: in a thread that the soul follows, it may owe a reply.
         config = self._mind.config()
         said = (one for one in found if one.kind is Kind.MESSAGE and not is_command(one.text))
         admitted = (admit(one, config) for one in said)
-        return [replace(one, following=Following.KEPT) for one in admitted if one]
+        overheard = [replace(one, following=Following.KEPT) for one in admitted if one]
+        kept = await self._mind.store.inbox.accept(overheard, self._mind.clock())
+        log.info("a thread was read", extra={"conversation": perception.conversation, "new": sum(kept)})
+        return any(kept)

@@ -149,9 +149,13 @@ def parse(name: str, path: Path, data: bytes) -> SoulFile:
     if name.startswith("steps/"):
         step_text(file)
     elif name == "tail.md":
-        _check_tail(file)
-    else:
-        _check_placeholders(file, PLACEHOLDERS.get(name, ()))
+        words = _converted(file, _TailHead)
+        for key, line in (("order", words.order), ("if_true", words.if_true)):
+            fill(line, f"{file.source}: {key}", 0, {"steps": ""})
+    for placeholder in (needed := PLACEHOLDERS.get(name, ())):
+        file.fill(**dict.fromkeys(needed, ""))
+        if placeholder not in Template(file.text).get_identifiers():
+            raise BadSoul(str(file.source), 0, f"${placeholder} is missing", "put it into the text where it belongs")
     return file
 
 
@@ -179,19 +183,6 @@ def _head(path: Path, lines: list[str]) -> tuple[dict[str, Any], int]:
     except tomllib.TOMLDecodeError as error:
         at = re.search(r"line (\d+)", str(error))
         raise BadSoul(str(path), int(at[1]) + 1 if at else 1, f"its head is not TOML: {error}", "correct it") from error
-
-
-def _check_tail(file: SoulFile) -> None:
-    words = _converted(file, _TailHead)
-    for key, line in (("order", words.order), ("if_true", words.if_true)):
-        fill(line, f"{file.source}: {key}", 0, {"steps": ""})
-
-
-def _check_placeholders(file: SoulFile, needed: tuple[str, ...]) -> None:
-    for placeholder in needed:
-        file.fill(**dict.fromkeys(needed, ""))
-        if placeholder not in Template(file.text).get_identifiers():
-            raise BadSoul(str(file.source), 0, f"${placeholder} is missing", "put it into the text where it belongs")
 
 
 def _converted(file: SoulFile, kind: type[_T]) -> _T:

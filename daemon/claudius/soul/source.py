@@ -155,7 +155,6 @@ class SoulSource:
             return
 
     def _copy(self, name: str) -> SoulFile | None:
-        """Return the kept copy of a home's file, if there is a good one."""
         if self._kept is None:
             return None
         copy = self._kept / name.replace("/", "-")

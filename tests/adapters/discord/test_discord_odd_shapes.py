@@ -87,7 +87,7 @@ async def test_a_reaction_without_the_messages_author_is_understood(
 
 
 async def test_a_file_without_a_type_gets_it_from_its_name(world: DiscordWorld, ear: Ear, tell: Tell) -> None:
-    """`content_type` is optional: without it a text or a picture is still read."""
+    """`content_type` is optional: without it the file name decides, so a text or a picture is still read."""
     message = await world.say(DM, ANA, "look", deliver=False)
     file = {"id": "5", "filename": "notes.txt", "size": 3, "url": "http://x/notes.txt", "proxy_url": ""}
     known = next(one for one in await world.messages(DM) if one["id"] == message)
@@ -177,9 +177,9 @@ async def test_one_odd_message_of_a_history_is_left_out(caplog: pytest.LogCaptur
     heard = await history._hear([odd], Where(GUILD, CHANNEL))
 
     assert heard == ()
-    assert [record.getMessage() for record in caplog.records if record.name == f"claudius.{NETWORK}.history"] == [
-        "a message cannot be read"
-    ]
+    assert [
+        record.getMessage() for record in caplog.records if record.name == f"claudius.adapters.{NETWORK}.history"
+    ] == ["a message cannot be read"]
 
 
 async def test_a_channel_without_a_last_message_id_is_swept(

@@ -195,7 +195,7 @@ async def test_a_history_that_cannot_be_read_proves_nothing(
 
 
 async def test_a_failed_lookup_proves_nothing(world: DiscordWorld, ear: Ear, adapter: DiscordAdapter) -> None:
-    """If the lookup is reset, the part stays in doubt."""
+    """If the lookup fails, the part stays in doubt."""
     await world.fault("get_channel_messages", "status", status=503)
 
     with pytest.raises(DeliveryUnknown):

@@ -292,7 +292,7 @@ async def test_c47_a_closed_conversation_hears_nothing_of_its_own(home: Home) ->
     """47 ✗: `turn.close()` withdraws its plans, and what comes due later lapses until someone addresses the soul."""
 
     async def bye(turn: Turn, memory: WorkingMemory) -> WorkingMemory:
-        """Plan and then close everything. The owed reply is still asked for."""
+        """Plan or close the conversation when told to, and say a word."""
         if turn.perception.text == "plan":
             turn.schedule("never", after=timedelta(hours=1))
         turn.say("ok")

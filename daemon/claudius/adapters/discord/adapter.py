@@ -97,11 +97,9 @@ class DiscordAdapter(ChatAdapter[_Session]):
         """The sweep that is asked for soon, once for everything that could not be stored meanwhile."""
 
     def follow(self, config: Callable[[], Config]) -> None:
-        """Apply later edits of the allowed guilds."""
         self._people.follow(config)
 
     async def listen(self, accept: Accept) -> None:
-        """Listen until closed. Raises: AdapterRefused if the token is refused or the bot may not read messages."""
         point_at(self._options.api_url, self._options.gateway_url)
         await super().listen(accept)
 
@@ -164,7 +162,9 @@ class DiscordAdapter(ChatAdapter[_Session]):
         self.link.up()
         if is_new and self._inside:
             self.link.notice = partial(self._people.nobody_heard, self._inside.gateway)
-            self._inside.tree.register_soon(self._hearing)
+            registering = asyncio.create_task(self._inside.tree.register(), name="discord commands")
+            self._hearing.add(registering)
+            registering.add_done_callback(self._hearing.discard)
 
     async def _disconnected(self) -> None:
         if self._pulse.down_at is None:
@@ -180,7 +180,6 @@ class DiscordAdapter(ChatAdapter[_Session]):
         await ask(interaction, text, find, partial(self._people.shared_in, client=inside.gateway), accept)
 
     async def answer(self, perception: Perception, text: str) -> None:
-        """Answer a command so that only the person who gave it sees the answer."""
         await answer(perception, text, self._in().gateway)
 
     async def _receive(self, hear: Callable[..., Awaitable[None]], *event: Any) -> None:
@@ -200,13 +199,10 @@ class DiscordAdapter(ChatAdapter[_Session]):
             log.info("going to sleep: whoever wakes next finds it")
         except (ClaudiusError, *FAILURES) as error:
             log.warning("not heard; it is looked for again", extra={"error": repr(error)})
-            self._sweep_soon()
+            if self._sweeping is None:
+                self._sweeping = asyncio.get_running_loop().call_later(self._timings.again_s, self._sweep)
         finally:
             self._hearing.discard(task)
-
-    def _sweep_soon(self) -> None:
-        if self._sweeping is None:
-            self._sweeping = asyncio.get_running_loop().call_later(self._timings.again_s, self._sweep)
 
     def _sweep(self) -> None:
         self._sweeping = None
@@ -241,11 +237,9 @@ class DiscordAdapter(ChatAdapter[_Session]):
             await accept(perception)
 
     async def take_back(self, conversation: str, receipt: str) -> None:
-        """Delete one of our posts. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
         await self._in().poster.take_back(conversation, receipt)
 
     async def fetch(self, file: Mapping[str, Any], most_bytes: int) -> Fetched:
-        """Return a file. Raises: ValueError, OSError, DeliveryLater."""
         return await fetch(self._in().gateway, self._options.api_url, file, most_bytes)
 
     async def members(self, audience: str) -> Sequence[str] | None:  # noqa: ARG002 - protocol signature
@@ -253,11 +247,9 @@ class DiscordAdapter(ChatAdapter[_Session]):
         return None
 
     async def sees(self, person: str, audiences: Sequence[str]) -> Sequence[str]:
-        """Return those of these channels that a person can see now. Raises: DeliveryLater."""
         return await self._in().visibility.seen(person, audiences)
 
     async def close(self) -> None:
-        """Stop listening and leave no task, socket or session open."""
         self._accept = None
         if self._sweeping:
             self._sweeping.cancel()

@@ -14,9 +14,7 @@ from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 import discord
-import msgspec
 from discord import app_commands
-from msgspec import Struct
 
 from claudius.adapters.discord.api_errors import FAILURES, classify
 from claudius.adapters.discord.incoming import DIRECT, NETWORK, Where, moment, position
@@ -45,16 +43,9 @@ class Tree(app_commands.CommandTree[discord.Client]):
     """The commands of one client."""
 
     def __init__(self, client: discord.Client, take: Take) -> None:
-        """Register commands that call `take`."""
         super().__init__(client)
         for command in (_claudius(take), _ensoul(take)):
             self.add_command(command)
-
-    def register_soon(self, among: set[asyncio.Task[Any]]) -> None:
-        """Register in a separate task, which is a member of `among` while it runs."""
-        task = asyncio.create_task(self.register(), name="discord commands")
-        among.add(task)
-        task.add_done_callback(among.discard)
 
     async def register(self) -> None:
         """Register the commands if Discord has different ones. Never raises."""
@@ -80,18 +71,21 @@ def _claudius(take: Take) -> app_commands.Group:
         "unlink": "Be apart again from accounts that were linked with this one",
     }
     _add(group, take, "", whole)
-    group.add_command(app_commands.Command(name="correct", description="Set me right about you", callback=_text(take)))
-    group.add_command(
-        app_commands.Command(
-            name="link",
-            description="Be one person on two networks: ask for a code, say one, or answer yes or no",
-            callback=_code(take),
-        )
-    )
+
+    @group.command(description="Set me right about you")
+    async def correct(interaction: discord.Interaction, text: str) -> None:
+        await take(interaction, f"correct {text}")
+
+    @group.command(description="Be one person on two networks: ask for a code, say one, or answer yes or no")
+    async def link(interaction: discord.Interaction, code: str = "") -> None:
+        await take(interaction, f"link {code}")
+
     forget = app_commands.Group(name="forget", description="Have me forget", parent=group)
-    forget.add_command(
-        app_commands.Command(name="me", description="Erase all that I keep of you", callback=_sure(take))
-    )
+
+    @forget.command(description="Erase all that I keep of you")
+    async def me(interaction: discord.Interaction, yes: bool = False) -> None:  # noqa: FBT001, FBT002 - an option
+        await take(interaction, "forget me yes" if yes else "forget me")
+
     proactive = app_commands.Group(name="proactive", description="Whether I may write to you first", parent=group)
     _add(proactive, take, "proactive ", {"on": "I may write to you first", "off": "I write only when you write to me"})
     return group
@@ -118,27 +112,6 @@ def _add(group: app_commands.Group, take: Take, prefix: str, commands: Mapping[s
 def _plain(take: Take, words: str) -> Any:
     async def callback(interaction: discord.Interaction) -> None:
         await take(interaction, words)
-
-    return callback
-
-
-def _text(take: Take) -> Any:
-    async def callback(interaction: discord.Interaction, text: str) -> None:
-        await take(interaction, f"correct {text}")
-
-    return callback
-
-
-def _code(take: Take) -> Any:
-    async def callback(interaction: discord.Interaction, code: str = "") -> None:
-        await take(interaction, f"link {code}")
-
-    return callback
-
-
-def _sure(take: Take) -> Any:
-    async def callback(interaction: discord.Interaction, yes: bool = False) -> None:  # noqa: FBT001, FBT002 - an option
-        await take(interaction, "forget me yes" if yes else "forget me")
 
     return callback
 
@@ -222,26 +195,24 @@ async def answer(perception: Perception, text: str, client: discord.Client) -> N
         said = await _in_place(perception, parts, quiet, client)
         if said == len(parts):
             return
-        channel = await _direct(perception, client)
+        place = Place.of(perception.conversation)
+        channel: discord.abc.Messageable
+        if place.workspace == DIRECT:
+            channel = client.get_partial_messageable(int(place.channel))
+        else:
+            channel = await client.create_dm(discord.Object(int(perception.person.rpartition(":")[2])))
         for number, part in enumerate(parts[said:], said):
             await _post(channel, part, nonce(str(uuid5(NAMESPACE_URL, f"{perception.key} {number}"))), quiet)
     except FAILURES as error:
         raise classify(error) from error
 
 
-class _WayBack(Struct, frozen=True):
-    """The interaction that an answer goes to, for fifteen minutes."""
-
-    application: str = ""
-    token: str = ""
-
-
 async def _in_place(perception: Perception, parts: Sequence[str], quiet: Mapping[str, Any], client: Any) -> int:
     """Answer where a command was given. Returns how many parts were accepted there: none after fifteen minutes."""
-    way_back = msgspec.convert(perception.extra.own, _WayBack)
-    if not way_back.token:
+    own = perception.extra.own
+    if not own.get("token"):
         return 0
-    ours: Any = {"id": way_back.application, "type": 3, "token": way_back.token}
+    ours: Any = {"id": own.get("application", ""), "type": 3, "token": own["token"]}
     hook = discord.Webhook.from_state(data=ours, state=client._connection)  # noqa: SLF001 - as the library does for its own
     for number, part in enumerate(parts):
         try:
@@ -262,10 +233,3 @@ async def _post(channel: Any, part: str, once: str, quiet: Mapping[str, Any]) ->
         else:
             return
     await channel.send(part, nonce=once, **quiet)
-
-
-async def _direct(perception: Perception, client: discord.Client) -> Any:
-    place = Place.of(perception.conversation)
-    if place.workspace == DIRECT:
-        return client.get_partial_messageable(int(place.channel))
-    return await client.create_dm(discord.Object(int(perception.person.rpartition(":")[2])))

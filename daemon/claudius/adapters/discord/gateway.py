@@ -195,7 +195,12 @@ class Gateway(discord.Client):
 
     async def hang_up(self) -> None:
         """Close every socket, session and thread, within a time limit whatever the other side does."""
-        beats, settling = self._beats(), self._connection._ready_task  # noqa: SLF001 - no public name exists
+        beats = [  # keep-alive threads, also that of a socket given up before it identified
+            thread
+            for thread in threading.enumerate()
+            if isinstance(thread, discord.gateway.KeepAliveHandler) and thread.ws._dispatch == self.dispatch  # noqa: SLF001 - nothing else tells whose it is
+        ]
+        settling = self._connection._ready_task  # noqa: SLF001 - no public name exists
         if settling:
             settling.cancel()  # it outlives the client and then calls a closed loop (discord.py 2.7.1, close)
         try:
@@ -208,14 +213,6 @@ class Gateway(discord.Client):
             await self.http.close()
         for beat in beats:
             beat.stop()
-
-    def _beats(self) -> list[discord.gateway.KeepAliveHandler]:
-        """Return the keep-alive threads of a client's sockets, including one given up before it identified."""
-        return [
-            thread
-            for thread in threading.enumerate()
-            if isinstance(thread, discord.gateway.KeepAliveHandler) and thread.ws._dispatch == self.dispatch  # noqa: SLF001 - nothing else tells whose it is
-        ]
 
 
 class DiscordTimings(Timings, frozen=True):
@@ -241,7 +238,6 @@ class Pulse(Struct):
     down_at: float | None = field(default_factory=monotonic)
 
     def down_s(self) -> float:
-        """Return for how many seconds it has had no socket."""
         return 0.0 if self.down_at is None else monotonic() - self.down_at
 
 
@@ -270,17 +266,14 @@ class DiscordProbe:
     """Compares the newest message in the last active channel with the last message that arrived."""
 
     def __init__(self, places: KnownChannels, timings: DiscordTimings) -> None:
-        """Use the positions in `places`."""
         self._places, self._timings = places, timings
         self._spoke_at: float | None = None
         self._came_at = self._asked_at = monotonic()
 
     def came(self) -> None:
-        """Note that an event arrived."""
         self._came_at = self._asked_at = monotonic()
 
     def spoke(self) -> None:
-        """Note that somebody said something."""
         self._spoke_at = monotonic()
 
     async def is_deaf(self, client: discord.Client) -> bool:

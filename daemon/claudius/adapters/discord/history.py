@@ -54,15 +54,10 @@ class DiscordHistory:
         places: KnownChannels,
         reached: Reached,
     ) -> None:
-        """Read through `client`. `reached` knows how far this process has read each channel and its threads."""
         self._client, self._us, self._people = client, us, people
         self._places, self._reached = places, reached
 
     async def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:
-        """Read every channel heard before, latest first, and then the new ones.
-
-        Raises: DeliveryLater, DeliveryUnknown, TimeoutError if Discord does not let us read now.
-        """
         since = stamp(gap.since)
         lost = {channel: _before(first) for channel, first in self._reached.lost.items()}
         gap = replace(gap, marks=lost | {name: min(mark, lost.get(name, mark)) for name, mark in gap.marks.items()})
@@ -82,10 +77,6 @@ class DiscordHistory:
             raise misread
 
     async def before(self, perception: Perception, most: int) -> Sequence[Perception]:
-        """Return up to `most` latest messages that precede a perception in its thread, or the latest ones in a channel.
-
-        Raises: DeliveryError.
-        """
         place = Place.of(perception.conversation)
         where = Where(place.workspace, place.channel, place.thread)
         try:

@@ -53,7 +53,6 @@ class Where(Struct, frozen=True):
 
     @property
     def conversation(self) -> str:
-        """The key of the conversation there."""
         return f"{NETWORK}:{self.guild}:{self.channel}:{self.thread}"
 
 
@@ -316,7 +315,6 @@ class KnownChannels(Struct):
         return found
 
     def know(self, place: str, position: str) -> None:
-        """Note that a message exists."""
         newest = max(position, self.newest.pop(place, ""))
         keep(self.newest, place, newest)
 

@@ -66,7 +66,6 @@ class DiscordPoster:
         self._call_s = call_s
 
     async def speak(self, utterance: Utterance) -> str:
-        """Post one part and return its id. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
         place = Place.of(utterance.conversation)
         if place.thread and place.thread not in self._places.closed:
             await self._open(place)
@@ -82,7 +81,6 @@ class DiscordPoster:
         return str(message.id)
 
     async def react(self, utterance: Utterance) -> str:
-        """Add a reaction to the message that an utterance answers. Idempotent. Raises: as `speak`."""
         place, message = Place.of(utterance.conversation), _trigger(utterance, -1).lstrip("0")
         if not message:
             raise DeliveryRefused(str(UNKNOWN_MESSAGE))
@@ -94,7 +92,6 @@ class DiscordPoster:
         return f"{message}:{utterance.body}"
 
     async def take_back(self, conversation: str, receipt: str) -> None:
-        """Delete one of our posts. One that is already gone is no error. Raises: as `speak`."""
         place = Place.of(conversation)
         for target in filter(None, (place.thread, place.channel)):  # if no thread could be opened, it is in the channel
             channel = self._client.get_partial_messageable(int(target), guild_id=_guild(place))
@@ -112,12 +109,18 @@ class DiscordPoster:
         now.
         """
         place = Place.of(utterance.conversation)
+        after = _trigger(utterance) or stamp(decided_at - BEFORE)
+        targets = [place.thread, place.channel] if place.thread else [place.channel]
+        if place.thread and int(place.thread) != int(after):
+            targets = targets[:1]  # it answers a message in the thread, so the thread exists
         try:
-            return await self._look(place, utterance, decided_at)
+            for target in targets:
+                if found := await self._look_in(target, place, utterance, after):
+                    return found
         except DeliveryRefused:
             if self._clock() - decided_at > NONCE_HOLDS:
                 raise
-            return None
+        return None
 
     @asynccontextmanager
     async def _call(self) -> AsyncIterator[None]:
@@ -181,16 +184,6 @@ class DiscordPoster:
             return self._us.name
         names = {str(user.id): user.display_name for user in message.mentions}
         return title(read(message.content, self._us.user, names), self._us.name)
-
-    async def _look(self, place: Place, utterance: Utterance, decided_at: datetime) -> str | None:
-        after = _trigger(utterance) or stamp(decided_at - BEFORE)
-        targets = [place.thread, place.channel] if place.thread else [place.channel]
-        if place.thread and int(place.thread) != int(after):
-            targets = targets[:1]  # it answers a message in the thread, so the thread exists
-        for target in targets:
-            if found := await self._look_in(target, place, utterance, after):
-                return found
-        return None
 
     async def _look_in(self, target: str, place: Place, utterance: Utterance, after: str) -> str | None:
         if not self._may_read(place):
@@ -258,32 +251,26 @@ class DiscordTypingIndicators:
         self._shown: dict[str, asyncio.Task[None]] = {}
 
     def show(self, perception: Perception) -> None:
-        """Show that the soul thinks about a perception."""
         self.hide(perception)
         if self._is_shown:
             conversation = perception.conversation
             work = self._sign(Place.of(conversation))
             self._shown[conversation] = task = asyncio.create_task(work, name=f"sign {conversation}")
-            task.add_done_callback(self._gone(conversation))
+            task.add_done_callback(lambda ended: self._gone(conversation, ended))
 
     def hide(self, perception: Perception) -> None:
-        """Stop showing the indicator."""
         if task := self._shown.pop(perception.conversation, None):
             task.cancel()
 
     async def close(self) -> None:
-        """Cancel every task."""
         tasks = list(self._shown.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _gone(self, conversation: str) -> Callable[[asyncio.Task[None]], None]:
-        def forget(task: asyncio.Task[None]) -> None:
-            if self._shown.get(conversation) is task:
-                del self._shown[conversation]
-
-        return forget
+    def _gone(self, conversation: str, task: asyncio.Task[None]) -> None:
+        if self._shown.get(conversation) is task:
+            del self._shown[conversation]
 
     async def _sign(self, place: Place) -> None:
         # The reply may open a thread that does not exist yet, so the indicator is shown where the message is.

@@ -36,12 +36,10 @@ class DiscordPeople(Lookups[tuple[str, ...]]):
     """The people who write to us directly, by their id and the guilds that were allowed when they were asked about."""
 
     def __init__(self, allowed: tuple[str, ...]) -> None:
-        """Ask the `allowed` guilds."""
         super().__init__()
         self._allowed: Callable[[], tuple[str, ...]] = lambda: allowed
 
     def follow(self, config: Callable[[], Config]) -> None:
-        """Read the allowed guilds from `config` from now on."""
         self._allowed = lambda: config().discord.guilds
 
     async def shared(self, user: str, client: discord.Client) -> tuple[str, ...]:
@@ -73,7 +71,6 @@ class DiscordPeople(Lookups[tuple[str, ...]]):
         return f"no server is allowed in discord.guilds; the bot is in: {there}"
 
     def hears(self, guild: str) -> bool:
-        """Return whether a guild is allowed."""
         return EVERY in (allowed := self._allowed()) or guild in allowed
 
     def _key(self, user: str) -> str:
@@ -111,7 +108,6 @@ class ChannelVisibility:
     """Answers who can see what, through one client."""
 
     def __init__(self, client: discord.Client) -> None:
-        """Ask through `client`."""
         self._client = client
         self._archived: dict[str, discord.Thread] = {}
         """Threads that the library no longer caches."""

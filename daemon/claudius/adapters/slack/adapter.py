@@ -79,7 +79,6 @@ class SlackAdapter(ChatAdapter[_Session]):
     appears_s = 5.0
 
     def __init__(self, options: SlackOptions, timings: SlackTimings | None = None) -> None:
-        """Prepare to listen with the owner's tokens."""
         timings = timings or SlackTimings()
         super().__init__(timings.again_s)
         self._options, self._timings = options, timings
@@ -89,7 +88,6 @@ class SlackAdapter(ChatAdapter[_Session]):
         self._goodbye = ""
 
     async def listen(self, accept: Accept) -> None:
-        """Listen until closed. Raises: AdapterRefused if a token is refused or revoked, or the app is removed."""
         await super().listen(accept)
         if self._goodbye:
             raise AdapterRefused(
@@ -196,33 +194,24 @@ class SlackAdapter(ChatAdapter[_Session]):
         return BoltResponse(status=200)
 
     async def answer(self, perception: Perception, text: str) -> None:
-        """Answer a command so that, if possible, only the person who gave it sees the answer."""
         await answer(perception, text, self._in().client)
 
     async def take_back(self, conversation: str, receipt: str) -> None:
-        """Delete one of our posts. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
         await self._in().poster.take_back(Place.of(conversation).channel, receipt)
 
     async def hold(self, perception: Perception, line: str) -> None:
-        """Show in the typing indicator that this takes a moment. Slack is called in the background."""
         if self._inside and not self._over.is_set():
             self._inside.indicators.hold(perception, line)
 
     async def fetch(self, file: Mapping[str, Any], most_bytes: int) -> Fetched:
-        """Return a file. Raises: ValueError, OSError."""
         if self._client is None:
             raise ConnectionError("Slack was not reached yet")
         return await fetch(self._client, file, most_bytes)
 
     async def members(self, audience: str) -> Sequence[str] | None:
-        """Return who is in a channel now, or None if Slack does not tell.
-
-        Raises: ConnectionError if it cannot be asked now.
-        """
         return await self._in().people.members(audience)
 
     async def lacks(self, conversation: str) -> str:
-        """Return what keeps us from hearing a channel, or "" if Slack reports nothing. Never raises."""
         return await self._inside.people.lacks(Place.of(conversation).channel) if self._inside else ""
 
     async def close(self) -> None:

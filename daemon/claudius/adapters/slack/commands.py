@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-import msgspec
-from msgspec import Struct
 from slack_sdk.web.async_client import AsyncWebClient
 
 from claudius.adapters.slack.incoming import NETWORK, SlackBot, Who
@@ -93,23 +91,21 @@ def _asked(body: Mapping[str, Any], person: str) -> tuple[str, str, str]:
     return "", "", ""
 
 
-class _WayBack(Struct, frozen=True):
-    """How to answer a command so that nobody else sees the answer."""
-
-    home: str = ""
-    """The user whose App Home shows it."""
-    response_url: str = ""
-
-
-def _way_back(perception: Perception) -> _WayBack:
-    return msgspec.convert(perception.extra.own, _WayBack)
-
-
 async def answer(perception: Perception, text: str, client: AsyncWebClient) -> None:
     """Answer where the command was given, so that nobody else sees the answer. Raises: DeliveryError, OSError."""
     user = perception.person.rpartition(":")[2]
-    if _way_back(perception).home:
-        await _call(client, "views_publish", user_id=user, view=home_view(text))
+    if perception.extra.own.get("home"):
+        _, parts = in_posts(text, POST_CHARS, MOST_SECTIONS)
+        is_asked = "forget me yes" in text
+        button = {
+            "type": "button",
+            "style": "danger",
+            "action_id": "forget_me_yes" if is_asked else "forget_me",
+            "text": {"type": "plain_text", "text": "Yes, forget me" if is_asked else "Forget me"},
+        }
+        sections = [{"type": "section", "text": {"type": "mrkdwn", "text": mrkdwn(part)}} for part in parts]
+        view = {"type": "home", "blocks": [*sections, {"type": "actions", "elements": [button]}]}
+        await _call(client, "views_publish", user_id=user, view=view)
         return
     _, parts = in_posts(text, POST_CHARS, MOST_POSTS)
     for part in parts:
@@ -118,7 +114,7 @@ async def answer(perception: Perception, text: str, client: AsyncWebClient) -> N
 
 async def _say(client: AsyncWebClient, perception: Perception, user: str, text: str) -> None:
     reply = {"response_type": "ephemeral", "replace_original": False, "text": text}
-    url = _way_back(perception).response_url
+    url = perception.extra.own.get("response_url")
     if url and await _respond(client, url, reply):
         return
     place = Place.of(given_in(perception))
@@ -155,17 +151,3 @@ async def _respond(client: AsyncWebClient, url: str, body: Mapping[str, Any]) ->
             return answered.status < 300
     except FAILURES as error:
         raise classify(error) from error
-
-
-def home_view(text: str) -> dict[str, Any]:
-    """Return the App Home of one person, with the button that fits the text. Pure."""
-    _, parts = in_posts(text, POST_CHARS, MOST_SECTIONS)
-    is_asked = "forget me yes" in text
-    button = {
-        "type": "button",
-        "style": "danger",
-        "action_id": "forget_me_yes" if is_asked else "forget_me",
-        "text": {"type": "plain_text", "text": "Yes, forget me" if is_asked else "Forget me"},
-    }
-    sections = [{"type": "section", "text": {"type": "mrkdwn", "text": mrkdwn(part)}} for part in parts]
-    return {"type": "home", "blocks": [*sections, {"type": "actions", "elements": [button]}]}

@@ -227,22 +227,27 @@ class SlackProbe:
     """Compares the history of recently active channels with what arrived from them."""
 
     def __init__(self, client: AsyncWebClient, us: SlackBot, reached: Reached, timings: SlackTimings) -> None:
-        """Check through `client` what `reached` should know."""
         self._client, self._us, self._reached, self._timings = client, us, reached, timings
         self._began_at = self._asked_at = self._heard_at = monotonic()
         self._silent_since: dict[str, float] = {}
 
     def heard(self, channel: str) -> None:
-        """Note that something arrived from a channel."""
         self._heard_at = self._silent_since[channel] = monotonic()
 
     async def __call__(self) -> float | None:
         """Return for how many seconds nothing at all has arrived if a message was missed, else None.
 
-        Checks rarely, and only channels where somebody spoke recently.
+        Checks rarely, and only the channel silent for longest of those where somebody spoke recently.
         """
         now = monotonic()
-        channel = self._silent(now)
+        spoke_after = f"{time() - self._timings.spoke_s:.6f}"
+        silent = {
+            channel: since
+            for channel, newest in reversed(self._reached.newest.items())
+            if newest > spoke_after
+            and now - (since := self._silent_since.get(channel, self._began_at)) >= self._timings.deaf_s
+        }
+        channel = min(silent, key=lambda channel: silent[channel], default="")
         if not channel or now - self._asked_at < self._timings.deaf_s / A_WHILE:
             return None
         self._asked_at = self._silent_since[channel] = now
@@ -253,17 +258,6 @@ class SlackProbe:
         for ts in missing:
             self._reached.known(channel, ts)  # report it once: a sweep of the history finds it now, or never
         return monotonic() - self._heard_at if missing else None
-
-    def _silent(self, now: float) -> str:
-        """Return the recently active channel that has been silent for longest, or "" if there is none."""
-        spoke_after = f"{time() - self._timings.spoke_s:.6f}"
-        silent = {
-            channel: since
-            for channel, newest in reversed(self._reached.newest.items())
-            if newest > spoke_after
-            and now - (since := self._silent_since.get(channel, self._began_at)) >= self._timings.deaf_s
-        }
-        return min(silent, key=lambda channel: silent[channel], default="")
 
     async def _missing(self, channel: str) -> list[str]:
         """Return the timestamps of others' messages and latest replies in the history that did not arrive."""

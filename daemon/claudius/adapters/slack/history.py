@@ -54,7 +54,6 @@ class Pace(Struct):
     _free_at: float = field(default=-inf)
 
     async def step(self) -> None:
-        """Wait until this call is allowed."""
         now = self.now()
         self._free_at = max(self._free_at, now - self.burst * self.every_s) + self.every_s
         if self._free_at > now:
@@ -71,12 +70,12 @@ class SlackHistory:
         """By method, since each has its own rate."""
 
     async def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:
-        """Read every channel heard before, latest first, and then the new ones.
-
-        Raises: DeliveryLater, DeliveryUnknown, TimeoutError if Slack does not let us read now.
-        """
         since = stamp(gap.since)
-        places = [*_latest_first(gap, self._us), *await self._unmarked(gap)]
+        latest = list(dict.fromkeys(Place.of(conversation).channel for conversation in gap.conversations))
+        ranks = {channel: rank for rank, channel in enumerate(latest)}
+        heard = [one for one in marked_channels(gap) if one.workspace == self._us.team and one.channel]
+        heard.sort(key=lambda one: ranks.get(one.channel, len(ranks)))
+        places = [*heard, *await self._unmarked(gap)]
         failed: DeliveryUnknown | None = None
         for place in places:
             try:
@@ -92,10 +91,6 @@ class SlackHistory:
             yield Swept(channel=f"{self._us.team}:", perceptions=(), position=stamp(gap.now - CLOCKS_DIFFER))
 
     async def before(self, perception: Perception, most: int) -> Sequence[Perception]:
-        """Return up to `most` latest messages that precede a perception in its thread, or the latest ones in a channel.
-
-        Raises: DeliveryError.
-        """
         place = Place.of(perception.conversation)
         if place.thread:
             where = {"channel": place.channel, "ts": place.thread, "oldest": "0", "latest": perception.position}
@@ -231,11 +226,3 @@ class SlackHistory:
         except FAILURES as error:
             log.info("history not read", extra={"method": method, "error": code_of(error) or repr(error)})
             raise classify_read(error) from error
-
-
-def _latest_first(gap: Gap, us: SlackBot) -> list[MarkedChannel]:
-    """Return each channel of our workspace heard before, the one of the latest conversation first. Pure."""
-    latest = list(dict.fromkeys(Place.of(conversation).channel for conversation in gap.conversations))
-    ranks = {channel: rank for rank, channel in enumerate(latest)}
-    found = [one for one in marked_channels(gap) if one.workspace == us.team and one.channel]
-    return sorted(found, key=lambda one: ranks.get(one.channel, len(ranks)))

@@ -61,7 +61,6 @@ class SlackPoster:
         self._knows_markdown = True
 
     async def speak(self, utterance: Utterance) -> str:
-        """Post one part and return its ts. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
         place = Place.of(utterance.conversation)
         post: dict[str, Any] = {
             "channel": place.channel,
@@ -86,7 +85,6 @@ class SlackPoster:
             return ts
 
     async def react(self, utterance: Utterance) -> str:
-        """Add a reaction to the message that an utterance answers. Idempotent. Raises: as `speak`."""
         ts, sign = _trigger_ts(utterance, -1), SIGNS.get(utterance.body)
         if not (ts and sign):
             raise DeliveryRefused(NO_MESSAGE)
@@ -99,7 +97,6 @@ class SlackPoster:
         return f"{ts}:{sign}"
 
     async def take_back(self, channel: str, ts: str) -> None:
-        """Delete one of our posts. One that is already gone is no error. Raises: as `speak`."""
         try:
             await self._client.chat_delete(channel=channel, ts=ts)
         except FAILURES as error:
@@ -107,11 +104,6 @@ class SlackPoster:
                 raise classify(error) from error
 
     async def find(self, utterance: Utterance, decided_at: datetime) -> str | None:
-        """Look whether a part is visible and return its ts, or None if it is not.
-
-        Raises: DeliveryRefused if the history cannot be read, DeliveryLater or DeliveryUnknown if it cannot be read
-        now.
-        """
         place = Place.of(utterance.conversation)
         span: dict[str, Any] = {
             "channel": place.channel,
@@ -217,7 +209,6 @@ class SlackTypingIndicators:
         self._shown: dict[str, _Shown] = {}
 
     def show(self, perception: Perception) -> None:
-        """Show that the soul thinks about a perception."""
         self.hide(perception)
         place = Place.of(perception.conversation)
         if not self._status or not (place.thread or perception.audience.startswith("private:")):
@@ -236,7 +227,6 @@ class SlackTypingIndicators:
             shown.holding = asyncio.create_task(self._set(place, line), name=f"hold {perception.conversation}")
 
     def hide(self, perception: Perception) -> None:
-        """Stop showing the indicator."""
         if shown := self._shown.get(perception.conversation):
             shown.over.set()
 

@@ -38,7 +38,6 @@ class SlackPeople(Lookups[Who]):
     """The people and channels of one workspace."""
 
     def __init__(self, client: AsyncWebClient, us: SlackBot) -> None:
-        """Ask through `client`."""
         super().__init__()
         self._client, self._us = client, us
         self._is_filled = False
@@ -70,10 +69,6 @@ class SlackPeople(Lookups[Who]):
                 self.keep(str(user.get("id")), known(user, self._us))
 
     async def members(self, audience: str) -> Sequence[str] | None:
-        """Return who is in a channel now, or None if Slack does not tell.
-
-        Raises: ConnectionError if it cannot be asked now.
-        """
         team, _, channel = audience.removeprefix(f"shared:{NETWORK}:").partition(":")
         if team != self._us.team:
             return None
@@ -93,7 +88,6 @@ class SlackPeople(Lookups[Who]):
         return None
 
     async def lacks(self, channel: str) -> str:
-        """Return in words what keeps us from hearing a channel, or "" if Slack reports nothing. Never raises."""
         try:
             async with asyncio.timeout(ANSWER_S):
                 await self._client.conversations_history(channel=channel, limit=1)

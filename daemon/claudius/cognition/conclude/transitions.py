@@ -175,8 +175,3 @@ def allowed(process: Process, transition: Transition, soul: SoulText, *, autonom
     reason = "no such process" if listed else "not in its NEXT"
     log.warning("transition refused", extra={"mental_process": process.name, "to": transition.to, "reason": reason})
     return None
-
-
-def told(ran: str, transition: Transition) -> dict[str, Any]:
-    """Describe a transition for `claudius why`. Pure."""
-    return {"from": ran, "to": transition.to, "execute_now": transition.execute_now}

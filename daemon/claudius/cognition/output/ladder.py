@@ -54,11 +54,14 @@ def climb(
     flags = tuple(dict.fromkeys((*reply.flags, *(repair.flags if repair else ()))))
     if streamed:
         return _continued(reply, rules, streamed, flags)
-    speakable = _speakable(repair or reply, rules)
-    if speakable:
-        speech, written, rung = speakable
-        return _spoken(speech, "repair" if repair else rung, written, rules, flags)
-    flags = (*flags, *_why_not_plain(repair or reply))
+    newest = repair or reply
+    winner = newest.winner
+    is_plain = not (winner or newest.truncated or is_structured(newest.raw) or _why_not_plain(newest))
+    text = winner.text if winner else newest.raw.removeprefix(_BOM).strip()
+    if (winner or is_plain) and not _is_unfit(text, rules):
+        rung: Rung = "repair" if repair else "complete" if winner else "plain"
+        return _spoken(text, rung, winner.verb if winner else None, rules, flags)
+    flags = (*flags, *_why_not_plain(newest))
     if not rules.owed:
         return Spoken(speech="", rung="silent", verb=rules.default_verb, flags=flags)
     if repair is None and rules.repairs > 0 and not refused:
@@ -88,17 +91,6 @@ def _spoken(speech: str, rung: Rung, written: str | None, rules: OutputRules, fl
 
 def _is_tainted(text: str, rules: OutputRules) -> bool:
     return rules.has_nonce(text) or is_disguised(text) or rules.private.repeated_in(text)
-
-
-def _speakable(reply: Parsed, rules: OutputRules) -> tuple[str, str | None, Rung] | None:
-    """Return the words, the verb as written and the rung, if one of the first two rungs applies."""
-    winner = reply.winner
-    if winner:
-        return None if _is_unfit(winner.text, rules) else (winner.text, winner.verb, "complete")
-    if reply.truncated or is_structured(reply.raw) or _why_not_plain(reply):
-        return None
-    text = reply.raw.removeprefix(_BOM).strip()
-    return None if _is_unfit(text, rules) else (text, None, "plain")
 
 
 def _is_unfit(text: str, rules: OutputRules) -> bool:

@@ -82,18 +82,15 @@ class Overlap:
         asked = _asked(spoken, self._piece, _STEP)
         if all(map(asked.isdisjoint, self._known)):
             return False
-        return self._reaches_span(spoken) and not (self._aloud and self._is_known(spoken))
-
-    def _is_known(self, spoken: str) -> bool:
-        """Return whether everything repeated was also said aloud, word for word."""
-        return self._windows & _pieces(spoken, self.span, 1) <= self._known_aloud
-
-    def _reaches_span(self, spoken: str) -> bool:
-        """Return whether the pieces found in both belong to an equal stretch of a whole span."""
         likely = list(islice(self._places(spoken), MANY))
         if len(likely) < MANY:
-            return any(self._reaches(spoken, at, place) for at, place in likely)
-        return not self._windows.isdisjoint(_pieces(spoken, self.span, 1))
+            is_repeated = any(self._reaches(spoken, at, place) for at, place in likely)
+        else:
+            is_repeated = not self._windows.isdisjoint(_pieces(spoken, self.span, 1))
+        if not is_repeated or not self._aloud:
+            return is_repeated
+        # all of it may have been said aloud before, word for word
+        return not self._windows & _pieces(spoken, self.span, 1) <= self._known_aloud
 
     def _places(self, spoken: str) -> Iterator[tuple[int, int]]:
         """Yield the position of each looked-up piece in `spoken` and in the texts."""
@@ -252,6 +249,5 @@ def output_rules(
 
 
 def _said(past: PastTurn) -> tuple[list[str], list[str]]:
-    """Return the private texts of a past turn, and those that were said aloud."""
     private = [entry.content for entry in past.entries if entry.entry_type in _PRIVATE]
     return private, [entry.content for entry in past.entries if entry.entry_type in _ALOUD]

@@ -69,7 +69,11 @@ class Marks(Struct, frozen=True):
 def mark(text: str) -> Marks:
     """Find everything that must not be split. Linear in the length of the text."""
     fences = tuple(_fences(text))
-    found = [*_fence_spans(text, fences)]
+    found: list[tuple[int, int]] = []
+    for fence in fences:  # its opening line stays with the code after it, and its closing line with the code before it
+        found.append((fence.start, min(fence.body + 1, len(text))))
+        if fence.is_closed:
+            found.append((max(fence.start, fence.closing - 1), fence.end))
     plain = _without(text, fences)
     found += [match.span() for match in _WHOLE.finditer(plain)]
     found += [match.span() for match in _ROW.finditer(plain)]
@@ -100,14 +104,6 @@ def _fence(text: str, opened: re.Match[str], closed: re.Match[str] | None) -> Fe
         marker=opened["marker"],
         is_closed=closed is not None,
     )
-
-
-def _fence_spans(text: str, fences: tuple[Fence, ...]) -> Iterator[tuple[int, int]]:
-    """Keep a fence's opening line with the code after it, and its closing line with the code before it."""
-    for fence in fences:
-        yield fence.start, min(fence.body + 1, len(text))
-        if fence.is_closed:
-            yield max(fence.start, fence.closing - 1), fence.end
 
 
 def _without(text: str, fences: tuple[Fence, ...]) -> str:
@@ -253,19 +249,15 @@ class _Cutter:
         self._units: Sequence[int] = [0, *accumulate(2 if char > "\uffff" else 1 for char in text)]
 
     def cut(self) -> Iterator[Piece]:
-        start, end = 0, len(self._text)
+        start, end, fences = 0, len(self._text), self._marks.fences
+        last = fences[-1] if fences and not fences[-1].is_closed else None
         while start < end:
             opens = self._opens(self._marks.fence_at(start))
-            last = self._last_fence()
             rest = self._units[end] - self._units[start] + units(opens) + units(self._closes(last, end))
             at = end if rest <= self._limit else self._next(start, units(opens))
             inside = last if at == end else self._marks.fence_at(at)
             yield Piece(self._text[start:at], opens, self._closes(inside, at))
             start = at
-
-    def _last_fence(self) -> Fence | None:
-        fences = self._marks.fences
-        return fences[-1] if fences and not fences[-1].is_closed else None
 
     def _opens(self, fence: Fence | None) -> str:
         """Return the line that reopens a fence; only its marker if the whole line would take too much of the post."""
@@ -295,7 +287,6 @@ class _Cutter:
         return next(whole, max(furthest, start + 1))
 
     def _pause(self, at: int) -> Pause:
-        """Return the kind of place before the character at `at`."""
         text, before = self._text, self._text[at - 1]
         if before == "\n":
             if self._marks.fence_at(at):

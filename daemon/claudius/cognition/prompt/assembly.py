@@ -147,12 +147,12 @@ def context_blocks(plan: Plan, recollection: Recollection, soul: SoulText, setti
     """Assemble the current context, heading → block, with the message last. Pure."""
     blocks: list[Block] = []
     if state := _state(plan, recollection):
-        blocks.append(_block("Soul State", [{"kind": RecordKind.SOUL_STATE, **state}]))
+        blocks.append(Block("Soul State", [{"kind": RecordKind.SOUL_STATE, **state}]))
     if shows_intuition(plan, recollection):
         records = [intuition_record(one) for one in recollection.intuitions]
-        blocks.append(_block("Daimonic Intuition", records, str(soul.files["tail.md"].head["intuition"])))
+        blocks.append(Block("Daimonic Intuition", records, str(soul.files["tail.md"].head["intuition"])))
     if plan.shown:
-        blocks.append(_block("User Model", [shown_record(shown) for shown in plan.shown]))
+        blocks.append(Block("User Model", [shown_record(shown) for shown in plan.shown]))
     told = {
         "Second Thought": (RecordKind.SECOND_THOUGHT, recollection.second_thought),
         "Cortex Beliefs": (RecordKind.BELIEFS, format_beliefs(recollection.beliefs)),
@@ -160,18 +160,18 @@ def context_blocks(plan: Plan, recollection: Recollection, soul: SoulText, setti
     }
     for heading, (kind, text) in told.items():
         if text:
-            blocks.append(_block(heading, [{"kind": kind, "text": text}]))
+            blocks.append(Block(heading, [{"kind": kind, "text": text}]))
     if plan.felt.record:
-        blocks.append(_block("Psyche", [{"kind": RecordKind.PSYCHE, **plan.felt.record}]))
+        blocks.append(Block("Psyche", [{"kind": RecordKind.PSYCHE, **plan.felt.record}]))
     if plan.felt.remembered:
-        blocks.append(_block("Remembered", [{"kind": RecordKind.MEMORY, **line} for line in plan.felt.remembered]))
+        blocks.append(Block("Remembered", [{"kind": RecordKind.MEMORY, **line} for line in plan.felt.remembered]))
     heard = [
         record
         for perception in recollection.perceptions
         for record in (perception_record(perception), *_read_files(perception))
     ]
     if heard:
-        blocks.append(_block("Current Message", heard))
+        blocks.append(Block("Current Message", heard))
     shown = _fenced(blocks, recollection.nonce)
     if settings.zone and "now" in soul.files["tail.md"].head:
         return {PRESENT: f"## {PRESENT}\n{present(recollection, soul, settings.zone)}"} | shown
@@ -199,7 +199,7 @@ def repair_tail(recollection: Recollection, soul: SoulText, broken: str) -> str:
     """Assemble the tail of the repair call: the message, the broken reply as data, one instruction. Pure."""
     heard = [perception_record(perception) for perception in recollection.perceptions]
     draft: Mapping[str, Scalar] = {"kind": RecordKind.DRAFT, "text": broken[:4000]}
-    message = _fenced([_block("Current Message", [*heard, draft])], recollection.nonce)
+    message = _fenced([Block("Current Message", [*heard, draft])], recollection.nonce)
     return "\n".join([*message.values(), soul.text("repair.md").strip()])
 
 
@@ -213,21 +213,18 @@ class Block(NamedTuple):
     """One part of the tail: data lines under a heading."""
 
     heading: str
-    lead: str
+    records: Sequence[Mapping[str, Scalar]]
+    lead: str = ""
     """What is said of the lines; empty = nothing."""
-    lines: tuple[str, ...]
-
-
-def _block(heading: str, records: Sequence[Mapping[str, Scalar]], lead: str = "") -> Block:
-    return Block(heading, lead, tuple(map(data_line, records)))
 
 
 def _fenced(blocks: Sequence[Block], nonce: str) -> dict[str, str]:
     """Fence the lines of all blocks with one nonce that occurs in none of them, since a model may echo a marker."""
-    nonce = clear_nonce(nonce, [line for block in blocks for line in block.lines])
+    written = [[data_line(record) for record in block.records] for block in blocks]
+    nonce = clear_nonce(nonce, [line for lines in written for line in lines])
     shown = {}
-    for block in blocks:
+    for block, unfenced in zip(blocks, written, strict=True):
         lead = [block.lead] if block.lead else []
-        lines = [fence(line, nonce) for line in block.lines]
+        lines = [fence(line, nonce) for line in unfenced]
         shown[block.heading] = "\n".join([f"## {block.heading}", *lead, *lines])
     return shown

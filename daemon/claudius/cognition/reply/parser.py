@@ -194,7 +194,20 @@ class Parser:
             text, self._surrogate = valid(text[:cut]), text[cut:]
         if self._take(text.replace("\0", "\ufffd")):
             self._scan(final=False)
-        return self._newly_visible()
+        if self._flags or self._is_torn or not self._visible:  # nothing is shown after any flag
+            return ""
+        piece = "".join(self._visible)
+        self._visible = []
+        if not self._has_shown:
+            piece = piece.lstrip()
+        seen = piece.rstrip()
+        if not seen:  # trailing blanks are never shown
+            self._blanks.append(piece)
+            return ""
+        shown = "".join(self._blanks) + seen
+        self._blanks = [piece[len(seen) :]]
+        self._has_shown = True
+        return shown
 
     def finish(self, *, truncated: bool = False) -> Parsed:
         """End the reply. `truncated`: the provider cut it. Nothing may be fed afterwards."""
@@ -383,23 +396,6 @@ class Parser:
         text = "".join(self._parts).strip()
         self._dialogues.append(Dialogue(text=text, state=state, verb=self._attributes.verb, closed=closed))
         self._state = "out"
-
-    def _newly_visible(self) -> str:
-        """Return what may be shown now: nothing after any flag, and never trailing blanks."""
-        if self._flags or self._is_torn or not self._visible:
-            return ""
-        piece = "".join(self._visible)
-        self._visible = []
-        if not self._has_shown:
-            piece = piece.lstrip()
-        seen = piece.rstrip()
-        if not seen:
-            self._blanks.append(piece)
-            return ""
-        shown = "".join(self._blanks) + seen
-        self._blanks = [piece[len(seen) :]]
-        self._has_shown = True
-        return shown
 
 
 def plain_reply(text: str) -> str:

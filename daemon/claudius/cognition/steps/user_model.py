@@ -135,18 +135,14 @@ def merge_update(
     else:
         markdown = current
         for section, text in updates:
-            markdown = _with_section(markdown, _section_name(section or ""), clean(text))
+            name = " ".join(UNSEEN.sub("", valid(section or "")).strip(" #\t").split())
+            markdown = _with_section(markdown, escape_heads(name, limit=MAX_NAME_CHARS), clean(text))
         refused = None
     if markdown.strip() == current.strip():
         return Merged(current, None, suspect)
     suspect = suspect or is_suspect(markdown, person)
     refused = refused or _lost(current, markdown) or _too_big(current, markdown, max_bytes)
     return Merged(None, refused, suspect) if refused else Merged(markdown.strip() + "\n", None, suspect)
-
-
-def _section_name(written: str) -> str:
-    name = " ".join(UNSEEN.sub("", valid(written)).strip(" #\t").split())
-    return escape_heads(name, limit=MAX_NAME_CHARS)
 
 
 def _with_section(markdown: str, name: str, text: str) -> str:

@@ -183,18 +183,13 @@ def fast_import(changes: Sequence[RevisionCommit], parent: str | None) -> bytes:
 
     The contents come first, path by path, because git stores each as a delta of the one before it in the stream.
     """
-    marks = _marks(changes)
+    contents = dict.fromkeys(pair for change in changes for pair in change.written)
+    first = 1 + max((change.revision for change in changes), default=0)  # the marks below are revisions
+    marks = {pair: mark for mark, pair in enumerate(sorted(contents, key=lambda pair: pair[0]), first)}
     blobs = (b"blob\nmark :%d\n%s" % (mark, _data(content)) for (_, content), mark in marks.items())
     parts = [f"reset {REF}\n", f"from {parent}\n" if parent else "", "\n"]
     commits = (_commit(change, marks) for change in changes)
     return b"".join([b"feature done\n", *blobs, "".join(parts).encode(), *commits, b"done\n"])
-
-
-def _marks(changes: Sequence[RevisionCommit]) -> dict[tuple[str, bytes], int]:
-    """Number every content after the revisions, those of one path together, oldest first."""
-    contents = dict.fromkeys(pair for change in changes for pair in change.written)
-    first = 1 + max((change.revision for change in changes), default=0)
-    return {pair: mark for mark, pair in enumerate(sorted(contents, key=lambda pair: pair[0]), first)}
 
 
 def index_info(blobs: Mapping[str, str | None]) -> bytes:
@@ -245,13 +240,10 @@ def _commit(change: RevisionCommit, marks: Mapping[tuple[str, bytes], int]) -> b
     head = f"commit {REF}\nmark :{change.revision}\nauthor {author} {instant}\ncommitter {_CLAUDIUS} {instant}\n"
     removed = "".join(f"D {path}\n" for path in change.removed)
     written = "".join(f"M 100644 :{marks[pair]} {pair[0]}\n" for pair in change.written)
-    return head.encode() + _data(_message(change).encode()) + f"{removed}{written}\n".encode()
-
-
-def _message(change: RevisionCommit) -> str:
     note = " ".join(change.note.split()) or "updated"
     turn = f"Turn: {change.turn}\n" if change.turn else ""
-    return f"{note}\n\n{turn}{TRAILER}: {change.token}\n"
+    message = f"{note}\n\n{turn}{TRAILER}: {change.token}\n"
+    return head.encode() + _data(message.encode()) + f"{removed}{written}\n".encode()
 
 
 def _data(content: bytes) -> bytes:

@@ -48,7 +48,7 @@ def read(root: Path, path: str, now_s: float) -> FoundFile | None:
         _Folder(root, PurePosixPath(path).parent, make=False) as folder,
     ):
         name = PurePosixPath(path).name
-        if folder is None or not _is_plain(folder, name):
+        if folder is None or not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
             return None
         file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
         with os.fdopen(file, "rb") as opened:
@@ -89,10 +89,6 @@ def remove(root: Path, path: str) -> None:
         with suppress(OSError), _Folder(root, inner.parent.parent, make=False) as above:
             if above is not None:
                 os.rmdir(inner.parent.name, dir_fd=above)
-
-
-def _is_plain(folder: int, name: str) -> bool:
-    return stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
 
 
 class _Folder:

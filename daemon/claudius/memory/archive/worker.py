@@ -96,7 +96,6 @@ class Archive:
 
     @property
     def _batch(self) -> int:
-        """How many changes one round commits."""
         return ANEW_BATCH if self._is_anew else BATCH
 
     def wake(self) -> None:

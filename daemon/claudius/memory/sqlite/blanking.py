@@ -154,7 +154,6 @@ def steps(db: Database, name: str, rowids: Sequence[int]) -> list[Step]:
 
 
 def _is_rowid(db: Database, table: str, column: str) -> bool:
-    """Return whether a column is an alias of the rowid."""
     sql = "SELECT 1 FROM pragma_table_info(?) WHERE name = ? AND pk = 1 AND upper(type) = 'INTEGER'"
     keys = "SELECT count(*) AS keys FROM pragma_table_info(?) WHERE pk > 0"
     is_only = db.connection.execute(keys, (table,)).fetchone()["keys"] == 1

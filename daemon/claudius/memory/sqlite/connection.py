@@ -7,7 +7,7 @@ import re
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -54,7 +54,10 @@ def open_writer(path: Path) -> sqlite3.Connection:
         except BaseException:
             connection.close()
             raise
-    tighten(path)
+    for file in (path, *siblings(path)):
+        with suppress(FileNotFoundError):
+            if file.stat().st_mode & 0o077:
+                file.chmod(FILE_MODE)
     return connection
 
 
@@ -89,16 +92,6 @@ def siblings(path: Path) -> tuple[Path, Path]:
     return path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm")
 
 
-def tighten(path: Path) -> None:
-    """Remove all group and other permissions from the database's files."""
-    for file in (path, *siblings(path)):
-        try:
-            if file.stat().st_mode & 0o077:
-                file.chmod(FILE_MODE)
-        except FileNotFoundError:
-            continue
-
-
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
     connection = sqlite3.connect(
         f"file:{quote(str(path))}?mode={mode}",
@@ -124,8 +117,7 @@ _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 class Row(Protocol):
     """One row of a query: its values by the names of its columns, never by their numbers."""
 
-    def __getitem__(self, column: str, /) -> Any:
-        """Return the value of a column."""
+    def __getitem__(self, column: str, /) -> Any: ...
 
     def keys(self) -> Iterable[str]:
         """Return the names of the columns."""

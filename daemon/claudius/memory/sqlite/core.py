@@ -27,7 +27,6 @@ class Core:
     """One database file: its writer and its reader while the store is open. Each topic object is given it."""
 
     def __init__(self, path: Path) -> None:
-        """Set the file's path; the store opens it."""
         self.path = path
         self.boot = ""
         """The boot that leases are taken for; empty until the store is started."""
@@ -195,7 +194,6 @@ class Writer:
             self._soon = asyncio.get_running_loop().call_soon(self._hand_over)
 
     def _hand_over(self) -> None:
-        """Hand everything queued to the thread."""
         for handle in (self._alone, self._soon):
             if handle is not None:
                 handle.cancel()

@@ -34,7 +34,8 @@ class SqliteDocuments:
         return await self._core.write(write)
 
     async def set_state(self, key: str, value: str, audience: str, now: datetime) -> None:
-        await self._core.write(lambda db: set_state(db, key, value, audience, now))
+        change, note = StateChange(key=key, value=value, audience=audience), f"soul state: {key}, by the owner"
+        await self._core.write(lambda db: write_state(db, (change,), stamp(now), author="owner", turn=None, note=note))
 
     async def document(self, document: Document) -> str | None:
         with self._core.snapshot() as db:
@@ -42,29 +43,64 @@ class SqliteDocuments:
 
     async def has_written(self, document: Document, text: str, *, ever: bool) -> bool:
         with self._core.snapshot() as db:
-            return has_written(db, document, text, ever=ever)
+            if document.person:
+                asked = {"person": document.person, "audience": document.audience, "text": text, "ever": int(ever)}
+                return db.one("model_written", **asked) is not None
+            near = _near(db, text, ever=ever)
+            return newest(db, document) == text or any(_state(db, revision) == text for revision in near)
 
     async def unarchived(self, limit: int) -> Sequence[Unarchived]:
         with self._core.snapshot() as db:
-            return unarchived(db, limit)
+            return [
+                Unarchived(
+                    id=row["id"],
+                    document=Document(row["person"] or "", row["audience"] or ""),
+                    version=row["version"] or 0,
+                    at=instant(row["at"]),
+                    author=row["author"],
+                    note=row["note"],
+                    turn=row["turn"],
+                    name=row["name"],
+                    markdown=row["markdown"] if row["document"] == "user_model" else _state(db, row["id"]),
+                )
+                for row in db.all("unarchived", most=limit)
+            ]
 
     async def archived(
         self, commits: Mapping[int, str], files: Sequence[KeptFile], gone: Sequence[Document] = ()
     ) -> None:
-        await self._core.write(lambda db: archived(db, commits, files, gone))
+        def write(db: Database) -> None:
+            db.each("archived", ({"id": id_, "git_commit": commit} for id_, commit in commits.items()))
+            for document in (*gone, *(file.document for file in files)):
+                db.run("archive_file_drop", person=document.person, audience=document.audience)
+            for file in files:
+                person, audience = file.document.person, file.document.audience
+                db.run("archive_file_put", path=file.path, person=person, audience=audience, sha256=file.sha256)
+
+        await self._core.write(write)
 
     async def archive_files(self, persons: Sequence[str] | None = None) -> Sequence[KeptFile]:
         with self._core.snapshot() as db:
-            return kept_files(db, persons)
+            if persons is None:
+                rows = db.all("archive_files")
+            else:
+                rows = [row for person in persons for row in db.all("archive_files_of", person=person)]
+            return [
+                KeptFile(
+                    document=Document(row["person"], row["audience"]),
+                    path=row["path"],
+                    sha256=row["sha256"],
+                    is_gone=bool(row["is_gone"]),
+                )
+                for row in rows
+            ]
 
     async def archive_anew(self) -> None:
-        await self._core.write(anew)
+        def write(db: Database) -> None:
+            db.run("archive_forget")
+            db.run("archive_files_forget")
 
-
-def set_state(db: Database, key: str, value: str, audience: str, now: datetime) -> None:
-    """Set one value of the soul's state."""
-    change = StateChange(key=key, value=value, audience=audience)
-    write_state(db, (change,), stamp(now), author="owner", turn=None, note=f"soul state: {key}, by the owner")
+        await self._core.write(write)
 
 
 def set_model(
@@ -134,72 +170,9 @@ def write_state(
         )
 
 
-def unarchived(db: Database, limit: int) -> Sequence[Unarchived]:
-    """Return the oldest changes that git does not hold, each with the whole text of its document after it."""
-    return [
-        Unarchived(
-            id=row["id"],
-            document=Document(row["person"] or "", row["audience"] or ""),
-            version=row["version"] or 0,
-            at=instant(row["at"]),
-            author=row["author"],
-            note=row["note"],
-            turn=row["turn"],
-            name=row["name"],
-            markdown=row["markdown"] if row["document"] == "user_model" else _state(db, row["id"]),
-        )
-        for row in db.all("unarchived", most=limit)
-    ]
-
-
 def _state(db: Database, revision: int) -> str:
-    """Return the document of the soul's state as it was after a revision."""
     rows = db.all("state_as_of", revision=revision)
     return state_document((row["key"], row["audience"], row["value"], row["updated_at"]) for row in rows)
-
-
-def archived(db: Database, commits: Mapping[int, str], files: Sequence[KeptFile], gone: Sequence[Document]) -> None:
-    """Record which commit holds which change, and the files' current paths. Inside a writer's transaction."""
-    db.each("archived", ({"id": id_, "git_commit": commit} for id_, commit in commits.items()))
-    for document in (*gone, *(file.document for file in files)):
-        db.run("archive_file_drop", person=document.person, audience=document.audience)
-    for file in files:
-        person, audience = file.document.person, file.document.audience
-        db.run("archive_file_put", path=file.path, person=person, audience=audience, sha256=file.sha256)
-
-
-def kept_files(db: Database, persons: Sequence[str] | None) -> Sequence[KeptFile]:
-    """Return where git holds which document, of some persons or of all."""
-    if persons is None:
-        rows = db.all("archive_files")
-    else:
-        rows = [row for person in persons for row in db.all("archive_files_of", person=person)]
-    return [
-        KeptFile(
-            document=Document(row["person"], row["audience"]),
-            path=row["path"],
-            sha256=row["sha256"],
-            is_gone=bool(row["is_gone"]),
-        )
-        for row in rows
-    ]
-
-
-def anew(db: Database) -> None:
-    """Forget everything that git holds. Inside a writer's transaction."""
-    db.run("archive_forget")
-    db.run("archive_files_forget")
-
-
-def has_written(db: Database, document: Document, text: str, *, ever: bool) -> bool:
-    """Return whether a version of a document is exactly this text.
-
-    Checks the newest version and those that git does not hold yet; all of them if `ever` is set.
-    """
-    if document.person:
-        asked = {"person": document.person, "audience": document.audience, "text": text, "ever": int(ever)}
-        return db.one("model_written", **asked) is not None
-    return newest(db, document) == text or any(_state(db, revision) == text for revision in _near(db, text, ever=ever))
 
 
 def _near(db: Database, text: str, *, ever: bool) -> Iterator[int]:

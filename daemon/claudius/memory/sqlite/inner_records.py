@@ -10,16 +10,13 @@ from typing import Any
 
 import msgspec
 
-from claudius.ledger_types import Assessment, Belief, Interaction, Peer, Reflection
+from claudius.ledger_types import Assessment, Belief, Peer, Reflection
 from claudius.memory.packing import unpacked
 from claudius.memory.sqlite import ledger, peer_rows
 from claudius.memory.sqlite.connection import Database
 from claudius.memory.sqlite.psyche import recall_psyche
 from claudius.memory.sqlite.rows import Decoding, parse, stamp
 from claudius.psyche_types import Edge, Numbers, Psyche
-
-TIMELINE = 200
-ASSESSMENTS = 10_000
 
 
 class InnerRecords:
@@ -42,12 +39,14 @@ class InnerRecords:
                 found = peer_rows.peer(db, named[0], None) if len(named) == 1 else None
             if found is None:
                 return None
-            judged = peer_rows.assessments(db, found.peer_id, None, ASSESSMENTS)
-            lines = peer_rows.timeline(db, found.peer_id, TIMELINE, None)
+            judged = peer_rows.assessments(db, found.peer_id, None, 10_000)
+            lines = peer_rows.timeline(db, found.peer_id, 200, None)
+        where = ("channel_type", "conversation", "audience", "turn", "scope")
+        columns = ("id", "at", "direction", *where, "preview", "reaction")
         return {
             **_peer(found),
             "assessments": [_assessment(one) for one in reversed(judged)],
-            "timeline": [_line(one) for one in lines],
+            "timeline": [{name: getattr(one, name) for name in columns} for one in lines],
         }
 
     def beliefs(self, now: datetime) -> Mapping[str, Any]:
@@ -140,11 +139,6 @@ def _assessment(one: Assessment) -> dict[str, Any]:
         "author": one.author,
         "sources": list(one.sources),
     }
-
-
-def _line(one: Interaction) -> dict[str, Any]:
-    where = ("channel_type", "conversation", "audience", "turn", "scope")
-    return {name: getattr(one, name) for name in ("id", "at", "direction", *where, "preview", "reaction")}
 
 
 def _belief(one: Belief) -> dict[str, Any]:

@@ -36,8 +36,6 @@ from claudius.memory.sqlite.seeing import Seeing
 from claudius.prompt import valid
 from claudius.provider import Usage
 
-_EVER = datetime(1, 1, 1, tzinfo=UTC)
-
 
 class SqliteLedger:
     """Peers, and what the soul makes of them."""
@@ -66,7 +64,7 @@ class SqliteLedger:
         return made.id
 
     async def list_peers(self, audience: str, since: datetime | None = None, limit: int = 1000) -> Sequence[Peer]:
-        since = since or _EVER
+        since = since or datetime(1, 1, 1, tzinfo=UTC)
         with self._core.snapshot() as db:
             ids = db.values("peers_lately", since=stamp(since), most=limit)
             known = peer_rows.peers_known(db, ids, Seeing.towards(db, audience))
@@ -129,7 +127,25 @@ class SqliteLedger:
 
     async def grounds(self, audience: str, peers: Sequence[str], window: int) -> Grounds:
         with self._core.snapshot() as db:
-            return grounds(db, audience, peers, window)
+            seeing = Seeing.towards(db, audience)
+            beliefs, lessons = every_belief(db), every_lesson(db)
+            summary = next(
+                (one for one in reflections(db, _LOOKED_AT) if one.summary and seeing.may(one.sources)), None
+            )
+            known = (_known(db, peer, audience, seeing, window) for peer in peers)
+            return Grounds(
+                audience=audience,
+                peers=tuple(one for one in known if one),
+                beliefs=tuple(one for one in beliefs if seeing.may(one.sources)),
+                every_belief=beliefs,
+                lessons=tuple(one for one in lessons if one.is_learned and seeing.may(one.sources)),
+                every_lesson=lessons,
+                summary=summary.summary if summary else "",
+                summary_sources=summary.sources if summary else (),
+                tuned=tuple(Tuned(**{**row, "useful": tuple(parse(row["useful"]))}) for row in db.all("tunings")),
+                cycle=(db.value("reflection_last") or 0) + 1,
+                upto=db.value("interaction_last"),
+            )
 
     async def reflect(self, reflected: Reflected) -> Recorded:
         return await self._core.write(lambda db: apply(db, reflected))
@@ -138,32 +154,13 @@ class SqliteLedger:
         await self._core.write(lambda db: keep(db, record, history_size))
 
     async def set_belief(self, key: str, hand: OwnersHand) -> int:
-        return await self._core.write(lambda db: set_belief(db, key, hand))
+        if hand == "delete":
+            return await self._core.write(lambda db: db.change("belief_delete", key=key))
+        return await self._core.write(lambda db: db.change("belief_state", key=key, state=STATES[hand]))
 
 
 _LOOKED_AT = 50
 STATES = {"pin": "pinned", "dispute": "disputed"}
-
-
-def grounds(db: Database, audience: str, peers: Sequence[str], window: int) -> Grounds:
-    """Read everything that a cycle may know, within what its audience may see."""
-    seeing = Seeing.towards(db, audience)
-    beliefs, lessons = every_belief(db), every_lesson(db)
-    summary = next((one for one in reflections(db, _LOOKED_AT) if one.summary and seeing.may(one.sources)), None)
-    known = (_known(db, peer, audience, seeing, window) for peer in peers)
-    return Grounds(
-        audience=audience,
-        peers=tuple(one for one in known if one),
-        beliefs=tuple(one for one in beliefs if seeing.may(one.sources)),
-        every_belief=beliefs,
-        lessons=tuple(one for one in lessons if one.is_learned and seeing.may(one.sources)),
-        every_lesson=lessons,
-        summary=summary.summary if summary else "",
-        summary_sources=summary.sources if summary else (),
-        tuned=tunings(db),
-        cycle=(db.value("reflection_last") or 0) + 1,
-        upto=db.value("interaction_last"),
-    )
 
 
 def _known(db: Database, peer_id: str, audience: str, seeing: Seeing, window: int) -> Known | None:
@@ -236,37 +233,25 @@ def _assess(db: Database, proposals: Sequence[Proposal], at: datetime) -> Record
     return Recorded(assessments=tuple(made), failed=failed)
 
 
+_LISTS = {
+    **{name: name for name in ("sources", "directives", "evidence")},
+    **{f"beliefs_{name}": name for name in ("added", "reaffirmed", "expired")},
+    "peers_assessed": "assessed",
+}
+"""The lists of a cycle's record, each with its column."""
+
+
 def keep(db: Database, record: Reflection, history_size: int) -> None:
     """Add a cycle to the history, and delete the oldest beyond `history_size`."""
+    lists = {column: dump(getattr(record, name)) for name, column in _LISTS.items()}
     db.run(
         "reflection_new",
-        cycle=record.cycle,
-        at=stamp(record.at),
-        trigger=record.trigger,
-        audience=record.audience,
-        outcome=record.outcome,
-        duration_s=record.duration_s,
-        summary=valid(record.summary),
-        sources=dump(record.sources),
-        assessed=dump(record.peers_assessed),
-        added=dump(record.beliefs_added),
-        reaffirmed=dump(record.beliefs_reaffirmed),
-        expired=dump(record.beliefs_expired),
-        directives=dump(record.directives),
-        evidence=dump(record.evidence),
-        alignment=record.alignment,
+        **asdict(record) | lists | {"at": stamp(record.at), "summary": valid(record.summary)},
         input_tokens=record.usage.input_tokens + record.usage.cache_read_tokens + record.usage.cache_write_tokens,
         output_tokens=record.usage.output_tokens,
         cost_usd=record.usage.cost_usd,
     )
     db.run("reflections_let_go", most=history_size)
-
-
-def set_belief(db: Database, key: str, hand: OwnersHand) -> int:
-    """Change a belief for the owner; return how many rows had that key."""
-    if hand == "delete":
-        return db.change("belief_delete", key=key)
-    return db.change("belief_state", key=key, state=STATES[hand])
 
 
 def every_belief(db: Database) -> tuple[Belief, ...]:
@@ -323,18 +308,7 @@ def _reflection(row: Row) -> Reflection:
             outcome=row["outcome"],
             duration_s=row["duration_s"],
             summary=row["summary"],
-            sources=tuple(parse(row["sources"])),
-            peers_assessed=tuple(parse(row["assessed"])),
-            beliefs_added=tuple(parse(row["added"])),
-            beliefs_reaffirmed=tuple(parse(row["reaffirmed"])),
-            beliefs_expired=tuple(parse(row["expired"])),
-            directives=tuple(parse(row["directives"])),
-            evidence=tuple(parse(row["evidence"])),
+            **{name: tuple(parse(row[column])) for name, column in _LISTS.items()},
             alignment=row["alignment"],
             usage=Usage(**{name: row[name] for name in ("input_tokens", "output_tokens", "cost_usd")}),
         )
-
-
-def tunings(db: Database) -> tuple[Tuned, ...]:
-    """Return the tuning of each trigger."""
-    return tuple(Tuned(**{**row, "useful": tuple(parse(row["useful"]))}) for row in db.all("tunings"))

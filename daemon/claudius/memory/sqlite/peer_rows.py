@@ -25,7 +25,10 @@ SCORED = 10
 def note(db: Database, noted: Noted, at: datetime) -> None:
     """Add one turn: who was dealt with, what was promised and kept, and what the turn made of its peer."""
     for peer_id in dict.fromkeys([one.peer_id for one in noted.interactions]):
-        _count(db, [one for one in noted.interactions if one.peer_id == peer_id])
+        dealt = [one for one in noted.interactions if one.peer_id == peer_id]
+        here = {"peer_id": peer_id, "audience": dealt[-1].audience}
+        db.run("peer_put", peer_id=peer_id, **_counted(db.one("peer_counted", peer_id=peer_id), dealt))
+        db.run("peer_tally_put", **here, **_counted(db.one("peer_tally", **here), dealt))
     for interaction in noted.interactions:
         encoded = {"at": stamp(interaction.at), "preview": valid(interaction.preview)}
         db.run("interaction_new", **asdict(interaction) | encoded)
@@ -45,16 +48,7 @@ def note(db: Database, noted: Noted, at: datetime) -> None:
             log.warning("an assessment was not recorded: %s", error)
 
 
-def _count(db: Database, dealt: Sequence[Interaction]) -> None:
-    """Count one turn's interactions with a peer, in the total that the owner sees and in this turn's audience."""
-    newest = dealt[-1]
-    here = {"peer_id": newest.peer_id, "audience": newest.audience}
-    db.run("peer_put", peer_id=newest.peer_id, **_counted(db.one("peer_counted", peer_id=newest.peer_id), dealt))
-    db.run("peer_tally_put", **here, **_counted(db.one("peer_tally", **here), dealt))
-
-
 def _counted(row: Row | None, dealt: Sequence[Interaction]) -> dict[str, Any]:
-    """Return a row's counters after these interactions. Pure."""
     with Decoding("peer", dealt[0].peer_id):
         tally = _tally(row) if row else Tally()
     for one in dealt:
@@ -105,7 +99,11 @@ def record(db: Database, proposal: Proposal, at: datetime) -> Assessment:
         sources = tuple(db.values("peer_audiences", peer_id=proposal.peer_id))
     trust = proposal.trust
     if proposal.limit is not None:
-        trust = clamp_trust(_last_trust(db, proposal.peer_id, sources), trust, proposal.limit) or 0
+        rows = db.all("assessments_shown", peer_id=proposal.peer_id, most=1)
+        judged = (assessment_of(one, proposal.peer_id) for one in rows)
+        # the newest trust judged from these sources alone: another place's does not show in this one's
+        last = max(((one.id, one.trust) for one in judged if {*one.sources} <= {*sources}), default=(0, None))[1]
+        trust = clamp_trust(last, trust, proposal.limit) or 0
     made = Assessment(
         peer_id=proposal.peer_id,
         info_score=_tally(row).info_score(row["assessments"]),
@@ -121,12 +119,6 @@ def record(db: Database, proposal: Proposal, at: datetime) -> Assessment:
     )
     db.run("peer_assessed", peer_id=made.peer_id)
     return replace(made, id=number)
-
-
-def _last_trust(db: Database, peer_id: str, sources: Sequence[str]) -> int | None:
-    """Return the newest trust judged from these sources alone, so that another place's does not show in this one's."""
-    judged = (assessment_of(row, peer_id) for row in db.all("assessments_shown", peer_id=peer_id, most=1))
-    return max(((one.id, one.trust) for one in judged if {*one.sources} <= {*sources}), default=(0, None))[1]
 
 
 def peer(db: Database, peer_id: str, seeing: Seeing | None, *, only_here: bool = False) -> Peer | None:

@@ -20,8 +20,6 @@ from claudius.memory.sqlite.rows import dump, instant, parse, stamp
 from claudius.memory.sqlite.seeing import Seeing, alone, canonical
 from claudius.perception import private
 
-MOST_SEEN = 1000
-
 
 class SqlitePeople:
     """Members, participation, pairing, ids, and what persons may know of themselves."""
@@ -30,7 +28,19 @@ class SqlitePeople:
         self._core = core
 
     async def know_members(self, audience: str, persons: Sequence[str] | None, now: datetime) -> None:
-        await self._core.write(lambda db: know_members(db, audience, persons, now))
+        def write(db: Database) -> None:
+            if persons is None:
+                known = db.one("audience_known_at", audience=audience)
+                if known is not None and known["known_at"] is None:
+                    return  # it has no list already, so that only some of its members are known
+            db.run("audience_emptied", audience=audience)
+            if persons is None:
+                db.run("audience_unlisted", audience=audience)
+                return
+            db.run("audience_known", audience=audience, now=stamp(now))
+            db.each("audience_joined", ({"audience": audience, "person": person} for person in persons))
+
+        await self._core.write(write)
 
     async def sight(self, person: str) -> Sequence[SeenPlaces]:
         with self._core.snapshot() as db:
@@ -120,31 +130,13 @@ class SqlitePeople:
 
 
 def _sight(db: Database, person: str) -> SeenPlaces:
-    found = db.all("sight", person=person, network=f"shared:{person.partition(':')[0]}:", most=MOST_SEEN)
+    found = db.all("sight", person=person, network=f"shared:{person.partition(':')[0]}:", most=1000)
     return SeenPlaces(
         person=person,
         listed=tuple(row["audience"] for row in found if row["is_listed"]),
         unlisted=tuple(row["audience"] for row in found if not row["is_listed"]),
         seen=frozenset(row["audience"] for row in found if row["is_seen"] and not row["is_listed"]),
     )
-
-
-def know_members(db: Database, audience: str, persons: Sequence[str] | None, now: datetime) -> None:
-    """Replace the members of a shared audience; None if there is no member list any more."""
-    if persons is None and is_unlisted(db, audience):
-        return
-    db.run("audience_emptied", audience=audience)
-    if persons is None:
-        db.run("audience_unlisted", audience=audience)
-        return
-    db.run("audience_known", audience=audience, now=stamp(now))
-    db.each("audience_joined", ({"audience": audience, "person": person} for person in persons))
-
-
-def is_unlisted(db: Database, audience: str) -> bool:
-    """Return whether an audience has no member list, so that only some of its members are known."""
-    row = db.one("audience_known_at", audience=audience)
-    return row is not None and row["known_at"] is None
 
 
 def link(db: Database, person: str, other: str) -> None:

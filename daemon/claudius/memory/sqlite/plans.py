@@ -26,8 +26,6 @@ log = logging.getLogger(__name__)
 MILESTONE = "milestone"
 AT_ONE_TIME = timedelta(minutes=2)
 """Two plans this close together count as being for the same time."""
-NOTICED_AFTER = timedelta(minutes=30)
-"""How long after a milestone the soul notices it."""
 AT_ONCE = 100
 """Plans turned into perceptions in one pass; the rest follow in the next."""
 
@@ -117,7 +115,7 @@ def plan_milestone(db: Database, intent: Intent, milestone: Milestone) -> None:
     made = Schedule(
         id=int.from_bytes(digest[:6], "big"),
         conversation=intent.conversation,
-        at=intent.at + NOTICED_AFTER,
+        at=intent.at + timedelta(minutes=30),
         text=milestone.text,
         process="proactive",
         params={"event": MILESTONE, "level": milestone.level},
@@ -161,7 +159,7 @@ def _perception(db: Database, row: Row, at: datetime, now: datetime) -> Percepti
         asked_by=row["asked_by"] or "",
         in_answer=bool(row["in_answer"]),
     )
-    is_late = now - at > LATE
+    is_late = now - at > timedelta(minutes=5)  # then it says when it was due
     return Perception(
         key=f"due:{row['kind']}:{stamp(at)}",
         conversation=conversation,
@@ -186,10 +184,6 @@ def _params(schedule_id: int, params: str) -> dict[str, Any] | None:
     except RowInvalid as error:
         log.error("a plan is heard without its process", extra={"error": error.message})  # noqa: TRY400 - no trace
         return None
-
-
-LATE = timedelta(minutes=5)
-"""A plan heard later than this states when it was due."""
 
 
 class SqlitePlans:
@@ -231,7 +225,20 @@ class SqlitePlans:
         await self._core.write(write)
 
     async def ring(self, job: str, conversation: str, due: datetime, next_due: datetime, now: datetime) -> bool:
-        perception = _ring(job, conversation, due, now)
+        perception = Perception(
+            key=f"due:{job}:{stamp(due)}",
+            conversation=conversation,
+            audience=SELF,
+            person="",
+            name="",
+            text="",
+            at=now,
+            position=stamp(due),
+            kind=Kind.TICK,
+            origin=Origin.INTERNAL,
+            owes=False,
+            extra=TickExtra(job=job, due_at=stamp(due)),
+        )
 
         def write(db: Database) -> bool:
             if not db.change("job_rung", job=job, due=stamp(due), next_due=stamp(next_due)):
@@ -245,20 +252,3 @@ class SqlitePlans:
     async def job_ended(self, job: str, started_at: datetime, ended_at: datetime, outcome: str, failures: int) -> None:
         values = {"started_at": stamp(started_at), "ended_at": stamp(ended_at), "outcome": outcome}
         await self._core.write(lambda db: db.change("job_ended", job=job, failures=failures, **values))
-
-
-def _ring(job: str, conversation: str, due: datetime, now: datetime) -> Perception:
-    return Perception(
-        key=f"due:{job}:{stamp(due)}",
-        conversation=conversation,
-        audience=SELF,
-        person="",
-        name="",
-        text="",
-        at=now,
-        position=stamp(due),
-        kind=Kind.TICK,
-        origin=Origin.INTERNAL,
-        owes=False,
-        extra=TickExtra(job=job, due_at=stamp(due)),
-    )

@@ -241,7 +241,12 @@ class Past:
         turns, history_from, upto = row["turns"], row["history_from"], row["upto"]
         first = max(history_from, upto + 1)
         kept = db.all("turns_recalled", conversation=self._conversation, first=first, most=most)[::-1]
-        left = self._left_and_expired(upto, first, before)
+        # between the summary and the rendered history; usually nothing is there
+        oldest = self._instant(upto + 1) if first > upto + 1 else None
+        left: list[Row] = []
+        if oldest is not None and oldest < before:
+            place = {"conversation": self._conversation, "upto": upto, "first": first}
+            left = db.all("turns_left", **place, most=EXPIRED_AT_ONCE)
         expired = [turn for turn in (*left, *kept) if turn["at"] < before][:EXPIRED_AT_ONCE]
         kept = [turn for turn in kept if turn["at"] >= before]
         whole = self._whole(kept)
@@ -251,13 +256,6 @@ class Past:
         self.expired = self._shown_here(expired, self._whole(expired))
         gone = max([turn["number"] for turn in expired], default=upto)
         self.left_out = self._left_out(gone + 1, (kept[0]["number"] if kept else turns + 1) - 1)
-
-    def _left_and_expired(self, upto: int, first: int, before: str) -> list[Row]:
-        """Return expired turns between the summary and the rendered history; usually there are none."""
-        oldest = self._instant(upto + 1) if first > upto + 1 else None
-        if oldest is None or oldest >= before:
-            return []
-        return self._db.all("turns_left", conversation=self._conversation, upto=upto, first=first, most=EXPIRED_AT_ONCE)
 
     def _whole(self, rows: Sequence[Row]) -> list[PastTurn]:
         """Return the turns of these rows, cached or read now, without filtering by audience."""

@@ -248,7 +248,7 @@ class SqliteRecords(InnerRecords):
         """Return the text of a recalled line by its row; None if it is no longer kept."""
         kind, _, number = row.partition(":")
         with self._snapshot() as db:
-            text: str | None = db.value(_TEXT_OF[kind], id=int(number))
+            text: str | None = db.value(f"{kind}_text", id=int(number))  # of an episode or a fact
         return text
 
     def integrity(self) -> Sequence[str]:
@@ -379,9 +379,6 @@ def _sum(calls: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "cost_usd": sum(costs) if costs else None,
         "estimated": any(usage["estimated"] for usage in usages),
     }
-
-
-_TEXT_OF = {"episode": "episode_text", "fact": "fact_text"}
 
 
 def kept_of(row: dict[str, Any], calls: Sequence[dict[str, Any]]) -> dict[str, Any]:

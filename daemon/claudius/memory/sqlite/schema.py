@@ -50,14 +50,6 @@ class Log(Struct, frozen=True):
     ends: tuple[tuple[int, bool], ...]
     """Frame number from 1, and whether it is the last of a transaction."""
 
-    def hides_work(self, read_frames: int) -> bool:
-        """Return whether a transaction that SQLite did not read back was followed by another. Pure.
-
-        `read_frames` is how many frames SQLite found valid.
-        """
-        lost = [is_end for number, is_end in self.ends if number > read_frames]
-        return True in lost[:-1]
-
 
 def look(wal: Path) -> Log | None:
     """Read the log's headers; None if there is no log or it is empty."""
@@ -218,7 +210,8 @@ def _check_log(connection: sqlite3.Connection, path: Path, before: Log | None) -
     read = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()["log"]
     after = look(siblings(path)[0])
     has_gone_on = after is not None and after.header != before.header  # another process restarted the log: it was read
-    if not has_gone_on and (not before.is_readable or before.hides_work(read)):
+    lost = [is_end for number, is_end in before.ends if number > read]  # the frames that SQLite did not find valid
+    if not has_gone_on and (not before.is_readable or True in lost[:-1]):  # a lost transaction with another after it
         raise damaged(path, "is damaged (its write-ahead log holds work that cannot be read)")
 
 

@@ -65,6 +65,9 @@ class ClaudeDirectories:
     def __init__(self, home: Home, name: str, environ: Mapping[str, str]) -> None:
         """Create them, and delete what a killed daemon left. Raises: Unavailable if they cannot be created."""
         self._root = home.run / name
+        self._prompts, self._sessions = self._root / "system", self._root / "sessions"
+        self.cwd = self._root / "empty"
+        """The empty working directory of a child."""
         config = environ.get("CLAUDE_CONFIG_DIR") or str(Path(environ.get("HOME") or "~").expanduser() / ".claude")
         self._transcripts = Path(config) / "projects"
         try:
@@ -76,19 +79,6 @@ class ClaudeDirectories:
             raise Unavailable(f"{self._root} cannot be used: {error.strerror}") from error
         for session in list(self._sessions.iterdir()):
             self.forget(session.name)
-
-    @property
-    def cwd(self) -> Path:
-        """The empty working directory of a child."""
-        return self._root / "empty"
-
-    @property
-    def _prompts(self) -> Path:
-        return self._root / "system"
-
-    @property
-    def _sessions(self) -> Path:
-        return self._root / "sessions"
 
     def system_file(self, system: str) -> Path:
         """Write a system prompt once and return its file. Only the newest few are kept."""
@@ -107,7 +97,6 @@ class ClaudeDirectories:
         (self._sessions / session).touch(mode=FILE_MODE)
 
     def forget(self, session: str) -> None:
-        """Delete a session's transcript."""
         for found in self._transcripts.glob(f"*/{session}*"):
             with suppress(FileNotFoundError):
                 shutil.rmtree(found) if found.is_dir() and not found.is_symlink() else found.unlink()
@@ -201,7 +190,6 @@ class Children:
     """The children of one transport. All are killed at once, including one that is just being started."""
 
     def __init__(self) -> None:
-        """Begin without children."""
         self._alive: set[Child] = set()
         self._is_closed = False
 
@@ -231,14 +219,12 @@ class Child:
     """A running child. Whoever starts one ends it."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
-        """Begin to collect its stderr."""
         self._process = process
         self._stderr = ""
         self._listener = asyncio.create_task(self._gather(), name=f"claude-stderr-{process.pid}")
 
     @classmethod
     async def start(cls, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> Self:
-        """Start a child with exactly this environment. Raises: Unavailable."""
         try:
             process = await asyncio.create_subprocess_exec(
                 *argv,
@@ -261,12 +247,10 @@ class Child:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it has not ended."""
         return self._process.returncode is None
 
     @property
     def complaint(self) -> str:
-        """The end of what it wrote to stderr."""
         return self._stderr
 
     @property

@@ -105,7 +105,6 @@ class SessionPool(Generic[S]):
     """
 
     def __init__(self, size: int) -> None:
-        """Begin without sessions."""
         self._size = size
         self._held: OrderedDict[str, tuple[ShownHistory, S]] = OrderedDict()
 
@@ -134,7 +133,6 @@ class SessionPool(Generic[S]):
         return any(held is session for _, held in self._held.values())
 
     def drop(self, session: S) -> None:
-        """Remove a stored session."""
         self._held = OrderedDict((key, value) for key, value in self._held.items() if value[1] is not session)
 
     def pop(self, conversation: str) -> list[S]:

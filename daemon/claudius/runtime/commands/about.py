@@ -28,7 +28,6 @@ class About:
     """Commands about one person's own memory, for that person alone."""
 
     def __init__(self, mind: Mind, forgetting: Forgetting) -> None:
-        """Read from and write to the mind's store."""
         self._mind, self._forgetting = mind, forgetting
         self._sure: dict[str, datetime] = {}
 
@@ -65,7 +64,8 @@ class About:
         known = await self._mind.store.people.known_of(person, now)
         own = next((one for one in known.models if one.audience == private(one.person)), None)
         current = own.markdown if own else f"# {known.name or person}\n"
-        said = _section(current, CORRECTIONS)
+        section = current.partition(f"## {CORRECTIONS}\n")[2].partition("\n## ")[0]
+        said = [line for line in section.splitlines() if line.startswith("- ")]
         if f"- {text}" in said:
             return f"I have that already: {text}"
         config = self._mind.config().user_model
@@ -150,12 +150,6 @@ def _where(model: UserModel) -> str:
         return "between us"
     channel = model.audience.rpartition(":")[2]
     return f"in <#{channel}>" if model.audience.startswith("shared:discord:") else f"in {channel}"  # shown by its name
-
-
-def _section(markdown: str, name: str) -> list[str]:
-    _, found, rest = markdown.partition(f"## {name}\n")
-    body = rest.partition("\n## ")[0] if found else ""
-    return [line for line in body.splitlines() if line.startswith("- ")]
 
 
 def _drawn(snapshot: bytes, seen: Sequence[str]) -> list[str]:

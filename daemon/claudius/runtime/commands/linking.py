@@ -140,7 +140,9 @@ class Linking:
 
     async def _take(self, perception: Perception, code: str) -> str:
         now, person = self._mind.clock(), perception.person
-        if self._is_guessing(person, now):
+        lately = {one: [at for at in tries if now - at < LIFE] for one, tries in self._wrong.items()}
+        self._wrong = {one: tries for one, tries in lately.items() if tries}
+        if len(self._wrong.get(person, ())) >= WRONG_TRIES:  # this person is guessing; others are not affected
             return TOO_OFTEN
         found = self._codes.find(code, now)
         if found is None:
@@ -192,12 +194,6 @@ class Linking:
     def _question_of(self, person: str, now: datetime) -> Question | None:
         self._questions = [one for one in self._questions if now - one.asked_at < LIFE]
         return next((one for one in self._questions if person in (side.person for side in one.sides)), None)
-
-    def _is_guessing(self, person: str, now: datetime) -> bool:
-        """Return whether a person entered too many wrong codes within an hour. Others are not affected."""
-        lately = {one: [at for at in tries if now - at < LIFE] for one, tries in self._wrong.items()}
-        self._wrong = {one: tries for one, tries in lately.items() if tries}
-        return len(self._wrong.get(person, ())) >= WRONG_TRIES
 
     async def _ids_of(self, person: str) -> tuple[str, ...]:
         return tuple(await self._mind.store.people.ids_of(person)) or (person,)

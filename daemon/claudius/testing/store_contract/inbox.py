@@ -16,6 +16,7 @@ from claudius.perception import (
     EditExtra,
     Following,
     Kind,
+    MessageExtra,
     Origin,
     Perception,
     ReactionExtra,
@@ -325,14 +326,17 @@ def taken_down(of: int = 1) -> Perception:
 @case("M95", "a change of a message that waits is in force at its place, and the newest change wins")
 async def _(ground: Ground) -> None:
     async with awake(ground) as store:
+        said = MessageExtra(named={BEN: "ben"}, files=({"name": "a"},))
         for n in (1, 2):
-            await store.inbox.accept((heard(f"m{n}", n=n),), NOW)
-        assert (await store.inbox.amend(changed("newest", n=60), NOW)).conversation == DM
+            await store.inbox.accept((heard(f"m{n}", n=n, extra=said),), NOW)
+        now_said = replace(changed("newest", n=60), extra=EditExtra(of=heard(n=1).key, named={DEE: "dee"}))
+        assert (await store.inbox.amend(now_said, NOW)).conversation == DM
         assert not (await store.inbox.amend(changed("older", n=55), NOW)).is_new
         assert not (await store.inbox.amend(changed("another's", n=70, person=BEN), NOW)).is_new
         oldest = await store.inbox.oldest(DM)
         assert oldest is not None
         assert (oldest.perception.text, oldest.perception.position) == ("newest", heard(n=1).position)
+        assert oldest.perception.extra == replace(said, named={DEE: "dee"})  # an erasure finds by it whom it names
 
 
 @case(
