@@ -91,7 +91,7 @@ SELECT t.turn, t.nonce, t.shown, r.kept, r.expired_at FROM turn t JOIN turn_reco
 WHERE t.conversation = :conversation AND t.number = :number;
 
 -- name: moment_text
-SELECT text FROM moment WHERE id = :id;
+SELECT text FROM moment_said WHERE id = :id;
 
 -- name: fact_text
 SELECT key || ': ' || value AS text FROM fact WHERE id = :id;
