@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping
+from datetime import datetime, tzinfo
 from typing import Any
 
 import click
@@ -24,17 +25,32 @@ def schedule() -> None:
 @schedule.command("list")
 @json_option
 def list_(*, as_json: bool) -> None:
-    """List plans and the clock's own jobs, soonest first; also plans that lapsed."""
+    """List plans and the clock's own jobs in local time, soonest first; also plans that lapsed."""
     live = asyncio.run(ask(Home.of(os.environ), "status")) or {}
     timers = [_job({"job": name, "next_due": at}) for name, at in live.get("timers", {}).items()]
     with records() as kept:
-        found = sorted([*kept.plans(), *map(_job, kept.jobs()), *timers], key=lambda row: str(row["due_at"]))
+        rows = sorted([*map(_plan, kept.plans()), *map(_job, kept.jobs()), *timers], key=lambda row: str(row["due_at"]))
+    zone = _zone()
+    found = [row | {"due_local": datetime.fromisoformat(row["due_at"]).astimezone(zone).isoformat()} for row in rows]
     lines = []
     for row in found:
         late = "  lapsed: it came too late" if row["lapsed_at"] else ""
-        place, process = row["conversation"] or row["kind"], row["process"] or "-"
-        lines.append(f"{row['id']}  {row['due_at']}  {place}  {process}  {safe(row['text'])}{late}")
+        at, place = datetime.fromisoformat(row["due_local"]), row["conversation"] or row["kind"]
+        process = f"  ({row['process']})" if row["process"] else ""
+        lines.append(f"{row['id']}  {at:%a %Y-%m-%d %H:%M}  {place}{process}  {safe(row['what'])}{late}")
     print_result(found, lines or ["nothing is planned"], as_json=as_json)
+
+
+def _zone() -> tzinfo:
+    from claudius.cognition.timing import known_zone
+    from claudius.config import load
+
+    return known_zone(load(Home.of(os.environ), os.environ).config.clock.timezone)
+
+
+def _plan(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Add to a plan what it is about: the words that asked for it or promised it, else what the soul will notice."""
+    return {**row, "what": row["params"].get("what") or row["text"]}
 
 
 def _job(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -47,6 +63,7 @@ def _job(row: Mapping[str, Any]) -> dict[str, Any]:
         "process": None,
         "params": {},
         "text": row.get("outcome", ""),
+        "what": row.get("outcome", ""),
         "lapsed_at": None,
         "ended_at": row.get("ended_at"),
         "failures": row.get("failures", 0),
