@@ -19,7 +19,7 @@ from claudius.cognition.processes import sections
 from claudius.cognition.timing import zone_at
 from claudius.cognition.turn_state import schedule_id
 from claudius.config import Config
-from claudius.intent import PROMISE_DUE, Intent, Planned, Schedule, Utterance
+from claudius.intent import PROMISE_DUE, Intent, Planned, Schedule
 from claudius.ledger_types import Promise
 from claudius.memory.plans import MOST_OPEN, TOO_MANY
 from claudius.perception import Origin
@@ -149,10 +149,10 @@ def confirmed(intent: Intent, reminder: Reminder, recollection: Recollection, so
     Nothing is added where the reply says the time, or asks something back in place of a time that is missing.
     """
     planned = intent.planned.schedules if intent.planned else ()
-    replies = [one for one in intent.utterances if one.kind != "reaction"]
+    replies = [one.body for one in intent.utterances if one.kind != "reaction"]
     language = language_of(reminder.request)
     if reminder.plan is None:
-        if asks_time("\n".join([own_words(one.body) for one in replies])):
+        if asks_time(own_words("\n".join(replies))):
             return intent
         line = _words(soul, "when", language)
     elif reminder.plan not in planned or (reminder.is_said and replies):
@@ -229,26 +229,21 @@ def _words(soul: SoulText, name: str, language: str = "english") -> str:
     return own.get(f"{name} {language}") or own.get(name) or WORDS.get(name, "")
 
 
-def _said_too(intent: Intent, replies: list[Utterance], line: str, recollection: Recollection) -> Intent:
+def _said_too(intent: Intent, replies: list[str], line: str, recollection: Recollection) -> Intent:
     """Say a line at the end of the last reply, in its own post after a long one, or in place of a reaction. Pure."""
-    last = replies[-1].body if replies else ""
+    last = replies[-1] if replies else ""
     if not last or len(last) + len(line) > POST_CHARS:
-        entries = (one for one in intent.entries if last or one.verb != NODDED)
-        return replace(
-            intent,
-            verb=intent.verb if last else SAID,
-            utterances=utter(recollection, (*[one.body for one in replies], line), intent.verb if last else SAID),
-            entries=(*entries, spoken(recollection, line, SAID)),
-        )
-    whole = f"{last} {line}" if "\n" not in last and last.endswith(_ENDS) else f"{last}\n\n{line}"
-    own = max(place for place, one in enumerate(intent.entries) if one.entry_type is EntryType.EXTERNAL_DIALOG)
-    entry = intent.entries[own]
-    content = entry.content.removesuffix(last) + whole if entry.content.endswith(last) else f"{entry.content}\n\n{line}"
-    return replace(
-        intent,
-        utterances=tuple([replace(one, body=whole) if one is replies[-1] else one for one in intent.utterances]),
-        entries=(*intent.entries[:own], replace(entry, content=content), *intent.entries[own + 1 :]),
-    )
+        entries = tuple(one for one in intent.entries if last or one.verb != NODDED)
+        entries, posts = (*entries, spoken(recollection, line, SAID)), (*replies, line)
+    else:
+        whole = f"{last} {line}" if "\n" not in last and last.endswith(_ENDS) else f"{last}\n\n{line}"
+        own = max(place for place, one in enumerate(intent.entries) if one.entry_type is EntryType.EXTERNAL_DIALOG)
+        entry = intent.entries[own]
+        before, is_end = entry.content.removesuffix(last), entry.content.endswith(last)
+        said = replace(entry, content=before + (whole if is_end else f"\n\n{line}"))
+        entries, posts = (*intent.entries[:own], said, *intent.entries[own + 1 :]), (*replies[:-1], whole)
+    verb = intent.verb if last else SAID
+    return replace(intent, verb=verb, utterances=utter(recollection, posts, verb), entries=entries)
 
 
 def _told(mine: list[tuple[str, Promise]]) -> dict[str, str]:
