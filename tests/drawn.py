@@ -72,8 +72,9 @@ class Drawn:
 
     def rest(self) -> str:
         """Draw to the end of the command; return the whole text."""
-        while self._draw(TIMEOUT_S):
-            pass
+        give_up_at = time.monotonic() + TIMEOUT_S
+        while self._draw(1):
+            assert time.monotonic() < give_up_at, f"the command did not end:\n{self.text}"
         self.terminal.process.wait(TIMEOUT_S)
         return self.text
 
