@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from datetime import datetime
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, TypeVar
 
@@ -137,6 +137,21 @@ class StateValue(Struct, frozen=True, kw_only=True):
     updated_at: datetime
 
 
+SITTING = timedelta(hours=8)
+"""A longer pause ends a sitting."""
+
+
+def of_this_sitting(state: tuple[StateValue, ...], past: Sequence[PastTurn], now: datetime) -> tuple[StateValue, ...]:
+    """Return the state without a topic of an earlier sitting, which would head a new talk with old business. Pure."""
+    began = now
+    for at in (entry.at for turn in reversed(past) for entry in reversed(turn.entries)):
+        if began - at > SITTING:
+            break
+        began = min(began, at)
+    oldest = min(began, now - SITTING)
+    return tuple([one for one in state if one.key != StateKey.CURRENT_TOPIC or one.updated_at >= oldest])
+
+
 class Intuition(Struct, frozen=True, kw_only=True):
     """One whisper that this turn, and no other, feels."""
 
@@ -165,7 +180,59 @@ class Person(Struct, frozen=True, kw_only=True):
     """Every model of this person that may be shown here, the writable one (this audience's) first; never empty."""
     turns_here: int = 0
     """The number of their committed turns in this conversation, ever."""
+    spoke_at: datetime | None = None
+    """When the last of them was; None = there was none, or it is not known."""
     is_bot: bool = False
+
+
+class Moment(Struct, frozen=True, kw_only=True):
+    """One message of a person, or one line of the soul spoken to a person, as it is kept and found again."""
+
+    turn: str
+    at_s: int
+    """Seconds since 1970, UTC."""
+    person: str
+    """Whose words these are, or whom the soul answered."""
+    conversation: str
+    audience: str
+    """Who could see it."""
+    text: str
+    stems: tuple[str, ...]
+    """The stems of the name, the text and the descriptions of its pictures, as often as they occur."""
+    name: str = ""
+    """The display name then; empty for the soul's own words."""
+    position: str = ""
+    """Of a message: the network's own order."""
+    importance: int = 35
+    """In hundredths."""
+    is_own: bool = False
+    """Whether these are the soul's own words."""
+    id: int = 0
+    """The row's id; 0 = not stored yet."""
+
+
+class Fact(Struct, frozen=True, kw_only=True):
+    """Something that a person plainly said of themself."""
+
+    person: str
+    key: str
+    value: str
+    sources: tuple[str, ...]
+    turn: str
+    stated_s: float
+    is_single: bool = True
+    """Whether a newer value replaces it."""
+    id: int = 0
+    """The row's id; 0 = not stored yet."""
+
+
+class Remembered(Struct, frozen=True, kw_only=True):
+    """The lines of memory in a prompt."""
+
+    lines: tuple[Mapping[str, str], ...] = ()
+    """Facts first, then moments, best first: `when`, `ago`, `from`, `text`, and for some `before`."""
+    rows: tuple[str, ...] = ()
+    """Where each line's texts are kept: `fact:3`, `moment:7:0:320`, and after a blank the same for `before`."""
 
 
 class Recollection(Struct, frozen=True, kw_only=True):

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from claudius.psyche import bands as words
-from claudius.psyche.bands import packet, remembered
+from claudius.psyche.bands import packet
 from claudius.psyche.events import PsycheState
 from claudius.psyche.gate import TENDENCIES, acknowledgement, emoji, tendencies
 from claudius.psyche.mapping import TYPES
 from claudius.psyche.personality import (
-    DOMAINS,
     HIGHEST,
     LOWEST,
     TRAITS,
@@ -26,8 +25,9 @@ from claudius.psyche.personality import (
     kernel,
     personality,
 )
+from claudius.psyche.personality import band as trait_band
 from claudius.psyche.scrubber import Unnumbered, numbers_itself, spoken_without_numbers
-from claudius.psyche_types import DRIVES, Arc, Edge, Episode, Fact, Intention, Numbers
+from claudius.psyche_types import DRIVES, Arc, Edge, Intention, Numbers
 
 POLARITY = [
     ["heavy and flat", "low and sore", "in distress"],
@@ -240,24 +240,6 @@ def test_an_intention_about_nobody_reads_as_one(kind: str, description: str) -> 
     assert all(one.endswith("(see it through)") is bool(description) for one in told)
 
 
-def test_what_is_remembered_keeps_to_its_budget() -> None:
-    """The block of remembered lines has at most 400 tokens, episodes before facts."""
-    episodes = [
-        Episode(turn=str(n), at_s=0.0, person="p", conversation="c", text="w " * 120, name="Ana", id=n)
-        for n in range(12)
-    ]
-    facts = [Fact(person="p", key="name", value="Ana", sources=(), turn="t", stated_s=0.0, id=3)]
-
-    lines, rows = remembered(episodes, facts, {"p": "Ana"})
-
-    assert 0 < sum(len(value) for line in lines for value in line.values()) <= 1600
-    assert rows == tuple(f"episode:{n}" for n in range(len(lines)))
-    assert remembered([], facts, {"p": "Ana"}) == (
-        ({"when": "1970-01-01", "from": "Ana", "text": "name: Ana"},),
-        ("fact:3",),
-    )
-
-
 def test_six_kindnesses_never_make_loneliness_worse() -> None:
     """Words: under kindness the phrase for relatedness only improves."""
     levels = [0.8, 0.6, 0.5, 0.4, 0.3, 0.2]
@@ -271,16 +253,30 @@ def test_six_kindnesses_never_make_loneliness_worse() -> None:
 
 
 @given(st.builds(Kernel, *[st.floats(0.05, 0.95)] * 11))
-def test_m22_i7_the_personality_is_compiled_to_measure(compiled: Kernel) -> None:
-    """I7: for every kernel the compiler writes a stable summary of 110 to 140 words and four domains of 38 to 50."""
+def test_m22_i7_the_temperament_says_only_what_is_marked(compiled: Kernel) -> None:
+    """I7: one sentence for a trait outside the middle, the five most marked at most; without any, nothing."""
+    marked = [trait for trait in TRAITS if trait_band(getattr(compiled, trait)) != "middle"]
+
     text = personality(compiled)
 
-    heading, stable, *domains = text.split("\n\n")
-    assert heading == "## Temperament"
-    assert 110 <= len(stable.split()) <= 140
-    assert len(domains) == len(DOMAINS)
-    assert all(38 <= len(domain.split()) <= 50 for domain in domains)
+    heading, _, said = text.partition("\n")
+    assert (heading, said.count(".")) == (("## Temperament", min(5, len(marked))) if marked else ("", 0))
     assert not re.search(r"\d", text)
+
+
+def test_m22_the_most_marked_traits_win() -> None:
+    """M22: where more than five traits are marked, those nearest to the middle are left out."""
+    six = Kernel(
+        sociability=0.9, dominance=0.9, conscientiousness=0.9, openness=0.9, directness=0.9, introspection=0.66
+    )
+
+    assert "watch your own thinking" not in personality(six)
+    assert personality(six).count(".") == 5
+
+
+def test_m22_a_soul_in_the_middle_has_no_temperament() -> None:
+    """M22: soul.md says who the soul is; the compiled text adds nothing for a kernel without a marked trait."""
+    assert personality(Kernel()) == ""
 
 
 def test_m22_the_default_mixture_is_the_makers() -> None:

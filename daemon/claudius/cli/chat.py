@@ -18,10 +18,10 @@ import click
 
 from claudius.cli.output import print_json, safe
 from claudius.cli.screen import YOU, Notices, Plain, Screen, given_back, show
-from claudius.cli.session import LOOK_AGAIN_S, HeldBack, SentLine, attach, session
 from claudius.errors import EXIT_TRY_AGAIN, ClaudiusError, TryAgain, UsageProblem
 from claudius.home import Home
 from claudius.perception import private
+from claudius.reports.session import LOOK_AGAIN_S, HeldBack, SentLine, attach, session
 from claudius.runtime.control import Connection, FrameTooLong
 
 NOTED_S = 5.0
@@ -169,9 +169,9 @@ def _print(
         click.echo(safe(speech["body"]))
         sys.stdout.flush()
         return
-    from claudius.cli.records import records
+    from claudius.reports.opened import records
 
-    with records() as kept:
+    with records(Home.of(os.environ)) as kept:
         turn = kept.turn(speech["turn"]) or {}
     document = {
         "turn": speech["turn"],
@@ -317,9 +317,9 @@ async def opened(attached: Mapping[str, Any], hello: Mapping[str, Any], *, is_tt
 
 def said_before(conversation: str, person: str) -> list[Mapping[str, Any]]:
     """Return what was said aloud in a conversation that this person may see, oldest first."""
-    from claudius.cli.records import records
+    from claudius.reports.opened import records
 
-    with records() as kept:
+    with records(Home.of(os.environ)) as kept:
         found = kept.conversation(conversation)
     may_see = (private(person), f"shared:{conversation}")
     return [
@@ -336,7 +336,7 @@ def can_edit() -> bool:
 
 def is_new() -> bool:
     """Return whether nobody has ever spoken to the soul of this home."""
-    from claudius.cli.records import records
+    from claudius.reports.opened import records
 
-    with records() as kept:
+    with records(Home.of(os.environ)) as kept:
         return not kept.counts(datetime.now(UTC))["turns"]["total"]

@@ -13,19 +13,22 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from claudius.cognition.history import fixed
 from claudius.cognition.proactive import PROCESS
 from claudius.cognition.processes import Process, sections
+from claudius.cognition.remembering import remember
 from claudius.cognition.steps import PSYCHE_STEPS, STEPS, Situation, step
 from claudius.config import Config
+from claudius.errors import RowInvalid
 from claudius.memory.store import Store
 from claudius.perception import Kind, Origin
-from claudius.psyche import Attention, GateSettings, Weighing, attend, recollect
+from claudius.psyche import Attention, GateSettings, Weighing, attend
 from claudius.psyche.classify import vader
 from claudius.psyche.personality import BadPersonality, Fingerprint, Kernel, kernel
 from claudius.psyche_types import FAULTS, Felt
-from claudius.recollection import Entry, EntryType, PastTurn, Person, Recollection, Shown, once
+from claudius.recollection import Entry, EntryType, PastTurn, Person, Recollection, Remembered, Shown, once
 from claudius.soul import SoulFile, SoulText
 
 OTHER_MODELS = 2
@@ -38,6 +41,11 @@ class Showing(Struct, frozen=True):
 
     shown: tuple[Shown, ...]
     reason: str
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether nothing is written of them yet: an empty portrait would only cost tokens."""
+        return all(one.version == 0 for one in self.shown)
 
 
 def _model_checks(past: PastTurn) -> list[Entry]:
@@ -97,6 +105,13 @@ def show(person: Person, past: Sequence[PastTurn], *, interval: int) -> Showing:
     return Showing((), "still in the history")
 
 
+WORDING = 2
+"""Grows when the same snapshot and soul files give other bytes.
+
+2: the Temperament names only what is marked; the scale of trust stands in the step that asks for it.
+"""
+
+
 class EngineSettings(Struct, frozen=True, kw_only=True):
     """The settings that shape a prompt and its effects; stored with the turn so that it can be rebuilt."""
 
@@ -117,9 +132,15 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
     assesses: bool = False
     """Whether turns assess their peer now and then, because no cortex does."""
     psyche: bool = False
+    zone: str = ""
+    """The speaker's IANA time zone, in which the prompt names the present; empty = the prompt does not name it."""
+    wording: int = 1
+    """The form in which the code words a prompt: that of a kept turn is 1 if it says nothing else."""
 
     @classmethod
-    def of(cls, config: Config, *, post_chars: int | None = None, assesses: bool = False) -> EngineSettings:
+    def of(
+        cls, config: Config, *, post_chars: int | None = None, assesses: bool = False, zone: str = ""
+    ) -> EngineSettings:
         """Take the settings from the configuration; those that differ per turn are parameters."""
         return cls(
             soul_state_interval=config.soul_state.interval,
@@ -136,6 +157,8 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
             assesses=assesses,
             autonomous=config.ism.enabled,
             psyche=config.psyche.enabled,
+            zone=zone,
+            wording=WORDING,
         )
 
 
@@ -159,6 +182,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Step → text of the process, shown beside the step's name in the tail."""
     felt: Felt = field(default_factory=Felt)
     """What the psyche adds to the prompt, in words."""
+    remembered: Remembered = Remembered()
+    """The lines of memory in the prompt."""
 
     @property
     def speaks(self) -> bool:
@@ -200,7 +225,7 @@ def plan(
         process=process.name,
         asked=asked,
         conditional={name: check for name in asked if (check := step(name).after)},
-        shown=(*showing.shown, *[shown for other in others for shown in other.shown]),
+        shown=tuple([shown for one in (showing, *others) if not one.is_blank for shown in one.shown]),
         reasons={"user_model": showing.reason},
         seen=person is not None,
         owes=owes,
@@ -208,6 +233,7 @@ def plan(
         verbs=process.verbs,
         overrides=process.overrides,
         felt=felt,
+        remembered=attention.remembered if attention else Remembered(),
     )
 
 
@@ -255,26 +281,33 @@ log = logging.getLogger(__name__)
 async def attend_to(
     recollection: Recollection, soul: SoulText, config: Config, store: Store, *, has_process: bool = False
 ) -> Attention:
-    """Return the attention that the psyche gives a perception.
+    """Return the attention that a perception gets, and for every thought the lines of memory that bear on it.
 
-    If the psyche is off or fails, everything that is owed a reply is thought about. `has_process`: a custom process
-    runs here and must receive every owed perception, however trivial.
+    `has_process`: a custom process runs here and must receive every owed perception, however trivial.
     """
+    attention = _attended(recollection, soul, config, has_process=has_process)
+    if attention.outcome != "think":
+        return attention
+    try:
+        lines = await remember(recollection, store, config, soul_name(soul.text("soul.md")))
+    except (*FAULTS, RowInvalid):
+        log.exception("memory is at fault", extra={"turn": recollection.turn})
+        return attention
+    return replace(attention, remembered=lines)
+
+
+def _attended(recollection: Recollection, soul: SoulText, config: Config, *, has_process: bool) -> Attention:
+    """Ask the psyche. If it is off or fails, everything that is owed a reply is thought about."""
     perception = recollection.perception
     owes = recollection.owes
     plain = Attention(outcome="think" if owes or perception.origin is Origin.INTERNAL else "ignore", speaks=owes)
     if not config.psyche.enabled or recollection.psyche is None:
         return plain
     try:
-        gate_settings = gate_settings_of(soul, config, has_process=has_process)
-        attention = attend(recollection, perception, gate_settings)
-        if attention.wanted:
-            found = await store.moments.remember(perception, attention.wanted)
-            attention = recollect(attention, recollection, found, gate_settings)
+        return attend(recollection, perception, gate_settings_of(soul, config, has_process=has_process))
     except FAULTS:
         log.exception("the psyche is at fault", extra={"turn": recollection.turn})
         return plain
-    return attention
 
 
 def gate_settings_of(soul: SoulText, config: Config, *, has_process: bool = False) -> GateSettings:
@@ -296,8 +329,6 @@ def gate_settings_of(soul: SoulText, config: Config, *, has_process: bool = Fals
             window_proactive_s=psyche.window_proactive_s,
         ),
         max_arcs=psyche.max_arcs,
-        top_k=psyche.top_k,
-        episode_threshold=psyche.episode_threshold,
         acknowledges_by_emoji=psyche.acknowledge == "emoji",
         milestone=sections(soul.files.get(f"processes/{PROCESS}.md")).get("milestone", "") if psyche.proactive else "",
         can_acknowledge=bool(speech.acknowledge) and not has_process,

@@ -33,6 +33,7 @@ from claudius.psyche.words import (
 )
 
 TRIVIAL_WORDS = 6
+GRIEF = "grief"
 _YOU = frozenset(("you", "you're", "you've", "you'll", "you'd", "your", "yours", "u", "ur", "youre"))
 _ONESELF = frozenset(("i", "i'm", "i've", "im", "me", "my", "we", "we're", "our"))
 _HAILS = frozenset(("hey", "hi", "hello", "ok", "so", "and", "then", "now", "please"))
@@ -156,8 +157,14 @@ def classify(text: str, address: str, *, soul_name: str, novelty: float, compoun
         words=frozenset(words),
         is_question="?" in text,
         is_request="request" in classes,
-        is_trivial=_is_trivial(text, words, book, soul_name),
+        is_trivial=_says_nothing(text, words, book, soul_name),
     )
+
+
+def tells_grief(text: str) -> bool:
+    """Return whether a text tells of its writer's grief. Pure."""
+    said, book = tokens(text[:HEARD_CHARS]), lexicon()
+    return any(hit.name == GRIEF and not is_negated(said, hit.first, hit.last) for hit in book.cues.hits(said))
 
 
 def _found(
@@ -225,7 +232,14 @@ def _axes(classes: set[str], valence: float, address: str, book: Lexicon, *, own
     return Axes(*[max(-1.0, min(1.0, total)) for total in summed])
 
 
-def _is_trivial(text: str, words: Sequence[str], book: Lexicon, soul_name: str) -> bool:
+def is_trivial(text: str, soul_name: str) -> bool:
+    """Return whether a text only acknowledges, or is signs alone. Pure."""
+    text = text[:HEARD_CHARS]
+    words = [token.word for token in tokens(text) if token.word[0] not in ENDS]
+    return _says_nothing(text, words, lexicon(), soul_name)
+
+
+def _says_nothing(text: str, words: Sequence[str], book: Lexicon, soul_name: str) -> bool:
     if "?" in text:
         return False
     if is_signs_only(text):
