@@ -52,6 +52,26 @@ def test_what_arrives_by_itself_stands_above_the_line_being_typed_once(machine: 
     assert shown.lines.index("Said elsewhere.") < shown.lines.index("you › half a line")
 
 
+def test_no_key_is_lost_or_echoed_while_something_is_printed(machine: Machine) -> None:
+    """Keys that come while a reply is printed belong to the line: none is lost, and none is drawn beside it."""
+    machine.scripted(*[reply(f"Answer {n}.") for n in range(5)])
+    with drawn(machine, "chat") as shown:
+        shown.until_asked()
+        for n in range(5):
+            shown.say(f"question {n}")
+            for letter in "while it arrives":
+                shown.keys(letter)
+            shown.until_said(f"Answer {n}.", typing="you › while it arrives")
+            shown.keys("\x15")
+            shown.until_asked()
+        shown.keys("\x04")
+        shown.rest()
+
+    assert [line for line in shown.lines[1:] if line] == [
+        line for n in range(5) for line in (f"you › question {n}", f"Answer {n}.")
+    ]
+
+
 def test_a_paste_is_one_message(machine: Machine) -> None:
     """Bracketed paste: the lines of a paste are sent as one message, at Enter, and so are those made by Alt-Enter."""
     machine.scripted()

@@ -84,10 +84,11 @@ def chat(
             raise UsageProblem("--once needs a text to say")
         return asyncio.run(_once(home, hello, text, timeout_s, as_json=as_json))
     is_tty = sys.stdin.isatty() and sys.stdout.isatty()
-    if thoughts is None and is_tty and can_edit() and other is None:
-        hello["thoughts"] = is_new()
+    first = greeted(home, other or "") if is_tty and is_new(home) else ""
+    if thoughts is None and first and can_edit() and other is None:
+        hello["thoughts"] = True
     with given_back():
-        return asyncio.run(Conversation(home, hello | {"stream": is_tty}, is_tty=is_tty).run())
+        return asyncio.run(Conversation(home, hello | {"stream": is_tty}, first, is_tty=is_tty).run())
 
 
 async def _once(home: Home, hello: Mapping[str, Any], text: str, timeout_s: float, *, as_json: bool) -> int:
@@ -195,9 +196,12 @@ def _print(
 class Conversation:
     """One person's conversation at this terminal: what is typed goes out, and what arrives is shown once."""
 
-    def __init__(self, home: Home, hello: Mapping[str, Any], *, is_tty: bool) -> None:
-        """Converse with the soul of `home`; `hello` says in which conversation, as whom, and what is to be shown."""
-        self._home, self._hello, self._is_tty = home, dict(hello), is_tty
+    def __init__(self, home: Home, hello: Mapping[str, Any], greeting: str, *, is_tty: bool) -> None:
+        """Converse with the soul of `home`; `hello` says in which conversation, as whom, and what is to be shown.
+
+        `greeting` is said first, to somebody new.
+        """
+        self._home, self._hello, self._greeting, self._is_tty = home, dict(hello), greeting, is_tty
         self._screen: Screen = Plain(is_tty=is_tty)
         self._notices = Notices()
         self._line: asyncio.Task[str | None] | None = None
@@ -214,14 +218,37 @@ class Conversation:
                 async with session(self._home) as connection:
                     attached = await attach(connection, self._hello)
                     if attached and is_first:
-                        self._screen = await opened(attached, self._hello, is_tty=self._is_tty)
+                        self._screen = await self._opened(attached)
                         is_first = False
                     if attached and await self._converse(connection):
+                        self._screen.close()
                         return INTERRUPTED if self._screen.is_interrupted else 0
                 await asyncio.sleep(LOOK_AGAIN_S)
         finally:
             if self._line:
                 self._line.cancel()
+            self._screen.close()
+
+    async def _opened(self, attached: Mapping[str, Any]) -> Screen:
+        """Return the screen for this terminal, with the last exchanges on it, or the greeting."""
+        if not self._is_tty:
+            return Plain(is_tty=False)
+        spoken = said_before(self._home, str(attached["conversation"]), str(attached["person"]))
+        screen: Screen = Plain(is_tty=True)
+        if can_edit():
+            from claudius.cli.prompt import Prompt, history_of
+            from claudius.runtime.commands.words import WORDS
+
+            screen = Prompt({**{f"!{word}": "" for word in ("stop", *WORDS)}, **LOCAL}, history_of(spoken))
+        for entry in spoken[-2 * SHOWN_TURNS :]:
+            who = YOU if entry["entry_type"] == "userMessage" else ""
+            await screen.tell(f"{who}{entry['content']}", "past")
+        if self._greeting:
+            await screen.tell(self._greeting)
+        await screen.tell("(end with Ctrl-D; /help says what else there is)", "past")
+        if self._hello["thoughts"]:
+            await screen.tell(THOUGHTS, "past")
+        return screen
 
     async def _converse(self, connection: Connection) -> bool:
         """Converse over one connection. Returns whether the input has ended; False if the connection was lost."""
@@ -295,31 +322,11 @@ class Conversation:
         await connection.send({"op": "shown", "key": frame["key"]})
 
 
-async def opened(attached: Mapping[str, Any], hello: Mapping[str, Any], *, is_tty: bool) -> Screen:
-    """Return the screen for this terminal, with the last exchanges on it."""
-    if not is_tty:
-        return Plain(is_tty=False)
-    spoken = said_before(str(attached["conversation"]), str(attached["person"]))
-    screen: Screen = Plain(is_tty=True)
-    if can_edit():
-        from claudius.cli.prompt import Prompt, history_of
-        from claudius.runtime.commands.words import WORDS
-
-        screen = Prompt({**{f"!{word}": "" for word in ("stop", *WORDS)}, **LOCAL}, history_of(spoken))
-    for entry in spoken[-2 * SHOWN_TURNS :]:
-        who = YOU if entry["entry_type"] == "userMessage" else ""
-        await screen.tell(f"{who}{entry['content']}", "past")
-    await screen.tell("(end with Ctrl-D; /help says what else there is)", "past")
-    if hello.get("thoughts"):
-        await screen.tell(THOUGHTS, "past")
-    return screen
-
-
-def said_before(conversation: str, person: str) -> list[Mapping[str, Any]]:
+def said_before(home: Home, conversation: str, person: str) -> list[Mapping[str, Any]]:
     """Return what was said aloud in a conversation that this person may see, oldest first."""
     from claudius.reports.opened import records
 
-    with records(Home.of(os.environ)) as kept:
+    with records(home) as kept:
         found = kept.conversation(conversation)
     may_see = (private(person), f"shared:{conversation}")
     return [
@@ -334,9 +341,17 @@ def can_edit() -> bool:
     return os.environ.get("TERM", "dumb") not in ("", "dumb", "unknown")
 
 
-def is_new() -> bool:
+def greeted(home: Home, name: str = "") -> str:
+    """Return the soul's greeting to somebody new: its own line, with every provider, and no model is asked."""
+    from claudius.adapters.terminal import own_name
+    from claudius.providers.rehearsal import greeting
+
+    return safe(greeting(home, name or own_name()))
+
+
+def is_new(home: Home) -> bool:
     """Return whether nobody has ever spoken to the soul of this home."""
     from claudius.reports.opened import records
 
-    with records(Home.of(os.environ)) as kept:
+    with records(home) as kept:
         return not kept.counts(datetime.now(UTC))["turns"]["total"]

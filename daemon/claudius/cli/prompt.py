@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 
 from prompt_toolkit import PromptSession, print_formatted_text
 from prompt_toolkit.application import run_in_terminal
@@ -17,6 +18,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import FormattedText, StyleAndTextTuples
 from prompt_toolkit.history import InMemoryHistory
+from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
@@ -48,6 +50,9 @@ class Prompt:
     def __init__(self, words: Mapping[str, str], history: Iterable[str]) -> None:
         """Complete `words`, each with its meaning, at a line's start; `history` are earlier lines, oldest first."""
         self.is_interrupted = False
+        self._keyboard = _Keyboard(sys.stdin)
+        self._raw = ExitStack()
+        self._raw.enter_context(self._keyboard.raw_mode())
         self._turn, self._thought, self._words, self._sign = "", "", "", ""
         self._output = Vt100_Output.from_pty(sys.stdout, os.environ.get("TERM"), ColorDepth.from_env())
         self._output.enable_cpr = False  # a slow terminal's answer to "where is the cursor?" would end up in the line
@@ -61,8 +66,13 @@ class Prompt:
             erase_when_done=True,
             enable_suspend=True,
             style=STYLE,
+            input=self._keyboard,
             output=self._output,
         )
+
+    def close(self) -> None:
+        """Give the terminal back as it was."""
+        self._raw.close()
 
     async def line(self) -> str | None:
         """Return the next line; None at the end of the input, or if Ctrl-C was typed."""
@@ -131,7 +141,11 @@ class Prompt:
         return FormattedText([*shown, ("class:you", YOU)])
 
     async def _above(self, text: StyleAndTextTuples) -> None:
-        await run_in_terminal(lambda: self._print(text))
+        self._keyboard.is_kept = True
+        try:
+            await run_in_terminal(lambda: self._print(text))
+        finally:
+            self._keyboard.is_kept = False
 
     def _print(self, text: StyleAndTextTuples) -> None:
         print_formatted_text(FormattedText(text), style=STYLE, output=self._output)
@@ -141,6 +155,16 @@ class Prompt:
         width = max(20, self._output.get_size().columns)
         lines = Text(safe(text).expandtabs(4)).wrap(Console(width=width), width - indent)
         return ("\n" + " " * indent).join([line.plain.rstrip() for line in lines])
+
+
+class _Keyboard(Vt100Input):
+    """The keyboard, which does not echo keys or take Ctrl-D for itself while something is printed above the line."""
+
+    is_kept = False
+
+    def cooked_mode(self) -> AbstractContextManager[None]:
+        """Return the mode for the time of printing; elsewhere, as when suspended, that of any program."""
+        return nullcontext() if self.is_kept else super().cooked_mode()
 
 
 def _keys() -> KeyBindings:

@@ -31,11 +31,14 @@ class Screen(Protocol):
     is_interrupted: bool
     """Ctrl-C was typed: the conversation ends."""
 
+    def close(self) -> None:
+        """Give the terminal back as it was; nothing is read any more."""
+
     async def line(self) -> str | None:
         """Return the next line; None at the end of the input."""
 
     async def tell(self, text: str, kind: str = "") -> None:
-        """Show lines that are not the soul's: of `kind` `past`, `help`, `note` or `wrong`."""
+        """Show lines beside the talk: of `kind` `past`, `help`, `note` or `wrong`, or plain words."""
 
     async def working(self, text: str) -> None:
         """Show that the soul is thinking, in these words; empty = it is not."""
@@ -67,6 +70,9 @@ class Plain:
         self._thought = False
         self._is_reading = False
 
+    def close(self) -> None:
+        """Do nothing: the terminal is as it was."""
+
     async def line(self) -> str | None:
         """Return the next line; None at the end of the input."""
         if self._is_tty:
@@ -82,7 +88,7 @@ class Plain:
         """Print lines; what is wrong, and notes, to stderr."""
         colour = {"note": "yellow", "wrong": "red"}.get(kind)
         with self._beside_the_line():
-            click.secho(safe(text), err=colour is not None, fg=colour, dim=colour is None)
+            click.secho(safe(text), err=colour is not None, fg=colour, dim=kind in ("past", "help"))
 
     async def working(self, text: str) -> None:
         """Show the indicator, or remove it."""
