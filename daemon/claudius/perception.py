@@ -68,6 +68,8 @@ class Extra(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     guilds: tuple[str, ...] = ()
     """Said directly on Discord: the guilds that the speaker shares with the soul."""
+    roles: tuple[str, ...] = ()
+    """The speaker's roles there, if a rule is about roles; only `admit` reads them, and nothing stores them."""
     is_paired: bool = field(default=False, name="paired")
     """Whether the speaker was let in by a code."""
     is_over_budget: bool = field(default=False, name="over_budget")

@@ -13,6 +13,8 @@ NotNegative = Annotated[int, Meta(ge=0)]
 Seconds = Annotated[float, Meta(gt=0, le=31_536_000)]
 Url = Annotated[str, Meta(pattern=r"^(https?://[^\s/].*)?$")]
 """A server's URL; empty = the default one."""
+Ids = tuple[str, ...] | None
+"""Ids that are allowed; None = the list is not set and allows everyone."""
 SocketUrl = Annotated[str, Meta(pattern=r"^wss?://[^\s/].*$")]
 HOURS = r"^(\d{1,2}:\d{2}-\d{1,2}:\d{2})?$"
 """A span of local hours, as in `21:00-08:00`; empty = none."""
@@ -338,6 +340,28 @@ class BotsSettings(SettingsTable, frozen=True):
     ] = 6
 
 
+class AccessSettings(SettingsTable, frozen=True):
+    """Who is heard besides what the networks' own rules decide, by stable id. A denial wins over everything."""
+
+    slack_people: Annotated[Ids, Meta(description="user ids heard on Slack; null = every member, [] = nobody")] = None
+    slack_people_denied: Annotated[tuple[str, ...], Meta(description="user ids never heard on Slack")] = ()
+    slack_channels: Annotated[
+        Ids, Meta(description="channel ids heard on Slack besides direct messages; null = every one, [] = none")
+    ] = None
+    slack_channels_denied: Annotated[tuple[str, ...], Meta(description="channel ids never heard on Slack")] = ()
+    discord_roles: Annotated[
+        Ids, Meta(description="role ids of which a person on Discord needs one; null = none is needed, [] = nobody")
+    ] = None
+    discord_roles_denied: Annotated[
+        tuple[str, ...], Meta(description="role ids whose holders are never heard on Discord")
+    ] = ()
+
+    @property
+    def is_by_role(self) -> bool:
+        """Whether a role decides who is heard on Discord."""
+        return self.discord_roles is not None or bool(self.discord_roles_denied)
+
+
 class StorageSettings(SettingsTable, frozen=True):
     """The disk."""
 
@@ -438,6 +462,7 @@ class Config(SettingsTable, frozen=True):
     subprocess: SubprocessSettings = SubprocessSettings()
     slack: SlackSettings = SlackSettings()
     discord: DiscordSettings = DiscordSettings()
+    access: AccessSettings = AccessSettings()
     bots: BotsSettings = BotsSettings()
     storage: StorageSettings = StorageSettings()
     budget: BudgetSettings = BudgetSettings()
