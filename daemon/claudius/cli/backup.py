@@ -237,7 +237,7 @@ async def _forget_again(home: Home, database: Path, *, is_new_home: bool) -> int
         ids = ledger.among(people, ledger.since(last))
         if ids:
             probes = await store.erasure.probes(ids)
-            await store.erasure.erase(ids)
+            await store.erasure.erase(ids, ledger.aliases(ids))
             await sweep(store, database, probes)
             await store.documents.archive_anew()
         await store.erasure.scrub()

@@ -117,6 +117,10 @@ class Records(KeptTexts, Protocol):
         """Return `{"rows": [...], "total": {...}}`."""
         ...
 
+    def audit(self, since: str, most: int) -> Sequence[Mapping[str, Any]]:
+        """Return the newest acts since a time (RFC 3339 UTC; empty = ever), oldest first: `at who act target from`."""
+        ...
+
     def integrity(self) -> Sequence[str]:
         """Return the problems that `integrity_check` and `foreign_key_check` find; empty if the file is sound."""
         ...

@@ -147,7 +147,7 @@ class Forgetting:
         }
 
     async def _erase_rows(self, ids: Sequence[str], probes: Probes) -> Erased:
-        erased = await self._store.erasure.erase(ids)
+        erased = await self._store.erasure.erase(ids, self._ledger.aliases(ids))
         await sweep(self._store, self._home.database, probes)
         for conversation in erased.conversations:
             await self._end_session(conversation)
