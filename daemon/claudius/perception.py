@@ -309,6 +309,15 @@ def given_in(perception: Perception) -> str:
     return (extra.where if isinstance(extra, CommandExtra) else "") or perception.conversation
 
 
+def is_direct(where: str, perception: Perception) -> bool:
+    """Return whether a command was given in a direct conversation, and not in a channel. Pure."""
+    place = Place.of(where)
+    extra = perception.extra
+    if isinstance(extra, CommandExtra) and extra.is_public is not None:
+        return not extra.is_public
+    return place.workspace == "@me" or (place.network == "slack" and place.channel.startswith("D"))
+
+
 def edited(message: Perception, at: datetime, position: str) -> Perception:
     """Return a message in its present form as an edit perception, in force from `position` on. Pure."""
     return replace(

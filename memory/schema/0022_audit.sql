@@ -26,3 +26,7 @@ WHEN NEW.id <> OLD.id OR NEW.at <> OLD.at OR NEW.act <> OLD.act OR NEW.origin <>
 BEGIN
     SELECT RAISE(ABORT, 'nothing is edited in the audit log');
 END;
+
+CREATE TRIGGER audit_is_not_replaced BEFORE INSERT ON audit WHEN EXISTS (SELECT 1 FROM audit WHERE id = NEW.id) BEGIN
+    SELECT RAISE(ABORT, 'nothing is replaced in the audit log');
+END;

@@ -38,6 +38,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "replay": ("conversations:replay", "rebuild a turn's prompt, with the same or another soul"),
     "psyche": ("state:psyche", "mood, needs and relations, as they are and as they changed"),
     "usage": ("status:usage", "tokens and dollars"),
+    "audit": ("audit:audit", "who decided or looked at what, when, and from where"),
     "backup": ("backup:backup", "verified copies of the database, and how to restore one"),
     "slack": ("networks:slack", "what Slack needs to let the soul in"),
     "discord": ("networks:discord", "the address that brings the bot into a server"),

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from claudius.cli.output import json_option, print_result, safe
-from claudius.cli.records import records
+from claudius.cli.records import noted, records
 from claudius.errors import EXIT_FAILED, ClaudiusError
 from claudius.memory.records import Expired, Records
 from claudius.prompt import Prompt
@@ -81,6 +81,7 @@ def why(turn: str, *, as_json: bool) -> None:
             found["expired_at"] = expired.at
     if found["expired_at"] is None:
         del found["expired_at"]
+    noted("read", str(found["person"] or ""))  # its prompt shows the portrait
     if isinstance(prompt, Prompt):
         history = [{"role": message.role, "content": message.content} for message in prompt.history]
         found["prompt"] = {"system": prompt.system, "history": history, "tail": prompt.tail}

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from claudius.cli.output import json_option, print_result, safe
-from claudius.cli.records import edit, records
+from claudius.cli.records import edit, noted, records
 from claudius.cli.session import wake_and_ask
 from claudius.errors import ClaudiusError, TryAgain
 from claudius.home import Home
@@ -90,6 +90,7 @@ def delete(key: str, *, as_json: bool) -> None:
 def _change(key: str, hand: OwnersHand, done: str, *, as_json: bool) -> None:
     with records() as kept:
         known = {one["key"] for one in kept.beliefs(_now())["beliefs"]}
+    noted("belief", hand)  # not its key, which a model chose
     if key not in known or not edit(lambda store: store.ledger.set_belief(key, hand)):
         raise ClaudiusError(f"there is no belief {key!r}: `claudius cortex beliefs` lists them")
     print_result({"key": key, "state": done}, [f"{key} is {done}"], as_json=as_json)

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from claudius.cli.output import json_option, print_result, safe
-from claudius.cli.records import edit, records
+from claudius.cli.records import edit, noted, records
 from claudius.cli.session import wake_and_ask
 from claudius.config import KOTHAR, daimons, load
 from claudius.errors import ClaudiusError, UsageProblem
@@ -80,5 +80,6 @@ def mute(name: str, mode: str) -> None:
     if name not in daimons(load(home, os.environ).config):
         raise UsageProblem(f"no daimon {name!r}: `claudius daimon list` names them")
     home.create()
+    noted("daimon", f"{name} {mode}")
     edit(lambda store: store.whispers.set_mode(name, mode))
     click.echo(f"{name}: {mode}")

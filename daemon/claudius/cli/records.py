@@ -6,12 +6,14 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
 from claudius.home import Home
 from claudius.memory.records import Records
 
 if TYPE_CHECKING:
+    from claudius.memory.audit import Act
     from claudius.memory.store import Store
 
 T = TypeVar("T")
@@ -27,6 +29,16 @@ def records() -> Iterator[Records]:
         yield kept
     finally:
         kept.close()
+
+
+def noted(act: Act, target: str = "") -> None:
+    """Record what this machine's user is about to do in the audit log. Raises: StoreError; then it must not be done."""
+    from claudius.adapters.terminal import own_person
+    from claudius.memory.audit import AuditEntry
+
+    entry = AuditEntry(who=own_person(), act=act, target=target)
+    Home.of(os.environ).create()
+    edit(lambda store: store.audit.note(entry, datetime.now(UTC)))
 
 
 def edit(change: Callable[[Store], Awaitable[T]]) -> T:

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from claudius.cli.output import json_option, print_result, safe
-from claudius.cli.records import edit, records
+from claudius.cli.records import edit, noted, records
 from claudius.cognition.reply.parser import read_state
 from claudius.errors import UsageProblem
 from claudius.home import Home
@@ -53,6 +53,7 @@ def set_(key: str, value: str) -> None:
     value = read_state(f"{key}: {value}").get(key, "")
     Home.of(os.environ).create()
     audience = SELF if is_mood else private(own_person())
+    noted("state", key)
     edit(lambda store: store.documents.set_state(key, value, audience, datetime.now(UTC)))
     click.echo(f"{key} = {value}")
 

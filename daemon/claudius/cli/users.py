@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from claudius.cli.output import json_option, print_result, safe
-from claudius.cli.records import edit, records
+from claudius.cli.records import edit, noted, records
 from claudius.cli.session import wake_and_ask
 from claudius.errors import EXIT_FAILED, ClaudiusError, UsageProblem
 from claudius.home import Home
@@ -44,6 +44,7 @@ def show(person: str, *, as_json: bool) -> None:
     """Show what the soul knows of a person, for each audience it was learned in."""
     with records() as kept:
         found = _person(kept, person)
+    noted("read", found["person"])
     lines = _models(found["models"], f"{found['person']} in ") if found["models"] else [_nothing(safe(found["name"]))]
     print_result(found, lines, as_json=as_json)
 
@@ -64,7 +65,9 @@ def _nothing(person: str) -> str:
 def log(person: str, *, as_json: bool) -> None:
     """List the versions of a person's models, newest first, each with its note."""
     with records() as kept:
-        rows = kept.versions(_person(kept, person)["person"])
+        whose = _person(kept, person)["person"]
+        rows = kept.versions(whose)
+    noted("read", whose)
     keys = ("version", "at", "note", "commit", "turn", "audience", "author", "suspect")
     found = [{key: row.get(key) for key in keys} for row in reversed(rows)]
     lines = []
@@ -84,6 +87,7 @@ def diff(person: str, old: int | None, new: int | None, audience: str, *, as_jso
     """Show what changed between two versions (default: the newest and the one before)."""
     with records() as kept:
         rows = _of_one_audience(_versions(kept, person), audience)
+    noted("read", rows[-1]["person"])
     latest = rows[-1]["version"]
     new = latest if new is None else new
     old = new - 1 if old is None else old
@@ -101,7 +105,9 @@ def diff(person: str, old: int | None, new: int | None, audience: str, *, as_jso
 def blame(person: str, audience: str, *, as_json: bool) -> None:
     """Show which version, turn and note added each line of a person's model."""
     with records() as kept:
-        rows = kept.versions(_person(kept, person)["person"])
+        whose = _person(kept, person)["person"]
+        rows = kept.versions(whose)
+    noted("read", whose)
     found = _blame(_of_one_audience(rows, audience) if rows else ())
     lines = [f"{row['version']:>4}  {(row['turn'] or 'by hand'):16}  {safe(row['line'])}" for row in found]
     print_result(found, lines or [_nothing(repr(person))], as_json=as_json)
@@ -117,6 +123,7 @@ def revert(person: str, version: int, audience: str) -> None:
         rows = _of_one_audience(_versions(kept, person), audience)
     markdown, note, now = _markdown(rows, version), f"back to version {version}", datetime.now(UTC)
     whose, where = rows[-1]["person"], rows[-1]["audience"]
+    noted("revert", whose)
     made = edit(lambda store: store.documents.set_model(whose, where, markdown, note, "revert", now))
     click.echo(f"{whose}: version {made} is version {version} again")
 
@@ -129,6 +136,8 @@ def link(person: str, other: str) -> None:
     with records() as kept:
         for one in (person, other):
             _person(kept, one)
+    for one in (person, other):
+        noted("link", one)
     edit(lambda store: store.people.link(person, other))
     click.echo(
         f"{other} and {person} are one person now: whoever has either id is shown what both said in private, and can "
@@ -145,6 +154,7 @@ def unlink(person: str, *, as_json: bool) -> None:
         known = _person(kept, person)
     if not known["ids"]:
         raise ClaudiusError(f"{known['person']} is not linked with another id")
+    noted("unlink", known["person"])
     ids = edit(lambda store: store.people.unlink(known["person"], datetime.now(UTC)))
     line = f"{' and '.join(ids)} are separate again; what was said in one place while they were linked stays there"
     print_result({"person": ids[0], "unlinked": list(ids[1:])}, [line], as_json=as_json)
@@ -158,6 +168,7 @@ def export(person: str, *, as_json: bool) -> None:
     with records() as kept:
         found = _person(kept, person)
         said = kept.personal((found["person"], *found["ids"]))
+    noted("export", found["person"])
     document = {"person": found["person"], "name": found["name"], "models": found["models"], **said}
     lines = list(_models(document["models"]))
     for line in document["messages"]:

@@ -32,6 +32,7 @@ from claudius.config.schema import (
     daimon_modes,
     daimons,
 )
+from claudius.config.write import write_setting
 
 __all__ = [
     "ALIASES",
@@ -62,4 +63,5 @@ __all__ = [
     "take_secrets",
     "token_name",
     "toml",
+    "write_setting",
 ]

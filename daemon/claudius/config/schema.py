@@ -243,6 +243,9 @@ class ReplySettings(SettingsTable, frozen=True):
 class RuntimeSettings(SettingsTable, frozen=True):
     """The daemon's life."""
 
+    paused: Annotated[
+        bool, Meta(description="hear and keep everything, answer nobody but the terminal; `/claudius pause` sets it")
+    ] = False
     patience_s: Annotated[Seconds, Meta(description="seconds that a message waits for a model before the apology")] = (
         600.0
     )
@@ -372,11 +375,19 @@ class BudgetSettings(SettingsTable, frozen=True):
     """What it may cost."""
 
     daily_usd: Annotated[float, Meta(ge=0, description="dollars a day; 0 = no cap")] = 0.0
+    monthly_usd: Annotated[float, Meta(ge=0, description="dollars a month; 0 = no cap")] = 0.0
+    person_daily_usd: Annotated[float, Meta(ge=0, description="dollars a day for one person; 0 = no cap")] = 0.0
+    channel_daily_usd: Annotated[float, Meta(ge=0, description="dollars a day for one channel; 0 = no cap")] = 0.0
     person_per_minute: Annotated[Positive, Meta(description="the most messages of one person in a minute")] = 20
     person_per_day: Annotated[Positive, Meta(description="the most messages of one person in a day")] = 500
     conversation_per_hour: Annotated[Positive, Meta(description="the most messages of one conversation in an hour")] = (
         200
     )
+
+    @property
+    def is_capped(self) -> bool:
+        """Whether there is a cap for the whole soul."""
+        return bool(self.daily_usd or self.monthly_usd)
 
 
 class ClockSettings(SettingsTable, frozen=True):

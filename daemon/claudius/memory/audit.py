@@ -10,10 +10,10 @@ from msgspec import Struct
 
 Act = Literal[
     "setting", "soul", "state", "owner", "approve", "revoke", "link", "unlink", "read", "export", "revert", "forget",
-    "ensoul", "kothar", "proactive", "pause", "resume", "status", "usage", "belief", "restore", "import",
+    "ensoul", "daimon", "proactive", "pause", "resume", "status", "usage", "belief", "restore", "import",
 ]  # fmt: skip
 CLI, FILES = "cli", "files"
-"""Where an act was not done in a chat: by a command of this machine's user; by an edit of a file, nobody knows whose."""
+"""Where an act was done outside of a chat: by a command of this machine's user; by an edit of a file."""
 
 
 class AuditEntry(Struct, frozen=True, kw_only=True):

@@ -69,6 +69,10 @@ def _claudius(take: Take) -> app_commands.Group:
         "why": "What my last answer to you drew on",
         "export": "All that I keep of you",
         "unlink": "Be apart again from accounts that were linked with this one",
+        "status": "Owners: how I fare",
+        "usage": "Owners: what I cost",
+        "pause": "Owners: answer nobody for now",
+        "resume": "Owners: go on",
     }
     _add(group, take, "", whole)
 
