@@ -12,7 +12,7 @@ from typing import Any, Literal
 import click
 
 import claudius
-from claudius.cli.output import json_option, print_result, safe
+from claudius.cli.output import json_option, print_result, safe, table
 from claudius.cli.records import records
 from claudius.cli.session import ask
 from claudius.config import load
@@ -104,24 +104,31 @@ def _life(document: dict[str, Any]) -> Iterator[str]:
 @json_option
 def usage(by: Literal["day", "model", "person", "conversation", "job"], *, as_json: bool) -> None:
     """Count tokens and dollars."""
-    from claudius.cognition.mind import stage
+    from claudius.cognition.mind import caps, day_start, tightest
 
-    limit = load(Home.of(os.environ), os.environ).config.budget.daily_usd
+    budget = load(Home.of(os.environ), os.environ).config.budget
+    today = day_start(datetime.now(UTC))
     with records() as kept:
         found: dict[str, Any] = dict(kept.usage(by))
-        today = datetime.now(UTC).date().isoformat()
-        spent = next((row["cost_usd"] for row in kept.usage("day")["rows"] if row["day"] == today), None) or 0.0
-    found["budget"] = {"limit_usd": limit or None, "spent_usd": spent, "stage": stage(limit, spent).value}
-    lines = [*(_usage_line(str(row[by]), row) for row in found["rows"]), _usage_line("total", found["total"])]
-    if limit:
-        lines.append(f"today: ${spent:.4f} of ${limit:.2f} ({found['budget']['stage']})")
+        held = caps(budget, kept.spent_since(today), kept.spent_since(today.replace(day=1)))
+    rows = [
+        {"name": one.name, "limit_usd": one.limit_usd or None, "spent_usd": one.spent_usd, "stage": one.stage.value}
+        for one in held
+    ]
+    found["budget"] = {**rows[held.index(tightest(held))], "caps": rows}
+    heads = (by, "turns", "in", "cached", "out", "cost")
+    counted = [*((str(row[by]), row) for row in found["rows"]), ("total", found["total"])]
+    lines = [*table(heads, (_usage_cells(name, row) for name, row in counted), right=heads[1:])]
+    lines += [
+        f"{one.name}: ${one.spent_usd:.4f} of ${one.limit_usd:.2f} ({one.stage})" for one in held if one.limit_usd
+    ]
     print_result(found, lines, as_json=as_json)
 
 
-def _usage_line(name: str, row: dict[str, Any]) -> str:
+def _usage_cells(name: str, row: dict[str, Any]) -> tuple[str, ...]:
     cost = "price unknown" if row["cost_usd"] is None else f"${row['cost_usd']:.4f}"
-    read = row["cache_read_tokens"]
-    return f"{name}: {row['turns']} turns, {row['input_tokens']} in + {read} cached, {row['output_tokens']} out, {cost}"
+    counts = (row[key] or 0 for key in ("turns", "input_tokens", "cache_read_tokens", "output_tokens"))
+    return (safe(name), *(f"{count:,}" for count in counts), cost)
 
 
 @click.command()

@@ -171,12 +171,11 @@ class Mind(Struct, frozen=True, kw_only=True):
 
         While the soul is paused, nothing of its own is thought.
         """
-        if perception is None and self.config().runtime.paused:
-            return Stage.REFUSING
-        budget = self.config().budget
-        if not (budget.is_capped or (perception and (budget.person_daily_usd or budget.channel_daily_usd))):
-            return Stage.OPEN
-        return tightest(await self.spending(perception)).stage
+        config = self.config()
+        if perception is None and (config.runtime.paused or not config.budget.is_capped):
+            return Stage.REFUSING if config.runtime.paused else Stage.OPEN
+        found = await self.spending(perception)
+        return tightest(found).stage if found else Stage.OPEN
 
     def acknowledgement(self, turn: str) -> str:
         """Return the line for a turn that needs no thought; empty if the soul has none."""

@@ -183,6 +183,11 @@ class SqliteRecords(InnerRecords):
         with self._snapshot() as db:
             return {"rows": db.dicts(f"usage_by_{by}"), "total": db.dicts("usage_total")[0]}
 
+    def spent_since(self, since: datetime) -> float:
+        """Return the cost of all calls since then, in dollars."""
+        with self._snapshot() as db:
+            return float(db.value("spent_since", since=stamp(since)))
+
     def audit(self, since: str, most: int) -> Sequence[Mapping[str, Any]]:
         """Return the newest acts since a time (RFC 3339 UTC; empty = ever), oldest first: `at who act target from`."""
         with self._snapshot() as db:
