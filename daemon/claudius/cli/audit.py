@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 
 import click
 
 from claudius.cli.output import json_option, print_result, safe, table
-from claudius.cli.records import records
+from claudius.home import Home
+from claudius.reports.status import EVERY, acts
 
-MOST_SHOWN, ALL = 50, -1
+MOST_SHOWN = 50
 
 
 @click.command()
@@ -19,8 +21,7 @@ MOST_SHOWN, ALL = 50, -1
 def audit(since: datetime | None, most: int | None, *, as_json: bool) -> None:
     """List settings changed, approvals, erasures, portraits read, soul files edited, and commands of owners."""
     start = since.replace(tzinfo=UTC).isoformat() if since else ""
-    with records() as kept:
-        found = kept.audit(start, most or (ALL if as_json else MOST_SHOWN))
+    found = acts(Home.of(os.environ), start, most or (EVERY if as_json else MOST_SHOWN))
     names = ("at", "who", "act", "target", "from")
     lines = table(names, ([safe(str(row[name])) for name in names] for row in found))
     print_result(found, lines if found else ["nothing is recorded yet"], as_json=as_json)

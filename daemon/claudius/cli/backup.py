@@ -23,12 +23,12 @@ from urllib.parse import quote
 
 import click
 
-from claudius.cli.audit import ALL
 from claudius.cli.output import json_option, print_result
 from claudius.errors import EXIT_FAILED, BadSoul, ClaudiusError, StoreError, UsageProblem
 from claudius.home import DIRECTORY_MODE, FILE_MODE, Home
 from claudius.memory.sqlite.backups import back_up, sum_of, verify
 from claudius.memory.sqlite.schema import translate
+from claudius.reports.status import EVERY
 from claudius.runtime.lock import HomeLock
 
 MANIFEST = "MANIFEST.json"
@@ -226,12 +226,12 @@ async def _keep_audit(home: Home, fresh: Path, act: Literal["restore", "import"]
 
     before: list[Mapping[str, Any]] = []
     with suppress(StoreError), closing(SqliteRecords(home.database)) as kept:  # a damaged database has none to tell
-        before = [*kept.audit("", ALL)]
+        before = [*kept.audit("", EVERY)]
     store = SqliteStore(fresh, backups=home.backups)
     await store.open()
     try:
         with closing(SqliteRecords(fresh)) as kept:
-            known = {tuple(row.values()) for row in kept.audit("", ALL)}
+            known = {tuple(row.values()) for row in kept.audit("", EVERY)}
         for row in (one for one in before if tuple(one.values()) not in known):
             entry = AuditEntry(who=row["who"], act=row["act"], target=row["target"], origin=row["from"])
             await store.audit.note(entry, datetime.fromisoformat(row["at"]))

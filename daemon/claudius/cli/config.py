@@ -8,11 +8,11 @@ from typing import Any
 import click
 
 from claudius.cli.output import json_option, print_result
-from claudius.cli.records import noted
 from claudius.config import SECRETS, SETTINGS, load, overriding, parse_value, shown, toml
 from claudius.config import write_setting as write
 from claudius.errors import EXIT_CONFIG, BadConfiguration
 from claudius.home import Home
+from claudius.reports.opened import noted
 
 
 @click.group()
@@ -85,5 +85,5 @@ def write_setting(home: Home, key: str, value: Any) -> None:
     """Write one setting to config.toml, and that it was changed into the audit log. Raises: BadConfiguration."""
     from claudius.compose import check_names
 
-    noted("setting", key)
+    noted(home, "setting", key)
     write(home, key, value, check_names)

@@ -1,9 +1,8 @@
-"""Open this home's store from a command, beside the process that runs turns: for reading, or for one edit."""
+"""Open a home's store beside the process that runs turns: for reading, or for one edit by the owner's hand."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -20,33 +19,36 @@ T = TypeVar("T")
 
 
 @contextmanager
-def records() -> Iterator[Records]:
+def records(home: Home) -> Iterator[Records]:
     """Open the home's records, read-only; empty if nothing was ever stored. Raises: StoreError."""
     from claudius.memory.sqlite import SqliteRecords
 
-    kept = SqliteRecords(Home.of(os.environ).database)
+    kept = SqliteRecords(home.database)
     try:
         yield kept
     finally:
         kept.close()
 
 
-def noted(act: Act, target: str = "") -> None:
-    """Record what this machine's user is about to do in the audit log. Raises: StoreError; then it must not be done."""
+def noted(home: Home, act: Act, target: str = "", origin: str = "cli") -> None:
+    """Record what this machine's user is about to do in the audit log. Raises: StoreError; then it must not be done.
+
+    `origin`: from where, `cli` or `console`.
+    """
     from claudius.adapters.terminal import own_person
     from claudius.memory.audit import AuditEntry
 
-    entry = AuditEntry(who=own_person(), act=act, target=target)
-    Home.of(os.environ).create()
-    edit(lambda store: store.audit.note(entry, datetime.now(UTC)))
+    entry = AuditEntry(who=own_person(), act=act, target=target, origin=origin)
+    home.create()
+    edit(home, lambda store: store.audit.note(entry, datetime.now(UTC)))
 
 
-def edit(change: Callable[[Store], Awaitable[T]]) -> T:
+def edit(home: Home, change: Callable[[Store], Awaitable[T]]) -> T:
     """Open the home's store, run one change by the owner's hand, and return its result. Raises: StoreError."""
     from claudius.memory.sqlite import SqliteStore
 
     async def opened() -> T:
-        store = SqliteStore(Home.of(os.environ).database)
+        store = SqliteStore(home.database)
         await store.open()
         try:
             return await change(store)
