@@ -83,7 +83,7 @@ def usage(by: reports.By, *, as_json: bool) -> None:
     lines = [*table(heads, (_usage_cells(name, row) for name, row in counted), right=heads[1:])]
     lines += [
         f"{one['name']}: ${one['spent_usd']:.4f} of ${one['limit_usd']:.2f} ({one['stage']})"
-        for one in found["budget"]["caps"]
+        for one in found["caps"]
         if one["limit_usd"]
     ]
     print_result(found, lines, as_json=as_json)

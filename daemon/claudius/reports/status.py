@@ -60,7 +60,8 @@ def usage(home: Home, by: By) -> dict[str, Any]:
         {"name": one.name, "limit_usd": one.limit_usd or None, "spent_usd": one.spent_usd, "stage": one.stage.value}
         for one in held
     ]
-    found["budget"] = {**rows[held.index(tightest(held))], "caps": rows}
+    found["budget"] = {name: value for name, value in rows[held.index(tightest(held))].items() if name != "name"}
+    found["caps"] = rows
     return found
 
 
