@@ -75,10 +75,7 @@ class Extra(Struct, frozen=True, kw_only=True, omit_defaults=True):
     is_over_budget: bool = field(default=False, name="over_budget")
     """Whether it is the first message over a rate, which gets an apology."""
     own: Mapping[str, Any] = field(default_factory=dict)
-    """What the adapter keeps there for itself, for the answer to this very perception; nobody else reads it.
-
-    Keys that no field is named after go here, too.
-    """
+    """What the adapter alone reads, for the answer to this very perception; keys without a field go here, too."""
 
 
 class ReadFile(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="file"):
@@ -307,15 +304,6 @@ def given_in(perception: Perception) -> str:
     """Return the conversation in which a command was given. Pure."""
     extra = perception.extra
     return (extra.where if isinstance(extra, CommandExtra) else "") or perception.conversation
-
-
-def is_direct(where: str, perception: Perception) -> bool:
-    """Return whether a command was given in a direct conversation, and not in a channel. Pure."""
-    place = Place.of(where)
-    extra = perception.extra
-    if isinstance(extra, CommandExtra) and extra.is_public is not None:
-        return not extra.is_public
-    return place.workspace == "@me" or (place.network == "slack" and place.channel.startswith("D"))
 
 
 def edited(message: Perception, at: datetime, position: str) -> Perception:

@@ -20,7 +20,8 @@ CREATE TRIGGER audit_stays BEFORE DELETE ON audit BEGIN
 END;
 
 CREATE TRIGGER audit_is_not_edited BEFORE UPDATE ON audit
-WHEN NEW.id <> OLD.id OR NEW.at <> OLD.at OR NEW.act <> OLD.act OR NEW.origin <> OLD.origin
+WHEN NEW.id <> OLD.id OR NEW.at <> OLD.at OR NEW.act <> OLD.act
+  OR (NEW.origin <> OLD.origin AND NEW.origin NOT GLOB '*erased*')
   OR (NEW.who <> OLD.who AND NEW.who NOT GLOB '*erased*')
   OR (NEW.target <> OLD.target AND NEW.target NOT GLOB '*erased*')
 BEGIN

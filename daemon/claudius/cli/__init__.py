@@ -92,8 +92,11 @@ class _Secrets:
 
 @click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(claudius.__version__, prog_name="claudius")
-def cli() -> None:
+@click.option("--home", metavar="PATH", default="", help="Another soul's home than ~/.claudius; also CLAUDIUS_HOME.")
+def cli(*, home: str) -> None:
     """Claudius: a soul that lives in your chat."""
+    if home:
+        os.environ["CLAUDIUS_HOME"] = home
 
 
 def main(argv: list[str] | None = None) -> None:

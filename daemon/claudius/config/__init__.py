@@ -20,18 +20,16 @@ from claudius.config.schema import (
     ALIASES,
     KOTHAR,
     SETTINGS,
-    AccessSettings,
-    BudgetSettings,
     Config,
     ConsultSettings,
     CortexSettings,
     DaimonSettings,
     ModelSettings,
     Setting,
-    SettingsTable,
     daimon_modes,
     daimons,
 )
+from claudius.config.tables import AccessSettings, BudgetSettings, SettingsTable
 from claudius.config.write import write_setting
 
 __all__ = [

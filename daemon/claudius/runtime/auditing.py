@@ -17,7 +17,8 @@ import msgspec
 from claudius.cognition.mind import Mind
 from claudius.config import SETTINGS, Config
 from claudius.memory.audit import Act, AuditEntry
-from claudius.perception import Perception, Place, given_in, is_direct
+from claudius.perception import Perception, Place, given_in
+from claudius.runtime.commands.words import is_direct
 from claudius.soul import SoulText
 
 log = logging.getLogger(__name__)

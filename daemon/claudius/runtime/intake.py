@@ -38,7 +38,7 @@ from claudius.perception import (
     Standing,
     amended_key,
 )
-from claudius.runtime.commands.words import SIGN, as_command
+from claudius.runtime.commands.words import NO_CHANNEL, SIGN, as_command
 from claudius.runtime.forgetting import Forgetting
 from claudius.runtime.pairing import Pairing
 from claudius.runtime.process_resources import ProcessResources
@@ -296,8 +296,6 @@ class Rates:
 EVERYWHERE = "*"
 DIRECT = "@me"
 """The workspace of Discord's direct messages."""
-NO_CHANNEL = ("D", "U", "W")
-"""How the ids of Slack's direct messages and of users, to whom the App Home belongs, begin."""
 
 
 def admit(perception: Perception, config: Config) -> Perception | None:

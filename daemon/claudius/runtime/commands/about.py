@@ -12,9 +12,10 @@ from claudius.cognition.mind import Mind
 from claudius.cognition.prompt.snapshot import Snapshot
 from claudius.cognition.steps.user_model import merge_update
 from claudius.memory.erasure import ERASED
-from claudius.perception import SELF, Perception, Place, given_in, is_direct, private, shared
+from claudius.perception import SELF, Perception, Place, given_in, private, shared
 from claudius.recollection import UserModel
 from claudius.runtime.auditing import note, origin_of
+from claudius.runtime.commands.words import is_direct
 from claudius.runtime.forgetting import THEMSELF, Forgetting
 from claudius.runtime.intake import is_owner
 

@@ -16,8 +16,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from claudius.cognition.mind import Mind
-from claudius.perception import Perception, Place, given_in, is_direct
+from claudius.perception import Perception, Place, given_in
 from claudius.runtime.auditing import note
+from claudius.runtime.commands.words import is_direct
 from claudius.runtime.pairing import LIFE, WRONG_TRIES, Codes
 
 log = logging.getLogger(__name__)

@@ -13,8 +13,9 @@ from typing import Literal
 from claudius.cognition.mind import FRESH_S, Cap, Mind
 from claudius.config import overriding, write_setting
 from claudius.home import Home
-from claudius.perception import Perception, given_in, is_direct
+from claudius.perception import Perception, given_in
 from claudius.runtime.auditing import note
+from claudius.runtime.commands.words import is_direct
 from claudius.runtime.intake import is_owner
 from claudius.runtime.owner_code import OwnerCode
 

@@ -14,12 +14,11 @@ from claudius.perception import (
     Perception,
     Place,
     given_in,
-    is_direct,
     is_terminal,
     shared,
 )
 from claudius.runtime.auditing import note
-from claudius.runtime.commands.words import ENSOUL
+from claudius.runtime.commands.words import ENSOUL, is_direct
 from claudius.runtime.intake import ChannelModes, is_owner
 
 WORDS: dict[Mode | None, str] = {

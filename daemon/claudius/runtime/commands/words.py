@@ -63,3 +63,16 @@ def as_command(perception: Perception) -> Perception:
 def apart(conversation: str, person: str) -> str:
     """Return the conversation that holds a person's commands, beside the one where they are given. Pure."""
     return f"{Place.of(conversation).of_channel}:{COMMANDS}{person.rpartition(':')[2]}"
+
+
+NO_CHANNEL = ("D", "U", "W")
+"""How the ids of Slack's direct messages and of users, to whom the App Home belongs, begin."""
+
+
+def is_direct(where: str, perception: Perception) -> bool:
+    """Return whether a command was given in a direct conversation, and not in a channel. Pure."""
+    place = Place.of(where)
+    extra = perception.extra
+    if isinstance(extra, CommandExtra) and extra.is_public is not None:
+        return not extra.is_public
+    return place.workspace == "@me" or (place.network == "slack" and place.channel.startswith(NO_CHANNEL))
