@@ -55,7 +55,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     reasons = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", ())]
     left_out = {form: sum(f"{form} form: " in reason for reason in reasons) for form in ("slow", "nightly")}
     if any(left_out.values()):
-        said = f"left out: {left_out['slow']} slow tests (.ci/run full), {left_out['nightly']} nightly (.ci/run nightly)"
+        said = (
+            f"left out: {left_out['slow']} slow tests (.ci/run full), {left_out['nightly']} nightly (.ci/run nightly)"
+        )
         terminalreporter.write_line(said, yellow=True)
 
 
