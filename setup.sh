@@ -201,7 +201,7 @@ link() {
     case ":$PATH:" in
     *":$bin:"*) ;;
     *)
-        say "the command is $PWD/.venv/bin/claudius ($bin is not on your PATH)"
+        say "the command is $PWD/.venv/bin/claudius (~/.local/bin is not on your PATH)"
         return
         ;;
     esac
@@ -210,7 +210,7 @@ link() {
         return
     fi
     if mkdir -p "$bin" && ln -sfn "$PWD/.venv/bin/claudius" "$bin/claudius"; then
-        say "the command is claudius (a link in $bin)"
+        say "the command is claudius (a link in ~/.local/bin)"
     else
         say "$bin cannot be written: call $PWD/.venv/bin/claudius"
     fi
@@ -273,7 +273,7 @@ main() {
         cat .venv/claudius-seed.log >&2
         fail "the home could not be filled: see above"
     }
-    say "the home is ${CLAUDIUS_HOME:-${HOME:-}/.claudius}: soul/soul.md, config.toml and .env are yours to edit"
+    say "the home is ${CLAUDIUS_HOME:-~/.claudius}: soul/soul.md, config.toml and .env are yours to edit"
     link
     name_completion
     talk "$is_talk_wanted"
