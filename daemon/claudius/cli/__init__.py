@@ -39,6 +39,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "cortex": ("cortex:cortex", "what the second mind believes, when it reflected, and what you decide about that"),
     "why": ("conversations:why", "one turn explained: what it knew, asked, thought and said"),
     "replay": ("conversations:replay", "rebuild a turn's prompt, with the same or another soul"),
+    "eval": ("eval:eval_", "measure the soul: scenes, checks, figures"),
     "psyche": ("state:psyche", "mood, needs and relations, as they are and as they changed"),
     "usage": ("status:usage", "tokens and dollars"),
     "backup": ("backup:backup", "verified copies of the database, and how to restore one"),

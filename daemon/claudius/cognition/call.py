@@ -25,7 +25,7 @@ from claudius.errors import ProviderError, RefusedReply
 from claudius.intent import Call
 from claudius.observed import Thinking
 from claudius.prompt import Prompt
-from claudius.provider import Delta, Done, Event, Provider, Request, Reset, Usage, estimate
+from claudius.provider import Delta, Done, Event, FormStep, Provider, Request, Reset, Usage, estimate
 
 
 class ModelReply(Struct, frozen=True):
@@ -45,6 +45,7 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
     purpose: str,
     *,
     steps: Sequence[str] = (),
+    form: tuple[FormStep, ...] = (),
     drawn: Drawn | None = None,
     voice: StepVoice | None = None,
     streams: bool = False,
@@ -54,9 +55,10 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
 ) -> ModelReply:
     """Make one model call for a turn and store it, or reuse the paid reply of an earlier run.
 
-    `conversation` lets a transport continue that conversation's session; `keep_session` says whether the prompt may
-    stay in it. `drawn` is the form in which a snapshot stores the prompt. A reply that breaks off after its first piece
-    counts as cut off by length, and the ladder decides what is said. Raises: ProviderError, StoreError.
+    `form`: the sections that a server may enforce. `conversation` lets a transport continue that conversation's
+    session; `keep_session` says whether the prompt may stay in it. `drawn` is the form in which a snapshot stores the
+    prompt. A reply that breaks off after its first piece counts as cut off by length, and the ladder decides what is
+    said. Raises: ProviderError, StoreError.
     """
     mind, sha = turn.mind, prompt_sha256(prompt)
     if turn.first is None and number is None:
@@ -84,6 +86,7 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
             purpose=purpose,
             model=voice.model if voice else None,
             images=() if voice else turn.images,
+            form=form,
         )
         show_prompt(mind.hooks, turn.recollection, steps, prompt, provider.model)
         started = time.monotonic()

@@ -151,6 +151,13 @@ class OpenAISettings(SettingsTable, frozen=True):
         ""
     )
     model: Annotated[str, Meta(description="model asked; empty = the server's first")] = ""
+    profile: Annotated[
+        Literal["auto", "full", "small"],
+        Meta(description="small = a short prompt, words first; auto = small for a model at home that is not large"),
+    ] = "auto"
+    context_tokens: Annotated[
+        Positive, Meta(description="the context of a model at home whose server does not say; asked of Ollama")
+    ] = 4096
 
 
 class ModelSettings(SettingsTable, frozen=True):
@@ -192,18 +199,11 @@ class MemorySettings(SettingsTable, frozen=True):
     records_days: Annotated[
         NotNegative, Meta(description="days until what `why` and `replay` read of a turn is deleted; 0 = never")
     ] = 365
-    moments: Annotated[
-        Positive, Meta(description="moments kept of what one audience heard; beyond it the least important go")
-    ] = 50_000
+    moments: Annotated[Positive, Meta(description="moments kept of one audience; the less important go")] = 50_000
     remembered: Annotated[NotNegative, Meta(description="the most moments shown in a prompt")] = 8
-    remembered_tokens: Annotated[
-        NotNegative, Meta(description="the most tokens (characters / 4) of remembered lines in a prompt")
-    ] = 600
+    remembered_tokens: Annotated[NotNegative, Meta(description="the most tokens of those moments and of facts")] = 600
     floor: Annotated[
-        float,
-        Meta(
-            ge=0, le=1, description="share of a question about somebody that one thing they said must hold to show any"
-        ),
+        float, Meta(ge=0, le=1, description="share of a question about somebody that one moment must hold to show any")
     ] = 0.4
 
 
