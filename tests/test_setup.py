@@ -157,7 +157,7 @@ def test_setup_says_where_the_command_lies_and_how_tab_completes_it(machine: Mac
     near = run(machine, "--no-talk", PATH=f"{machine.user}/.local/bin:{machine.env['PATH']}")
 
     assert f"the command is {machine.user}/.venv/bin/claudius (~/.local/bin is not on your PATH)" in away.stderr
-    assert 'add this to ~/.zshrc: eval "$(claudius completion zsh)"' in away.stderr
+    assert 'with this in ~/.zshrc: eval "$(claudius completion zsh)"' in away.stderr
     assert "the command is claudius (a link in ~/.local/bin)" in near.stderr
     assert "completion" not in near.stderr
     assert (machine.user / ".local" / "bin" / "claudius").is_symlink()

@@ -30,7 +30,6 @@ def test_each_shell_is_given_its_lines(machine: Machine, shell: str) -> None:
     told = machine.ok("completion", env={"SHELL": f"/usr/bin/{shell}"}).stdout
 
     assert f"_CLAUDIUS_COMPLETE={shell}_complete" in lines
-    assert told.startswith(f"{shell}: ")
     assert f"claudius completion {shell}" in told
     assert len(told.splitlines()) == 1
     if found := shutil.which(shell):
