@@ -42,6 +42,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "eval": ("eval:eval_", "measure the soul: scenes, checks, figures"),
     "psyche": ("state:psyche", "mood, needs and relations, as they are and as they changed"),
     "usage": ("status:usage", "tokens and dollars"),
+    "audit": ("audit:audit", "who decided or looked at what, when, and from where"),
     "backup": ("backup:backup", "verified copies of the database, and how to restore one"),
     "slack": ("networks:slack", "what Slack needs to let the soul in"),
     "discord": ("networks:discord", "the address that brings the bot into a server"),
@@ -104,8 +105,11 @@ class _Secrets:
 
 @click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(claudius.__version__, prog_name="claudius")
-def cli() -> None:
+@click.option("--home", metavar="PATH", default="", help="Another soul's home than ~/.claudius; also CLAUDIUS_HOME.")
+def cli(*, home: str) -> None:
     """Claudius: a soul that lives in your chat."""
+    if home:
+        os.environ["CLAUDIUS_HOME"] = home
 
 
 def main(argv: list[str] | None = None) -> None:

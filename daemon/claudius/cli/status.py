@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from claudius.cli.output import json_option, print_result, safe
+from claudius.cli.output import json_option, print_result, safe, table
 from claudius.errors import EXIT_FAILED, TryAgain
 from claudius.home import Home
 from claudius.reports import status as reports
@@ -78,17 +78,21 @@ def _life(document: dict[str, Any]) -> Iterator[str]:
 def usage(by: reports.By, *, as_json: bool) -> None:
     """Count tokens and dollars."""
     found = reports.usage(Home.of(os.environ), by)
-    lines = [*(_usage_line(str(row[by]), row) for row in found["rows"]), _usage_line("total", found["total"])]
-    budget = found["budget"]
-    if budget["limit_usd"]:
-        lines.append(f"today: ${budget['spent_usd']:.4f} of ${budget['limit_usd']:.2f} ({budget['stage']})")
+    heads = (by, "turns", "in", "cached", "out", "cost")
+    counted = [*((str(row[by]), row) for row in found["rows"]), ("total", found["total"])]
+    lines = [*table(heads, (_usage_cells(name, row) for name, row in counted), right=heads[1:])]
+    lines += [
+        f"{one['name']}: ${one['spent_usd']:.4f} of ${one['limit_usd']:.2f} ({one['stage']})"
+        for one in found["caps"]
+        if one["limit_usd"]
+    ]
     print_result(found, lines, as_json=as_json)
 
 
-def _usage_line(name: str, row: dict[str, Any]) -> str:
+def _usage_cells(name: str, row: dict[str, Any]) -> tuple[str, ...]:
     cost = "price unknown" if row["cost_usd"] is None else f"${row['cost_usd']:.4f}"
-    read = row["cache_read_tokens"]
-    return f"{name}: {row['turns']} turns, {row['input_tokens']} in + {read} cached, {row['output_tokens']} out, {cost}"
+    counts = (row[key] or 0 for key in ("turns", "input_tokens", "cache_read_tokens", "output_tokens"))
+    return (safe(name), *(f"{count:,}" for count in counts), cost)
 
 
 @click.command()

@@ -195,7 +195,7 @@ async def _thought(turn: TurnState) -> Intent:
     Retries with half the history if the prompt is too long, and without images if the model refuses them.
     """
     surface, known = turn.surface, turn.recollection
-    stage = await turn.mind.stage()
+    stage = await turn.mind.stage(known.perception)
     if stage is Stage.REFUSING:
         raise OverBudget
     if surface.begin_thinking:

@@ -20,23 +20,24 @@ from claudius.config.schema import (
     ALIASES,
     KOTHAR,
     SETTINGS,
-    BudgetSettings,
     Config,
     ConsultSettings,
     CortexSettings,
     DaimonSettings,
     ModelSettings,
     Setting,
-    SettingsTable,
     daimon_modes,
     daimons,
 )
+from claudius.config.tables import AccessSettings, BudgetSettings, SettingsTable
+from claudius.config.write import write_setting
 
 __all__ = [
     "ALIASES",
     "KOTHAR",
     "SECRETS",
     "SETTINGS",
+    "AccessSettings",
     "BudgetSettings",
     "Config",
     "ConsultSettings",
@@ -60,4 +61,5 @@ __all__ = [
     "take_secrets",
     "token_name",
     "toml",
+    "write_setting",
 ]

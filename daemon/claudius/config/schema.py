@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-Positive = Annotated[int, Meta(ge=1)]
-NotNegative = Annotated[int, Meta(ge=0)]
+from claudius.config.tables import AccessSettings, BotsSettings, BudgetSettings, NotNegative, Positive, SettingsTable
+
 Seconds = Annotated[float, Meta(gt=0, le=31_536_000)]
 Url = Annotated[str, Meta(pattern=r"^(https?://[^\s/].*)?$")]
 """A server's URL; empty = the default one."""
@@ -21,10 +21,6 @@ KOTHAR = "kothar"
 GROQ = "https://api.groq.com/openai/v1"
 TRIGGER = r"^\s*(timer|interaction_count(\s*[:=]\s*[1-9]\d{0,5})?|promise_timeout|farming|new_peer|manual)\s*$"
 """The allowed trigger names; without this check a misspelt name would silently disable a trigger."""
-
-
-class SettingsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A table of config.toml. Each field's description is its documentation."""
 
 
 class ConsultSettings(SettingsTable, frozen=True):
@@ -250,6 +246,9 @@ class ReplySettings(SettingsTable, frozen=True):
 class RuntimeSettings(SettingsTable, frozen=True):
     """The daemon's life."""
 
+    paused: Annotated[
+        bool, Meta(description="hear and keep everything, answer nobody but the terminal; `/claudius pause` sets it")
+    ] = False
     patience_s: Annotated[Seconds, Meta(description="seconds that a message waits for a model before the apology")] = (
         600.0
     )
@@ -338,30 +337,10 @@ class DiscordSettings(SettingsTable, frozen=True):
     typing: Annotated[bool, Meta(description="show a typing indicator while the soul thinks")] = True
 
 
-class BotsSettings(SettingsTable, frozen=True):
-    """Other bots."""
-
-    allow: Annotated[tuple[str, ...], Meta(description="person ids of bots that are heard; * = every one")] = ()
-    turns: Annotated[
-        Positive, Meta(description="the most messages heard from one bot in one conversation in ten minutes")
-    ] = 6
-
-
 class StorageSettings(SettingsTable, frozen=True):
     """The disk."""
 
     reserve_mb: Annotated[NotNegative, Meta(description="free megabytes below which nothing is accepted")] = 64
-
-
-class BudgetSettings(SettingsTable, frozen=True):
-    """What it may cost."""
-
-    daily_usd: Annotated[float, Meta(ge=0, description="dollars a day; 0 = no cap")] = 0.0
-    person_per_minute: Annotated[Positive, Meta(description="the most messages of one person in a minute")] = 20
-    person_per_day: Annotated[Positive, Meta(description="the most messages of one person in a day")] = 500
-    conversation_per_hour: Annotated[Positive, Meta(description="the most messages of one conversation in an hour")] = (
-        200
-    )
 
 
 class ClockSettings(SettingsTable, frozen=True):
@@ -447,6 +426,7 @@ class Config(SettingsTable, frozen=True):
     subprocess: SubprocessSettings = SubprocessSettings()
     slack: SlackSettings = SlackSettings()
     discord: DiscordSettings = DiscordSettings()
+    access: AccessSettings = AccessSettings()
     bots: BotsSettings = BotsSettings()
     storage: StorageSettings = StorageSettings()
     budget: BudgetSettings = BudgetSettings()

@@ -201,7 +201,7 @@ class BackgroundServices:
         `also` is started with the services; each gets the function that wakes a conversation.
         """
         self._mind, self._home, self._loaded, self._is_daemon, self._also = mind, home, loaded, is_daemon, also
-        self._daimons = LazyDaimons(mind, loaded, build, owner)
+        self._daimons, self.owner = LazyDaimons(mind, loaded, build, owner), owner
         self.clockwork = Clockwork(mind, home, self._daimons.get, chance)
         self._door: HttpApi | None = None
         self.stream = SoulStream(mind.hooks)

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from claudius.cognition.hooks import Hooks
 from claudius.cognition.mind import Mind, lately
 from claudius.cognition.steps import STEPS
-from claudius.config import load
+from claudius.config import Settings
 from claudius.home import Home, shipped
 from claudius.memory.archive import Archive
 from claudius.memory.sqlite import SqliteRecords, SqliteStore
@@ -90,8 +90,8 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
     time has really passed of what the wall `clock` shows; without it, a jump of the clock means that someone set it.
     `nonce`: makes the markers of each prompt.
     """
-    loaded = load(home, UNHURRIED | dict(settings or {}))
-    config = loaded.config
+    kept = Settings(home, UNHURRIED | dict(settings or {}))
+    config = lately(kept.current)
     network = network or RehearsalAdapter()
     resources = resources or ProcessResources(
         clock=Clock(clock or (lambda: datetime.now(UTC)), running), disk=Disk(home, lambda: 0)
@@ -105,7 +105,7 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
             store=store,
             provider=provider,
             soul=soul,
-            config=lambda: config,
+            config=config,
             clock=resources.clock.now,
             nonce=nonce,
             hooks=hooks,
@@ -115,7 +115,7 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
         store=store,
         provider=provider,
         soul=soul,
-        config=lambda: config,
+        config=config,
         clock=resources.clock.now,
         nonce=nonce,
         aged_at=resources.clock.expiry,
@@ -126,7 +126,7 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
     services = BackgroundServices(
         mind,
         home,
-        lambda: loaded,
+        lambda: kept.loaded,
         lambda _, __: provider,
         owner=lambda: OWNER,
         chance=lambda: 0.5,
