@@ -97,7 +97,12 @@ def _usage_cells(name: str, row: dict[str, Any]) -> tuple[str, ...]:
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
-@click.option("--count", type=click.IntRange(min=1), default=None, help="End after this many events.")
+@click.option(
+    "--count",
+    type=click.IntRange(min=1),
+    default=None,
+    help="End after this many events; pieces of a thought do not count.",
+)
 def stream(*, as_json: bool, count: int | None) -> None:
     """Watch the running soul hear, think, decide, feel and speak; private thoughts, too."""
     asyncio.run(_show(Home.of(os.environ), as_json=as_json, count=count))
@@ -105,19 +110,19 @@ def stream(*, as_json: bool, count: int | None) -> None:
 
 async def _show(home: Home, *, as_json: bool, count: int | None) -> None:
     shown = 0
-    async for event in _events(home):
+    async for event in _events(home, deltas=as_json):
         click.echo(json.dumps(event) if as_json else _event_line(event))
-        shown += 1
+        shown += not str(event["kind"]).startswith("think.")
         if shown == count:
             return
 
 
-async def _events(home: Home) -> AsyncIterator[dict[str, Any]]:
+async def _events(home: Home, *, deltas: bool) -> AsyncIterator[dict[str, Any]]:
     from claudius.runtime.control import connect
 
     try:
         async with connect(home.socket) as connection:
-            await connection.send({"op": "stream"})
+            await connection.send({"op": "stream", "deltas": deltas})
             first = await connection.receive()
             if not first or first.get("event") != "streaming":
                 raise TryAgain("the running process has no stream to show: `claudius daemon restart`")

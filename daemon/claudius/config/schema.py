@@ -95,10 +95,6 @@ class PsycheSettings(SettingsTable, frozen=True):
     window_proactive_s: Annotated[float, Meta(ge=0, description="seconds between thoughts of the soul's own")] = (
         21_600.0
     )
-    episode_threshold: Annotated[
-        float, Meta(ge=0, le=1, description="the least importance at which a moment is kept")
-    ] = 0.35
-    top_k: Annotated[Positive, Meta(description="the most moments recalled for a message that matters")] = 5
     max_arcs: Annotated[Positive, Meta(description="the most subjects on the soul's mind at once")] = 12
 
     proactive: Annotated[bool, Meta(description="the soul may write first, to those who agreed to it")] = False
@@ -151,6 +147,13 @@ class OpenAISettings(SettingsTable, frozen=True):
         ""
     )
     model: Annotated[str, Meta(description="model asked; empty = the server's first")] = ""
+    profile: Annotated[
+        Literal["auto", "full", "small"],
+        Meta(description="small = a short prompt, words first; auto = small for a model at home that is not large"),
+    ] = "auto"
+    context_tokens: Annotated[
+        Positive, Meta(description="the context of a model at home whose server does not say; asked of Ollama")
+    ] = 4096
 
 
 class ModelSettings(SettingsTable, frozen=True):
@@ -183,7 +186,7 @@ class UserModelSettings(SettingsTable, frozen=True):
 
 
 class MemorySettings(SettingsTable, frozen=True):
-    """Working memory."""
+    """Working memory, and the moments that outlive it."""
 
     window: Annotated[Positive, Meta(description="number of newest entries that are never compacted")] = 20
     ttl_hours: Annotated[
@@ -192,6 +195,12 @@ class MemorySettings(SettingsTable, frozen=True):
     records_days: Annotated[
         NotNegative, Meta(description="days until what `why` and `replay` read of a turn is deleted; 0 = never")
     ] = 365
+    moments: Annotated[Positive, Meta(description="moments kept of one audience; the less important go")] = 50_000
+    remembered: Annotated[NotNegative, Meta(description="the most moments shown in a prompt")] = 8
+    remembered_tokens: Annotated[NotNegative, Meta(description="the most tokens of those moments and of facts")] = 600
+    floor: Annotated[
+        float, Meta(ge=0, le=1, description="share of a question about somebody that one moment must hold to show any")
+    ] = 0.4
 
 
 class HistorySettings(SettingsTable, frozen=True):

@@ -78,6 +78,7 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
     reflects: bool = False,
     keeps_clock: bool = False,
     archives: bool = False,
+    nonce: Callable[[], str] = lambda: secrets.token_hex(16),
 ) -> AsyncIterator[Alive]:
     """Start a soul in `home` with `provider`; stop it at the end, or drop it as in a crash if not `clean`.
 
@@ -87,6 +88,7 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
     `reflects`: run a cortex, as a running daemon does.
     `settings`: as environment names, e.g. `{"CLAUDIUS_RUNTIME_PATIENCE_S": "1"}`. `running`, in seconds, says how much
     time has really passed of what the wall `clock` shows; without it, a jump of the clock means that someone set it.
+    `nonce`: makes the markers of each prompt.
     """
     kept = Settings(home, UNHURRIED | dict(settings or {}))
     config = lately(kept.current)
@@ -105,7 +107,7 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
             soul=soul,
             config=config,
             clock=resources.clock.now,
-            nonce=lambda: secrets.token_hex(16),
+            nonce=nonce,
             hooks=hooks,
             build=lambda _: provider,
         )
@@ -115,7 +117,7 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
         soul=soul,
         config=config,
         clock=resources.clock.now,
-        nonce=lambda: secrets.token_hex(16),
+        nonce=nonce,
         aged_at=resources.clock.expiry,
         hooks=hooks,
         reflects=second.reflects if second else lambda: False,
