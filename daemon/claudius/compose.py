@@ -22,14 +22,14 @@ from claudius.cognition.hooks import Hooks
 from claudius.cognition.mind import Mind, StepVoice, lately
 from claudius.cognition.processes import check_process
 from claudius.cognition.steps import STEPS
-from claudius.config import SETTINGS, Loaded, Settings, read_env_file, take_secrets
+from claudius.config import SETTINGS, Loaded, Settings, networks_on, read_env_file, take_secrets
 from claudius.errors import BadConfiguration, ClaudiusError
 from claudius.home import Home, shipped
 from claudius.memory.archive import Archive
 from claudius.memory.sqlite import SqliteStore
 from claudius.memory.sqlite.backups import quarantine
 from claudius.provider import Provider
-from claudius.providers.chain import Chain, CurrentVoice, choose
+from claudius.providers.chain import NO_VOICE, Chain, CurrentVoice, NoVoice, choose, may_rehearse, met_model
 from claudius.runtime.background_services import BackgroundServices
 from claudius.runtime.disk import Disk, check_room
 from claudius.runtime.life import Pause
@@ -48,12 +48,6 @@ ADAPTERS: dict[str, str] = {
     "discord": "claudius.adapters.discord",
 }
 """Built-in networks by name; a foreign module is named by its import string."""
-
-TOKENS: dict[str, tuple[str, ...]] = {
-    "slack": ("SLACK_BOT_TOKEN", "SLACK_APP_TOKEN"),
-    "discord": ("DISCORD_TOKEN",),
-}
-"""The secrets that a network needs; `adapters = ["auto"]` enables each network that has all of them."""
 
 PROVIDERS: dict[str, str] = {
     "anthropic_api": "claudius.providers.anthropic_api",
@@ -99,9 +93,15 @@ class Composed(Struct, frozen=True, kw_only=True):
 
 def provider(loaded: Loaded, home: Home, names: Sequence[str] | None = None) -> Chain:
     """Build the chain of providers, from `names` if they are known. Raises: ClaudiusError if one is unusable."""
-    chosen = choose(loaded) if names is None else names
-    built = [_load(name, PROVIDERS, "providers").build(loaded, home) for name in chosen]
+    chosen = _chosen(loaded, home) if names is None else names
+    built = [
+        NoVoice() if name == NO_VOICE else _load(name, PROVIDERS, "providers").build(loaded, home) for name in chosen
+    ]
     return Chain(built, loaded.config.model)
+
+
+def _chosen(loaded: Loaded, home: Home) -> list[str]:
+    return choose(loaded, may_rehearse=may_rehearse(loaded, home))
 
 
 def step_voices(loaded: Loaded, home: Home, known: Provider) -> dict[str, StepVoice]:
@@ -155,17 +155,18 @@ async def compose(
             await pause()
         check_room(home, settings.loaded.config.storage.reserve_mb)
         clock = Clock(set_wall(whole))
-        naming = asyncio.create_task(asyncio.to_thread(choose, settings.loaded), name="who speaks")
+        naming = asyncio.create_task(asyncio.to_thread(_chosen, settings.loaded, home), name="who speaks")
         await asyncio.sleep(0)  # the probed logins and local servers answer while the networks load
         kept = home.state / "soul"
         soul = SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS), kept=kept, judge=check_process)
-        heard = _networks(settings.loaded) if networks else []
+        heard = networks_on(settings.loaded) if networks else []
         adapters = {name: _load(name, ADAPTERS, "adapters").build(settings.loaded, clock.now) for name in heard}
         first_secrets = settings.loaded.secrets  # those that the log and the gate know stay, whatever is edited
         voice = CurrentVoice(
             provider(settings.loaded, home, await naming),
             lambda: settings.loaded,
             lambda loaded: provider(replace(loaded, secrets=first_secrets), home),
+            met=partial(met_model, home),
         )
         disk = Disk(home, lambda: settings.loaded.config.storage.reserve_mb)
         store = SqliteStore(home.database, relieve=disk.release)
@@ -247,23 +248,14 @@ def _notices(
     """Return what the owner should know, one line each: files not in force, providers that refused us."""
     refused = [
         f"{name} refused our key or account: correct it in {home.env_file}; `claudius doctor --live` says why"
-        for name in voice.resting()
+        for name in (voice.resting() if voice.last_error is None else ())  # told with the failure otherwise
     ]
     in_soul = [f"{problem.message} (the last good version stays in use)" for problem in soul.problems]
     elsewhere = [
         f"{one.message} (the last good version stays in use)" for one in (settings.problem, voice.problem) if one
     ]
     shut = [f"nothing new is accepted: {resources.disk.shut.error.message}"] if resources.disk.shut else []
-    return [*shut, *in_soul, *refused, *elsewhere]
-
-
-def _networks(loaded: Loaded) -> list[str]:
-    """Return the networks to hear beside the terminal, `auto` resolved to those whose tokens are set."""
-    names: list[str] = []
-    for asked in loaded.config.adapters:
-        ready = [network for network, tokens in TOKENS.items() if set(tokens) <= set(loaded.secrets)]
-        names += ready if asked == "auto" else [asked]
-    return list(dict.fromkeys(name for name in names if name != "terminal"))
+    return [*shut, *in_soul, *refused, *voice.notices(), *elsewhere]
 
 
 def _load(name: str, registry: Mapping[str, str], key: str) -> Any:

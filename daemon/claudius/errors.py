@@ -162,10 +162,16 @@ class ProviderError(ClaudiusError):
 
     retryable = False
 
-    def __init__(self, message: str | None = None, *, provider: str = "", after_s: float | None = None) -> None:
-        """Name the provider; `after_s` is the Retry-After that it asked for, in seconds; kept within a day."""
+    def __init__(
+        self, message: str | None = None, *, provider: str = "", after_s: float | None = None, fix: str = ""
+    ) -> None:
+        """Name the provider; `after_s` is the Retry-After that it asked for, in seconds; kept within a day.
+
+        `fix` is the remedy, where the provider knows a better one than the kind of error tells.
+        """
         super().__init__(message)
         self.provider, self.after_s = provider, None if after_s is None else wait_s(after_s, LONGEST_REST_S)
+        self.fix = fix
 
 
 class RateLimited(ProviderError):

@@ -7,6 +7,8 @@ from typing import Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
 
+from claudius.failure import Failure
+
 Role = Literal["user", "assistant"]
 StopReason = Literal["end", "max_tokens", "refusal"]
 
@@ -110,7 +112,13 @@ class Done(Struct, frozen=True, kw_only=True):
     model: str = ""
 
 
-Event = Delta | Reset | Done
+class Failing(Struct, frozen=True):
+    """A provider failed before its first piece; it is asked again, or the next one is. Only a chain yields it."""
+
+    failure: Failure
+
+
+Event = Delta | Reset | Failing | Done
 
 
 @runtime_checkable
@@ -129,6 +137,8 @@ class Provider(Protocol):
 
     def complete(self, request: Request) -> AsyncIterator[Event]:
         """Stream the reply to `request`: deltas, perhaps resets, then one `Done`. Raises: ProviderError, typed.
+
+        A chain of providers also yields a `Failing` each time one of them fails and the reply is still sought.
 
         Closing the iterator early cancels the call and frees its resources.
         """

@@ -17,9 +17,11 @@ from datetime import datetime
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from claudius.config import Loaded
 from claudius.errors import ClaudiusError, DeliveryLater
+from claudius.failure import Failure
 from claudius.intent import Utterance
 from claudius.perception import Perception, given_in, private
 from claudius.prompt import valid
@@ -242,6 +244,11 @@ class TerminalAdapter:
     async def hold(self, perception: Perception, line: str) -> None:
         attached = self._attached.get(perception.conversation, ())
         await self._tell(attached, {"event": "working", "on": True, "text": line})
+
+    async def failed(self, perception: Perception, turn: str, failure: Failure) -> None:
+        owners = [one for one in self._screens(perception.conversation, perception.person) if one.is_owner]
+        frame = {"event": "failed", "key": perception.key, "turn": turn, **asdict(failure)}
+        await self._tell(owners, frame)
 
     def streams(self, perception: Perception) -> bool:
         screens = self._screens(perception.conversation, perception.person)

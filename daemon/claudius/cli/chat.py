@@ -73,7 +73,7 @@ async def _once(home: Home, hello: Mapping[str, Any], text: str, timeout_s: floa
                         ms = round((time.monotonic() - started) * 1000)
                         for notice in speech.get("notices", ()):
                             click.echo(f"note: {safe(notice)}", err=True)
-                        _print(speech, attached, earlier, ms, as_json=as_json)
+                        _print(speech, attached, earlier, ms, line.failure, as_json=as_json)
                         await _say_shown(connection, str(speech["key"]))
                         break
                 await asyncio.sleep(LOOK_AGAIN_S)
@@ -113,6 +113,9 @@ async def _answer(
                     await connection.send({"op": "shown", "key": frame["key"]})
                 case "heard":
                     line.is_heard = True
+                case "failed" if frame["key"] == line.key:
+                    line.failure = {name: frame[name] for name in ("turn", "kind", "detail", "fix")}
+                    click.secho(failure_line(frame), err=True, fg="yellow")
                 case "refused":
                     raise ClaudiusError(f"not accepted: {frame['message']}")
     return None
@@ -129,7 +132,13 @@ async def _say_shown(connection: Connection, key: str) -> None:
 
 
 def _print(
-    speech: Mapping[str, Any], attached: Mapping[str, Any], earlier: list[Any], ms: int, *, as_json: bool
+    speech: Mapping[str, Any],
+    attached: Mapping[str, Any],
+    earlier: list[Any],
+    ms: int,
+    failure: Mapping[str, Any] | None,
+    *,
+    as_json: bool,
 ) -> None:
     if not as_json:
         click.echo(safe(speech["body"]))
@@ -151,6 +160,8 @@ def _print(
         "usage": turn.get("usage"),
         "ms": ms,
     }
+    if failure:
+        document["failure"] = failure
     if speech.get("apology"):
         document["apology"] = speech["apology"]
     if earlier:
@@ -322,6 +333,9 @@ async def _exchange(
                 screen.working(on=bool(frame["on"]), line=str(frame.get("text") or THINKING))
             case "delta":
                 screen.delta(str(frame["text"]))
+            case "failed":
+                screen.working(on=False)
+                click.secho(failure_line(frame), err=True, fg="yellow")
             case "speech":
                 await _show(connection, frame, screen)
                 if line.key in frame["answers"]:
@@ -330,6 +344,11 @@ async def _exchange(
                 _refused(str(frame["message"]))
                 return True
     return False
+
+
+def failure_line(frame: Mapping[str, Any]) -> str:
+    """Return what a turn's failure means for its owner, in one line."""
+    return safe(f"failed: {frame['detail']}: {frame['fix']}".removesuffix(": "))
 
 
 def _refused(why: str) -> None:

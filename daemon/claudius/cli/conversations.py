@@ -9,10 +9,12 @@ from typing import Any
 
 import click
 
+from claudius.cli.explained import clock, explained
 from claudius.cli.output import json_option, print_result, safe
 from claudius.cli.records import records
 from claudius.errors import EXIT_FAILED, ClaudiusError
 from claudius.memory.records import Expired, Records
+from claudius.perception import private
 from claudius.prompt import Prompt
 
 _VERBS = {
@@ -54,24 +56,28 @@ def show(conversation: str, *, as_json: bool) -> None:
 
 def _conversation(found: Mapping[str, Any]) -> Iterator[str]:
     yield click.style(f"{found['conversation']}  audience {found['audience']}  in {found['process']}", dim=True)
+    turn = ""
     for entry in found["entries"]:
+        if entry["turn"] != turn:
+            turn = entry["turn"]
+            yield click.style(f"turn {turn}  {clock(entry['at'])}", dim=True)
         kind = entry["entry_type"]
         who = (kind != "daimonSpeech" and entry["person"]) or f"Claudius {entry['verb'] or _VERBS.get(kind, kind)}"
         is_spoken = kind in ("userMessage", "externalDialog")
-        head = click.style(f"{entry['at']}  {safe(who)}: ", bold=is_spoken, dim=not is_spoken)
+        head = click.style(f"  {safe(who)}: ", bold=is_spoken, dim=not is_spoken)
         yield head + click.style(safe(entry["content"]), dim=not is_spoken)
 
 
 @click.command()
-@click.argument("turn")
+@click.argument("turn", required=False)
 @json_option
-def why(turn: str, *, as_json: bool) -> None:
-    """Explain one turn: what it knew, asked, thought, changed and said."""
+def why(turn: str | None, *, as_json: bool) -> None:
+    """Explain one turn, your last if none is named: what it knew, asked, thought, changed and said."""
     from claudius.cognition.prompt.snapshot import TextErased, rebuild
 
     prompt: Prompt | str | None = None
     with records() as kept:
-        found = _turn(kept, turn)
+        found = _turn(kept, turn or _last(kept))
         snapshot = found.pop("snapshot", None)
         try:
             prompt = rebuild(snapshot, kept) if snapshot else None
@@ -86,7 +92,7 @@ def why(turn: str, *, as_json: bool) -> None:
         found["prompt"] = {"system": prompt.system, "history": history, "tail": prompt.tail}
     else:
         found["prompt"] = prompt
-    print_result(found, _explained(found), as_json=as_json)
+    print_result(found, explained(found), as_json=as_json)
 
 
 @click.command()
@@ -130,6 +136,16 @@ def replay(turn: str, soul_file: Path | None, *, as_json: bool) -> int:
     return 0 if document["identical"] or soul_file else EXIT_FAILED
 
 
+def _last(kept: Records) -> str:
+    """Return the last turn with this user, or else the last of all. Raises: ClaudiusError if there was none."""
+    from claudius.adapters.terminal import own_person
+
+    turn = kept.last_turn(private(own_person())) or kept.last_turn()
+    if turn is None:
+        raise ClaudiusError("there is no turn yet: `claudius chat`")
+    return turn
+
+
 def _gone(turn: str, at: str) -> ClaudiusError:
     return ClaudiusError(f"turn {turn}: what its prompt was built from was deleted on {at[:10]} (memory.records_days)")
 
@@ -144,25 +160,3 @@ def _turn(kept: Records, turn: str) -> dict[str, Any]:
 def _text(prompt: Prompt) -> list[str]:
     history = "\n".join(f"[{message.role}]\n{message.content}" for message in prompt.history)
     return f"[system]\n{prompt.system}\n{history}\n[tail]\n{prompt.tail}".splitlines()
-
-
-def _explained(found: dict[str, Any]) -> Iterator[str]:
-    from claudius.psyche.showing import explained, numbered
-
-    yield click.style(f"turn {found['turn']}  {found['at']}  {found['conversation']}", bold=True)
-    yield f"process {found['process']}, voice {found['provider']} {found['model']}"
-    yield f"asked {', '.join(found['steps'])}"
-    attention = found["attention"]
-    if attention:
-        yield from filter(None, (explained(attention), numbered(attention)))
-    perception = found["perception"]
-    yield f"heard {perception.get('name')}: {safe(str(perception.get('text', '')))}"
-    for thought in found["thoughts"]:
-        yield click.style(f"{thought['step']} ({thought['verb'] or '–'}): {safe(thought['content'])}", dim=True)
-    if "expired_at" in found:
-        yield f"its record was deleted on {found['expired_at'][:10]} (memory.records_days)"
-    yield f"said: {safe(str(found['utterance']))}"
-    yield f"changed: {found['changes'] or 'nothing'}"
-    for delivery in found["delivery"]:
-        yield f"delivery: {delivery['state']} {delivery['receipt'] or ''} {delivery['at'] or ''}"
-    yield click.style("the whole prompt: --json", dim=True)

@@ -171,6 +171,8 @@ def _launched(launched: Launched, home: Home, *, as_json: bool) -> int:
     from claudius.cli.session import ask
 
     live = asyncio.run(ask(home, "status")) or {}
+    if wrong := (live.get("provider") or {}).get("last_error"):
+        click.echo(f"voice: {wrong['detail']}: {wrong['fix']}", err=True)
     for one in live.get("adapters", ()):
         if one["detail"]:  # not heard yet, or hears nobody
             click.echo(f"{one['name']}: {one['detail']}", err=True)

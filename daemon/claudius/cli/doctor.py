@@ -123,7 +123,8 @@ def _access(home: Home) -> Iterator[Check]:
 
 
 def _configuration(home: Home) -> Iterator[Check]:
-    from claudius.compose import TOKENS, check_names
+    from claudius.compose import check_names
+    from claudius.config import TOKENS
 
     loaded = load(home, os.environ)
     check_names(loaded)
@@ -251,11 +252,14 @@ def _git(_: Home) -> Iterator[Check]:
 
 
 def _voice(home: Home) -> Iterator[Check]:
-    from claudius.providers.chain import choose
+    from claudius.providers.chain import NO_MODEL, NO_VOICE, choose, may_rehearse
 
     loaded = load(home, os.environ)
-    names = choose(loaded)
+    names = choose(loaded, may_rehearse=may_rehearse(loaded, home))
     is_rehearsal = names[0] == "rehearsal"
+    if names[0] == NO_VOICE:
+        yield Check("voice", ok=False, detail=NO_MODEL.message, fix=NO_MODEL.fix)
+        return
     yield Check(
         "voice",
         ok=True,

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 import click
+from msgspec.structs import asdict
 
 import claudius
 from claudius.cli.output import json_option, print_result, safe
@@ -17,6 +18,7 @@ from claudius.cli.records import records
 from claudius.cli.session import ask
 from claudius.config import load
 from claudius.errors import EXIT_FAILED, TryAgain
+from claudius.failure import failure_of
 from claudius.home import Home
 from claudius.runtime.lock import holder
 
@@ -27,6 +29,7 @@ COLOURS = {
     "transition": "magenta",
     "whisper": "blue",
     "speak": "green",
+    "error": "red",
 }
 
 
@@ -51,14 +54,18 @@ def status(*, as_json: bool) -> int:
     document |= live or {}
     with records() as kept:
         document |= kept.counts(datetime.now(UTC))
+        document["last_failure"] = kept.last_failure()
     print_result(document, _status(document), as_json=as_json)
     return 0 if live else EXIT_FAILED
 
 
-def _voice(home: Home) -> dict[str, str] | None:
-    from claudius.providers.chain import choose
+def _voice(home: Home) -> dict[str, Any]:
+    from claudius.providers.chain import NO_MODEL, NO_VOICE, choose, may_rehearse
 
-    return {"name": choose(load(home, os.environ))[0], "model": ""}
+    loaded = load(home, os.environ)
+    name = choose(loaded, may_rehearse=may_rehearse(loaded, home))[0]
+    error = asdict(failure_of(NO_MODEL)) if name == NO_VOICE else None
+    return {"name": name, "model": "", "resting_until": None, "last_error": error}
 
 
 def _status(document: dict[str, Any]) -> Iterator[str]:
@@ -68,6 +75,12 @@ def _status(document: dict[str, Any]) -> Iterator[str]:
         yield f"asleep: nothing is running for {document['home']} (`claudius chat` or `claudius daemon start` wakes it)"
     voice = document["provider"] or {}
     yield f"voice: {voice.get('name')} {voice.get('model') or ''}".rstrip()
+    wrong = voice.get("last_error") or document["last_failure"]
+    if wrong:
+        yield click.style(safe(f"last failure: {wrong['detail']}"), fg="yellow")
+        yield safe(f"  {wrong['fix']}")
+    if document["last_failure"]:
+        yield f"  its turn: claudius why {document['last_failure']['turn']}"
     for adapter in document["adapters"]:
         heard = adapter["last_inbound_s"]
         last = "never heard" if heard is None else f"last heard {heard:.0f} s ago"
@@ -160,4 +173,5 @@ async def _events(home: Home) -> AsyncIterator[dict[str, Any]]:
 def _event_line(event: dict[str, Any]) -> str:
     kind = str(event["kind"])
     head = click.style(f"{str(event['at'])[11:19]} {kind:<10}", fg=COLOURS.get(kind), bold=kind == "speak")
-    return f"{head} {safe(' '.join(str(event['text']).split()))}  {click.style(str(event['conversation']), dim=True)}"
+    where = f"{event['conversation']} {event['turn']}".strip()
+    return f"{head} {safe(' '.join(str(event['text']).split()))}  {click.style(where, dim=True)}"

@@ -7,7 +7,7 @@ reply counts as cut off by length; if nothing arrived, it raises ProviderError.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import cast
 
@@ -22,9 +22,10 @@ from claudius.cognition.reply.parser import Parsed, Parser
 from claudius.cognition.turn_state import SUMMARY_CALL, FirstCall, TurnState
 from claudius.config import blot
 from claudius.errors import ProviderError, RefusedReply
+from claudius.failure import Failure, failure_of
 from claudius.intent import Call
 from claudius.prompt import Prompt
-from claudius.provider import Delta, Done, Event, Provider, Request, Reset, Usage, estimate
+from claudius.provider import Delta, Done, Event, Failing, Provider, Request, Reset, Usage, estimate
 
 
 class ModelReply(Struct, frozen=True):
@@ -64,7 +65,7 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
     provider = voice.provider if voice else mind.provider
     is_final = not turn.process.may_execute_now and not turn.lines  # nothing may be shown before the last hop
     show = turn.surface.show if streams and is_final else None
-    reading = _Reading(Parser(), StreamGate(turn.rules) if show else None, show)
+    reading = _Reading(Parser(), StreamGate(turn.rules) if show else None, show, turn.surface.tell)
     made = turn.paid.get(sha)
     if made is not None:
         await reading.take(made.response)
@@ -85,7 +86,7 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
         )
         show_prompt(mind.hooks, turn.recollection, steps, prompt, provider.model)
         started = time.monotonic()
-        done = await _read(provider, request, reading)
+        done = await _read(turn, provider, request, reading)
         if number is None:  # above every call of this turn and of earlier runs
             known = (*turn.calls, *turn.paid.values())
             number = max([call.n for call in known if call.n < SUMMARY_CALL], default=-1) + 1
@@ -113,10 +114,25 @@ class _Reading(Struct):
     parser: Parser
     gate: StreamGate | None = None
     show: Show | None = None
+    tell: Callable[[Failure], Awaitable[object]] | None = None
     shown: str = ""
     text: str = ""
     is_void: bool = False
     """The transport restarted the request, so nothing more is shown before the end."""
+
+    async def hear(self, event: Event) -> None:
+        """Read the next event."""
+        match event:
+            case Delta(text):
+                await self.take(text)
+            case Reset():
+                self.restart()
+            case Failing(failure):
+                if self.tell:
+                    await self.tell(failure)
+            case Done(text=text):
+                if not self.text:
+                    await self.take(text)
 
     async def take(self, piece: str) -> None:
         """Read the next piece."""
@@ -134,25 +150,21 @@ class _Reading(Struct):
         self.text, self.shown, self.is_void = "", "", True
 
 
-async def _read(provider: Provider, request: Request, reading: _Reading) -> Done:
+async def _read(turn: TurnState, provider: Provider, request: Request, reading: _Reading) -> Done:
     """Read one reply to its end, or as far as it arrived. Raises: ProviderError if nothing arrived."""
     try:
         async with aclosing(cast(AsyncGenerator[Event, None], provider.complete(request))) as events:
             async for event in events:
-                match event:
-                    case Delta(text):
-                        await reading.take(text)
-                    case Reset():
-                        reading.restart()
-                    case Done():
-                        if event.text and not reading.text:
-                            await reading.take(event.text)
-                        return event
+                await reading.hear(event)
+                if isinstance(event, Done):
+                    return event
                 if reading.parser.full:
                     break
-    except RefusedReply:
+    except RefusedReply as error:
+        await turn.fail(failure_of(error))
         return Done(text="", usage=Usage(), stop_reason="refusal")
-    except ProviderError:
+    except ProviderError as error:
         if not reading.text:
             raise
+        await turn.fail(failure_of(error))
     return Done(text="", usage=estimate(request, reading.text), stop_reason="max_tokens")

@@ -30,6 +30,7 @@ from msgspec.structs import asdict
 
 from claudius.cognition.timing import zone_at
 from claudius.config import Config
+from claudius.failure import Failure
 from claudius.intent import Call, Intent, Utterance
 from claudius.ledger_types import PREVIEW_CHARS, Interaction, Noted, Promise
 from claudius.memory.inbox import Pending
@@ -308,16 +309,17 @@ def show_committed(hooks: Hooks, intent: Intent) -> None:
         )
 
 
-def show_error(hooks: Hooks, pending: Pending, error: BaseException, at: datetime) -> None:
-    """Emit a turn's failure and its error."""
+def show_failure(hooks: Hooks, pending: Pending, failure: Failure, at: datetime, error: BaseException | None) -> None:
+    """Emit a turn's failure; without an error, the turn still goes on."""
     hooks.emit(
         TurnFailed(
             turn=pending.turn,
             conversation=pending.perception.conversation,
             audience=pending.perception.audience,
             timestamp=at,
-            error=type(error).__name__,
-            station="turn",
+            error=type(error).__name__ if error else failure.kind,
+            station="turn" if error else "call",
+            detail=failure.line,
         )
     )
 

@@ -130,6 +130,8 @@ OLLAMA = "http://127.0.0.1:11434/v1"
 OPENAI_HOST = "api.openai.com"
 """Its newer models refuse `max_tokens`; other servers know only that. Source:
 platform.openai.com/docs/api-reference/chat."""
+API = "/v1"
+"""Where nearly every server has its chat completions."""
 CONNECT_S = 10.0
 
 _LINE_END = re.compile(rb"\r\n|\n|\r(?!\n|\Z)")
@@ -150,6 +152,9 @@ class OpenAICompat:
         """Ask through `client`, which has base URL and key. An empty `model` means the first that the server lists."""
         self.model = model
         self._client, self._base_url = client, base_url
+        self.notice = ""
+        """What the owner should correct, though the server answers; empty = nothing."""
+        self._is_found = client.base_url.path.rstrip("/").endswith(API)
         self._limit = "max_completion_tokens" if client.base_url.host == OPENAI_HOST else "max_tokens"
 
     async def complete(self, request: Request) -> AsyncIterator[Event]:
@@ -158,11 +163,12 @@ class OpenAICompat:
 
         began = False
         try:
+            await self._find()
             said = _Said(request, request.model or self.model or await self._first_model())
             body = _body(request, said.model, self._limit)
             async with self._client.stream("POST", "chat/completions", json=body) as response:
                 if response.status_code != 200:
-                    raise await _status_error(response)
+                    raise await self._refused(await _status_error(response), response.status_code)
                 began = True
                 events = _events(response)
                 async for data in events:
@@ -180,10 +186,40 @@ class OpenAICompat:
             raise Unreachable(f"{self._base_url} cannot be reached ({type(error).__name__})", provider=NAME) from error
         yield said.done(self._base_url)
 
+    async def _find(self) -> None:
+        """Look once whether the API is at `/v1` of the address, where the address itself does not hold it."""
+        if self._is_found:
+            return
+        here = await self._client.get("models")
+        below = await self._client.get(f"{API.lstrip('/')}/models") if here.status_code == 404 else here
+        self._is_found = True
+        if below is not here and below.status_code != 404:
+            before, self._base_url = self._base_url, self._base_url.rstrip("/") + API
+            self._client.base_url = self._base_url
+            self.notice = f"{before} has no chat completions, {self._base_url} has: set openai.base_url to that"
+            log.warning(self.notice)
+
+    async def _refused(self, error: ProviderError, status: int) -> ProviderError:
+        """Name what the server has in place of what was asked of it: a model, or the path."""
+        import httpx  # noqa: PLC0415 - as above
+
+        if status != 404:
+            return error
+        try:
+            listed = await self._client.get("models")
+            names = [str(one["id"]) for one in listed.json()["data"]] if listed.status_code == 200 else []
+        except (httpx.HTTPError, ValueError, LookupError, TypeError):
+            names = []
+        if names:
+            error.fix = one_line(f"set openai.model to one that this server has: {', '.join(names)}")
+            return error
+        fix = "correct openai.base_url: it is the address before /chat/completions, and most end in /v1"
+        return BadRequest(f"there is no {self._base_url}/chat/completions ({error.message})", provider=NAME, fix=fix)
+
     async def _first_model(self) -> str:
         response = await self._client.get("models")
         if response.status_code != 200:
-            raise await _status_error(response)
+            raise await self._refused(await _status_error(response), response.status_code)
         try:
             self.model = str(response.json()["data"][0]["id"])
         except (ValueError, LookupError, TypeError) as error:
@@ -352,7 +388,7 @@ def build(loaded: Loaded, home: Home) -> OpenAICompat:
     import httpx  # noqa: PLC0415 - imported only when such a server is used
 
     settings = loaded.config.openai
-    base_url = settings.base_url or OLLAMA
+    base_url = (settings.base_url or OLLAMA).rstrip("/").removesuffix("/chat/completions")
     try:
         host = httpx.URL(base_url).host
     except httpx.InvalidURL as error:

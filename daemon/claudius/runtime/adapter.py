@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 from msgspec import Struct, field
 
 from claudius.config import Config
+from claudius.failure import Failure
 from claudius.intent import Utterance
 from claudius.perception import Perception
 
@@ -215,6 +216,14 @@ class Holds(Protocol):
 
     async def hold(self, perception: Perception, line: str) -> None:
         """Show a holding line in the indicator until the reply comes. Never raises or waits for the network."""
+
+
+@runtime_checkable
+class TellsFailure(Protocol):
+    """Optional ability of an adapter: to tell the owner alone, at once, what keeps an answer from coming."""
+
+    async def failed(self, perception: Perception, turn: str, failure: Failure) -> None:
+        """Show the owner what went wrong; whoever else listens is told nothing. Never raises and does not wait."""
 
 
 @runtime_checkable
