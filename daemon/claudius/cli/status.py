@@ -6,21 +6,14 @@ import asyncio
 import json
 import os
 from collections.abc import AsyncIterator, Iterator
-from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any
 
 import click
-from msgspec.structs import asdict
 
-import claudius
 from claudius.cli.output import json_option, print_result, safe
-from claudius.cli.records import records
-from claudius.cli.session import ask
-from claudius.config import load
 from claudius.errors import EXIT_FAILED, TryAgain
-from claudius.failure import failure_of
 from claudius.home import Home
-from claudius.runtime.lock import holder
+from claudius.reports import status as reports
 
 COLOURS = {
     "hear": "cyan",
@@ -37,35 +30,9 @@ COLOURS = {
 @json_option
 def status(*, as_json: bool) -> int:
     """Show what is running, who speaks, and what waits."""
-    home = Home.of(os.environ)
-    live = asyncio.run(ask(home, "status"))
-    document: dict[str, Any] = {
-        "running": live is not None,
-        "pid": found.pid if live and (found := holder(home)) else None,
-        "version": claudius.__version__,
-        "home": str(home.root),
-        "uptime_s": None,
-        "provider": None if live and "provider" in live else _voice(home),
-        "adapters": [],
-        "brake": None,
-        "careful": False,
-        "disk": {"accepting": live is not None, "problem": None},
-    }
-    document |= live or {}
-    with records() as kept:
-        document |= kept.counts(datetime.now(UTC))
-        document["last_failure"] = kept.last_failure()
+    document = reports.status(Home.of(os.environ))
     print_result(document, _status(document), as_json=as_json)
-    return 0 if live else EXIT_FAILED
-
-
-def _voice(home: Home) -> dict[str, Any]:
-    from claudius.providers.chain import NO_MODEL, NO_VOICE, choose, may_rehearse
-
-    loaded = load(home, os.environ)
-    name = choose(loaded, may_rehearse=may_rehearse(loaded, home))[0]
-    error = asdict(failure_of(NO_MODEL)) if name == NO_VOICE else None
-    return {"name": name, "model": "", "resting_until": None, "last_error": error}
+    return 0 if document["running"] else EXIT_FAILED
 
 
 def _status(document: dict[str, Any]) -> Iterator[str]:
@@ -115,19 +82,13 @@ def _life(document: dict[str, Any]) -> Iterator[str]:
     help="What each row counts.",
 )
 @json_option
-def usage(by: Literal["day", "model", "person", "conversation", "job"], *, as_json: bool) -> None:
+def usage(by: reports.By, *, as_json: bool) -> None:
     """Count tokens and dollars."""
-    from claudius.cognition.mind import stage
-
-    limit = load(Home.of(os.environ), os.environ).config.budget.daily_usd
-    with records() as kept:
-        found: dict[str, Any] = dict(kept.usage(by))
-        today = datetime.now(UTC).date().isoformat()
-        spent = next((row["cost_usd"] for row in kept.usage("day")["rows"] if row["day"] == today), None) or 0.0
-    found["budget"] = {"limit_usd": limit or None, "spent_usd": spent, "stage": stage(limit, spent).value}
+    found = reports.usage(Home.of(os.environ), by)
     lines = [*(_usage_line(str(row[by]), row) for row in found["rows"]), _usage_line("total", found["total"])]
-    if limit:
-        lines.append(f"today: ${spent:.4f} of ${limit:.2f} ({found['budget']['stage']})")
+    budget = found["budget"]
+    if budget["limit_usd"]:
+        lines.append(f"today: ${budget['spent_usd']:.4f} of ${budget['limit_usd']:.2f} ({budget['stage']})")
     print_result(found, lines, as_json=as_json)
 
 

@@ -7,12 +7,12 @@ from contextlib import closing
 
 import pytest
 
-from claudius.cli.session import ask
 from claudius.compose import compose
 from claudius.errors import AdapterRefused
 from claudius.home import Home
 from claudius.providers import chain, openai_compat
 from claudius.providers.scripted import Scripted
+from claudius.reports.session import ask
 from claudius.testing.alive import alive
 from driven import reply
 from ear import echo
