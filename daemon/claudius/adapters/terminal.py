@@ -12,7 +12,7 @@ import logging
 import os
 import re
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -25,7 +25,7 @@ from claudius.failure import Failure
 from claudius.intent import Utterance
 from claudius.perception import Perception, given_in, private
 from claudius.prompt import valid
-from claudius.runtime.adapter import Accept, Fetched, Gap, Link, Swept, nothing_missed
+from claudius.runtime.adapter import Accept, Link, PlainAdapter
 from claudius.runtime.control import Connection
 
 log = logging.getLogger(__name__)
@@ -77,13 +77,11 @@ class _Client(Struct, eq=False):
     in_order: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
-class TerminalAdapter:
+class TerminalAdapter(PlainAdapter):
     """The adapter for everyone who uses this machine."""
 
     name = NETWORK
-    post_chars: int | None = None
-    appears_s = 0.0
-    """A client shows a key once, so it may be offered again at once."""
+    """A client shows a key once, so an utterance may be offered again at once: `find` finds nothing."""
 
     def __init__(
         self,
@@ -99,6 +97,7 @@ class TerminalAdapter:
         is sent again because its speaker never saw the reply; attached clients are shown the `notices`, which say what
         is wrong with the soul's files and settings.
         """
+        super().__init__()
         self.link = Link(connected=True)
         self._clock = clock
         self._accept: Accept | None = None
@@ -230,10 +229,6 @@ class TerminalAdapter:
             "notices": list(self._notices()),
         }
 
-    async def find(self, utterance: Utterance, *, decided_at: datetime) -> str | None:  # noqa: ARG002 - protocol signature
-        """Return None: earlier showings are not recorded, and a client shows a key once, so it is offered again."""
-        return None
-
     def _screens(self, conversation: str, person: str) -> list[_Client]:
         """Return one person's clients there: what answers that person is not shown to others who are attached."""
         return [client for client in self._attached.get(conversation, ()) if client.person == person]
@@ -259,22 +254,6 @@ class TerminalAdapter:
             [client for client in self._screens(utterance.conversation, utterance.person) if client.streams],
             {"event": "delta", "key": utterance.key, "turn": utterance.turn, "text": text},
         )
-
-    def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:  # noqa: ARG002 - protocol signature
-        """Return nothing: a client sends again any line that was not accepted."""
-        return nothing_missed()
-
-    async def context(self, perception: Perception, most: int) -> Sequence[Perception]:  # noqa: ARG002 - protocol signature
-        """Return nothing: a terminal has no threads."""
-        return ()
-
-    async def fetch(self, file: Mapping[str, Any], most_bytes: int) -> Fetched:  # noqa: ARG002 - protocol signature
-        """Raise FileNotFoundError: a terminal holds no files."""
-        raise FileNotFoundError("a terminal holds no files")
-
-    async def members(self, audience: str) -> Sequence[str] | None:  # noqa: ARG002 - protocol signature
-        """Return None: who uses this terminal is known only from who speaks."""
-        return None
 
     async def close(self) -> None:
         self._accept = None

@@ -8,13 +8,13 @@ from typing import Any
 
 import click
 
-from claudius.cli.output import json_option, print_result
+from claudius.cli.output import Group, json_option, print_result
 from claudius.config import SECRETS, SETTINGS, load, overriding, parse_value, shown, toml
 from claudius.errors import EXIT_CONFIG, BadConfiguration
 from claudius.home import Home, write_private
 
 
-@click.group()
+@click.group(cls=Group)
 def config() -> None:
     """Show, check and change the settings."""
 
@@ -71,7 +71,8 @@ def check(*, as_json: bool) -> int:
     try:
         from claudius.compose import check_names
 
-        check_names(load(Home.of(os.environ), os.environ))
+        home = Home.of(os.environ)
+        check_names(load(home, os.environ), home)
     except BadConfiguration as error:
         errors.append(error)
     problems = [{"file": one.file, "key": one.key, "detail": one.detail, "fix": one.fix} for one in errors]
@@ -89,7 +90,7 @@ def write_setting(home: Home, key: str, value: Any) -> None:
     try:
         from claudius.compose import check_names
 
-        check_names(load(home, {}))
+        check_names(load(home, {}), home)
     except BadConfiguration:
         write_private(file, before)
         raise

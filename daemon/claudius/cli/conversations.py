@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from claudius.cli.explained import clock, explained
-from claudius.cli.output import json_option, print_result, safe
+from claudius.cli.output import Group, json_option, print_result, safe
 from claudius.errors import EXIT_FAILED
 from claudius.home import Home
 from claudius.reports import conversations as reports
@@ -25,7 +25,7 @@ _VERBS = {
 }
 
 
-@click.group()
+@click.group(cls=Group)
 def conversations() -> None:
     """What was said, conversation by conversation."""
 

@@ -8,14 +8,14 @@ from hashlib import sha256
 
 import click
 
-from claudius.cli.output import json_option, print_result
+from claudius.cli.output import Group, json_option, print_result
 from claudius.errors import EXIT_FAILED, BadSoul, UsageProblem
 from claudius.home import DIRECTORY_MODE, FILE_MODE, Home
 from claudius.reports import soul as reports
 from claudius.soul import FOLDERS
 
 
-@click.group()
+@click.group(cls=Group)
 def soul() -> None:
     """Read, check and edit who the soul is."""
 

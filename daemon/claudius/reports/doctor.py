@@ -120,7 +120,7 @@ def _configuration(home: Home) -> Iterator[Check]:
     from claudius.compose import check_names
 
     loaded = load(home, os.environ)
-    check_names(loaded)
+    check_names(loaded, home)
     for network, tokens in TOKENS.items():
         is_wanted = not {"auto", network}.isdisjoint(loaded.config.adapters)
         missing = [name for name in tokens if not loaded.secret(name)]
@@ -150,10 +150,10 @@ def _clock(home: Home) -> Iterator[Check]:
 
 
 def _soul(home: Home) -> Iterator[Check]:
-    from claudius.soul import SoulSource, check, shadowed
+    from claudius.reports.soul import problems_of
+    from claudius.soul import SoulSource, shadowed
 
-    tokens = load(home, os.environ).config.soul.dossier_tokens
-    problems = check(home.soul, shipped("soul"), tokens, tuple(STEPS))
+    problems = problems_of(home)
     for problem in problems:
         yield Check("soul", ok=False, detail=f"{problem.file}: {problem.detail}", fix=problem.fix)
     if not problems:

@@ -7,7 +7,7 @@ from datetime import datetime
 from difflib import SequenceMatcher, unified_diff
 from typing import Any
 
-from claudius.errors import ClaudiusError, UsageProblem
+from claudius.errors import ClaudiusError, UsageProblem, near
 from claudius.home import Home
 from claudius.memory.records import Records
 from claudius.reports.opened import edit, records
@@ -108,7 +108,8 @@ def nothing_of(name: str) -> str:
 def _person(kept: Records, who: str) -> Mapping[str, Any]:
     found = kept.person(who)
     if found is None:
-        raise ClaudiusError(f"nobody is known as {who!r}: `claudius users list` lists everyone")
+        known = [name for row in kept.people() for name in (row["name"], row["person"]) if name]
+        raise ClaudiusError(f"nobody is known as {who!r}{near(who, known)}: `claudius users list` lists everyone")
     return found
 
 
