@@ -50,9 +50,9 @@ def process_problems(soul: SoulText) -> list[BadSoul]:
     names = frozenset(known_names(soul))
     worded = {one.wording for name in names if (one := find(name, soul))}
     for name, file in soul.files.items():
-        stem = name.removeprefix("processes/").removesuffix(".md")
-        if stem == name or file.source.is_relative_to(shipped("soul")):
+        if not name.startswith("processes/") or file.source.is_relative_to(shipped("soul")):
             continue
+        stem = name.removeprefix("processes/").removesuffix(".md")
         if not file.head and stem not in PROCESSES and stem not in worded:
             found.append(BadSoul(str(file.source), 1, "no head names its steps or its python", HEADLESS))
         try:
