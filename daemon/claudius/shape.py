@@ -22,7 +22,7 @@ def misfit(part: object, door: type) -> str:
 
 def _method(own: Any, wanted: Any) -> str:
     if not callable(own):
-        return "is no function"
+        return "is not a function"
     if inspect.iscoroutinefunction(wanted) and not inspect.iscoroutinefunction(own):
         return "is not `async def`"
     if not inspect.iscoroutinefunction(wanted) and inspect.iscoroutinefunction(own):

@@ -91,7 +91,7 @@ class ReflectionTurn(Thinker):
         """Change one value of the soul's state. Raises: ValueError for an unknown key or mood."""
         read = read_state(f"{key}: {value}")
         if key not in read:
-            raise ValueError(f"{key} = {value!r} is no state of the soul's")
+            raise ValueError(f"{key} = {value!r} is not a state of the soul")
         self.state[key] = read[key]
 
 
@@ -100,7 +100,7 @@ def _load(target: str) -> Subprocess:
     module, _, attribute = target.partition(":")
     found = getattr(module_of(module), attribute)
     if not isinstance(found, Subprocess):
-        raise ValueError(f"{target} is no subprocess: decorate it with @subprocess(order)")
+        raise ValueError(f"{target} is not a subprocess: decorate it with @subprocess(order)")
     return found
 
 

@@ -392,7 +392,7 @@ def build(loaded: Loaded, home: Home) -> OpenAICompat:
     try:
         host = httpx.URL(base_url).host
     except httpx.InvalidURL as error:
-        raise Unavailable(f"openai.base_url is no web address: {one_line(base_url)}", provider=NAME) from error
+        raise Unavailable(f"openai.base_url is not a web address: {one_line(base_url)}", provider=NAME) from error
     key = loaded.secret("CLAUDIUS_OPENAI_API_KEY")
     if not key and host.endswith(".groq.com"):
         key = loaded.secret("GROQ_API_KEY")

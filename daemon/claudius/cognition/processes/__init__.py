@@ -300,7 +300,7 @@ def process(name: str) -> Process:
         return declared(name, module)
     found = getattr(module, attribute)
     if not isinstance(found, Process):
-        raise ValueError(f"{name} is no mental process: decorate it with @mental_process()")
+        raise ValueError(f"{name} is not a mental process: decorate it with @mental_process()")
     is_worded_by_name = found.run is not None and name in PROCESSES
     return replace(found, name=name, wording=found.wording or (name if is_worded_by_name else ""))
 
