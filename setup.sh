@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Set Claudius up in this checkout and begin to talk; or run the whole test suite. See ./setup.sh --help.
+# Set Claudius up in this checkout and begin to talk; or run the tests. See ./setup.sh --help.
 set -euo pipefail
 
 usage() {
@@ -8,7 +8,7 @@ Set Claudius up, all inside this checkout, and begin to talk.
 
   ./setup.sh            install, fill a new home, then talk (one line of talk where there is no terminal)
   ./setup.sh --claude   install the Claude Agent SDK too (409 MB); asked for by itself where you are logged in to Claude
-  ./setup.sh test       install everything and run the whole test suite; further words go to pytest
+  ./setup.sh test       install everything and run the tests but the slow and nightly ones; further words go to pytest
   ./setup.sh --help     this
 
 It needs Python 3.11 or later, or uv. It writes to .venv here, to the home (CLAUDIUS_HOME, else ~/.claudius), and a

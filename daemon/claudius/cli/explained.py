@@ -95,6 +95,8 @@ def _changed(changes: Mapping[str, Any]) -> Iterator[str]:
                 yield "; ".join(f"{key} is now “{value}”" for key, value in change.items())
             case "process", Mapping():
                 yield f"the conversation goes from {change.get('from')} to {change.get('to')}"
+            case "mood", str():
+                yield f"the mood is now {change}"
             case "user_model", Mapping() if change.get("result") == "stored":
                 yield f"the portrait of {change['person']}, version {change['version']}: {change['note']}"
             case _:
