@@ -55,6 +55,8 @@ class Case:
     model: str = MODEL
     own: str = ""
     """The owner's function that runs."""
+    provider: str = "openai_compat"
+    wait_s: float = 2.0
     apology: str | None = "provider_down"
 
 
@@ -88,6 +90,9 @@ CASES: Mapping[str, Case] = {
     "cut stream": Case("broke off", "runs out of memory", "cut", {"text": "x", "fault": "truncate", "at": 0}),
     "no JSON": Case("stream is broken", "runs out of memory", "cut", {"text": "x", "fault": "bad_json", "at": 0}),
     "error in stream": Case("no room", "asks again by itself", "overloaded", {"text": "x", "fault": "error_event", "at": 0, "message": "no room"}),
+    "Anthropic is away": Case("cannot be reached", "ANTHROPIC_BASE_URL", "unreachable", base_url=DEAD, provider="anthropic_api", wait_s=6.0),
+    "Anthropic's 401": Case("invalid x-api-key", "ANTHROPIC_API_KEY", "auth_failed", status(401, "invalid x-api-key"), base_url="{server}", provider="anthropic_api", wait_s=6.0),
+    "Anthropic's 529": Case("overloaded", "asks again by itself", "overloaded", status(529, "overloaded"), base_url="{server}", provider="anthropic_api", wait_s=6.0),
     "too long": Case("maximum context", "history.budget_tokens", "too_long", status(400, "maximum context length is 9"), apology="too_large"),
     "empty reply": Case("reply was empty", "model server's own log", "no_words", {"text": ""}, apology=None),
     "thoughts alone": Case("could be said aloud", "claudius why", "no_words", {"text": "<internal_monologue>hm</internal_monologue>"}, apology=None),
@@ -105,7 +110,7 @@ class Place:
     settings: int = 0
     """How often the settings were written: a changed number gives the daemon a fresh provider, which does not rest."""
 
-    def have(self, case: Case, wait_s: float = 2.0) -> None:
+    def have(self, case: Case, wait_s: float | None = None) -> None:
         """Bring a failure about: the daemon reads its settings and soul before each turn."""
         self._post("reset")
         if case.answer is not None:
@@ -115,13 +120,13 @@ class Place:
             text.parent.mkdir(exist_ok=True)
             shipped = REPOSITORY / "soul" / "processes" / text.name
             text.write_text(OWN.format(name=case.own) if case.own else shipped.read_text())
-        self.set(case.base_url, case.model, wait_s)
+        self.set(case.base_url, case.model, wait_s or case.wait_s, case.provider)
 
-    def set(self, base_url: str, model: str = MODEL, wait_s: float = 2.0) -> None:
+    def set(self, base_url: str, model: str = MODEL, wait_s: float = 2.0, provider: str = "openai_compat") -> None:
         """Write the settings."""
         url, self.settings = base_url.format(server=self.server), self.settings + 1
         (self.machine.home / "config.toml").write_text(
-            f'providers = ["openai_compat"]\n[openai]\nbase_url = "{url}"\nmodel = "{model}"\n'
+            f'providers = ["{provider}"]\n[{provider.partition("_")[0]}]\nbase_url = "{url}"\nmodel = "{model}"\n'
             f"[terminal]\nwait_s = {wait_s}\n[model]\nretries = 1\ntotal_s = {300 + self.settings}\n[psyche]\nenabled = false\n"
         )
 
@@ -132,7 +137,9 @@ class Place:
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """Run the model's server and the daemon."""
-    machine = Machine(tmp_path_factory.mktemp("failures"), env={"CLAUDIUS_PROVIDERS": ""})
+    machine = Machine(
+        tmp_path_factory.mktemp("failures"), env={"CLAUDIUS_PROVIDERS": "", "ANTHROPIC_API_KEY": "sk-ant-canary"}
+    )
     own = machine.root / "own" / "shop"
     own.mkdir(parents=True)
     (own / "desk.py").write_text(DESK)
@@ -144,7 +151,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         try:
             made = Place(machine, json.loads(server.stdout.readline())["url"])
             machine.home.mkdir(mode=0o700)
-            made.set(DEAD)
+            made.set(DEAD, provider="anthropic_api")  # its library is loaded with the daemon, no part of any wait here
             with machine.daemon():
                 yield made
         finally:

@@ -7,7 +7,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
 
-from claudius.failure import Failure
+from claudius.errors import ProviderError
 
 Role = Literal["user", "assistant"]
 StopReason = Literal["end", "max_tokens", "refusal"]
@@ -115,7 +115,7 @@ class Done(Struct, frozen=True, kw_only=True):
 class Failing(Struct, frozen=True):
     """A provider failed before its first piece; it is asked again, or the next one is. Only a chain yields it."""
 
-    failure: Failure
+    error: ProviderError
 
 
 Event = Delta | Reset | Failing | Done

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 
 import pytest
 
@@ -85,6 +87,29 @@ async def test_settings_that_make_no_voice_leave_the_last_one_in_force(home: Hom
     assert (mended, owner.voice.problem) == ("mended", None)
 
 
+async def test_a_change_that_is_cut_off_is_made_by_the_next_call(home: Home) -> None:
+    """A turn that is given up while the new provider loads leaves no soul that speaks with the old one for ever."""
+    owner, may_build = Owner(home), threading.Event()
+    build = owner.voice._build
+
+    def slowly(loaded: Loaded) -> Chain:
+        """Build once the test allows it."""
+        may_build.wait(30)
+        return build(loaded)
+
+    owner.voice._build = slowly
+    owner.edit("next")
+    first = asyncio.create_task(owner.asked())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    first.cancel()
+    may_build.set()
+    with suppress(asyncio.CancelledError):
+        await first
+
+    assert await owner.asked() == "next"
+
+
 class Search:
     """A machine on which `auto` finds each time the next of these; its clock stands still but for the waits."""
 
@@ -122,7 +147,7 @@ async def test_a_model_that_appears_while_a_call_waits_answers_it(home: Home) ->
     events = await hear(search.voice, ASK)
 
     assert said(events) == "Here I am."
-    assert [one.failure.kind for one in events if isinstance(one, Failing)] == ["unavailable"] * 2
+    assert [type(one.error) for one in events if isinstance(one, Failing)] == [Unavailable] * 2
     assert (search.voice.name, search.met) == ("openai_compat", 1)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from claudius.cli.explained import clock
 from claudius.cli.output import json_option, print_result, safe
 from claudius.errors import EXIT_FAILED, TryAgain
 from claudius.home import Home
@@ -44,7 +45,8 @@ def _status(document: dict[str, Any]) -> Iterator[str]:
     yield f"voice: {voice.get('name')} {voice.get('model') or ''}".rstrip()
     wrong = voice.get("last_error") or document["last_failure"]
     if wrong:
-        yield click.style(safe(f"last failure: {wrong['detail']}"), fg="yellow")
+        at = f" ({clock(document['last_failure']['at'])})" if document["last_failure"] else ""
+        yield click.style(safe(f"last failure{at}: {wrong['detail']}"), fg="yellow")
         yield safe(f"  {wrong['fix']}")
     if document["last_failure"]:
         yield f"  its turn: claudius why {document['last_failure']['turn']}"

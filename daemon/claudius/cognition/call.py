@@ -127,9 +127,9 @@ class _Reading(Struct):
                 await self.take(text)
             case Reset():
                 self.restart()
-            case Failing(failure):
+            case Failing(error):
                 if self.tell:
-                    await self.tell(failure)
+                    await self.tell(failure_of(error))
             case Done(text=text):
                 if not self.text:
                     await self.take(text)

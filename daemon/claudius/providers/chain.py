@@ -21,7 +21,6 @@ from typing import Any, cast
 
 from claudius.config import Loaded, ModelSettings, networks_on
 from claudius.errors import AuthFailed, ClaudiusError, Cut, ProviderError, SpendLimit, TimedOut, Unavailable
-from claudius.failure import failure_of
 from claudius.home import FILE_MODE, Home
 from claudius.provider import Delta, Done, Event, Failing, Provider, Request, Reset
 
@@ -102,7 +101,7 @@ class Chain:
             except _Down as down:
                 failed = down.error
                 log.warning("%s is down (%s: %s)", provider.name, type(failed).__name__, failed.message)
-                yield Failing(failure_of(failed))
+                yield Failing(failed)
             else:
                 self.model, self.last_error = self.providers[0].model, None
                 return
@@ -152,7 +151,7 @@ class Chain:
                 if wait_s is None or attempt == self._settings.retries:
                     raise _Down(error) from error
                 log.info("%s: %s, again in %.1f s", provider.name, type(error).__name__, wait_s)
-                yield Failing(failure_of(error))
+                yield Failing(error)
                 await self._sleep(wait_s)
             else:
                 return
@@ -227,7 +226,7 @@ class NoVoice:
 
     async def complete(self, request: Request) -> AsyncIterator[Event]:  # noqa: ARG002 - signature of every provider
         """Raise Unavailable, with what to do."""
-        yield Failing(failure_of(NO_MODEL))
+        yield Failing(NO_MODEL)
         raise Unavailable(NO_MODEL.message, fix=NO_MODEL.fix)
 
     async def aclose(self) -> None:
@@ -282,7 +281,7 @@ class CurrentVoice:
         """Stream the reply of the current chain. Raises: ProviderError."""
         chain, until = await self._now(), self._clock() + LOOK_FOR_S
         while chain.name == NO_VOICE and self._clock() < until:
-            yield Failing(failure_of(NO_MODEL))
+            yield Failing(NO_MODEL)
             await self._sleep(LOOK_AGAIN_S)
             chain = await self._now()
         self._calls[chain] = self._calls.get(chain, 0) + 1
@@ -326,11 +325,12 @@ class CurrentVoice:
             is_search = asked == self._asked
             if is_search and not self._may_search(loaded):
                 return self._chain
-            self._asked, began = asked, self._clock()
+            began = self._clock()
             try:
                 fresh = await asyncio.to_thread(self._build, loaded)
+                self._asked = asked
             except ClaudiusError as error:
-                self.problem = error
+                self.problem, self._asked = error, asked
                 log.warning("the voice stays as it was", extra={"problem": error.message})
                 return self._chain
             finally:

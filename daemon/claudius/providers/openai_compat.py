@@ -178,6 +178,8 @@ class OpenAICompat:
                         break
                 if said.ended:
                     await drain(events, httpx.HTTPError, httpx.StreamError, ProviderError)
+        except httpx.ConnectTimeout as error:
+            raise Unreachable(f"{self._base_url} does not answer", provider=NAME) from error
         except httpx.TimeoutException as error:
             raise TimedOut("the model's server fell silent", provider=NAME) from error
         except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL) as error:

@@ -10,7 +10,7 @@ from typing import cast
 from msgspec.structs import replace
 
 from claudius.cognition.mind import Mind
-from claudius.errors import TimedOut
+from claudius.errors import ProviderError, TimedOut
 from claudius.perception import Origin, Perception, is_terminal
 from claudius.provider import Event, Failing, Provider, Request
 
@@ -57,7 +57,8 @@ class TimedProvider:
         return self._inner.model
 
     async def complete(self, request: Request) -> AsyncIterator[Event]:
-        """Stream the reply. Raises: ProviderError; TimedOut if nothing came in time."""
+        """Stream the reply. Raises: ProviderError; if nothing came in time, the last one met, or else TimedOut."""
+        failed: ProviderError | None = None
         latest = max(self._until, asyncio.get_running_loop().time() + self._least_s)
         async with aclosing(cast(AsyncGenerator[Event, None], self._inner.complete(request))) as events:
             try:
@@ -66,9 +67,11 @@ class TimedProvider:
                         first = await anext(events, None)
                     if not isinstance(first, Failing):
                         break
+                    failed = first.error
                     yield first
             except TimeoutError as error:
-                raise TimedOut("the model said nothing in all the time there was", provider=self.name) from error
+                silent = TimedOut("the model said nothing in all the time there was", provider=self.name)
+                raise failed or silent from error
             if first is None:
                 return
             yield first
