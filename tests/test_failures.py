@@ -57,6 +57,7 @@ class Case:
     """The owner's function that runs."""
     provider: str = "openai_compat"
     wait_s: float = 2.0
+    first_byte_s: float = 60.0
     apology: str | None = "provider_down"
 
 
@@ -85,7 +86,7 @@ CASES: Mapping[str, Case] = {
     "529": Case("too many", "asks again by itself", "overloaded", status(529, "too many")),
     "proxy page": Case("HTTP 502", "look at the server's own log", "overloaded", {"fault": "html"}),
     "reset": Case("cannot be reached", "start that server", "unreachable", {"fault": "reset"}),
-    "silent": Case("said nothing", "raise model.first_byte_s", "timed_out", {"fault": "hang"}),
+    "silent": Case("did not answer in time", "raise model.first_byte_s", "timed_out", {"fault": "hang"}, first_byte_s=1.0),
     "empty stream": Case("ended before its end", "runs out of memory", "cut", {"text": "x", "fault": "eof", "at": 0}),
     "cut stream": Case("broke off", "runs out of memory", "cut", {"text": "x", "fault": "truncate", "at": 0}),
     "no JSON": Case("stream is broken", "runs out of memory", "cut", {"text": "x", "fault": "bad_json", "at": 0}),
@@ -120,14 +121,16 @@ class Place:
             text.parent.mkdir(exist_ok=True)
             shipped = REPOSITORY / "soul" / "processes" / text.name
             text.write_text(OWN.format(name=case.own) if case.own else shipped.read_text())
-        self.set(case.base_url, case.model, wait_s or case.wait_s, case.provider)
+        self.set(case, wait_s)
 
-    def set(self, base_url: str, model: str = MODEL, wait_s: float = 2.0, provider: str = "openai_compat") -> None:
+    def set(self, case: Case, wait_s: float | None = None) -> None:
         """Write the settings."""
-        url, self.settings = base_url.format(server=self.server), self.settings + 1
+        url, self.settings = case.base_url.format(server=self.server), self.settings + 1
         (self.machine.home / "config.toml").write_text(
-            f'providers = ["{provider}"]\n[{provider.partition("_")[0]}]\nbase_url = "{url}"\nmodel = "{model}"\n'
-            f"[terminal]\nwait_s = {wait_s}\n[model]\nretries = 1\ntotal_s = {300 + self.settings}\n[psyche]\nenabled = false\n"
+            f'providers = ["{case.provider}"]\n[{case.provider.partition("_")[0]}]\n'
+            f'base_url = "{url}"\nmodel = "{case.model}"\n[terminal]\nwait_s = {wait_s or case.wait_s}\n'
+            f"[model]\nretries = 1\nfirst_byte_s = {case.first_byte_s}\ntotal_s = {300 + self.settings}\n"
+            "[psyche]\nenabled = false\n"
         )
 
     def _post(self, what: str, body: object = None) -> None:
@@ -151,7 +154,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         try:
             made = Place(machine, json.loads(server.stdout.readline())["url"])
             machine.home.mkdir(mode=0o700)
-            made.set(DEAD, provider="anthropic_api")  # its library is loaded with the daemon, no part of any wait here
+            made.set(CASES["Anthropic is away"])  # its library is loaded with the daemon, no part of any wait here
             with machine.daemon():
                 yield made
         finally:
@@ -218,7 +221,7 @@ def test_a_dead_server_is_named_while_the_command_still_waits(place: Place) -> N
             assert once.poll() is None
             shown, explained = machine.ok("status").stdout, machine.ok("why").stdout
             live, document = machine.ok("status", "--json").json, machine.ok("why", "--json").json
-            place.set("{server}/v1", wait_s=300.0)
+            place.set(Case("", "", ""), wait_s=300.0)
             assert once.stdout.readline() == "All is well.\n"
         events = streamed(watch.stdout.readlines())
 

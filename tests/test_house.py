@@ -50,7 +50,10 @@ SLOW_ON_PURPOSE = {
 }
 """Tests that may sleep because time itself is what they test, each with its reason."""
 
-HEAVY = ("anthropic", "slack_bolt", "discord", "claude_agent_sdk", "git", "aiohttp", "httpx", "rich", "sqlite3")
+HEAVY = (
+    *("anthropic", "slack_bolt", "discord", "claude_agent_sdk", "git", "aiohttp", "httpx", "rich", "sqlite3"),
+    "prompt_toolkit",
+)
 
 
 def test_rooms_import_downwards_only(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,6 +30,7 @@ from claudius.home import Home, shipped
 from claudius.memory.archive import Archive
 from claudius.memory.sqlite import SqliteStore
 from claudius.memory.sqlite.backups import quarantine
+from claudius.observed import Thinking
 from claudius.provider import Provider
 from claudius.providers.chain import NO_VOICE, Chain, CurrentVoice, NoVoice, choose, may_rehearse, met_model
 from claudius.runtime.adapter import Adapter
@@ -234,6 +235,7 @@ async def compose(
         wake=wake,
         answered=store.outbox.answered,
         notices=partial(_notices, resources, settings, soul, voice, home),
+        thoughts=partial(hooks.listen, Thinking),
     )
     server = Server(
         home,

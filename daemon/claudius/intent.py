@@ -15,7 +15,7 @@ from claudius.failure import Failure
 from claudius.ledger_types import Noted
 from claudius.provider import StopReason, Usage
 from claudius.psyche_types import PsycheChange
-from claudius.recollection import Entry, ProcessState, Shown, Summary
+from claudius.recollection import Entry, Fact, Moment, ProcessState, Shown, Summary
 
 UtteranceKind = Literal["reply", "apology", "reaction", "proactive", "daimon"]
 ApologyKind = Literal["provider_down", "over_budget", "unreadable", "interrupted", "too_large", "stopped"]
@@ -168,6 +168,8 @@ class Intent(Struct, frozen=True, kw_only=True):
     flags: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
     """The steps that the model was asked for."""
+    later: tuple[str, ...] = ()
+    """The steps that it is asked for while the conversation is idle."""
     attention: Mapping[str, Any] = field(default_factory=dict)
     changes: Mapping[str, Any] = field(default_factory=dict)
     """What changed and what was refused, in words for `claudius why`."""
@@ -195,6 +197,10 @@ class Intent(Struct, frozen=True, kw_only=True):
     """None = no such change."""
     noted: Noted | None = None
     """What the turn adds to the ledger."""
+    moments: tuple[Moment, ...] = ()
+    """What was said in the turn, to be found again."""
+    facts: tuple[Fact, ...] = ()
+    """What people plainly said of themselves."""
     psyche: PsycheChange | None = None
     """How the turn changes the psyche; applied to the state current at the time of writing."""
     whispers: tuple[int, ...] = ()

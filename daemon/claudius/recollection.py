@@ -43,6 +43,10 @@ MOODS = ("neutral", "engaged", "focused", "frustrated", "sardonic")
 STATE_DEFAULTS: Mapping[str, str] = {key.value: "" for key in StateKey} | {StateKey.EMOTIONAL_STATE.value: MOODS[0]}
 
 
+CANNED = "canned"
+"""The key, in an entry's metadata, that marks a line spoken without thought."""
+
+
 class Entry(Struct, frozen=True, kw_only=True):
     """One working-memory entry."""
 
@@ -59,6 +63,14 @@ class Entry(Struct, frozen=True, kw_only=True):
     """For a message: the network's own order."""
     stems: str = ""
     """For a message: its content stems, separated by spaces; empty = derive them from its words."""
+
+    @property
+    def is_canned(self) -> bool:
+        """Whether it was spoken without thought: a fixed line, an apology or an acknowledgement.
+
+        Such a line never stands in a prompt as the soul's own speech, because a model copies it, and is no memory.
+        """
+        return bool(self.metadata.get(CANNED))
 
 
 class Shown(Struct, frozen=True, kw_only=True):
@@ -183,6 +195,56 @@ class Person(Struct, frozen=True, kw_only=True):
     spoke_at: datetime | None = None
     """When the last of them was; None = there was none, or it is not known."""
     is_bot: bool = False
+
+
+class Moment(Struct, frozen=True, kw_only=True):
+    """One message of a person, or one line of the soul spoken to a person, as it is kept and found again."""
+
+    turn: str
+    at_s: int
+    """Seconds since 1970, UTC."""
+    person: str
+    """Whose words these are, or whom the soul answered."""
+    conversation: str
+    audience: str
+    """Who could see it."""
+    text: str
+    stems: tuple[str, ...]
+    """The stems of the name, the text and the descriptions of its pictures, as often as they occur."""
+    name: str = ""
+    """The display name then; empty for the soul's own words."""
+    position: str = ""
+    """Of a message: the network's own order."""
+    importance: int = 35
+    """In hundredths."""
+    is_own: bool = False
+    """Whether these are the soul's own words."""
+    id: int = 0
+    """The row's id; 0 = not stored yet."""
+
+
+class Fact(Struct, frozen=True, kw_only=True):
+    """Something that a person plainly said of themself."""
+
+    person: str
+    key: str
+    value: str
+    sources: tuple[str, ...]
+    turn: str
+    stated_s: float
+    is_single: bool = True
+    """Whether a newer value replaces it."""
+    id: int = 0
+    """The row's id; 0 = not stored yet."""
+
+
+class Remembered(Struct, frozen=True, kw_only=True):
+    """The lines of memory in a prompt."""
+
+    lines: tuple[Mapping[str, str], ...] = ()
+    """Facts first, then moments, best first: `when`, `ago`, `from`, `text`, and for some `before`."""
+    rows: tuple[str, ...] = ()
+    """Where each line's texts are kept: `fact:3`, `moment:7:0:320`, and after a blank the same for `before`."""
 
 
 class Recollection(Struct, frozen=True, kw_only=True):

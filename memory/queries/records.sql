@@ -109,11 +109,11 @@ SELECT (SELECT coalesce(sum(turns), 0) FROM conversation) AS turns,
 SELECT t.turn, t.nonce, t.shown, r.kept, r.expired_at FROM turn t JOIN turn_record r ON r.id = t.record
 WHERE t.conversation = :conversation AND t.number = :number;
 
--- name: episode_text
-SELECT text FROM psyche_episode WHERE id = :id;
+-- name: moment_text
+SELECT text FROM moment WHERE id = :id;
 
 -- name: fact_text
-SELECT key || ': ' || value AS text FROM psyche_fact WHERE id = :id;
+SELECT key || ': ' || value AS text FROM fact WHERE id = :id;
 
 -- name: turn_entries
 SELECT entry_type, content, at, verb, person, name, metadata, position, unsaid FROM entry
@@ -178,17 +178,20 @@ FROM step GROUP BY model ORDER BY model;
 
 -- name: usage_by_person
 -- scans: a command counts every call
-SELECT coalesce(l.canonical, s.person) AS person, count(DISTINCT turn) AS turns, count(*) AS calls,
+-- Of an erased person the cost stays, without a name; what the soul thought of its own accord is its own.
+SELECT CASE WHEN s.person <> '' THEN coalesce(l.canonical, s.person) WHEN s.request_sha256 = '' THEN 'erased' ELSE 'self' END
+    AS person, count(DISTINCT turn) AS turns, count(*) AS calls,
     sum(input_tokens) AS input_tokens, sum(cache_read_tokens) AS cache_read_tokens,
     sum(cache_write_tokens) AS cache_write_tokens, sum(output_tokens) AS output_tokens, sum(cost_usd) AS cost_usd
 FROM step s LEFT JOIN person_link l ON l.person = s.person GROUP BY 1 ORDER BY 1;
 
 -- name: usage_by_conversation
 -- scans: a command counts every call
-SELECT conversation, count(DISTINCT turn) AS turns, count(*) AS calls, sum(input_tokens) AS input_tokens,
+SELECT CASE WHEN conversation <> '' THEN conversation WHEN request_sha256 = '' THEN 'erased' ELSE 'self' END
+    AS conversation, count(DISTINCT turn) AS turns, count(*) AS calls, sum(input_tokens) AS input_tokens,
     sum(cache_read_tokens) AS cache_read_tokens, sum(cache_write_tokens) AS cache_write_tokens,
     sum(output_tokens) AS output_tokens, sum(cost_usd) AS cost_usd
-FROM step GROUP BY conversation ORDER BY conversation;
+FROM step GROUP BY 1 ORDER BY 1;
 
 -- name: usage_by_job
 -- scans: a command counts every call
@@ -269,9 +272,7 @@ UNION ALL SELECT 'psyche_arc' AS "table", arc AS "row" FROM psyche_arc WHERE NOT
     json_valid(body) AND body GLOB '{*')
 UNION ALL SELECT 'psyche_intention' AS "table", intention AS "row" FROM psyche_intention WHERE NOT (
     json_valid(body) AND body GLOB '{*')
-UNION ALL SELECT 'psyche_fact' AS "table", CAST(id AS TEXT) AS "row" FROM psyche_fact WHERE NOT (
-    json_valid(sources) AND sources GLOB '[[]*')
-UNION ALL SELECT 'psyche_episode' AS "table", CAST(id AS TEXT) AS "row" FROM psyche_episode WHERE NOT (
+UNION ALL SELECT 'fact' AS "table", CAST(id AS TEXT) AS "row" FROM fact WHERE NOT (
     json_valid(sources) AND sources GLOB '[[]*')
 UNION ALL SELECT 'psyche_trace' AS "table", CAST(id AS TEXT) AS "row" FROM psyche_trace WHERE NOT (
     json_valid(inputs) AND inputs GLOB '{*')

@@ -13,22 +13,29 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from claudius.cognition.history import fixed
 from claudius.cognition.proactive import PROCESS
 from claudius.cognition.processes import Process, sections
+from claudius.cognition.remembering import remember
 from claudius.cognition.steps import PSYCHE_STEPS, STEPS, Situation, step
 from claudius.config import Config
+from claudius.errors import RowInvalid
 from claudius.memory.store import Store
 from claudius.perception import Kind, Origin
-from claudius.psyche import Attention, GateSettings, Weighing, attend, recollect
+from claudius.provider import Form, Profile
+from claudius.psyche import Attention, GateSettings, Weighing, attend
 from claudius.psyche.classify import vader
 from claudius.psyche.personality import BadPersonality, Fingerprint, Kernel, kernel
 from claudius.psyche_types import FAULTS, Felt
-from claudius.recollection import Entry, EntryType, PastTurn, Person, Recollection, Shown, once
+from claudius.recollection import Entry, EntryType, PastTurn, Person, Recollection, Remembered, Shown, once
 from claudius.soul import SoulFile, SoulText
 
 OTHER_MODELS = 2
+SPEECH, THOUGHT = "external_dialogue", "internal_monologue"
+BEFORE_WORDS = (THOUGHT, "chosen_action")
+"""The steps that decide what is said, or whether anything is."""
 MAX_UNANSWERED = 2
 """After this many true checks in a row whose update was missing or refused, a true check shows nothing."""
 
@@ -132,7 +139,10 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
     zone: str = ""
     """The speaker's IANA time zone, in which the prompt names the present; empty = the prompt does not name it."""
     wording: int = 1
-    """The form in which the code words a prompt: that of a kept turn is 1 if it says nothing else."""
+    """The version of the words that the code puts in a prompt: that of a kept turn is 1 if it says nothing else."""
+    profile: Profile = "full"
+    form: Form = "tags"
+    """How a reply gets its sections."""
 
     @classmethod
     def of(
@@ -179,6 +189,10 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Step → text of the process, shown beside the step's name in the tail."""
     felt: Felt = field(default_factory=Felt)
     """What the psyche adds to the prompt, in words."""
+    remembered: Remembered = Remembered()
+    """The lines of memory in the prompt."""
+    later: tuple[str, ...] = ()
+    """Steps that a small model is asked while the conversation is idle, each in a call of its own."""
 
     @property
     def speaks(self) -> bool:
@@ -215,7 +229,8 @@ def plan(
     )
     listed = [name for name in STEPS if name in (felt.asks if name in PSYCHE_STEPS else process.steps)]
     is_open = {name for name in listed if step(name).gate(situation)}
-    asked = tuple([name for name in listed if name in is_open and (step(name).after or name) in is_open])
+    wanted = tuple([name for name in listed if name in is_open and (step(name).after or name) in is_open])
+    asked, later = aloud(wanted, settings)
     return Plan(
         process=process.name,
         asked=asked,
@@ -228,7 +243,21 @@ def plan(
         verbs=process.verbs,
         overrides=process.overrides,
         felt=felt,
+        remembered=attention.remembered if attention else Remembered(),
+        later=later,
     )
+
+
+def aloud(steps: tuple[str, ...], settings: EngineSettings) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Divide the steps of a turn into those asked now and those asked later. Pure.
+
+    A small model is asked for its words first: after its thought where the form is enforced, else alone.
+    """
+    if settings.profile == "full" and settings.form != "words":
+        return steps, ()
+    first = BEFORE_WORDS if settings.form != "words" else () if SPEECH in steps else (THOUGHT,)
+    now = tuple([name for name in steps if name in (*first, SPEECH)])
+    return now, tuple([name for name in steps if name not in (*now, *BEFORE_WORDS)])
 
 
 def silent_plan(process: str, recollection: Recollection, settings: EngineSettings) -> Plan:
@@ -275,26 +304,33 @@ log = logging.getLogger(__name__)
 async def attend_to(
     recollection: Recollection, soul: SoulText, config: Config, store: Store, *, has_process: bool = False
 ) -> Attention:
-    """Return the attention that the psyche gives a perception.
+    """Return the attention that a perception gets, and for every thought the lines of memory that bear on it.
 
-    If the psyche is off or fails, everything that is owed a reply is thought about. `has_process`: a custom process
-    runs here and must receive every owed perception, however trivial.
+    `has_process`: a custom process runs here and must receive every owed perception, however trivial.
     """
+    attention = _attended(recollection, soul, config, has_process=has_process)
+    if attention.outcome != "think":
+        return attention
+    try:
+        lines = await remember(recollection, store, config, soul_name(soul.text("soul.md")))
+    except (*FAULTS, RowInvalid):
+        log.exception("memory is at fault", extra={"turn": recollection.turn})
+        return attention
+    return replace(attention, remembered=lines)
+
+
+def _attended(recollection: Recollection, soul: SoulText, config: Config, *, has_process: bool) -> Attention:
+    """Ask the psyche. If it is off or fails, everything that is owed a reply is thought about."""
     perception = recollection.perception
     owes = recollection.owes
     plain = Attention(outcome="think" if owes or perception.origin is Origin.INTERNAL else "ignore", speaks=owes)
     if not config.psyche.enabled or recollection.psyche is None:
         return plain
     try:
-        gate_settings = gate_settings_of(soul, config, has_process=has_process)
-        attention = attend(recollection, perception, gate_settings)
-        if attention.wanted:
-            found = await store.moments.remember(perception, attention.wanted)
-            attention = recollect(attention, recollection, found, gate_settings)
+        return attend(recollection, perception, gate_settings_of(soul, config, has_process=has_process))
     except FAULTS:
         log.exception("the psyche is at fault", extra={"turn": recollection.turn})
         return plain
-    return attention
 
 
 def gate_settings_of(soul: SoulText, config: Config, *, has_process: bool = False) -> GateSettings:
@@ -316,8 +352,6 @@ def gate_settings_of(soul: SoulText, config: Config, *, has_process: bool = Fals
             window_proactive_s=psyche.window_proactive_s,
         ),
         max_arcs=psyche.max_arcs,
-        top_k=psyche.top_k,
-        episode_threshold=psyche.episode_threshold,
         acknowledges_by_emoji=psyche.acknowledge == "emoji",
         milestone=sections(soul.files.get(f"processes/{PROCESS}.md")).get("milestone", "") if psyche.proactive else "",
         can_acknowledge=bool(speech.acknowledge) and not has_process,

@@ -22,17 +22,17 @@ from claudius.config.schema import (
     ALIASES,
     KOTHAR,
     SETTINGS,
-    BudgetSettings,
     Config,
     ConsultSettings,
     CortexSettings,
     DaimonSettings,
     ModelSettings,
     Setting,
-    SettingsTable,
     daimon_modes,
     daimons,
 )
+from claudius.config.tables import AccessSettings, BudgetSettings, SettingsTable
+from claudius.config.write import write_setting
 
 __all__ = [
     "ALIASES",
@@ -40,6 +40,7 @@ __all__ = [
     "SECRETS",
     "SETTINGS",
     "TOKENS",
+    "AccessSettings",
     "BudgetSettings",
     "Config",
     "ConsultSettings",
@@ -64,4 +65,5 @@ __all__ = [
     "take_secrets",
     "token_name",
     "toml",
+    "write_setting",
 ]

@@ -33,6 +33,8 @@ class RecallLimits(Struct, frozen=True, kw_only=True):
     ttl_hours: float
     beliefs: bool = False
     """Whether the cortex is at work, so that its beliefs are read too."""
+    moments: int = 50_000
+    """Upper limit on moments kept of one audience."""
     max_past: int = 400
     """Upper limit on past turns read; compaction keeps far fewer."""
     aged_at: datetime | None = None
@@ -111,8 +113,8 @@ class TurnStore(Protocol):
         """Record the cost of a call that belongs to no turn, under a name that is used once. Not awaited."""
         ...
 
-    async def spent_since(self, since: datetime) -> float:
-        """Return the cost of all calls since then, in dollars."""
+    async def spent_since(self, since: datetime, *, person: str = "", channel: str = "") -> float:
+        """Return the cost of all calls since then, in dollars; of one person under all ids, or of one channel."""
         ...
 
     async def kept(self, conversation: str, subprocess: str) -> Mapping[str, Any]:

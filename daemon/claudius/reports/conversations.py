@@ -8,10 +8,11 @@ from typing import Any
 
 from claudius.errors import ClaudiusError
 from claudius.home import Home
+from claudius.memory.audit import CLI
 from claudius.memory.records import Expired, Records
 from claudius.perception import private
 from claudius.prompt import Prompt
-from claudius.reports.opened import records
+from claudius.reports.opened import noted, records
 
 
 def conversations(home: Home) -> Sequence[Mapping[str, Any]]:
@@ -29,10 +30,11 @@ def conversation(home: Home, name: str) -> Mapping[str, Any]:
     return found
 
 
-def explained(home: Home, turn: str = "") -> dict[str, Any]:
-    """Return one turn: what it knew, asked, thought, changed and said, and its whole prompt.
+def explained(home: Home, turn: str = "", origin: str = CLI) -> dict[str, Any]:
+    """Return one turn: what it knew, asked, thought, changed and said, and its whole prompt. Raises: ClaudiusError.
 
-    Without a name, it is the last turn with this user, or else the last of all. Raises: ClaudiusError.
+    Without a name, it is the last turn with this user, or else the last of all. The prompt shows portraits, so that
+    this is in the audit log; `origin` says from where it is asked.
     """
     from claudius.cognition.prompt.snapshot import TextErased, rebuild
 
@@ -46,6 +48,7 @@ def explained(home: Home, turn: str = "") -> dict[str, Any]:
             prompt = "erased"
         except Expired as expired:  # this turn is kept, but one that its prompt shows is gone
             found["expired_at"] = expired.at
+    noted(home, "read", str(found["person"] or ""), origin)
     if found["expired_at"] is None:
         del found["expired_at"]
     if isinstance(prompt, Prompt):

@@ -28,7 +28,7 @@ from claudius.errors import ClaudiusError, RowInvalid, StaleTurn, StoreCorrupt, 
 from claudius.failure import Failure, failure_of
 from claudius.intent import ApologyKind
 from claudius.memory.inbox import Pending
-from claudius.perception import Kind, MessageExtra, Origin, Perception, Place, sees_everything
+from claudius.perception import Kind, MessageExtra, Origin, Perception, Place, is_terminal, sees_everything
 from claudius.runtime.adapter import Adapter, TellsFailure
 from claudius.runtime.attachments import Attachments
 from claudius.runtime.background_services import BackgroundServices
@@ -298,10 +298,11 @@ class Lanes:
             return await lane.be_idle(mind, self._services)
         if pending.not_before and pending.not_before > now:
             return (pending.not_before - now).total_seconds()
+        is_paused = mind.config().runtime.paused and not (pending.perception.is_owner or pending.is_stopped)
+        if is_paused or self._resources.disk.shut:
+            return STUMBLE_S
         if not pending.is_stopped and (pending.held or mind.config().runtime.merge_while_busy):
             pending = await together(pending, mind)
-        if self._resources.disk.shut:
-            return STUMBLE_S
         async with self._resources.recovery.turn(alone=pending.ended == ALONE_AFTER):
             if not self._closing:
                 if self._resources.recovery.is_on:
@@ -399,6 +400,7 @@ class Lanes:
             files=Attachments(adapter, sees=sees) if any(files) else None,
             begin_thinking=partial(lane.sign, perception),
             tell=partial(self._tell, lane, pending),
+            read=partial(hold, adapter, perception) if is_terminal(perception.conversation) else None,
             hearing=hearing,
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
+from functools import partial
 from typing import cast
 
 from msgspec.structs import replace
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 from claudius.cognition.mind import Mind
 from claudius.errors import ProviderError, TimedOut
 from claudius.perception import Origin, Perception, is_terminal
-from claudius.provider import Event, Failing, Provider, Request
+from claudius.provider import Event, Failing, Provider, Request, limits_of, patience_of
 
 
 def patience_s(mind: Mind, perception: Perception) -> float:
@@ -45,6 +46,7 @@ class TimedProvider:
     def __init__(self, inner: Provider, until: float, least_s: float) -> None:
         """Give up at `until`, an instant of the running loop; a call that begins late still has `least_s` seconds."""
         self._inner, self._until, self._least_s = inner, until, least_s
+        self.limits, self.patience_s = partial(limits_of, inner), partial(patience_of, inner)
 
     @property
     def name(self) -> str:
@@ -59,7 +61,8 @@ class TimedProvider:
     async def complete(self, request: Request) -> AsyncIterator[Event]:
         """Stream the reply. Raises: ProviderError; if nothing came in time, the last one met, or else TimedOut."""
         failed: ProviderError | None = None
-        latest = max(self._until, asyncio.get_running_loop().time() + self._least_s)
+        least_s = max(self._least_s, patience_of(self._inner, request))
+        latest = max(self._until, asyncio.get_running_loop().time() + least_s)
         async with aclosing(cast(AsyncGenerator[Event, None], self._inner.complete(request))) as events:
             try:
                 while True:

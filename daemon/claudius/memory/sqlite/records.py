@@ -16,6 +16,7 @@ from claudius.errors import StoreError
 from claudius.failure import Failure
 from claudius.home import shipped
 from claudius.memory.documents import model_path
+from claudius.memory.moments import cut
 from claudius.memory.records import Expired
 from claudius.memory.sqlite.connection import Database, load_queries, open_reader, pragma
 from claudius.memory.sqlite.erasure import export
@@ -200,6 +201,19 @@ class SqliteRecords(InnerRecords):
         with self._snapshot() as db:
             return {"rows": db.dicts(f"usage_by_{by}"), "total": db.dicts("usage_total")[0]}
 
+    def spent_since(self, since: datetime) -> float:
+        """Return the cost of all calls since then, in dollars."""
+        with self._snapshot() as db:
+            return float(db.value("spent_since", since=stamp(since)))
+
+    def audit(self, since: str, most: int) -> Sequence[Mapping[str, Any]]:
+        """Return the newest acts since a time (RFC 3339 UTC; empty = ever), oldest first: `at who act target from`."""
+        with self._snapshot() as db:
+            rows = db.dicts("audit_shown", since=since, most=most)
+        return [
+            {name: row[name] for name in ("at", "who", "act", "target")} | {"from": row["origin"]} for row in rows[::-1]
+        ]
+
     def jobs(self) -> Sequence[Mapping[str, Any]]:
         """Return the scheduler's jobs, soonest first."""
         with self._snapshot() as db:
@@ -263,10 +277,10 @@ class SqliteRecords(InnerRecords):
 
     def recalled(self, row: str) -> str | None:
         """Return the text of a recalled line by its row; None if it is no longer kept."""
-        kind, _, number = row.partition(":")
+        kind, number, *part = row.split(":")
         with self._snapshot() as db:
-            text: str | None = db.value({"episode": "episode_text", "fact": "fact_text"}[kind], id=int(number))
-        return text
+            text: str | None = db.value({"moment": "moment_text", "fact": "fact_text"}[kind], id=int(number))
+        return text if text is None or not part else cut(text, *map(int, part))
 
     def integrity(self) -> Sequence[str]:
         """Return the problems that `integrity_check` and `foreign_key_check` find; empty if the file is sound."""
