@@ -1,7 +1,6 @@
 """One ordered lane per conversation: delivers what waits, then runs turns on what was heard, oldest first.
 
-Lanes of different conversations run side by side; a lane that has nothing to do ends and costs nothing. A turn that
-fails is tried again later or apologised for, as `failures.decide` says.
+Lanes run side by side; an idle one ends. A turn that fails is tried again or apologised for (`failures.decide`).
 """
 
 from __future__ import annotations
