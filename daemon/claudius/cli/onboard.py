@@ -41,7 +41,8 @@ OWN_LOGIN = (
 @json_option
 def onboard(*, yes: bool, adapters: str, providers: str, env_file: Path | None, as_json: bool) -> int:
     """Set the soul up: who speaks, which networks, their tokens; each is tested before it is saved."""
-    from claudius.compose import PROVIDERS, TOKENS
+    from claudius.compose import PROVIDERS
+    from claudius.config import TOKENS
 
     is_asked = not yes and sys.stdin.isatty()
     if not (is_asked or yes):
