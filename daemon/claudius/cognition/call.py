@@ -81,6 +81,7 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
             keep_session=keep_session,
             purpose=purpose,
             model=voice.model if voice else None,
+            is_first=turn.recollection.is_first,
             images=() if voice else turn.images,
         )
         show_prompt(mind.hooks, turn.recollection, steps, prompt, provider.model)
