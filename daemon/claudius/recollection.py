@@ -282,6 +282,8 @@ class Recollection(Struct, frozen=True, kw_only=True):
     """When the last turn of this conversation was thought; None = there was none."""
     participation: str = ""
     """How this conversation is heard, if that was set for it; empty = the place's default."""
+    is_first: bool = False
+    """No model call of this home was finished before this turn."""
     psyche: Psyche | None = None
     """The psyche; None = it was not requested."""
     peers: tuple[Peer, ...] = ()
