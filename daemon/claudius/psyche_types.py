@@ -41,6 +41,10 @@ class Numbers(msgspec.Struct, frozen=True, kw_only=True):
     """The band that each number was last in, for the choice of words; empty = none yet."""
     mood: str = ""
     """The mood word that the bands last gave in a turn."""
+    company_s: float = 0.0
+    """Since when nobody was there for the soul; what was only overheard counts in part. 0 = nobody ever was."""
+    fresh_s: float = 0.0
+    """Since when it has heard nothing new. 0 = it never heard anything."""
     hinted_s: float = 0.0
     """When the model's own mood word last changed a number."""
     high: tuple[str, ...] = ()

@@ -19,10 +19,13 @@ from claudius.cognition.proactive import PROCESS
 from claudius.cognition.processes import Process, sections
 from claudius.cognition.steps import PSYCHE_STEPS, STEPS, Situation, step
 from claudius.config import Config
+from claudius.intent import ApologyKind
 from claudius.memory.store import Store
 from claudius.perception import Kind, Origin
-from claudius.psyche import Attention, GateSettings, Weighing, attend, recollect
+from claudius.psyche import Attention, GateSettings, Weighing, attend, recollect, set_back
+from claudius.psyche.change import Change
 from claudius.psyche.classify import vader
+from claudius.psyche.events import FAILED_EFFECTS, OVERRIDDEN_EFFECTS
 from claudius.psyche.personality import BadPersonality, Fingerprint, Kernel, kernel
 from claudius.psyche_types import FAULTS, Felt
 from claudius.recollection import Entry, EntryType, PastTurn, Person, Recollection, Shown, once
@@ -275,6 +278,27 @@ async def attend_to(
         log.exception("the psyche is at fault", extra={"turn": recollection.turn})
         return plain
     return attention
+
+
+SETBACKS: Mapping[ApologyKind, tuple[float, ...]] = {
+    "provider_down": FAILED_EFFECTS,
+    "unreadable": FAILED_EFFECTS,
+    "interrupted": FAILED_EFFECTS,
+    "too_large": FAILED_EFFECTS,
+    "stopped": OVERRIDDEN_EFFECTS,
+}
+"""What each failure of an owed answer does to the needs."""
+
+
+def setback(recollection: Recollection, kind: ApologyKind, soul: SoulText, config: Config) -> Change | None:
+    """Return what a failed or stopped answer does to the numbers; None if it does nothing."""
+    if not config.psyche.enabled or not recollection.owes or kind not in SETBACKS:
+        return None
+    try:
+        return set_back(recollection, SETBACKS[kind], gate_settings_of(soul, config))
+    except FAULTS:
+        log.exception("the psyche is at fault", extra={"turn": recollection.turn})
+        return None
 
 
 def gate_settings_of(soul: SoulText, config: Config, *, has_process: bool = False) -> GateSettings:

@@ -25,7 +25,7 @@ from claudius.cognition.conclude.transitions import mood_before
 from claudius.cognition.hooks import show_heard
 from claudius.cognition.hop import begin, run
 from claudius.cognition.mind import Mind, Stage
-from claudius.cognition.plan import NO_PLAN, EngineSettings, attend_to
+from claudius.cognition.plan import NO_PLAN, EngineSettings, attend_to, setback
 from claudius.cognition.proactive import PROCESS, is_to_speak, is_told_to_stop, withheld
 from claudius.cognition.processes import route, sections
 from claudius.cognition.reflection import Idle
@@ -92,6 +92,7 @@ async def apologise(pending: Pending, mind: Mind, kind: ApologyKind) -> Intent:
     """
     heard = unrecalled(pending.turn, pending.perceptions, mind.nonce(), mind.clock())
     intent = conclude_apology(heard, kind, mind.soul(), pending.calls)
+    intent = replace(intent, psyche=setback(heard, kind, mind.soul(), mind.config()))
     if kind != "interrupted":  # building its prompt may be what ended the processes
         intent = await _with_prompt(intent, pending, mind)
     return await commit(intent, heard, mind, is_turn=False)

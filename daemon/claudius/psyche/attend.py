@@ -42,7 +42,7 @@ from claudius.psyche.events import MESSAGES, GateSettings, Happening, Judgement,
 from claudius.psyche.gate import emoji, judge
 from claudius.psyche.mapping import SHOWN_FROM, IntentionUpdate, Shift, advance_intentions
 from claudius.psyche.recall import EPISODE_CHARS, asks_about_the_past, rank
-from claudius.psyche.state import tinted
+from claudius.psyche.state import Stimulus, tinted
 from claudius.psyche.words import stem_list
 from claudius.psyche_types import Edge, Episode, Felt, Found, Intention, Psyche
 from claudius.recollection import Recollection, once
@@ -293,3 +293,23 @@ def _told(
             "toward": edge_words(edge_bands(state.edge)) if state.edge.person else "",
         },
     }
+
+
+def set_back(recollection: Recollection, effects: tuple[float, ...], gate_settings: GateSettings) -> Change:
+    """Return the change that a failed or stopped answer makes: `effects` on the drives, and nothing else. Pure."""
+    return Change(
+        turn=recollection.turn,
+        audience=recollection.audience,
+        event=Event(
+            at_s=recollection.now.timestamp(),
+            kind="setback",
+            address="self",
+            person="",
+            name="",
+            stimulus=Stimulus(novelty=None, drive_effects=effects),
+            importance=0.0,
+        ),
+        compiled=gate_settings.kernel,
+        outcome="ignore",
+        max_arcs=gate_settings.max_arcs,
+    )

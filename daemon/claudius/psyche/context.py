@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from itertools import takewhile
 
+from msgspec.structs import replace
+
 from claudius.perception import (
     Cause,
     Kind,
@@ -59,6 +61,10 @@ REPEAT_S, REPEAT = 600.0, 0.9
 REACTION_REST_S = 600.0
 UNCALLED_EACH = 10
 """The soul answers at most one in this many messages that do not address it."""
+COMPANY = {"thread": 0.5, "named": 0.5, "ambient": 0.15}
+"""How far talk that is not addressed to the soul is company; addressed talk counts in full."""
+COLD = -0.2
+"""Whoever is this cold or undermining is no company."""
 NODS = frozenset(("nodded", "acknowledged"))
 ANNOUNCED = "announced"
 """The verb of an announcement by the soul, which does not open a conversation."""
@@ -267,6 +273,15 @@ def stimulus_of(kind: str, heard: Heard, text: str = "", *, is_removed: bool = F
     return None
 
 
+def _in_company(stimulus: Stimulus | None, perception: Perception, happening: Happening) -> Stimulus | None:
+    """Return the stimulus with how far it is company: a bot is none, nor is anyone who undermines or is cold."""
+    if stimulus is None or happening.kind not in MESSAGES or perception.is_bot or perception.origin is Origin.INTERNAL:
+        return stimulus
+    if min(stimulus.axes.supportive, stimulus.axes.affectionate) <= COLD:
+        return stimulus
+    return replace(stimulus, company=COMPANY.get(happening.address, 1.0))
+
+
 def event_of(
     recollection: Recollection,
     perception: Perception,
@@ -290,7 +305,9 @@ def event_of(
         address=happening.address,
         person=person,
         name=recollection.speaker.name if recollection.speaker else "",
-        stimulus=stimulus_of(happening.kind, heard, perception.text, is_removed=is_removed),
+        stimulus=_in_company(
+            stimulus_of(happening.kind, heard, perception.text, is_removed=is_removed), perception, happening
+        ),
         importance=importance(
             heard.axes,
             critical=bool(heard.critical),

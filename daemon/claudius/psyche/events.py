@@ -60,6 +60,10 @@ _OWN: dict[str, Claim] = {
 
 SILENCE_EFFECTS = (0.12, 0.0, 0.0, 0.06, 0.0)
 """The effect of a long silence on the drives."""
+FAILED_EFFECTS = (0.0, 0.0, 0.15, 0.0, 0.0)
+"""The effect on the drives of an answer that was owed and failed."""
+OVERRIDDEN_EFFECTS = (0.0, 0.12, 0.0, 0.0, 0.0)
+"""The effect of being stopped in the middle of an answer."""
 GLAD_REACTION = (0.2, 0.0, 0.3, 0.2, 0.0)
 """The axes of a positive reaction to a post of the soul; `SORE_REACTION` is a negative one. A removal negates."""
 SORE_REACTION = (-0.2, -0.1, -0.3, -0.2, 0.0)
