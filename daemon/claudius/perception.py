@@ -181,8 +181,11 @@ class InternalExtra(Extra, frozen=True, kw_only=True, omit_defaults=True):
     event: str = ""
     """The kind under which the psyche knows it, if that is not the perception's."""
     level: float = 0.0
-    """How much a milestone means, in [0, 1]."""
+    """How much a milestone, or a silence, means by itself, in [0, 1]."""
     due_at: str = ""
+    there: str = ""
+    """For an event in the soul's own conversation: the conversation in which something may follow; empty = nothing."""
+    there_audience: str = ""
 
 
 class ScheduledExtra(InternalExtra, frozen=True, kw_only=True, omit_defaults=True):
@@ -356,6 +359,8 @@ def cause_of(perception: Perception, participation: str, now: datetime) -> Cause
     return Cause.JOINS if is_group and is_talk else Cause.UNASKED
 
 
+WITHIN = "self:claudius:within:"
+"""The soul's own conversation: what only moves its numbers happens there, and nothing is ever thought or said in it."""
 COMMANDS = "!"
 """Starts the last part of the key of a command conversation, so that commands wait for no turn."""
 

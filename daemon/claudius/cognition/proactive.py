@@ -20,6 +20,7 @@ from claudius.memory.inbox import Pending
 from claudius.memory.store import Store
 from claudius.memory.turns import FirstWords
 from claudius.perception import Cause, Kind, Origin, Perception, Place, ScheduledExtra, cause_of, internal
+from claudius.psyche import Attention
 from claudius.recollection import EntryType, Recollection
 
 log = logging.getLogger(__name__)
@@ -169,6 +170,28 @@ async def allowed(intent: Intent, recollection: Recollection, mind: Mind) -> Int
         changes={**intent.changes, "not_said": verdict.reason},
         planned=planned if planned != Planned() else None,
     )
+
+
+def follows(recollection: Recollection, attention: Attention) -> Planned | None:
+    """Return what follows, in a conversation, from an event in the soul's own: at once, but by that one's rules. Pure.
+
+    A look inward there, or words that nobody asked for, which `withheld` may refuse. None = it meant too little.
+    """
+    perception = recollection.perception
+    about = internal(perception)
+    if attention.outcome != "think" or attention.change is None or not about.there:
+        return None
+    made = Schedule(
+        id=int.from_bytes(sha256(f"{about.there}\0{perception.kind}".encode()).digest()[:6], "big"),
+        conversation=about.there,
+        at=recollection.now,
+        text=perception.text,
+        process=about.process,
+        key=perception.kind.value,
+        audience=about.there_audience,
+        person=perception.person,
+    )
+    return Planned(schedules=(made,))
 
 
 def free_at(words: FirstWords, now: datetime) -> datetime:

@@ -26,7 +26,7 @@ from claudius.cognition.hooks import show_heard
 from claudius.cognition.hop import begin, run
 from claudius.cognition.mind import Mind, Stage
 from claudius.cognition.plan import NO_PLAN, EngineSettings, attend_to, setback
-from claudius.cognition.proactive import PROCESS, is_to_speak, is_told_to_stop, withheld
+from claudius.cognition.proactive import PROCESS, follows, is_to_speak, is_told_to_stop, withheld
 from claudius.cognition.processes import route, sections
 from claudius.cognition.reflection import Idle
 from claudius.cognition.second_thought import think_twice
@@ -37,7 +37,7 @@ from claudius.errors import BadRequest, OverBudget, StoreError, TooLong
 from claudius.intent import ApologyKind, Intent
 from claudius.memory.inbox import Pending
 from claudius.memory.turns import RecallLimits
-from claudius.perception import MessageExtra, Origin, internal
+from claudius.perception import SELF, MessageExtra, Origin, internal
 from claudius.psyche import Attention
 from claudius.psyche.context import ANNOUNCED
 from claudius.recollection import unrecalled
@@ -71,7 +71,7 @@ async def take_turn(pending: Pending, mind: Mind, surface: Surface = NO_SURFACE)
         if until and mind.clock() > until:
             await mind.store.inbox.withdraw(pending.seq, "lapsed: it was not taken up in time")
             return None
-        if is_to_speak(perception) and await withheld(pending, mind):
+        if perception.audience != SELF and is_to_speak(perception) and await withheld(pending, mind):
             return None
     now, nonce = _inputs(pending, mind)
     mind.store.inbox.take(pending.seq, {"now": now.isoformat(), "nonce": nonce}, mind.clock())
@@ -169,12 +169,20 @@ async def _concluded(turn: TurnState, pending: Pending) -> Intent:
         return _said(turn, line, "acknowledged")
     has_process = not process.is_simple and (known.owes or perception.origin is Origin.INTERNAL)
     attention = await attend_to(known, turn.soul, turn.config, mind.store, has_process=has_process)
+    if known.audience == SELF:  # nothing is thought or said there; something may follow elsewhere
+        return replace(
+            conclude_heard(known, process, turn.settings, attention), entries=(), planned=follows(known, attention)
+        )
     if attention.outcome == "think":
         turn.attention = attention
         return await _thought(turn)
-    if attention.outcome != "react" and not known.owes and perception.origin is Origin.EXTERNAL:
-        return conclude_heard(known, process, turn.settings, attention)
-    return conclude_unthought(known, process, turn.settings, attention, lines_for(attention, known, turn.soul))
+    is_heard = attention.outcome != "react" and not known.owes and perception.origin is Origin.EXTERNAL
+    lines = () if is_heard else lines_for(attention, known, turn.soul)
+    return (
+        conclude_heard(known, process, turn.settings, attention)
+        if is_heard
+        else conclude_unthought(known, process, turn.settings, attention, lines)
+    )
 
 
 def _said(turn: TurnState, line: str, verb: str) -> Intent:

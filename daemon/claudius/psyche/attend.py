@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from claudius.perception import Origin, Perception, can_react
+from claudius.perception import SELF, Kind, Origin, Perception, can_react, internal
 from claudius.psyche import arcs as subjects
 from claudius.psyche.bands import (
     edge_bands,
@@ -41,6 +41,7 @@ from claudius.psyche.context import (
 from claudius.psyche.events import MESSAGES, GateSettings, Happening, Judgement, Outcome, PsycheState, is_addressed
 from claudius.psyche.gate import emoji, judge
 from claudius.psyche.mapping import SHOWN_FROM, IntentionUpdate, Shift, advance_intentions
+from claudius.psyche.personality import Kernel
 from claudius.psyche.recall import EPISODE_CHARS, asks_about_the_past, rank
 from claudius.psyche.state import Stimulus, tinted
 from claudius.psyche.words import stem_list
@@ -84,11 +85,11 @@ def attend(recollection: Recollection, perception: Perception, gate_settings: Ga
     matches = subjects.matches(psyche.arcs, happening.heard.stems)
     event = event_of(recollection, perception, happening, matches, earlier, gate_settings, now_s, person)
     moved = feel(psyche, event, kernel)
-    named = dict(matches)
+    named, about = dict(matches), internal(perception)
     state = PsycheState(
         numbers=replace(moved.numbers, bands=numbers_bands(moved.numbers)),
-        edge=moved.edge or Edge(person="", at_s=now_s),
-        arcs=tuple([(arc, 1.0) for arc in moved.arcs])
+        edge=moved.edge or _missed(psyche, perception, kernel, now_s),
+        arcs=tuple([(arc, 1.0) for arc in moved.arcs if not about.there or about.there_audience in arc.sources])
         if happening.kind in ("tick", "milestone")
         else tuple([(arc, named[arc.arc]) for arc in moved.arcs if arc.arc in named]),
         kernel=kernel,
@@ -115,7 +116,7 @@ def attend(recollection: Recollection, perception: Perception, gate_settings: Ga
         episodes=episode_of(recollection, event, gate_settings),
         facts=facts_of(recollection, perception, happening, person, now_s),
         max_arcs=gate_settings.max_arcs,
-        milestone=gate_settings.milestone,
+        milestone="" if recollection.audience == SELF else gate_settings.milestone,
     )
     by_emoji = outcome == "react" and (not called or gate_settings.acknowledges_by_emoji)
     felt = Felt(
@@ -188,6 +189,12 @@ def settle(
             ),
         )
     return replace(change, shifts=tuple(shifts), updates=tuple(updates), hint=hint, episodes=(*change.episodes, *own))
+
+
+def _missed(psyche: Psyche, perception: Perception, kernel: Kernel, now_s: float) -> Edge:
+    """Return the edge that a silence is about, else nobody's; the silence itself does not move it. Pure."""
+    person = perception.person if perception.kind is Kind.SILENCE else ""
+    return edge_of(psyche, person, now_s, kernel) if person else Edge(person="", at_s=now_s)
 
 
 def _answerable(outcome: Outcome, recollection: Recollection, gate_settings: GateSettings, *, called: bool) -> Outcome:
