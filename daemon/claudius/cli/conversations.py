@@ -98,7 +98,7 @@ def why(turn: str, *, as_json: bool) -> None:
 def replay(turn: str, soul_file: Path | None, *, as_json: bool) -> int:
     """Rebuild a turn's prompt from what was kept, with the same or another soul; nothing is written."""
     from claudius.cognition.prompt.assembly import prompt_sha256
-    from claudius.cognition.prompt.snapshot import TextErased, rebuild, thaw, with_soul
+    from claudius.cognition.prompt.snapshot import TextErased, is_of_this_wording, rebuild, thaw, with_soul
 
     with records() as kept:
         found = _turn(kept, turn)
@@ -109,8 +109,8 @@ def replay(turn: str, soul_file: Path | None, *, as_json: bool) -> int:
         try:
             same = rebuild(found["snapshot"], kept)
             other = None
+            _, _, settings, own = thaw(found["snapshot"], kept)
             if soul_file:
-                _, _, _, own = thaw(found["snapshot"], kept)
                 other = rebuild(found["snapshot"], kept, with_soul(own, soul_file.read_text("utf-8-sig")))
         except Expired as expired:
             raise _gone(turn, expired.at) from None
@@ -120,14 +120,19 @@ def replay(turn: str, soul_file: Path | None, *, as_json: bool) -> int:
     sha = prompt_sha256(replayed)
     document = {
         "turn": found["turn"],
-        "identical": sha == found["prompt_sha256"],
+        "identical": sha == found["prompt_sha256"] or (False if is_of_this_wording(settings) else None),
         "prompt_sha256": found["prompt_sha256"],
         "replayed_prompt_sha256": sha,
         "diff": "\n".join(unified_diff(_text(same), _text(replayed), "kept", "replayed", lineterm="", n=1)),
     }
-    outcome = "identical, byte for byte" if document["identical"] else str(document["diff"]) or "not identical"
+    outcome = "identical, byte for byte" if document["identical"] else str(document["diff"])
+    if not outcome:
+        outcome = "not identical" if document["identical"] is False else EARLIER
     print_result(document, [safe(outcome)], as_json=as_json)
-    return 0 if document["identical"] or soul_file else EXIT_FAILED
+    return EXIT_FAILED if document["identical"] is False and not soul_file else 0
+
+
+EARLIER = "an earlier version worded this prompt; rebuilt in today's words it cannot be compared with what was sent"
 
 
 def _gone(turn: str, at: str) -> ClaudiusError:
