@@ -33,6 +33,8 @@ class Kind(StrEnum):
     TICK = "tick"
     SCHEDULED = "scheduled"
     DIRECTIVE = "directive"
+    NEWS = "news"
+    """What somebody's program brought: third-party content, owed nothing."""
 
 
 class Origin(StrEnum):
@@ -222,6 +224,7 @@ _EXTRAS: dict[Kind, type[Extra]] = {
     Kind.TICK: TickExtra,
     Kind.SCHEDULED: ScheduledExtra,
     Kind.DIRECTIVE: DirectiveExtra,
+    Kind.NEWS: Extra,
 }
 _NAMES = {kind: frozenset(one.encode_name for one in fields(kind)) for kind in _EXTRAS.values()}
 _EMPTY = {kind: kind() for kind in _EXTRAS.values()}

@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from claudius.cognition.mind import Mind, Stage
+from claudius.cognition.processes import sections
 from claudius.cognition.timing import is_quiet, known_zone, quiet_end, read_hours
 from claudius.intent import Intent, Planned, Schedule
 from claudius.memory.inbox import Pending
@@ -22,6 +23,7 @@ from claudius.memory.turns import FirstWords
 from claudius.perception import Cause, Kind, Origin, Perception, Place, ScheduledExtra, cause_of, internal
 from claudius.psyche import Attention
 from claudius.recollection import EntryType, Recollection
+from claudius.soul import SoulText
 
 log = logging.getLogger(__name__)
 
@@ -172,24 +174,29 @@ async def allowed(intent: Intent, recollection: Recollection, mind: Mind) -> Int
     )
 
 
-def follows(recollection: Recollection, attention: Attention) -> Planned | None:
-    """Return what follows, in a conversation, from an event in the soul's own: at once, but by that one's rules. Pure.
+def follows(recollection: Recollection, attention: Attention, soul: SoulText) -> Planned | None:
+    """Return what follows from news, or from an event in the soul's own conversation. Pure.
 
-    A look inward there, or words that nobody asked for, which `withheld` may refuse. None = it meant too little.
+    A look inward, or words that nobody asked for, which `withheld` may refuse: at once, but by the rules of the
+    conversation where it happens. None = it meant too little.
     """
-    perception = recollection.perception
-    about = internal(perception)
-    if attention.outcome != "think" or attention.change is None or not about.there:
+    perception, about = recollection.perception, internal(recollection.perception)
+    there, audience, person, text = about.there, about.there_audience, perception.person, perception.text
+    if perception.kind is Kind.NEWS:
+        there, audience = recollection.conversation, recollection.audience
+        person = audience.removeprefix("private:") if audience.startswith("private:") else ""
+        text = sections(soul.files.get(f"processes/{PROCESS}.md")).get("news", "")
+    if attention.outcome != "think" or attention.change is None or not there or not text:
         return None
     made = Schedule(
-        id=int.from_bytes(sha256(f"{about.there}\0{perception.kind}".encode()).digest()[:6], "big"),
-        conversation=about.there,
+        id=int.from_bytes(sha256(f"{there}\0{perception.kind}".encode()).digest()[:6], "big"),
+        conversation=there,
         at=recollection.now,
-        text=perception.text,
-        process=about.process,
+        text=text,
+        process=about.process or PROCESS,
         key=perception.kind.value,
-        audience=about.there_audience,
-        person=perception.person,
+        audience=audience,
+        person=person,
     )
     return Planned(schedules=(made,))
 

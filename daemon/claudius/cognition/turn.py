@@ -38,7 +38,7 @@ from claudius.errors import BadRequest, OverBudget, StoreError, TooLong
 from claudius.intent import ApologyKind, Intent
 from claudius.memory.inbox import Pending
 from claudius.memory.turns import RecallLimits
-from claudius.perception import SELF, MessageExtra, Origin, internal
+from claudius.perception import SELF, Kind, MessageExtra, Origin, internal
 from claudius.psyche import Attention
 from claudius.psyche.context import ANNOUNCED
 from claudius.recollection import unrecalled
@@ -171,10 +171,10 @@ async def _concluded(turn: TurnState, pending: Pending) -> Intent:
         return _said(turn, line, "acknowledged")
     has_process = not process.is_simple and (known.owes or perception.origin is Origin.INTERNAL)
     attention = await attend_to(known, turn.soul, turn.config, mind.store, has_process=has_process)
-    if known.audience == SELF:  # nothing is thought or said there; something may follow elsewhere
-        return replace(
-            conclude_heard(known, process, turn.settings, attention), entries=(), planned=follows(known, attention)
-        )
+    if known.audience == SELF or perception.kind is Kind.NEWS:  # only heard; something may follow
+        intent = conclude_heard(known, process, turn.settings, attention)
+        entries = intent.entries if perception.kind is Kind.NEWS else ()
+        return replace(intent, entries=entries, planned=follows(known, attention, turn.soul))
     if attention.outcome == "think":
         turn.attention = attention
         return await _thought(turn)

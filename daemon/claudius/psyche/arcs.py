@@ -1,4 +1,4 @@
-"""Track arcs: recurring subjects, created by three messages on one subject, strengthened by return, fading in silence. Pure.
+"""Track arcs: recurring subjects, born of three messages on one, strengthened by return, fading in silence. Pure.
 
 Source: the psyche design, section 4.
 """
@@ -158,7 +158,8 @@ def _alike(mine: frozenset[str], recent: Sequence[Said], soul_name: str) -> Subj
 @cache
 def _everyday() -> tuple[frozenset[str], frozenset[str]]:
     told = tomllib.loads(Path(__file__).with_name("everyday.toml").read_text("utf-8"))
-    return tuple(frozenset([_root(stem(word)) for word in told[name].split()]) for name in ("empty", "common"))
+    empty, common = (frozenset([_root(stem(word)) for word in told[name].split()]) for name in ("empty", "common"))
+    return empty, common
 
 
 def weight(shared: Iterable[str]) -> int:

@@ -166,7 +166,7 @@ def context_of(
     nods = can_react(perception) and not is_called
     joins = cause_of(perception, recollection.participation, recollection.now) is Cause.JOINS
     is_welcome = joins and (is_called or _may_speak_uncalled(recollection))
-    may = owed or perception.origin is Origin.INTERNAL or is_welcome
+    may = owed or perception.origin is Origin.INTERNAL or perception.kind is Kind.NEWS or is_welcome
     return EventContext(
         since_thought_s=None if thought is None else max(0.0, now_s - thought.at.timestamp()),
         has_open_question=_was_asked(recollection, perception),

@@ -186,6 +186,8 @@ class BackgroundServices:
         `also` is started with the services; each gets the function that wakes a conversation.
         """
         self._mind, self._home, self._loaded, self._is_daemon, self._also = mind, home, loaded, is_daemon, also
+        self._owner = owner
+        self._wake: Callable[[str], None] = lambda _: None
         self._daimons = LazyDaimons(mind, loaded, build, owner)
         self.clockwork = Clockwork(mind, home, self._daimons.get, chance)
         self._door: HttpApi | None = None
@@ -199,6 +201,7 @@ class BackgroundServices:
     async def start(self, wake: Callable[[str], None]) -> None:
         """Start the services. Raises: BadConfiguration if the HTTP API may not listen at the configured address."""
         self.clockwork.start(wake)
+        self._wake = wake
         if self._is_daemon and self._loaded().config.http.listen:
             await self._opened().open()
         for begin in self._also:
@@ -228,10 +231,15 @@ class BackgroundServices:
 
     def _opened(self) -> HttpApi:
         if self._door is None:
-            from claudius.runtime.http_api import HttpApi, WhisperApi  # noqa: PLC0415 - aiohttp's server takes long to load
+            from claudius.runtime.http_api import (  # noqa: PLC0415 - aiohttp's server takes long to load
+                EventApi,
+                HttpApi,
+                WhisperApi,
+            )
 
             whispers = WhisperApi(self._mind, self._home, self._daimons.get)
-            self._door = HttpApi(whispers, self._tokens, self._loaded().config.http.listen)
+            events = EventApi(self._mind, self._home, self._owner, lambda: self._wake)
+            self._door = HttpApi(whispers, events, self._tokens, self._loaded().config.http.listen)
         return self._door
 
     def _tokens(self) -> Mapping[str, str]:
