@@ -34,7 +34,6 @@ class Kind(StrEnum):
     SCHEDULED = "scheduled"
     DIRECTIVE = "directive"
     NEWS = "news"
-    """What somebody's program brought: third-party content, owed nothing."""
 
 
 class Origin(StrEnum):
@@ -185,9 +184,8 @@ class InternalExtra(Extra, frozen=True, kw_only=True, omit_defaults=True):
     level: float = 0.0
     """How much a milestone, or a silence, means by itself, in [0, 1]."""
     due_at: str = ""
-    there: str = ""
-    """For an event in the soul's own conversation: the conversation in which something may follow; empty = nothing."""
-    there_audience: str = ""
+    there: tuple[str, str] = ("", "")
+    """The conversation, and its audience, in which something may follow from an event in the soul's own."""
 
 
 class ScheduledExtra(InternalExtra, frozen=True, kw_only=True, omit_defaults=True):
@@ -273,10 +271,7 @@ class Perception(Struct, frozen=True, kw_only=True):
 
 
 def _converted(given: object, kind: type[Extra]) -> Extra:
-    """Convert a mapping, or what another kind carries; None is as good as absent.
-
-    Keys that this kind has no field for are kept in `own`.
-    """
+    """Convert a mapping, or another kind's extra; None is as good as absent, keys without a field go to `own`."""
     values = msgspec.to_builtins(given) if isinstance(given, Extra) else given
     if not isinstance(values, Mapping):
         raise msgspec.ValidationError(f"expected an object, got {type(values).__name__}")
@@ -362,8 +357,6 @@ def cause_of(perception: Perception, participation: str, now: datetime) -> Cause
     return Cause.JOINS if is_group and is_talk else Cause.UNASKED
 
 
-WITHIN = "self:claudius:within:"
-"""The soul's own conversation: what only moves its numbers happens there, and nothing is ever thought or said in it."""
 COMMANDS = "!"
 """Starts the last part of the key of a command conversation, so that commands wait for no turn."""
 

@@ -35,6 +35,16 @@ async def door(home: Home, voice: Scripted | None = None, **more: str) -> AsyncI
         yield soul, f"http://127.0.0.1:{soul.services._door.port}/api/event", client
 
 
+NEWS_KEPT = "SELECT state FROM inbox WHERE kind = 'news'"
+
+
+async def settled(soul: Alive) -> None:
+    """Wait until all news that came in were heard."""
+    async with asyncio.timeout(20):
+        while [row[0] for row in soul.records()._db.connection.execute(NEWS_KEPT)] != ["settled"]:
+            await asyncio.sleep(0.005)
+
+
 def bearer(token: str) -> dict[str, str]:
     """Return the header that presents a token."""
     return {"Authorization": f"Bearer {token}"}
@@ -99,8 +109,7 @@ async def test_news_are_heard_once_as_third_party_content_and_owe_nothing(home: 
         for _ in range(2):
             async with client.post(url, json=NEWS, headers=bearer(TOKEN)) as answer:
                 stored.append((await answer.json())["stored"])
-        await asyncio.sleep(0.05)
-        await soul.idle()
+        await settled(soul)
         kept = soul.records().conversation(HOME_OF_OWNER)
         rows = (
             soul.records()._db.connection.execute("SELECT key, owes, state FROM inbox WHERE kind = 'news'").fetchall()
@@ -125,8 +134,7 @@ async def test_news_in_a_known_conversation_stand_there_as_news_and_as_nobodys_w
         sent = NEWS | {"conversation": "rehearsal:t:dm-ana:"}
         async with client.post(url, json=sent, headers=bearer(TOKEN)) as answer:
             assert answer.status == 202
-        await asyncio.sleep(0.05)
-        await soul.idle()
+        await settled(soul)
         await soul.network.hear("Anything new?")
         await soul.network.until_visible(2)
         await soul.idle()

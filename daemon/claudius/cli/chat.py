@@ -17,10 +17,10 @@ from typing import Any
 import click
 
 from claudius.cli.output import print_json, safe
-from claudius.cli.session import LOOK_AGAIN_S, HeldBack, SentLine, attach, session
 from claudius.errors import EXIT_TRY_AGAIN, ClaudiusError, TryAgain, UsageProblem
 from claudius.home import Home
 from claudius.perception import private
+from claudius.reports.session import LOOK_AGAIN_S, HeldBack, SentLine, attach, session
 from claudius.runtime.control import Connection, FrameTooLong
 
 NOTED_S = 5.0
@@ -135,9 +135,9 @@ def _print(
         click.echo(safe(speech["body"]))
         sys.stdout.flush()
         return
-    from claudius.cli.records import records
+    from claudius.reports.opened import records
 
-    with records() as kept:
+    with records(Home.of(os.environ)) as kept:
         turn = kept.turn(speech["turn"]) or {}
     document = {
         "turn": speech["turn"],
@@ -347,9 +347,9 @@ def _greet(conversation: str, person: str) -> None:
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401 - enables arrow keys and history at the prompt
 
-    from claudius.cli.records import records
+    from claudius.reports.opened import records
 
-    with records() as kept:
+    with records(Home.of(os.environ)) as kept:
         found = kept.conversation(conversation)
     may_see = (private(person), f"shared:{conversation}")
     spoken = [

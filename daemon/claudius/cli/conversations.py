@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
-from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 
 import click
 
 from claudius.cli.output import json_option, print_result, safe
-from claudius.cli.records import records
-from claudius.errors import EXIT_FAILED, ClaudiusError
-from claudius.memory.records import Expired, Records
-from claudius.prompt import Prompt
+from claudius.errors import EXIT_FAILED
+from claudius.home import Home
+from claudius.reports import conversations as reports
 
 _VERBS = {
     "userMessage": "said",
@@ -34,8 +33,7 @@ def conversations() -> None:
 @json_option
 def list_(*, as_json: bool) -> None:
     """List conversations, latest first."""
-    with records() as kept:
-        found = kept.conversations()
+    found = reports.conversations(Home.of(os.environ))
     lines = [f"{row['conversation']}  {row['entries']} entries  {row['process']}  {row['last_at']}" for row in found]
     print_result(found, lines or ["nothing was said yet: `claudius chat`"], as_json=as_json)
 
@@ -45,10 +43,7 @@ def list_(*, as_json: bool) -> None:
 @json_option
 def show(conversation: str, *, as_json: bool) -> None:
     """Show one conversation, oldest first, thoughts included."""
-    with records() as kept:
-        found = kept.conversation(conversation)
-    if found is None:
-        raise ClaudiusError(f"no conversation {conversation!r}: `claudius conversations list` names them")
+    found = reports.conversation(Home.of(os.environ), conversation)
     print_result(found, _conversation(found), as_json=as_json)
 
 
@@ -67,25 +62,7 @@ def _conversation(found: Mapping[str, Any]) -> Iterator[str]:
 @json_option
 def why(turn: str, *, as_json: bool) -> None:
     """Explain one turn: what it knew, asked, thought, changed and said."""
-    from claudius.cognition.prompt.snapshot import TextErased, rebuild
-
-    prompt: Prompt | str | None = None
-    with records() as kept:
-        found = _turn(kept, turn)
-        snapshot = found.pop("snapshot", None)
-        try:
-            prompt = rebuild(snapshot, kept) if snapshot else None
-        except TextErased:
-            prompt = "erased"
-        except Expired as expired:  # this turn is kept, but one that its prompt shows is gone
-            found["expired_at"] = expired.at
-    if found["expired_at"] is None:
-        del found["expired_at"]
-    if isinstance(prompt, Prompt):
-        history = [{"role": message.role, "content": message.content} for message in prompt.history]
-        found["prompt"] = {"system": prompt.system, "history": history, "tail": prompt.tail}
-    else:
-        found["prompt"] = prompt
+    found = reports.explained(Home.of(os.environ), turn)
     print_result(found, _explained(found), as_json=as_json)
 
 
@@ -97,34 +74,8 @@ def why(turn: str, *, as_json: bool) -> None:
 @json_option
 def replay(turn: str, soul_file: Path | None, *, as_json: bool) -> int:
     """Rebuild a turn's prompt from what was kept, with the same or another soul; nothing is written."""
-    from claudius.cognition.prompt.assembly import prompt_sha256
-    from claudius.cognition.prompt.snapshot import TextErased, is_of_this_wording, rebuild, thaw, with_soul
-
-    with records() as kept:
-        found = _turn(kept, turn)
-        if found["expired_at"]:
-            raise _gone(turn, found["expired_at"])
-        if not found["snapshot"]:
-            raise ClaudiusError(f"turn {turn}: no model was asked, so there is no prompt to rebuild")
-        try:
-            same = rebuild(found["snapshot"], kept)
-            other = None
-            _, _, settings, own = thaw(found["snapshot"], kept)
-            if soul_file:
-                other = rebuild(found["snapshot"], kept, with_soul(own, soul_file.read_text("utf-8-sig")))
-        except Expired as expired:
-            raise _gone(turn, expired.at) from None
-        except TextErased:
-            raise ClaudiusError(f"turn {turn}: what its prompt was built from was erased") from None
-    replayed = other or same
-    sha = prompt_sha256(replayed)
-    document = {
-        "turn": found["turn"],
-        "identical": sha == found["prompt_sha256"] or (False if is_of_this_wording(settings) else None),
-        "prompt_sha256": found["prompt_sha256"],
-        "replayed_prompt_sha256": sha,
-        "diff": "\n".join(unified_diff(_text(same), _text(replayed), "kept", "replayed", lineterm="", n=1)),
-    }
+    soul = soul_file.read_text("utf-8-sig") if soul_file else None
+    document = reports.replayed(Home.of(os.environ), turn, soul)
     outcome = "identical, byte for byte" if document["identical"] else str(document["diff"])
     if not outcome:
         outcome = "not identical" if document["identical"] is False else EARLIER
@@ -133,22 +84,6 @@ def replay(turn: str, soul_file: Path | None, *, as_json: bool) -> int:
 
 
 EARLIER = "an earlier version worded this prompt; rebuilt in today's words it cannot be compared with what was sent"
-
-
-def _gone(turn: str, at: str) -> ClaudiusError:
-    return ClaudiusError(f"turn {turn}: what its prompt was built from was deleted on {at[:10]} (memory.records_days)")
-
-
-def _turn(kept: Records, turn: str) -> dict[str, Any]:
-    found = kept.turn(turn)
-    if found is None:
-        raise ClaudiusError(f"no turn {turn!r}: `claudius conversations show` names them, and so does each apology")
-    return dict(found)
-
-
-def _text(prompt: Prompt) -> list[str]:
-    history = "\n".join(f"[{message.role}]\n{message.content}" for message in prompt.history)
-    return f"[system]\n{prompt.system}\n{history}\n[tail]\n{prompt.tail}".splitlines()
 
 
 def _explained(found: dict[str, Any]) -> Iterator[str]:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import click
 
 from claudius.cli.output import json_option, print_result, safe
-from claudius.cli.records import edit, records
-from claudius.cli.session import wake_and_ask
-from claudius.errors import ClaudiusError, TryAgain
 from claudius.home import Home
 from claudius.ledger_types import OwnersHand
+from claudius.reports import beliefs as reports
+from claudius.reports.feeling import clock_now
 
 
 @click.group()
@@ -27,9 +26,8 @@ def cortex() -> None:
 @json_option
 def beliefs(*, as_json: bool) -> None:
     """Print what it believes now, and how long each belief will last."""
-    now = _now()
-    with records() as kept:
-        found = kept.beliefs(now)
+    now = clock_now()
+    found = reports.beliefs(Home.of(os.environ), now)
     last = found["last_reflection_at"]
     lines = [f"last reflection: {_span(now - last)} ago" if last else "it has not reflected yet"]
     for one in found["beliefs"]:
@@ -45,8 +43,7 @@ def beliefs(*, as_json: bool) -> None:
 @json_option
 def history(count: int, *, as_json: bool) -> None:
     """Print its last cycles, newest first: what started each, and its outcome."""
-    with records() as kept:
-        found = kept.reflections(count)
+    found = reports.cycles(Home.of(os.environ), count)
     lines = [line for one in found for line in _cycle(one)]
     print_result(found, lines or ["it has not reflected yet"], as_json=as_json)
 
@@ -55,12 +52,8 @@ def history(count: int, *, as_json: bool) -> None:
 @json_option
 def reflect(*, as_json: bool) -> None:
     """Run one cycle now and print its record."""
-    answer = asyncio.run(wake_and_ask(Home.of(os.environ), "reflect"))
-    if not answer:
-        raise TryAgain("the soul stopped while it was reflecting: try again")
-    if answer["event"] == "error":
-        raise ClaudiusError(str(answer["message"]))
-    print_result(answer["record"], _cycle(answer["record"]), as_json=as_json)
+    record = asyncio.run(reports.reflect(Home.of(os.environ)))
+    print_result(record, _cycle(record), as_json=as_json)
 
 
 @cortex.command()
@@ -68,7 +61,7 @@ def reflect(*, as_json: bool) -> None:
 @json_option
 def pin(key: str, *, as_json: bool) -> None:
     """Keep a belief for good: it does not expire, and no newer one displaces it."""
-    _change(key, "pin", "pinned", as_json=as_json)
+    _change(key, "pin", as_json=as_json)
 
 
 @cortex.command()
@@ -76,7 +69,7 @@ def pin(key: str, *, as_json: bool) -> None:
 @json_option
 def dispute(key: str, *, as_json: bool) -> None:
     """Reject a belief: it is shown nowhere, and the cortex is told that you rejected it."""
-    _change(key, "dispute", "disputed", as_json=as_json)
+    _change(key, "dispute", as_json=as_json)
 
 
 @cortex.command()
@@ -84,21 +77,12 @@ def dispute(key: str, *, as_json: bool) -> None:
 @json_option
 def delete(key: str, *, as_json: bool) -> None:
     """Delete a belief; the cortex may form it again."""
-    _change(key, "delete", "deleted", as_json=as_json)
+    _change(key, "delete", as_json=as_json)
 
 
-def _change(key: str, hand: OwnersHand, done: str, *, as_json: bool) -> None:
-    with records() as kept:
-        known = {one["key"] for one in kept.beliefs(_now())["beliefs"]}
-    if key not in known or not edit(lambda store: store.ledger.set_belief(key, hand)):
-        raise ClaudiusError(f"there is no belief {key!r}: `claudius cortex beliefs` lists them")
-    print_result({"key": key, "state": done}, [f"{key} is {done}"], as_json=as_json)
-
-
-def _now() -> datetime:
-    """Return the same clock time as the daemon's: `CLAUDIUS_CLOCK` sets where it starts."""
-    given = os.environ.get("CLAUDIUS_CLOCK", "")
-    return datetime.fromisoformat(given) if given else datetime.now(UTC)
+def _change(key: str, hand: OwnersHand, *, as_json: bool) -> None:
+    document = reports.change(Home.of(os.environ), key, hand, clock_now())
+    print_result(document, [f"{key} is {document['state']}"], as_json=as_json)
 
 
 def _cycle(one: Mapping[str, Any]) -> Iterator[str]:

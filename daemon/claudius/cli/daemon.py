@@ -168,7 +168,7 @@ def _launched(launched: Launched, home: Home, *, as_json: bool) -> int:
         return launched.code
     import asyncio
 
-    from claudius.cli.session import ask
+    from claudius.reports.session import ask
 
     live = asyncio.run(ask(home, "status")) or {}
     for one in live.get("adapters", ()):

@@ -94,10 +94,10 @@ def off(session: str, *, every: bool) -> None:
 def whoami(*, as_json: bool) -> None:
     """Print what the soul knows of you, whose home this is: from you alone, unless `ensoul.shared` is set."""
     from claudius.adapters.terminal import own_person
-    from claudius.cli.records import records
     from claudius.config import load
+    from claudius.reports.opened import records
 
-    with records() as kept:
+    with records(_home()) as kept:
         found = kept.person(own_person()) or {"person": own_person(), "name": "", "models": []}
     if not load(_home(), os.environ).config.ensoul.shared:  # /whoami prints this into a session that can run tools
         own = [model for model in found["models"] if model["audience"].startswith("private:")]

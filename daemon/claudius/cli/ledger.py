@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -10,8 +11,8 @@ from typing import Any
 import click
 
 from claudius.cli.output import json_option, print_result, safe
-from claudius.cli.records import records
-from claudius.errors import ClaudiusError
+from claudius.home import Home
+from claudius.reports import peers as reports
 
 MOST = 10
 CHART_WIDTH, CHART_HEIGHT, EDGE = 760, 260, 40
@@ -27,8 +28,7 @@ def ledger() -> None:
 @json_option
 def peers(*, as_json: bool) -> None:
     """List everyone it deals with, latest first."""
-    with records() as kept:
-        found = kept.peers()
+    found = reports.peers(Home.of(os.environ))
     print_result(found, map(_line, found), as_json=as_json)
 
 
@@ -41,10 +41,7 @@ def show(peer: str, out: Path | None, *, as_json: bool) -> None:
 
     PEER is an id as `peers` prints it, or a name that only one of them has.
     """
-    with records() as kept:
-        found = kept.peer(peer)
-    if found is None:
-        raise ClaudiusError(f"nobody is known as {peer!r}: `claudius ledger peers` names everyone")
+    found = reports.peer(Home.of(os.environ), peer)
     if out:
         out.write_text(picture(found["name"] or found["peer"], found["assessments"]), "utf-8")
     lines = [_line(found)]

@@ -15,21 +15,13 @@ from urllib.parse import urlencode
 import click
 
 from claudius.cli.output import json_option, print_result, safe
-from claudius.cli.session import ask
 from claudius.config import load
 from claudius.errors import AdapterRefused, BadConfiguration, ClaudiusError, TryAgain, UsageProblem
 from claudius.home import Home
+from claudius.reports.session import ask
 
 NAME_CHARS = 35
 """The longest app name that Slack allows."""
-PERMISSIONS = {
-    "Add Reactions": 1 << 6,
-    "View Channels": 1 << 10,
-    "Send Messages": 1 << 11,
-    "Read Message History": 1 << 16,
-    "Create Public Threads": 1 << 35,
-    "Send Messages in Threads": 1 << 38,
-}
 TOKEN = "DISCORD_TOKEN"  # noqa: S105 - the setting's name, not a token
 TIMEOUT_S = 5.0
 
@@ -69,12 +61,16 @@ def invite(*, as_json: bool) -> None:
     application = asyncio.run(_application(loaded.config.discord.api_url, token)) or application_in(token)
     if not application:
         raise TryAgain("Discord cannot be reached, and the token does not say whose it is: try again later")
+    from claudius.reports.network_checks import PERMISSIONS
+
     url = invite_url(application)
     print_result({"url": url, "application": application, "permissions": list(PERMISSIONS)}, [url], as_json=as_json)
 
 
 def invite_url(application: str) -> str:
     """Return the invite address for an application's id. Pure."""
+    from claudius.reports.network_checks import PERMISSIONS
+
     query = {
         "client_id": application,
         "scope": "bot applications.commands",

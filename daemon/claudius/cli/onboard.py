@@ -10,10 +10,11 @@ from pathlib import Path
 
 import click
 
-from claudius.cli.output import Check, json_option, print_checks, print_json
+from claudius.cli.output import json_option, print_checks, print_json
 from claudius.config import Loaded, load, read_env_file
 from claudius.errors import EXIT_FAILED, UsageProblem
 from claudius.home import Home, write_private
+from claudius.reports.network_checks import Check, ask_discord, ask_slack, gathered, servers
 
 WHERE = {
     "SLACK_BOT_TOKEN": "Slack, your app, Install App: xoxb-…",
@@ -108,8 +109,6 @@ def _server(loaded: Loaded, *, is_asked: bool) -> dict[str, tuple[str, ...]]:
     """Find the server whose members are heard: the configured one, else the one that the bot is in."""
     if loaded.config.discord.guilds:
         return {"discord.guilds": loaded.config.discord.guilds}
-    from claudius.cli.network_checks import servers
-
     there = asyncio.run(servers(loaded))
     if len(there) == 1 and (not is_asked or click.confirm(f"Hear the members of {next(iter(there.values()))}?")):
         return {"discord.guilds": tuple(there)}
@@ -121,8 +120,7 @@ def _server(loaded: Loaded, *, is_asked: bool) -> dict[str, tuple[str, ...]]:
 
 
 async def _checks(loaded: Loaded, home: Home, networks: Sequence[str], voices: Sequence[str]) -> list[Check]:
-    from claudius.cli.doctor import one_word
-    from claudius.cli.network_checks import ask_discord, ask_slack, gathered
+    from claudius.reports.doctor import one_word
 
     asking = {"slack": ask_slack, "discord": ask_discord}
     found = [check for name in networks if name in asking for check in await gathered(asking[name](loaded))]

@@ -7,24 +7,18 @@ import re
 import sys
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from claudius.reports.network_checks import Check
 
 _UNSEEN = "\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
 _CONTROL = re.compile(rf"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f{_UNSEEN}]")
 _RAW_IN_JSON = re.compile(rf"[{_UNSEEN}]")
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-
-
-class Check(NamedTuple):
-    """The result of one check of `claudius doctor` or `claudius onboard`; no msgspec, which hooks may not load."""
-
-    name: str
-    ok: bool
-    detail: str
-    fix: str = ""
 
 
 def print_checks(checks: Iterable[Check]) -> None:

@@ -13,9 +13,9 @@ from typing import Any
 import click
 
 from claudius.cli.output import json_option, print_result
-from claudius.cli.records import records
 from claudius.errors import ClaudiusError
-from claudius.home import Home, shipped
+from claudius.home import Home
+from claudius.reports import soul as reports
 
 WIDTH, HEIGHT, MARGIN = 900, 560, 110
 BOX_W, BOX_H = 168, 44
@@ -34,7 +34,7 @@ def process() -> None:
 @json_option
 def list_(*, as_json: bool) -> None:
     """List the processes, shipped ones first."""
-    found = [_row(one) for one in _known(Home.of(os.environ))]
+    found = reports.processes(Home.of(os.environ))
     lines = []
     for row in found:
         steps = f"  {', '.join(row['steps']) or 'a function'}; next: {', '.join(row['next']) or '-'}"
@@ -47,19 +47,7 @@ def list_(*, as_json: bool) -> None:
 @json_option
 def show(name: str, *, as_json: bool) -> None:
     """Show one process, and the conversations that are in it now."""
-    home = Home.of(os.environ)
-    found = next((one for one in _known(home) if one.name == name), None)
-    if found is None:
-        raise ClaudiusError(f"no process {name!r}: `claudius process list` names them")
-    document = _row(found) | {
-        "overrides": dict(found.overrides),
-        "participation": found.participation.value if found.participation else None,
-        "interruption": found.interruption.value,
-        "linger_s": found.linger.total_seconds() if found.linger else None,
-        "silence_ok": found.silence_ok,
-        "may_execute_now": found.may_execute_now,
-        "conversations": [row["conversation"] for row in _positions() if row["process"] == name],
-    }
+    document = reports.process(Home.of(os.environ), name)
     print_result(document, [f"{key}: {value}" for key, value in document.items()], as_json=as_json)
 
 
@@ -69,34 +57,15 @@ def show(name: str, *, as_json: bool) -> None:
 def graph(out: Path | None, *, as_json: bool) -> None:
     """Print the graph of the processes as Mermaid, or draw it with every conversation at its place."""
     home = Home.of(os.environ)
-    rows = [_row(one) for one in _known(home)]
+    rows = reports.processes(home)
     if out is None:
         print_result({"mermaid": mermaid(rows)}, [mermaid(rows).removesuffix("\n")], as_json=as_json)
         return
     try:
-        out.write_text(svg(rows, _positions()), "utf-8")
+        out.write_text(svg(rows, reports.positions(home)), "utf-8")
     except OSError as error:
         raise ClaudiusError(f"{out} cannot be written ({error.strerror})") from error
     click.echo(f"drawn: {out}")
-
-
-def _known(home: Home) -> Sequence[Any]:
-    from claudius.cognition.processes import find, known_names
-    from claudius.cognition.steps import STEPS
-    from claudius.soul import SoulSource
-
-    soul = SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS)).current()
-    found = (find(name, soul) for name in known_names(soul))
-    return [one for one in found if one is not None]
-
-
-def _row(one: Any) -> dict[str, Any]:
-    return {"name": one.name, "steps": list(one.steps), "next": list(one.next or ()), "description": one.description}
-
-
-def _positions() -> Sequence[Mapping[str, Any]]:
-    with records() as kept:
-        return kept.positions()
 
 
 def mermaid(rows: Sequence[Mapping[str, Any]]) -> str:

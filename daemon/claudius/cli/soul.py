@@ -9,13 +9,10 @@ from hashlib import sha256
 import click
 
 from claudius.cli.output import json_option, print_result
-from claudius.cognition.processes import process_problems
-from claudius.cognition.steps import STEPS
-from claudius.config import load
 from claudius.errors import EXIT_FAILED, BadSoul, UsageProblem
-from claudius.home import DIRECTORY_MODE, FILE_MODE, Home, shipped
-from claudius.soul import FOLDERS, SoulSource, SoulText, shadowed
-from claudius.soul import check as check_soul
+from claudius.home import DIRECTORY_MODE, FILE_MODE, Home
+from claudius.reports import soul as reports
+from claudius.soul import FOLDERS
 
 
 @click.group()
@@ -28,50 +25,23 @@ def soul() -> None:
 @json_option
 def show(file: str | None, *, as_json: bool) -> None:
     """Print the soul's files, or one of them, as the next turn will read them."""
-    found = _current(Home.of(os.environ))
-    chosen = {name: item for name, item in sorted(found.files.items()) if file in (None, name)}
-    if not chosen:
-        raise UsageProblem(f"there is no soul file {file!r}: choose one of {', '.join(sorted(found.files))}")
-    document = {
-        name: {"text": item.text, "source": str(item.source), "sha256": item.sha256} for name, item in chosen.items()
-    }
+    document = reports.texts(Home.of(os.environ), file)
     lines: list[str] = []
-    for name, item in chosen.items():
-        lines += [click.style(f"── {name}  ({item.source})", dim=True), item.text.rstrip() + "\n"]
+    for name, item in document.items():
+        lines += [click.style(f"── {name}  ({item['source']})", dim=True), item["text"].rstrip() + "\n"]
     print_result(document, lines, as_json=as_json)
-
-
-def _current(home: Home) -> SoulText:
-    return SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS)).current()
 
 
 @soul.command()
 @json_option
 def check(*, as_json: bool) -> int:
     """Check whether every soul file can be used."""
-    from claudius.psyche.personality import BadPersonality, Fingerprint
-
-    home = Home.of(os.environ)
-    tokens = load(home, os.environ).config.soul.dossier_tokens
-    problems = check_soul(home.soul, shipped("soul"), tokens, tuple(STEPS))
-    current = _current(home)
-    problems += process_problems(current)
-    personality = current.files["soul.md"]
-    try:
-        Fingerprint.of(personality.head)
-    except BadPersonality as error:
-        fix = "correct it; until then the default personality is used"
-        problems.append(BadSoul(str(personality.source), 1, f"its head: {error}", fix))
-    shadows = shadowed(home.soul, shipped("soul"))
-    document = {
-        "ok": not problems,
-        "problems": [{"file": p.file, "line": p.line, "detail": p.detail, "fix": p.fix} for p in problems],
-        "shadows": [{"file": str(own), "shadowed": str(other)} for own, other in shadows],
-    }
-    lines = [problem.message for problem in problems] or ["every soul file can be used"]
-    lines += [f"{own} is read instead of {other}: edits of that one change nothing" for own, other in shadows]
+    document = reports.checked(Home.of(os.environ))
+    lines = [BadSoul(**problem).message for problem in document["problems"]] or ["every soul file can be used"]
+    read_instead = "{file} is read instead of {shadowed}: edits of that one change nothing"
+    lines += [read_instead.format(**one) for one in document["shadows"]]
     print_result(document, lines, as_json=as_json)
-    return EXIT_FAILED if problems else 0
+    return 0 if document["ok"] else EXIT_FAILED
 
 
 @soul.command()
@@ -80,7 +50,7 @@ def edit(file: str) -> None:
     """Open one of the soul's files in your editor; the shipped text is the start of your own."""
     home = Home.of(os.environ)
     home.create()
-    source = _current(home)
+    source = reports.current(home)
     own = (home.soul / file).resolve()
     is_read = file in source.files or file.rpartition("/")[0] in FOLDERS
     if not is_read or not own.is_relative_to(home.soul.resolve()) or own.suffix != ".md":

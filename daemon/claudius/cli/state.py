@@ -11,12 +11,13 @@ from typing import Any
 import click
 
 from claudius.cli.output import json_option, print_result, safe
-from claudius.cli.records import edit, records
 from claudius.cognition.reply.parser import read_state
 from claudius.errors import UsageProblem
 from claudius.home import Home
 from claudius.perception import SELF, private
 from claudius.recollection import MOODS, STATE_DEFAULTS, StateKey
+from claudius.reports import feeling
+from claudius.reports.opened import edit, records
 
 
 @click.group()
@@ -29,8 +30,7 @@ def state() -> None:
 @json_option
 def show_state(*, every: bool, as_json: bool) -> None:
     """Print the soul's state: per key the newest value."""
-    with records() as kept:
-        found = kept.state(every_audience=every)
+    found = feeling.state(Home.of(os.environ), every_audience=every)
     lines = []
     for key, default in STATE_DEFAULTS.items():
         rows = found.get(key) or []
@@ -51,9 +51,10 @@ def set_(key: str, value: str) -> None:
     if is_mood and value not in MOODS:
         raise UsageProblem(f"{value!r} is not a mood: choose one of {', '.join(MOODS)}")
     value = read_state(f"{key}: {value}").get(key, "")
-    Home.of(os.environ).create()
+    home = Home.of(os.environ)
+    home.create()
     audience = SELF if is_mood else private(own_person())
-    edit(lambda store: store.documents.set_state(key, value, audience, datetime.now(UTC)))
+    edit(home, lambda store: store.documents.set_state(key, value, audience, datetime.now(UTC)))
     click.echo(f"{key} = {value}")
 
 
@@ -66,12 +67,7 @@ def psyche() -> None:
 @json_option
 def show(*, as_json: bool) -> None:
     """Print the numbers as they are now, each with its words."""
-    from claudius.psyche.personality import Kernel, kernel_hash
-    from claudius.psyche.showing import shown
-
-    with records() as kept:
-        found, traits = kept.psyche()
-    document = shown(found, traits, kernel_hash(Kernel(*traits)) if traits else "", _now().timestamp())
+    document = feeling.psyche(Home.of(os.environ), feeling.clock_now())
     print_result(document, _numbers(document), as_json=as_json)
 
 
@@ -99,9 +95,9 @@ def plot(out: Path | None, days: float, *, as_json: bool) -> None:
     from claudius.psyche.plot import moves_of, sparks
     from claudius.psyche.plot import plot as draw
 
-    now = _now()
+    now = feeling.clock_now()
     from_s, to_s = (now - timedelta(days=days)).timestamp(), now.timestamp()
-    with records() as kept:
+    with records(Home.of(os.environ)) as kept:
         rows = kept.psyche_moves(now - timedelta(days=days))
         names = {row["person"]: row["name"] for row in kept.people()}
         names |= {arc.arc: arc.label for arc in kept.psyche()[0].arcs}
@@ -116,8 +112,3 @@ def plot(out: Path | None, days: float, *, as_json: bool) -> None:
         return
     lines = [] if as_json else [safe(line) for line in sparks(moves, names, from_s, to_s)]
     print_result(inside, lines if inside else [*lines, "nothing changed in that time"], as_json=as_json)
-
-
-def _now() -> datetime:
-    given = os.environ.get("CLAUDIUS_CLOCK", "")
-    return max(datetime.now(UTC), datetime.fromisoformat(given)) if given else datetime.now(UTC)

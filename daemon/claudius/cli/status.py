@@ -6,19 +6,14 @@ import asyncio
 import json
 import os
 from collections.abc import AsyncIterator, Iterator
-from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any
 
 import click
 
-import claudius
 from claudius.cli.output import json_option, print_result, safe
-from claudius.cli.records import records
-from claudius.cli.session import ask
-from claudius.config import load
 from claudius.errors import EXIT_FAILED, TryAgain
 from claudius.home import Home
-from claudius.runtime.lock import holder
+from claudius.reports import status as reports
 
 COLOURS = {
     "hear": "cyan",
@@ -34,31 +29,9 @@ COLOURS = {
 @json_option
 def status(*, as_json: bool) -> int:
     """Show what is running, who speaks, and what waits."""
-    home = Home.of(os.environ)
-    live = asyncio.run(ask(home, "status"))
-    document: dict[str, Any] = {
-        "running": live is not None,
-        "pid": found.pid if live and (found := holder(home)) else None,
-        "version": claudius.__version__,
-        "home": str(home.root),
-        "uptime_s": None,
-        "provider": None if live and "provider" in live else _voice(home),
-        "adapters": [],
-        "brake": None,
-        "careful": False,
-        "disk": {"accepting": live is not None, "problem": None},
-    }
-    document |= live or {}
-    with records() as kept:
-        document |= kept.counts(datetime.now(UTC))
+    document = reports.status(Home.of(os.environ))
     print_result(document, _status(document), as_json=as_json)
-    return 0 if live else EXIT_FAILED
-
-
-def _voice(home: Home) -> dict[str, str] | None:
-    from claudius.providers.chain import choose
-
-    return {"name": choose(load(home, os.environ))[0], "model": ""}
+    return 0 if document["running"] else EXIT_FAILED
 
 
 def _status(document: dict[str, Any]) -> Iterator[str]:
@@ -102,19 +75,13 @@ def _life(document: dict[str, Any]) -> Iterator[str]:
     help="What each row counts.",
 )
 @json_option
-def usage(by: Literal["day", "model", "person", "conversation", "job"], *, as_json: bool) -> None:
+def usage(by: reports.By, *, as_json: bool) -> None:
     """Count tokens and dollars."""
-    from claudius.cognition.mind import stage
-
-    limit = load(Home.of(os.environ), os.environ).config.budget.daily_usd
-    with records() as kept:
-        found: dict[str, Any] = dict(kept.usage(by))
-        today = datetime.now(UTC).date().isoformat()
-        spent = next((row["cost_usd"] for row in kept.usage("day")["rows"] if row["day"] == today), None) or 0.0
-    found["budget"] = {"limit_usd": limit or None, "spent_usd": spent, "stage": stage(limit, spent).value}
+    found = reports.usage(Home.of(os.environ), by)
     lines = [*(_usage_line(str(row[by]), row) for row in found["rows"]), _usage_line("total", found["total"])]
-    if limit:
-        lines.append(f"today: ${spent:.4f} of ${limit:.2f} ({found['budget']['stage']})")
+    budget = found["budget"]
+    if budget["limit_usd"]:
+        lines.append(f"today: ${budget['spent_usd']:.4f} of ${budget['limit_usd']:.2f} ({budget['stage']})")
     print_result(found, lines, as_json=as_json)
 
 

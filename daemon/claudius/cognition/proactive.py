@@ -14,7 +14,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from claudius.cognition.mind import Mind, Stage
-from claudius.cognition.processes import sections
 from claudius.cognition.timing import is_quiet, known_zone, quiet_end, read_hours
 from claudius.intent import Intent, Planned, Schedule
 from claudius.memory.inbox import Pending
@@ -23,7 +22,6 @@ from claudius.memory.turns import FirstWords
 from claudius.perception import Cause, Kind, Origin, Perception, Place, ScheduledExtra, cause_of, internal
 from claudius.psyche import Attention
 from claudius.recollection import EntryType, Recollection
-from claudius.soul import SoulText
 
 log = logging.getLogger(__name__)
 
@@ -174,18 +172,18 @@ async def allowed(intent: Intent, recollection: Recollection, mind: Mind) -> Int
     )
 
 
-def follows(recollection: Recollection, attention: Attention, soul: SoulText) -> Planned | None:
+def follows(recollection: Recollection, attention: Attention, news: str) -> Planned | None:
     """Return what follows from news, or from an event in the soul's own conversation. Pure.
 
     A look inward, or words that nobody asked for, which `withheld` may refuse: at once, but by the rules of the
-    conversation where it happens. None = it meant too little.
+    conversation where it happens. None = it meant too little. `news`: what the soul tells itself when news came in.
     """
     perception, about = recollection.perception, internal(recollection.perception)
-    there, audience, person, text = about.there, about.there_audience, perception.person, perception.text
+    (there, audience), person, text = about.there, perception.person, perception.text
     if perception.kind is Kind.NEWS:
         there, audience = recollection.conversation, recollection.audience
         person = audience.removeprefix("private:") if audience.startswith("private:") else ""
-        text = sections(soul.files.get(f"processes/{PROCESS}.md")).get("news", "")
+        text = news
     if attention.outcome != "think" or attention.change is None or not there or not text:
         return None
     made = Schedule(

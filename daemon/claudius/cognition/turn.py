@@ -133,6 +133,7 @@ async def _recalled(pending: Pending, mind: Mind, surface: Surface, now: datetim
     )
     limits = RecallLimits(
         ttl_hours=config.memory.ttl_hours,
+        moments=config.memory.moments,
         aged_at=mind.aged_at(),
         beliefs=mind.reflects(),
         psyche=config.psyche.enabled,
@@ -174,7 +175,8 @@ async def _concluded(turn: TurnState, pending: Pending) -> Intent:
     if known.audience == SELF or perception.kind is Kind.NEWS:  # only heard; something may follow
         intent = conclude_heard(known, process, turn.settings, attention)
         entries = intent.entries if perception.kind is Kind.NEWS else ()
-        return replace(intent, entries=entries, planned=follows(known, attention, turn.soul))
+        words = sections(turn.soul.files.get(f"processes/{PROCESS}.md")).get("news", "")
+        return replace(intent, entries=entries, planned=follows(known, attention, words))
     if attention.outcome == "think":
         turn.attention = attention
         return await _thought(turn)

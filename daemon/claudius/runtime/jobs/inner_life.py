@@ -13,7 +13,6 @@ from claudius.config import DaimonSettings
 from claudius.memory.turns import Quiet
 from claudius.perception import (
     SELF,
-    WITHIN,
     InternalExtra,
     Kind,
     Origin,
@@ -28,6 +27,8 @@ from claudius.psyche.state import advance
 from claudius.psyche_types import Edge, Psyche
 from claudius.runtime.jobs import Job, Tools
 
+WITHIN = "self:claudius:within:"
+"""The soul's own conversation: what only moves its numbers happens there, and nothing is ever thought or said in it."""
 IDLE = timedelta(minutes=30)
 RECENT = timedelta(days=1)
 """Conversations quiet for longer are not reviewed."""
@@ -129,8 +130,7 @@ async def _notice(tools: Tools, edge: Edge, standing: Psyche, there: Quiet | Non
         extra=InternalExtra(
             process=PROCESS if text else "",
             level=1.0 if promised else 0.0,
-            there=there.conversation if there and text else "",
-            there_audience=there.audience if there and text else "",
+            there=(there.conversation, there.audience) if there and text else ("", ""),
         ),
     )
     new = await tools.mind.store.inbox.impose(perception, "", {}, tools.now)
@@ -178,9 +178,7 @@ async def tick(tools: Tools) -> str:
         kind=Kind.TICK,
         origin=Origin.INTERNAL,
         owes=False,
-        extra=TickExtra(
-            process=REVIEW, there=there.conversation if there else "", there_audience=there.audience if there else ""
-        ),
+        extra=TickExtra(process=REVIEW, there=(there.conversation, there.audience) if there else ("", "")),
     )
     await mind.store.inbox.impose(perception, "", {}, now)
     tools.wake(WITHIN)

@@ -8,16 +8,14 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import aiohttp
 
 from claudius.adapters.slack.manifest import SCOPES
-from claudius.cli.networks import PERMISSIONS
-from claudius.cli.output import Check
-from claudius.cli.records import records
 from claudius.config import Loaded, load
 from claudius.home import Home
+from claudius.reports.opened import records
 
 TIMEOUT = aiohttp.ClientTimeout(total=10.0)
 UNREACHABLE = (aiohttp.ClientError, OSError, TimeoutError, ValueError)
@@ -40,9 +38,27 @@ FIXES: Mapping[str, str] = {
 CONTENT_INTENT = 1 << 18 | 1 << 19
 """The application's flags for MESSAGE CONTENT INTENT, unlimited and limited."""
 ADMINISTRATOR = 1 << 3
+PERMISSIONS = {
+    "Add Reactions": 1 << 6,
+    "View Channels": 1 << 10,
+    "Send Messages": 1 << 11,
+    "Read Message History": 1 << 16,
+    "Create Public Threads": 1 << 35,
+    "Send Messages in Threads": 1 << 38,
+}
+"""What the bot needs in Discord, by the names that Discord shows."""
 RESET = "reset it at discord.com/developers/applications, your application, Bot, and put the new one into .env"
 INTENT = "switch it on: discord.com/developers/applications, Bot, Privileged Gateway Intents, then start again"
 INVITE = "open what `claudius discord invite` prints, and choose the server"
+
+
+class Check(NamedTuple):
+    """The result of one check of `claudius doctor` or `claudius onboard`."""
+
+    name: str
+    ok: bool
+    detail: str
+    fix: str = ""
 
 
 class _Refused(Exception):
@@ -58,7 +74,7 @@ def networks(home: Home) -> Iterator[Check]:
     loaded = load(home, os.environ)
     if loaded.secret("SLACK_BOT_TOKEN") and loaded.secret("SLACK_APP_TOKEN"):
         yield from asyncio.run(gathered(ask_slack(loaded)))
-        with records() as kept:
+        with records(home) as kept:
             found = kept.kinds_heard("slack")
         fix = "write to it directly; if it stays silent, it lacks event subscriptions: reinstall it from the manifest"
         never = [event for kind, event in SLACK_EVENTS.items() if kind not in found]

@@ -1,9 +1,8 @@
-"""Open this home's store from a command, beside the process that runs turns: for reading, or for one edit."""
+"""Open a home's store beside the process that runs turns: for reading, or for one edit by the owner's hand."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
@@ -18,23 +17,23 @@ T = TypeVar("T")
 
 
 @contextmanager
-def records() -> Iterator[Records]:
+def records(home: Home) -> Iterator[Records]:
     """Open the home's records, read-only; empty if nothing was ever stored. Raises: StoreError."""
     from claudius.memory.sqlite import SqliteRecords
 
-    kept = SqliteRecords(Home.of(os.environ).database)
+    kept = SqliteRecords(home.database)
     try:
         yield kept
     finally:
         kept.close()
 
 
-def edit(change: Callable[[Store], Awaitable[T]]) -> T:
+def edit(home: Home, change: Callable[[Store], Awaitable[T]]) -> T:
     """Open the home's store, run one change by the owner's hand, and return its result. Raises: StoreError."""
     from claudius.memory.sqlite import SqliteStore
 
     async def opened() -> T:
-        store = SqliteStore(Home.of(os.environ).database)
+        store = SqliteStore(home.database)
         await store.open()
         try:
             return await change(store)

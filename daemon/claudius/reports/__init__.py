@@ -1,0 +1,1 @@
+"""The documents that commands print as `--json` and the console serves: one builder each, below both."""

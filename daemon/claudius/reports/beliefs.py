@@ -1,0 +1,47 @@
+"""The second mind as `claudius cortex` prints it: beliefs, cycles, and what an owner decides about a belief."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from claudius.errors import ClaudiusError, TryAgain
+from claudius.home import Home
+from claudius.ledger_types import OwnersHand
+from claudius.reports.opened import edit, records
+from claudius.reports.session import wake_and_ask
+
+_DONE: Mapping[OwnersHand, str] = {"pin": "pinned", "dispute": "disputed", "delete": "deleted"}
+
+
+def beliefs(home: Home, now: datetime) -> Mapping[str, Any]:
+    """Return what the second mind believes now, and when it last reflected."""
+    with records(home) as kept:
+        return kept.beliefs(now)
+
+
+def cycles(home: Home, most: int) -> Sequence[Mapping[str, Any]]:
+    """Return its last cycles, newest first."""
+    with records(home) as kept:
+        return kept.reflections(most)
+
+
+async def reflect(home: Home) -> Mapping[str, Any]:
+    """Run one cycle now and return its record; the soul is woken for it. Raises: ClaudiusError."""
+    answer = await wake_and_ask(home, "reflect")
+    if not answer:
+        raise TryAgain("the soul stopped while it was reflecting: try again")
+    if answer["event"] == "error":
+        raise ClaudiusError(str(answer["message"]))
+    record: Mapping[str, Any] = answer["record"]
+    return record
+
+
+def change(home: Home, key: str, hand: OwnersHand, now: datetime) -> dict[str, str]:
+    """Pin, dispute or delete a belief. Raises: ClaudiusError if there is none of that key."""
+    with records(home) as kept:
+        known = {one["key"] for one in kept.beliefs(now)["beliefs"]}
+    if key not in known or not edit(home, lambda store: store.ledger.set_belief(key, hand)):
+        raise ClaudiusError(f"there is no belief {key!r}: `claudius cortex beliefs` lists them")
+    return {"key": key, "state": _DONE[hand]}

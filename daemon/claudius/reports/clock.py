@@ -1,0 +1,93 @@
+"""What comes later, as `claudius schedule` and `claudius daimon` print it: plans, jobs, daimons; and their changes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from claudius.config import daimons as configured
+from claudius.config import load
+from claudius.errors import ClaudiusError, UsageProblem
+from claudius.home import Home
+from claudius.reports.opened import edit, records
+from claudius.reports.session import ask, wake_and_ask
+
+
+def schedule(home: Home) -> list[Mapping[str, Any]]:
+    """Return plans and the clock's own jobs, soonest first; also plans that lapsed."""
+    live = asyncio.run(ask(home, "status")) or {}
+    timers = [_job({"job": name, "next_due": at}) for name, at in live.get("timers", {}).items()]
+    with records(home) as kept:
+        return sorted([*kept.plans(), *map(_job, kept.jobs()), *timers], key=lambda row: str(row["due_at"]))
+
+
+def _job(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Format a scheduled job like a plan, but one that nobody made."""
+    return {
+        "id": row["job"],
+        "kind": "job",
+        "due_at": row["next_due"],
+        "conversation": None,
+        "process": None,
+        "params": {},
+        "text": row.get("outcome", ""),
+        "lapsed_at": None,
+        "ended_at": row.get("ended_at"),
+        "failures": row.get("failures", 0),
+    }
+
+
+def cancel(home: Home, plan: str) -> None:
+    """Cancel a plan. Raises: ClaudiusError if there is none of that id."""
+    with records(home) as kept:
+        if plan in [row["job"] for row in kept.jobs()]:
+            raise ClaudiusError(
+                f"{plan} is one of the clock's own jobs, not a plan: docs/daimons.md says which setting controls it"
+            )
+        number = next((row["id"] for row in kept.plans() if str(row["id"]) == plan), None)
+    if number is None or not edit(home, lambda store: store.plans.cancel(number)):
+        raise ClaudiusError(f"no plan {plan!r}: `claudius schedule list` names them")
+
+
+def daimons(home: Home, now: datetime) -> list[dict[str, Any]]:
+    """Return the daimons: on or off, how each speaks, when it last did, and why it is paused."""
+    known = configured(load(home, os.environ).config)
+    with records(home) as kept:
+        fared = {row["daimon"]: row for row in kept.daimons()}
+    return [_daimon(name, one, fared.get(name, {}), now) for name, one in known.items()]
+
+
+def _daimon(name: str, one: Any, fared: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+    until = fared.get("rests_until")
+    rests = until is not None and datetime.fromisoformat(until) > now
+    transports = [word for word, on in (("http", one.enabled), ("model", one.groq_enabled)) if on]
+    return {
+        "name": name,
+        "enabled": one.is_on,
+        "mode": fared.get("mode") or one.mode,
+        "transport": "+".join(transports) or None,
+        "last_whisper_at": fared.get("last_whisper_at"),
+        "asked_at": fared.get("asked_at"),
+        "rests_until": until if rests else None,
+        "problem": (fared.get("reason") or "").rpartition(" [")[0],
+    }
+
+
+async def whisper(home: Home, name: str) -> Mapping[str, Any]:
+    """Ask a daimon now and return the record; the soul is woken for it. Raises: ClaudiusError."""
+    answer = await wake_and_ask(home, "daimon", name=name)
+    record: Mapping[str, Any] | None = answer.get("record")
+    if record is None:
+        raise ClaudiusError(str(answer.get("message", "no answer came")))
+    return record
+
+
+def set_mode(home: Home, name: str, mode: str) -> None:
+    """Set how a daimon may speak, everywhere, until it is changed. Raises: UsageProblem if there is no such daimon."""
+    if name not in configured(load(home, os.environ).config):
+        raise UsageProblem(f"no daimon {name!r}: `claudius daimon list` names them")
+    home.create()
+    edit(home, lambda store: store.whispers.set_mode(name, mode))

@@ -1,0 +1,100 @@
+"""Conversations as `claudius conversations` prints them, one turn explained, and its prompt rebuilt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import unified_diff
+from typing import Any
+
+from claudius.errors import ClaudiusError
+from claudius.home import Home
+from claudius.memory.records import Expired, Records
+from claudius.prompt import Prompt
+from claudius.reports.opened import records
+
+
+def conversations(home: Home) -> Sequence[Mapping[str, Any]]:
+    """Return all conversations, latest first."""
+    with records(home) as kept:
+        return kept.conversations()
+
+
+def conversation(home: Home, name: str) -> Mapping[str, Any]:
+    """Return one conversation with its entries, oldest first, thoughts included. Raises: ClaudiusError."""
+    with records(home) as kept:
+        found = kept.conversation(name)
+    if found is None:
+        raise ClaudiusError(f"no conversation {name!r}: `claudius conversations list` names them")
+    return found
+
+
+def explained(home: Home, turn: str) -> dict[str, Any]:
+    """Return one turn: what it knew, asked, thought, changed and said, and its whole prompt. Raises: ClaudiusError."""
+    from claudius.cognition.prompt.snapshot import TextErased, rebuild
+
+    prompt: Prompt | str | None = None
+    with records(home) as kept:
+        found = _turn(kept, turn)
+        snapshot = found.pop("snapshot", None)
+        try:
+            prompt = rebuild(snapshot, kept) if snapshot else None
+        except TextErased:
+            prompt = "erased"
+        except Expired as expired:  # this turn is kept, but one that its prompt shows is gone
+            found["expired_at"] = expired.at
+    if found["expired_at"] is None:
+        del found["expired_at"]
+    if isinstance(prompt, Prompt):
+        history = [{"role": message.role, "content": message.content} for message in prompt.history]
+        found["prompt"] = {"system": prompt.system, "history": history, "tail": prompt.tail}
+    else:
+        found["prompt"] = prompt
+    return found
+
+
+def replayed(home: Home, turn: str, soul: str | None = None) -> dict[str, Any]:
+    """Rebuild a turn's prompt from what was kept, with the same or another soul.md. Raises: ClaudiusError."""
+    from claudius.cognition.prompt.assembly import prompt_sha256
+    from claudius.cognition.prompt.snapshot import TextErased, is_of_this_wording, rebuild, thaw, with_soul
+
+    with records(home) as kept:
+        found = _turn(kept, turn)
+        if found["expired_at"]:
+            raise _gone(turn, found["expired_at"])
+        if not found["snapshot"]:
+            raise ClaudiusError(f"turn {turn}: no model was asked, so there is no prompt to rebuild")
+        try:
+            same = rebuild(found["snapshot"], kept)
+            other = None
+            _, _, settings, own = thaw(found["snapshot"], kept)
+            if soul is not None:
+                other = rebuild(found["snapshot"], kept, with_soul(own, soul))
+        except Expired as expired:
+            raise _gone(turn, expired.at) from None
+        except TextErased:
+            raise ClaudiusError(f"turn {turn}: what its prompt was built from was erased") from None
+    rebuilt = other or same
+    sha = prompt_sha256(rebuilt)
+    return {
+        "turn": found["turn"],
+        "identical": sha == found["prompt_sha256"] or (False if is_of_this_wording(settings) else None),
+        "prompt_sha256": found["prompt_sha256"],
+        "replayed_prompt_sha256": sha,
+        "diff": "\n".join(unified_diff(_text(same), _text(rebuilt), "kept", "replayed", lineterm="", n=1)),
+    }
+
+
+def _gone(turn: str, at: str) -> ClaudiusError:
+    return ClaudiusError(f"turn {turn}: what its prompt was built from was deleted on {at[:10]} (memory.records_days)")
+
+
+def _turn(kept: Records, turn: str) -> dict[str, Any]:
+    found = kept.turn(turn)
+    if found is None:
+        raise ClaudiusError(f"no turn {turn!r}: `claudius conversations show` names them, and so does each apology")
+    return dict(found)
+
+
+def _text(prompt: Prompt) -> list[str]:
+    history = "\n".join(f"[{message.role}]\n{message.content}" for message in prompt.history)
+    return f"[system]\n{prompt.system}\n{history}\n[tail]\n{prompt.tail}".splitlines()

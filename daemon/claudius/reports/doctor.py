@@ -1,0 +1,279 @@
+"""The document of `claudius doctor`: problems with the setup, each with its fix."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from claudius.cognition.steps import STEPS
+from claudius.cognition.timing import FAILS
+from claudius.config import Loaded, blot, daimon_modes, held, load
+from claudius.errors import BadConfiguration, ClaudiusError, UsageProblem
+from claudius.home import DIRECTORY_MODE, FILE_MODE, Home, shipped
+from claudius.memory.sqlite.schema import VACUUM_TAKES
+from claudius.reports.network_checks import Check, networks
+from claudius.reports.opened import records
+from claudius.reports.session import ask
+
+EMPTY_BYTES = 525_000
+"""About the size of a database before its first turn: empty tables and indexes take a page each."""
+FEW_DAYS = 30
+"""With fewer days than this until the disk is full, a check fails."""
+
+
+def checks(home: Home, *, live: bool = False, security: bool = False) -> list[Check]:
+    """Return what was checked; `live` asks networks and model too, `security` checks only who may read and do what."""
+    rooms: list[Callable[[Home], Iterator[Check]]] = [_modes, _home, _access]
+    if not security:
+        rooms += [_configuration, _soul, _store, _clock, _daemon, _git, _voice]
+    if live and not security:
+        rooms += [networks, _live]
+    secrets = held(os.environ)
+    each = (
+        check._replace(detail=blot(check.detail, secrets), fix=blot(check.fix, secrets))
+        for room in rooms
+        for check in _held(room, home)
+    )
+    return list(dict.fromkeys(each))  # one broken setting can fail several checks with the same result
+
+
+def doctor(found: Sequence[Check]) -> dict[str, Any]:
+    """Return checks as one document. Pure."""
+    return {"ok": all(check.ok for check in found), "checks": [check._asdict() for check in found]}
+
+
+def _held(room: Callable[[Home], Iterator[Check]], home: Home) -> Iterator[Check]:
+    try:
+        yield from room(home)
+    except BadConfiguration as error:
+        yield Check("configuration", ok=False, detail=error.message.removesuffix(f"; {error.fix}"), fix=error.fix)
+    except ClaudiusError as error:
+        yield Check(room.__name__.strip("_"), ok=False, detail=error.message)
+
+
+def _home(home: Home) -> Iterator[Check]:
+    if not home.root.is_dir():
+        yield Check("home", ok=False, detail=f"{home.root} does not exist", fix="run ./setup.sh, or `claudius chat`")
+        return
+    home.create()
+    free_mb = shutil.disk_usage(home.root).free // 2**20
+    reserve = load(home, os.environ).config.storage.reserve_mb
+    yield Check("home", ok=True, detail=str(home.root))
+    yield Check(
+        "disk",
+        ok=free_mb >= reserve,
+        detail=f"{free_mb} MB free",
+        fix=f"free some space: below {reserve} MB nothing is accepted",
+    )
+
+
+def _modes(home: Home) -> Iterator[Check]:
+    """Check that every path in the home is private; fix the permissions of any that are not, and report it."""
+    if not home.root.is_dir():
+        return
+    wide = [path for path in _paths(home.root) if stat.S_IMODE(path.lstat().st_mode) & 0o077]
+    for path in wide:
+        path.chmod(DIRECTORY_MODE if path.is_dir() else FILE_MODE | (path.stat().st_mode & 0o100))
+    many = "1 path was" if len(wide) == 1 else f"{len(wide)} paths were"
+    detail = f"{many} readable by others, and made private" if wide else "only you can read the home"
+    yield Check("modes", ok=True, detail=detail)
+
+
+def _paths(root: Path) -> Iterator[Path]:
+    yield root
+    for directory, names, files in os.walk(root):
+        for name in (*names, *files):
+            path = Path(directory) / name
+            if not path.is_symlink():
+                yield path
+
+
+def _access(home: Home) -> Iterator[Check]:
+    """Check the lists of who is heard: report one that admits everybody, or nobody."""
+    loaded = load(home, os.environ)
+    config = loaded.config
+    lists = {
+        "bots.allow": config.bots.allow,
+        "discord.guilds": config.discord.guilds,
+        "slack.channels": config.slack.channels,
+        "discord.channels": config.discord.channels,
+    }
+    for key, allowed in lists.items():
+        if "*" in allowed:
+            what = "hears every channel" if key.endswith("channels") else "lets everybody in"
+            yield Check("access", ok=False, detail=f"{key} {what}", fix="name them one by one")
+    for owner in config.owners:
+        if owner.count(":") != 2 or (owner.startswith("discord:") and not owner.startswith("discord:@me:")):
+            fix = "write network:workspace:user, e.g. slack:T1:U1 or discord:@me:1; `claudius users list` shows ids"
+            yield Check("access", ok=False, detail=f"owners: {owner!r} is not a person's id", fix=fix)
+    if loaded.secret("DISCORD_TOKEN") and not loaded.config.discord.guilds:
+        fix = "set it to the id of your server; docs/discord.md says where to find it"
+        yield Check("access", ok=False, detail="discord.guilds is empty: nobody is heard on Discord", fix=fix)
+
+
+def _configuration(home: Home) -> Iterator[Check]:
+    from claudius.compose import TOKENS, check_names
+
+    loaded = load(home, os.environ)
+    check_names(loaded)
+    for network, tokens in TOKENS.items():
+        is_wanted = not {"auto", network}.isdisjoint(loaded.config.adapters)
+        missing = [name for name in tokens if not loaded.secret(name)]
+        if is_wanted and missing and len(missing) < len(tokens):  # with one of its tokens it hears nothing
+            detail = f"{missing[0]} is not set, so nothing is heard there"
+            fix = f"put it into .env; docs/{network}.md says where to find it"
+            yield Check(network, ok=False, detail=detail, fix=fix)
+    changed = sum(source != "default" for source in loaded.sources.values())
+    yield Check("configuration", ok=True, detail=f"{changed} settings of your own")
+
+
+def _clock(home: Home) -> Iterator[Check]:
+    """Check the scheduler: report jobs that keep failing and daimons that are paused."""
+    config = load(home, os.environ).config
+    with records(home) as kept:
+        failing = [row for row in kept.jobs() if row["failures"] >= FAILS]
+        resting = [row for row in kept.daimons() if row["rests_until"] and row["daimon"] in daimon_modes(config)]
+    for row in failing:
+        detail = f"{row['job']}: {row['outcome']}, {row['failures']} times in a row"
+        yield Check("clock", ok=False, detail=detail, fix="`claudius daemon logs` says why")
+    for row in resting:
+        why = row["reason"].rpartition(" [")[0]
+        fix = "correct its token in .env, or its host and port"
+        yield Check("daimons", ok=False, detail=f"{row['daimon']} is paused: {why}", fix=fix)
+    if not failing:
+        yield Check("clock", ok=True, detail="no job keeps failing")
+
+
+def _soul(home: Home) -> Iterator[Check]:
+    from claudius.soul import SoulSource, check, shadowed
+
+    tokens = load(home, os.environ).config.soul.dossier_tokens
+    problems = check(home.soul, shipped("soul"), tokens, tuple(STEPS))
+    for problem in problems:
+        yield Check("soul", ok=False, detail=f"{problem.file}: {problem.detail}", fix=problem.fix)
+    if not problems:
+        files = SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS)).current().files
+        yield Check("soul", ok=True, detail=f"{len(files)} files")
+    for own, other in shadowed(home.soul, shipped("soul")):
+        yield Check("soul", ok=True, detail=f"{own} is read instead of {other}: edits of that one change nothing")
+
+
+def _store(home: Home) -> Iterator[Check]:
+    with records(home) as kept:
+        problems = kept.integrity()
+        yield Check(
+            "database",
+            ok=not problems,
+            detail="; ".join(problems) or "sound",
+            fix="restore the newest backup: claudius backup restore PATH --yes",
+        )
+        for table, key in kept.invalid():
+            fix = "restore a backup, or repair the row while nothing is running; until then its turns get an apology"
+            yield Check("row", ok=False, detail=f"{table} {key} cannot be read", fix=fix)
+        for row in kept.dead():
+            detail = f"{row['what']} {row['key']}: {row['reason']}"
+            yield Check("given up", ok=False, detail=detail, fix="see `claudius why`")
+        verdicts = [row["alignment"] for row in kept.reflections(2)]
+        if verdicts == ["drift", "drift"]:
+            yield Check(
+                "soul alignment",
+                ok=False,
+                detail="the cortex found twice in a row that the soul drifts from its own text",
+                fix="read `claudius cortex history`, then soul.md; nothing edits the soul but you",
+            )
+        yield _size(home, kept.size())
+        lag = kept.archive_lag()
+    yield Check("archive", ok=True, detail=f"{lag} versions wait for git" if lag else "git holds every version")
+
+
+def _size(home: Home, size: Mapping[str, Any]) -> Check:
+    """Report how much a turn adds to the disk, and how long the disk will last."""
+    turns, is_old = size["turns"], not size["gives_back"]
+    if not turns:
+        return Check("size", ok=True, detail="nothing is kept yet")
+    free = shutil.disk_usage(home.root).free
+    a_turn = max(size["bytes"] - EMPTY_BYTES, 0) / turns
+    detail = f"{a_turn / 1000:.1f} kB a turn ({size['bytes'] / 1e6:.1f} MB, {turns} turns)"
+    if size["days"] >= 1:
+        left = int(free / (max(a_turn, 1.0) * turns / size["days"]))
+        detail += f"; at {turns / size['days']:.0f} turns a day the disk is full in {left} days"
+        if left < FEW_DAYS:
+            fix = "free some space, or lower memory.records_days"
+            return Check("size", ok=False, detail=detail, fix=fix)
+    if is_old:
+        detail += "; its free pages cannot be returned to the disk yet"
+        fix = f"free {VACUUM_TAKES * size['bytes'] / 1e6:.0f} MB, then restart the daemon: it rewrites the file once"
+        return Check("size", ok=False, detail=detail, fix=fix)
+    return Check("size", ok=True, detail=detail)
+
+
+def _daemon(home: Home) -> Iterator[Check]:
+    """Check whether a running process hears what it should, and has disk space for it."""
+    live = asyncio.run(ask(home, "status"))
+    if live is None:
+        return
+    yield Check("brake", ok=not live["brake"], detail=(live["brake"] or {}).get("message", "not held back"), fix=_SEE)
+    disk: Any = live.get("disk")
+    if disk is not None:
+        problem = f"nothing new is accepted: {disk['problem']}"
+        yield Check("room", ok=disk["accepting"], detail=problem if disk["problem"] else "what is heard can be kept")
+    for adapter in live.get("adapters") or ():
+        detail = "connected" if adapter["connected"] else f"not connected: {adapter['detail'] or 'no reason is known'}"
+        yield Check(adapter["name"], ok=adapter["connected"], detail=detail, fix=_SEE)
+
+
+_SEE = "`claudius daemon logs` says why"
+
+
+def _git(_: Home) -> Iterator[Check]:
+    found = shutil.which("git")
+    yield Check(
+        "git",
+        ok=found is not None,
+        detail=found or "not installed",
+        fix="install git: until then models have no history",
+    )
+
+
+def _voice(home: Home) -> Iterator[Check]:
+    from claudius.providers.chain import choose
+
+    loaded = load(home, os.environ)
+    names = choose(loaded)
+    is_rehearsal = names[0] == "rehearsal"
+    yield Check(
+        "voice",
+        ok=True,
+        detail=", ".join(names)
+        + (": no model is attached; put ANTHROPIC_API_KEY into .env, or set providers" if is_rehearsal else ""),
+    )
+
+
+def _live(home: Home) -> Iterator[Check]:
+    loaded = load(home, os.environ)
+    yield asyncio.run(one_word(loaded, home))
+
+
+async def one_word(loaded: Loaded, home: Home) -> Check:
+    """Ask the configured provider for a one-word reply."""
+    from claudius.compose import provider
+    from claudius.provider import Done, Request
+
+    voice = provider(loaded, home)
+    try:
+        request = Request(
+            system="Answer with one word.", history=(), tail="Are you there?", max_tokens=16, purpose="doctor"
+        )
+        async for event in voice.complete(request):
+            if isinstance(event, Done):
+                return Check("model", ok=True, detail=f"{event.provider} {event.model} answered")
+    except ClaudiusError as error:
+        return Check("model", ok=False, detail=error.message, fix="check the key, the model's name and the network")
+    finally:
+        await voice.aclose()
+    raise UsageProblem("the provider ended without a reply")
