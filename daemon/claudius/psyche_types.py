@@ -204,5 +204,7 @@ class Felt(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of the `## Psyche` line, in order; empty = nothing is shown."""
     emotional_state: str = ""
     """The new word for the soul's state, if the bands have changed; empty = the current word stays."""
+    manner: str = ""
+    """How to speak this time, because of an intention to mend or to raise something."""
     asks: tuple[str, ...] = ()
     """The psyche's own steps that this turn asks for."""

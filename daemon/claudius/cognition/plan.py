@@ -234,10 +234,17 @@ def plan(
         owes=owes,
         history_from=history_from,
         verbs=process.verbs,
-        overrides=process.overrides,
+        overrides=coloured(process.overrides, felt.manner),
         felt=felt,
         remembered=attention.remembered if attention else Remembered(),
     )
+
+
+def coloured(overrides: Mapping[str, str], manner: str) -> Mapping[str, str]:
+    """Return a process's wording with how to speak this time. Pure."""
+    if not manner:
+        return overrides
+    return {**overrides, "external_dialogue": " ".join(filter(None, (overrides.get("external_dialogue"), manner)))}
 
 
 def silent_plan(process: str, recollection: Recollection, settings: EngineSettings) -> Plan:

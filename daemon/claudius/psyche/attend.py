@@ -20,6 +20,7 @@ from claudius.psyche.bands import (
     edge_words,
     emotional_state,
     energy_words,
+    manner_words,
     mood_words,
     moved_words,
     numbers_bands,
@@ -120,6 +121,9 @@ def attend(recollection: Recollection, perception: Perception, gate_settings: Ga
         emotional_state=""
         if outcome != "think" and felt_now == felt_before(recollection)  # without thought, a focus elsewhere goes on
         else new_mood(recollection, felt_now, task=recollection.task, word=recent_word(recollection), is_moved=grieves),
+        manner=manner_words([one for one in relevant if person in (one.person, one.target)])
+        if outcome == "think"
+        else "",
         asks=_asks(recollection, state, judged, happening, event, relevant, called=called, is_about_arc=bool(matches)),
     )
     return Attention(
