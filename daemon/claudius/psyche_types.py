@@ -66,8 +66,6 @@ class Edge(msgspec.Struct, frozen=True, kw_only=True):
     bands: tuple[int, ...] = ()
     stances: tuple[tuple[str, float, int], ...] = ()
     """Stances taken towards them in the last day: name, time, how often."""
-    thoughts: int = 0
-    """The number of their turns that were thought about."""
     name: str = ""
     """The display name last heard."""
 

@@ -267,8 +267,7 @@ def _after_thought(change: Change, psyche: Psyche, moved: Moved, kernel: Kernel)
     at_s, speaker = change.event.at_s, change.event.person
     edges: dict[str, Edge] = {}
     if moved.edge:
-        thoughts = moved.edge.thoughts + (change.outcome == "think")
-        edges[speaker] = replace(moved.edge, thoughts=thoughts, name=change.event.name or moved.edge.name)
+        edges[speaker] = replace(moved.edge, name=change.event.name or moved.edge.name)
     for person in dict.fromkeys([shift.person for shift in change.shifts]):
         edge = edges.get(person) or edge_of(psyche, person, at_s, kernel)
         mine = [shift for shift in change.shifts if shift.person == person]

@@ -67,7 +67,7 @@ COLD = -0.2
 """Whoever is this cold or undermining is no company."""
 NODS = frozenset(("nodded", "acknowledged"))
 ANNOUNCED = "announced"
-"""The verb of an announcement by the soul, which does not open a conversation."""
+"""The verb of an announcement by the soul. It opens a talk, so an open question after it is heard as one to it."""
 _THOUGHTS = (EntryType.INTERNAL_MONOLOGUE, EntryType.EXTERNAL_DIALOG)
 _PLEA = re.compile(r"(?:you|please|can|could|will)\b", re.IGNORECASE)
 _CALLED = re.compile(r"^(?:hey|hi|hello|yo|ok|okay)?[\s,]*@?(\w+)\b([\s,:!.-]*)(.*)", re.IGNORECASE | re.DOTALL)
@@ -100,7 +100,7 @@ def address_of(perception: Perception, recollection: Recollection, soul_name: st
 def _overheard(perception: Perception, recollection: Recollection, soul_name: str) -> str:
     now_s = recollection.now.timestamp()
     spoke = (entry for _, entry in _backwards(recollection) if entry.entry_type is EntryType.EXTERNAL_DIALOG)
-    last = next((entry for entry in spoke if entry.verb != ANNOUNCED), None)
+    last = next(spoke, None)
     if last is not None and now_s - last.at.timestamp() <= THREAD_S:
         return "thread"
     return "named" if any(token.word == soul_name for token in tokens(perception.text)) else "ambient"

@@ -18,7 +18,16 @@ from claudius.errors import ClaudiusError
 from claudius.home import Home
 from claudius.intent import Intent
 from claudius.memory.inbox import Pending
-from claudius.observed import DaimonSpoke, DaimonWhispered, MessageHeard
+from claudius.observed import (
+    Consulted,
+    CycleAssessed,
+    CycleDirected,
+    CycleEnded,
+    DaimonSpoke,
+    DaimonWhispered,
+    MessageHeard,
+    Observed,
+)
 from claudius.provider import Provider
 from claudius.runtime.control import Connection, Handler
 from claudius.runtime.scheduler import Clockwork
@@ -81,9 +90,9 @@ WAITING = 1000
 class SoulStream:
     """Sends events to the listeners; does nothing while there are none."""
 
-    def __init__(self, hooks: Hooks) -> None:
-        """Send events for what `hooks` report and for every committed turn."""
-        self._hooks = hooks
+    def __init__(self, hooks: Hooks, clock: Callable[[], datetime]) -> None:
+        """Send events for what `hooks` report and for every committed turn; `clock` dates those that bear no time."""
+        self._hooks, self._clock = hooks, clock
         self._listeners: set[asyncio.Queue[dict[str, Any]]] = set()
         self._is_looking = False
 
@@ -100,6 +109,8 @@ class SoulStream:
             self._hooks.listen(MessageHeard, self._heard)
             self._hooks.listen(DaimonWhispered, self._whispered)
             self._hooks.listen(DaimonSpoke, self._joined)
+            for kind in (CycleEnded, CycleAssessed, CycleDirected, Consulted):
+                self._hooks.listen(kind, self._reflected)
         queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._listeners.add(queue)
         gone = asyncio.create_task(connection.receive(), name="stream's end")
@@ -125,6 +136,20 @@ class SoulStream:
 
     def _joined(self, seen: DaimonSpoke) -> None:
         self._tell(_event(seen.timestamp, "speak", seen.conversation, seen.turn, seen.text))
+
+    def _reflected(self, seen: Observed) -> None:
+        """Tell what the second mind did."""
+        turn, text = "", ""
+        match seen:
+            case CycleEnded():
+                text = f"looked back, cycle {seen.cycle}: {seen.summary}"
+            case CycleAssessed():
+                text = f"assessed {seen.peer_id}: {seen.rationale}"
+            case CycleDirected():
+                text = f"wants to {seen.action} {seen.peer_id}: {seen.text}"
+            case Consulted():
+                turn, text = seen.turn, f"consulted: {'no answer in time' if seen.timed_out else seen.verdict}"
+        self._tell(_event(self._clock(), "think", "", turn, text))
 
     def _tell(self, event: dict[str, Any]) -> None:
         for queue in self._listeners:
@@ -191,7 +216,7 @@ class BackgroundServices:
         self._daimons = LazyDaimons(mind, loaded, build, owner)
         self.clockwork = Clockwork(mind, home, self._daimons.get, chance)
         self._door: HttpApi | None = None
-        self.stream = SoulStream(mind.hooks)
+        self.stream = SoulStream(mind.hooks, mind.clock)
 
     @property
     def handlers(self) -> Mapping[str, Handler]:
