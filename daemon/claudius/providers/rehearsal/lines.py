@@ -27,6 +27,7 @@ SECTIONS = (
     "silence",
     "summary",
     "elsewhere",
+    "whisper",
 )
 """The sections that are not chosen by a cue. Those of the moods are called `mood NAME`."""
 VALUES = frozenset(
