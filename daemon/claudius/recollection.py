@@ -21,6 +21,7 @@ class EntryType(StrEnum):
 
     USER_MESSAGE = "userMessage"
     EVENT = "event"
+    """What came in and nobody said: news."""
     PERCEPTION = "perception"
     INTERNAL_MONOLOGUE = "internalMonologue"
     EXTERNAL_DIALOG = "externalDialog"

@@ -64,7 +64,7 @@ SELECT count(*) AS turns FROM turn WHERE at >= :since;
 
 -- name: conversations
 -- scans: a command lists them all
-SELECT conversation, audience, process, entries, last_at FROM conversation ORDER BY last_at DESC, conversation;
+SELECT conversation, audience, process, entries, last_at FROM conversation WHERE audience <> 'self' ORDER BY last_at DESC, conversation;
 
 -- name: conversation_shown
 SELECT conversation, audience, process, previous_process, invocation_count, params, turns FROM conversation
