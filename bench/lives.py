@@ -33,7 +33,13 @@ WIDTH, LEFT, RIGHT, ROW, TOP = 1060, 150, 16, 26, 92
 DAY = (WIDTH - LEFT - RIGHT) / DAYS
 MOODS = ("#8c2f39", "#d98c5f", "#d9dee4", "#9fcf9f", "#f2c14e")
 """Colours from the lowest mood to the highest."""
-NEEDS = {"relatedness": "company", "autonomy": "a freer hand", "competence": "use", "novelty": "something new", "safety": "safety"}
+NEEDS = {
+    "relatedness": "company",
+    "autonomy": "a freer hand",
+    "competence": "use",
+    "novelty": "something new",
+    "safety": "safety",
+}
 PRESSED, TOP_BAND = "#f0c987", "#d9774f"
 TOWARD = {
     "new to you": "#eceff2", "on ordinary terms": "#dde3e9", "reserved": "#c9cdd6", "friendly": "#cfe6cf", "fond": "#a5d3a0",
@@ -93,7 +99,9 @@ class Picture:
     def row(self, title: str, cells: Iterable[tuple[int, str, str]]) -> None:
         """Draw one row of (day, words, colour); neighbours that are alike are one block."""
         self.parts.append(f'<text class="t" x="12" y="{self.y + 17}">{escape(title[:22])}</text>')
-        self.parts.append(f'<rect x="{LEFT}" y="{self.y + 2}" width="{DAYS * DAY:.1f}" height="{ROW - 4}" fill="#f7f9fb"/>')
+        self.parts.append(
+            f'<rect x="{LEFT}" y="{self.y + 2}" width="{DAYS * DAY:.1f}" height="{ROW - 4}" fill="#f7f9fb"/>'
+        )
         for (words, colour), group in groupby(cells, lambda cell: cell[1:]):
             days = [day for day, *_ in group]
             for run in runs(days):
@@ -118,7 +126,9 @@ class Picture:
         """Draw who spoke on which day, and when the soul wrote first."""
         people = sorted({name for day in range(1, DAYS + 1) for name in spoke(self.lived.life, day)})
         for n, name in enumerate(people):
-            self.parts.append(f'<text class="t" x="12" y="{self.y + 15}" style="fill:{PEOPLE[n % 5]}">{escape(name)} spoke</text>')
+            self.parts.append(
+                f'<text class="t" x="12" y="{self.y + 15}" style="fill:{PEOPLE[n % 5]}">{escape(name)} spoke</text>'
+            )
             for day in range(1, DAYS + 1):
                 if count := spoke(self.lived.life, day)[name]:
                     tall = min(18.0, 4.0 + 2.0 * count)
@@ -140,7 +150,11 @@ class Picture:
         self.row("its mood", [(day, words, MOODS[at]) for day, at, words in moods])
         for drive in DRIVES:
             cells = [
-                (one.day, drive_words(drive, one.bands[drive]), TOP_BAND if one.bands[drive] > 2 else PRESSED if one.bands[drive] > 1 else "")
+                (
+                    one.day,
+                    drive_words(drive, one.bands[drive]),
+                    TOP_BAND if one.bands[drive] > 2 else PRESSED if one.bands[drive] > 1 else "",
+                )
                 for one in lived.evenings
             ]
             if any(colour for *_, colour in cells):
@@ -149,7 +163,10 @@ class Picture:
             found = [(one.day, one.toward[name]) for one in lived.evenings if name in one.toward]
             self.row(f"toward {name}", [(day, words, TOWARD.get(words, "#e4e7eb")) for day, words in found])
         if any(one.subjects for one in lived.evenings):
-            self.row("on its mind", [(one.day, ", ".join(one.subjects[:4]), "#d7c9e8" if one.subjects else "") for one in lived.evenings])
+            self.row(
+                "on its mind",
+                [(one.day, ", ".join(one.subjects[:4]), "#d7c9e8" if one.subjects else "") for one in lived.evenings],
+            )
         height = self.y + 40
         days = "".join(
             f'<text class="s" x="{LEFT + (day - 0.5) * DAY:.1f}" y="{TOP - 12}" text-anchor="middle">{day}</text>'

@@ -1,4 +1,3 @@
-
 """Ten lives of thirty days: who says what and when, lived by the real daemon in virtual time with default settings."""
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from claudius.runtime.lock import holder
 EVERY = -1
 """As a number of acts: all of them."""
 
+
 class Offer(NamedTuple):
     """Something that is off until its owner wants it."""
 
