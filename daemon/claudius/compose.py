@@ -28,7 +28,7 @@ from claudius.home import Home, shipped
 from claudius.memory.archive import Archive
 from claudius.memory.sqlite import SqliteStore
 from claudius.memory.sqlite.backups import quarantine
-from claudius.provider import Provider
+from claudius.provider import CallTally, Provider
 from claudius.providers.chain import Chain, CurrentVoice, choose
 from claudius.runtime.background_services import BackgroundServices
 from claudius.runtime.disk import Disk, check_room
@@ -97,14 +97,16 @@ class Composed(Struct, frozen=True, kw_only=True):
         logging.getLogger("claudius").setLevel(level)
 
 
-def provider(loaded: Loaded, home: Home, names: Sequence[str] | None = None) -> Chain:
+def provider(
+    loaded: Loaded, home: Home, names: Sequence[str] | None = None, *, tally: CallTally | None = None
+) -> Chain:
     """Build the chain of providers, from `names` if they are known. Raises: ClaudiusError if one is unusable."""
     chosen = choose(loaded) if names is None else names
     built = [_load(name, PROVIDERS, "providers").build(loaded, home) for name in chosen]
-    return Chain(built, loaded.config.model)
+    return Chain(built, loaded.config.model, tally=tally)
 
 
-def step_voices(loaded: Loaded, home: Home, known: Provider) -> dict[str, StepVoice]:
+def step_voices(loaded: Loaded, home: Home, known: Provider, tally: CallTally) -> dict[str, StepVoice]:
     """Build the providers of steps that have their own. Raises: BadConfiguration, ClaudiusError."""
     found: dict[str, StepVoice] = {}
     built: dict[str, Provider] = {known.name: known}
@@ -115,14 +117,15 @@ def step_voices(loaded: Loaded, home: Home, known: Provider) -> dict[str, StepVo
             fix = f"write STEP=PROVIDER/MODEL; the steps are {', '.join(STEPS)}"
             raise BadConfiguration("config.toml", "pipeline.steps", f"{line!r} does not name a step", fix)
         if name not in built:
-            built[name] = Chain([_load(name, PROVIDERS, "pipeline.steps").build(loaded, home)], loaded.config.model)
+            one = _load(name, PROVIDERS, "pipeline.steps").build(loaded, home)
+            built[name] = Chain([one], loaded.config.model, tally=tally)
         found[step] = StepVoice(built[name], model or None)
     return found
 
 
-def own_voice(name: str, loaded: Loaded, home: Home) -> Chain:
+def own_voice(name: str, loaded: Loaded, home: Home, tally: CallTally) -> Chain:
     """Build the named provider for a part that has its own. Raises: ClaudiusError."""
-    return Chain([_load(name, PROVIDERS, "cortex.provider").build(loaded, home)], loaded.config.model)
+    return Chain([_load(name, PROVIDERS, "cortex.provider").build(loaded, home)], loaded.config.model, tally=tally)
 
 
 async def compose(
@@ -162,10 +165,11 @@ async def compose(
         heard = _networks(settings.loaded) if networks else []
         adapters = {name: _load(name, ADAPTERS, "adapters").build(settings.loaded, clock.now) for name in heard}
         first_secrets = settings.loaded.secrets  # those that the log and the gate know stay, whatever is edited
+        tally = CallTally()
         voice = CurrentVoice(
-            provider(settings.loaded, home, await naming),
+            provider(settings.loaded, home, await naming, tally=tally),
             lambda: settings.loaded,
-            lambda loaded: provider(replace(loaded, secrets=first_secrets), home),
+            lambda loaded: provider(replace(loaded, secrets=first_secrets), home, tally=tally),
         )
         disk = Disk(home, lambda: settings.loaded.config.storage.reserve_mb)
         store = SqliteStore(home.database, relieve=disk.release)
@@ -175,6 +179,7 @@ async def compose(
         clock=clock,
         disk=disk,
         quarantine=lambda now: quarantine(home.database, home.backups, now),
+        tally=tally,
         fingerprints=fingerprints(settings.loaded.secrets),
         log_dropped=lambda: log_file.dropped,
         log_leave_out=log_file.leave_out,
@@ -188,7 +193,7 @@ async def compose(
         clock=clock.now,
         nonce=partial(chance_source.token_hex, 16),
         hooks=hooks,
-        build=lambda name: own_voice(name, settings.loaded, home),
+        build=lambda name: own_voice(name, settings.loaded, home, tally),
         secrets=secrets,
     )
     mind = Mind(
@@ -199,7 +204,7 @@ async def compose(
         clock=clock.now,
         nonce=partial(chance_source.token_hex, 16),
         aged_at=clock.expiry,
-        voices=step_voices(settings.loaded, home, voice),
+        voices=step_voices(settings.loaded, home, voice, tally),
         secrets=secrets,
         hooks=hooks,
         reflects=second.reflects,
@@ -210,7 +215,7 @@ async def compose(
         mind,
         home,
         lambda: settings.loaded,
-        lambda name, loaded: own_voice(name, loaded, home),
+        lambda name, loaded: own_voice(name, loaded, home, tally),
         owner=own_person,
         chance=random.SystemRandom().random,
         is_daemon=networks,
@@ -237,6 +242,7 @@ async def compose(
         resources=resources,
         second=second,
         services=services,
+        alerts=networks,
     )
     return Composed(server=server, settings=settings, soul=soul)
 

@@ -355,6 +355,23 @@ class BudgetSettings(SettingsTable, frozen=True):
     )
 
 
+class AlertSettings(SettingsTable, frozen=True):
+    """When the owners are told that something is wrong: in a direct message, and through a webhook."""
+
+    webhook: Annotated[Url, Meta(description="a URL that gets each alert as a JSON document by POST; empty = none")] = (
+        ""
+    )
+    deaf_s: Annotated[
+        float, Meta(ge=0, le=86_400, description="seconds for which a network is not heard before an alert")
+    ] = 120.0
+    apologies_per_hour: Annotated[
+        NotNegative, Meta(description="an alert if there were more apologies in an hour; 0 = never")
+    ] = 10
+    disk_days: Annotated[
+        NotNegative, Meta(description="an alert if the disk will be full in fewer days; 0 = never")
+    ] = 30
+
+
 class ClockSettings(SettingsTable, frozen=True):
     """Local time."""
 
@@ -447,6 +464,7 @@ class Config(SettingsTable, frozen=True):
     daimons: dict[str, DaimonSettings] = msgspec.field(default_factory=dict)
     http: HttpSettings = HttpSettings()
     ensoul: EnsoulSettings = EnsoulSettings()
+    alerts: AlertSettings = AlertSettings()
     clock: ClockSettings = ClockSettings()
     log: LogSettings = LogSettings()
 

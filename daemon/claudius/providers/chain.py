@@ -20,8 +20,18 @@ from contextlib import aclosing, suppress
 from typing import Any, cast
 
 from claudius.config import Loaded, ModelSettings
-from claudius.errors import AuthFailed, ClaudiusError, Cut, ProviderError, SpendLimit, TimedOut, Unavailable
-from claudius.provider import Delta, Done, Event, Provider, Request, Reset
+from claudius.errors import (
+    AuthFailed,
+    ClaudiusError,
+    Cut,
+    ProviderError,
+    RefusedReply,
+    SpendLimit,
+    TimedOut,
+    TooLong,
+    Unavailable,
+)
+from claudius.provider import CallTally, Delta, Done, Event, Provider, Request, Reset, Resting, VoiceState
 
 AUTO = "auto"
 OLLAMA_S = 0.2
@@ -37,6 +47,8 @@ REHEARSAL = "rehearsal"
 log = logging.getLogger(__name__)
 
 _SHUT = (AuthFailed, SpendLimit, Unavailable)
+_OF_THE_REQUEST = (TooLong, RefusedReply)
+"""Errors that say something about the request, not about the provider."""
 
 
 class Chain:
@@ -53,14 +65,20 @@ class Chain:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         chance: Callable[[], float] = random.random,
+        tally: CallTally | None = None,
     ) -> None:
-        """Prepare the chain. `clock` returns seconds of any origin, `chance` numbers in [0, 1) for the jitter."""
+        """Prepare the chain. `clock` returns seconds of any origin, `chance` numbers in [0, 1) for the jitter.
+
+        `tally` counts replies and failures, also those of other chains.
+        """
         if not providers:
             raise ValueError("a chain needs a provider")
         self.providers = tuple(providers)
         self.name, self.model = providers[0].name, providers[0].model
         self._settings, self._clock, self._sleep, self._chance = settings, clock, sleep, chance
         self._resting: dict[int, tuple[float, ProviderError]] = {}
+        self._tally = tally or CallTally()
+        self._last_error = ""
 
     @property
     def sees(self) -> bool:
@@ -107,6 +125,16 @@ class Chain:
         now = self._clock()
         return {self.providers[number].name: until - now for number, (until, _) in self._resting.items() if until > now}
 
+    def state(self) -> VoiceState:
+        """Return how the last attempt went, and who rests."""
+        now = self._clock()
+        resting = [
+            Resting(self.providers[number].name, until - now, error.message)
+            for number, (until, error) in self._resting.items()
+            if until > now
+        ]
+        return VoiceState(last_error=self._last_error, resting=tuple(resting))
+
     async def _persist(self, number: int, provider: Provider, request: Request) -> AsyncGenerator[Event, None]:
         """Ask one provider, with retries. Raises: _Down if the next one is to be asked."""
         for attempt in range(self._settings.retries + 1):
@@ -115,9 +143,15 @@ class Chain:
                 async with aclosing(self._timed(provider, request)) as events:
                     async for event in events:
                         spoke = spoke or isinstance(event, Delta)
+                        if isinstance(event, Done):
+                            self._last_error = ""
+                            self._tally.answered(provider, request, event)
                         yield event
             except ProviderError as error:
                 error.provider = error.provider or provider.name
+                self._tally.failed(provider, error)
+                if not isinstance(error, _OF_THE_REQUEST):
+                    self._last_error = f"{provider.name}: {error.message}"
                 if spoke:
                     raise
                 self._rest(number, error)
@@ -238,6 +272,10 @@ class CurrentVoice:
     def resting(self) -> dict[str, float]:
         """Return the names of the paused providers, with the seconds left."""
         return self._chain.resting()
+
+    def state(self) -> VoiceState:
+        """Return how the last attempt of the current chain went, and who rests."""
+        return self._chain.state()
 
     async def forget(self, conversation: str) -> None:
         """Make every provider end what it keeps of a conversation."""

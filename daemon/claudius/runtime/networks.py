@@ -16,6 +16,7 @@ from typing import Any
 from claudius.cognition.mind import Mind
 from claudius.errors import AdapterRefused, ClaudiusError, DeliveryError, StoreError, StoreFull
 from claudius.runtime.adapter import Adapter, FollowsSettings, Gap
+from claudius.runtime.health import Hearing
 from claudius.runtime.intake import Intake
 from claudius.runtime.lanes import Lanes
 
@@ -115,10 +116,14 @@ class Networks:
         failed: Callable[[ClaudiusError], None],
         *,
         chance: Callable[[], float],
+        clock: Callable[[], datetime],
     ) -> None:
-        """Listen on `adapters`; `failed` is called if none of them can ever be heard, or the store fails."""
+        """Listen on `adapters`; `failed` is called if none of them can ever be heard, or the store fails.
+
+        `clock` is the steady one, by which `intake` notes when a network was heard.
+        """
         self._adapters, self._mind, self._lanes, self._intake, self._failed = adapters, mind, lanes, intake, failed
-        self._chance = chance
+        self._chance, self._clock = chance, clock
         self._distant = {name for name, adapter in adapters.items() if not adapter.link.connected}
         """Networks that have to be connected, and whose history may hold missed messages."""
         self._sweepers: dict[str, Sweeper] = {}
@@ -155,20 +160,35 @@ class Networks:
         """Return when a history is read next on schedule, or None if no network has one."""
         return min((one.next_at for one in self._sweepers.values() if one.next_at), default=None)
 
-    def status(self, now: datetime) -> list[dict[str, Any]]:
+    def status(self) -> list[dict[str, Any]]:
         """Return one record per network for `claudius status`."""
-        heard = self._intake.last_at
+        heard, now = self._intake.last_at, self._clock()
         return [
             {
                 "name": name,
                 "connected": adapter.link.connected,
                 "last_inbound_s": round((now - heard[name]).total_seconds(), 1) if name in heard else None,
                 "reconnects": adapter.link.reconnects,
+                "hears": adapter.link.unheard_s() is None,
                 "detail": adapter.link.detail or (adapter.link.notice() if adapter.link.connected else ""),
+                "last_error": adapter.link.last_error or None,
                 "left_out": self._sweepers[name].left_out if name in self._sweepers else 0,
             }
             for name, adapter in self._adapters.items()
         ]
+
+    def hearing(self) -> dict[str, Hearing]:
+        """Return whether each network is heard."""
+        heard, now = self._intake.last_at, self._clock()
+        return {
+            name: Hearing(
+                unheard_s=adapter.link.unheard_s(),
+                detail=adapter.link.detail or ("messages are missed" if adapter.link.connected else ""),
+                heard_s=(now - heard[name]).total_seconds() if name in heard else None,
+                reconnects=adapter.link.reconnects,
+            )
+            for name, adapter in self._adapters.items()
+        }
 
     async def _listen(self, adapter: Adapter) -> None:
         while True:
