@@ -42,7 +42,7 @@ def render(report: Report, lanes: Lanes, resources: ProcessResources, provider: 
         ),
     ]
     registry = CollectorRegistry(auto_describe=False)
-    ProcessCollector(registry=registry)
+    ProcessCollector(namespace="claudius", registry=registry)
     registry.register(_Once(families))
     return generate_latest(registry).decode()
 
