@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import takewhile
-from typing import Any, cast
+from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -23,11 +23,10 @@ from claudius.cognition.mind import Mind
 from claudius.cognition.reflection import reflect
 from claudius.cognition.turn import Turned, apologise, take_turn
 from claudius.cognition.turn_state import Arrivals, Superseded, Surface
-from claudius.errors import ClaudiusError, RowInvalid, StaleTurn, StoreCorrupt, StoreError, TimedOut
+from claudius.errors import ClaudiusError, RowInvalid, StaleTurn, StoreCorrupt, StoreError
 from claudius.intent import ApologyKind
 from claudius.memory.inbox import Pending
 from claudius.perception import Kind, MessageExtra, Origin, Perception, Place, sees_everything
-from claudius.provider import Event, Provider, Request
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.attachments import Attachments
 from claudius.runtime.background_services import BackgroundServices
@@ -37,6 +36,7 @@ from claudius.runtime.membership import Membership
 from claudius.runtime.process_resources import ProcessResources
 from claudius.runtime.thread_backfill import ThreadBackfill
 from claudius.runtime.turn_log import TurnLog
+from claudius.runtime.turn_timeout import patient
 
 log = logging.getLogger(__name__)
 
@@ -445,56 +445,3 @@ def hearing_of(pending: Pending, mind: Mind) -> Arrivals:
         return [one.perception for one in found if one.perception.key not in own]
 
     return Arrivals(look)
-
-
-def patient(mind: Mind, heard_s: float) -> Mind:
-    """Return the mind for one turn, whose perception was heard at `heard_s`, an instant of the running loop.
-
-    A perception that waited long before its turn still gets the time for one first byte.
-    """
-    config = mind.config()
-    least_s = min(config.model.first_byte_s, config.runtime.patience_s)
-    until = max(heard_s + config.runtime.patience_s, asyncio.get_running_loop().time() + least_s)
-    voices = {
-        name: replace(one, provider=TimedProvider(one.provider, until, least_s)) for name, one in mind.voices.items()
-    }
-    return replace(mind, provider=TimedProvider(mind.provider, until, least_s), voices=voices)
-
-
-class TimedProvider:
-    """A provider, with its retries and fallbacks, that is abandoned if it says nothing in time; for one turn.
-
-    The person who waits has so much patience. Source: the reliability design, section 7 (`runtime.patience_s`) and R12.
-    """
-
-    def __init__(self, inner: Provider, until: float, least_s: float) -> None:
-        """Give up at `until`, an instant of the running loop; a call that begins late still has `least_s` seconds."""
-        self._inner, self._until, self._least_s = inner, until, least_s
-
-    @property
-    def name(self) -> str:
-        """The provider's name."""
-        return self._inner.name
-
-    @property
-    def model(self) -> str:
-        """The provider's model."""
-        return self._inner.model
-
-    async def complete(self, request: Request) -> AsyncIterator[Event]:
-        """Stream the reply. Raises: ProviderError; TimedOut if nothing came in time."""
-        latest = max(self._until, asyncio.get_running_loop().time() + self._least_s)
-        async with aclosing(cast(AsyncGenerator[Event, None], self._inner.complete(request))) as events:
-            try:
-                async with asyncio.timeout_at(latest):
-                    first = await anext(events, None)
-            except TimeoutError as error:
-                raise TimedOut("the model said nothing in all the time there was", provider=self.name) from error
-            if first is None:
-                return
-            yield first
-            async for event in events:
-                yield event
-
-    async def aclose(self) -> None:
-        """Do nothing: the provider belongs to whoever made it."""

@@ -116,14 +116,10 @@ class Networks:
         failed: Callable[[ClaudiusError], None],
         *,
         chance: Callable[[], float],
-        clock: Callable[[], datetime],
     ) -> None:
-        """Listen on `adapters`; `failed` is called if none of them can ever be heard, or the store fails.
-
-        `clock` is the steady one, by which `intake` notes when a network was heard.
-        """
+        """Listen on `adapters`; `failed` is called if none of them can ever be heard, or the store fails."""
         self._adapters, self._mind, self._lanes, self._intake, self._failed = adapters, mind, lanes, intake, failed
-        self._chance, self._clock = chance, clock
+        self._chance = chance
         self._distant = {name for name, adapter in adapters.items() if not adapter.link.connected}
         """Networks that have to be connected, and whose history may hold missed messages."""
         self._sweepers: dict[str, Sweeper] = {}
@@ -160,9 +156,9 @@ class Networks:
         """Return when a history is read next on schedule, or None if no network has one."""
         return min((one.next_at for one in self._sweepers.values() if one.next_at), default=None)
 
-    def status(self) -> list[dict[str, Any]]:
+    def status(self, now: datetime) -> list[dict[str, Any]]:
         """Return one record per network for `claudius status`."""
-        heard, now = self._intake.last_at, self._clock()
+        heard = self._intake.last_at
         return [
             {
                 "name": name,
@@ -177,9 +173,9 @@ class Networks:
             for name, adapter in self._adapters.items()
         ]
 
-    def hearing(self) -> dict[str, Hearing]:
-        """Return whether each network is heard."""
-        heard, now = self._intake.last_at, self._clock()
+    def hearing(self, now: datetime) -> dict[str, Hearing]:
+        """Return whether each network is heard; `now` is of the steady clock."""
+        heard = self._intake.last_at
         return {
             name: Hearing(
                 unheard_s=adapter.link.unheard_s(),

@@ -107,14 +107,12 @@ class Server:
         )
         own = {"status": self._status, "forget": self._forget, **self._pairing.handlers}
         self._control = ControlSocket(home.socket, {**handlers, **own}, services.serve if services else None)
-        self._networks = Networks(
-            adapters, mind, self._lanes, self._intake, self._failed, chance=chance, clock=resources.clock.steady
-        )
+        self._networks = Networks(adapters, mind, self._lanes, self._intake, self._failed, chance=chance)
         self.health = Health(
             mind,
             home,
             resources.disk,
-            networks=self._networks.hearing,
+            networks=lambda: self._networks.hearing(resources.clock.steady()),
             apologies=self._lanes.turn_log.apologies_lately,
             records=lambda: SqliteRecords(home.database),
         )
@@ -350,7 +348,7 @@ class Server:
                     **size,
                 },
                 **size,
-                "adapters": self._networks.status(),
+                "adapters": self._networks.status(self._resources.clock.steady()),
                 "health": report.document() | {"problems": report.told()},
                 "busy": self.busy,
                 "timers": {name: at.isoformat().replace("+00:00", "Z") for name, at in looks.items() if at},
