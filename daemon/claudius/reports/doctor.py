@@ -17,6 +17,7 @@ from claudius.errors import BadConfiguration, ClaudiusError, UsageProblem
 from claudius.home import DIRECTORY_MODE, FILE_MODE, Home, shipped
 from claudius.memory.sqlite.schema import VACUUM_TAKES
 from claudius.reports.network_checks import Check, networks
+from claudius.reports.offline_checks import exchanged_tokens, own_servers
 from claudius.reports.opened import records
 from claudius.reports.session import ask
 from claudius.runtime.health import backup_failure, growth
@@ -127,6 +128,8 @@ def _configuration(home: Home) -> Iterator[Check]:
             detail = f"{missing[0]} is not set, so nothing is heard there"
             fix = f"put it into .env; docs/{network}.md says where to find it"
             yield Check(network, ok=False, detail=detail, fix=fix)
+    yield from exchanged_tokens(loaded)
+    yield from own_servers(loaded)
     changed = sum(source != "default" for source in loaded.sources.values())
     yield Check("configuration", ok=True, detail=f"{changed} settings of your own")
 

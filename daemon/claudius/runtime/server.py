@@ -317,7 +317,7 @@ class Server:
         """Return the metrics as text."""
         from claudius.runtime.metrics import render  # noqa: PLC0415 - its library is loaded when somebody asks
 
-        report = await self.health.look()
+        report = await self.health.look(fresh_s=0.0)
         return render(report, self._lanes, self._resources, self._mind.provider, self._uptime_s())
 
     def _uptime_s(self) -> float:
