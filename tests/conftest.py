@@ -50,6 +50,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.skip(reason=f"{form} form: .ci/run {'full' if form == 'slow' else form}"))
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how many slow and nightly tests were left out, and what runs them."""
+    reasons = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", ())]
+    left_out = {form: sum(f"{form} form: " in reason for reason in reasons) for form in ("slow", "nightly")}
+    if any(left_out.values()):
+        said = (
+            f"left out: {left_out['slow']} slow tests (.ci/run full), {left_out['nightly']} nightly (.ci/run nightly)"
+        )
+        terminalreporter.write_line(said, yellow=True)
+
+
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     """Return an empty, private home."""

@@ -28,6 +28,7 @@ from claudius.home import Home, shipped
 from claudius.memory.archive import Archive
 from claudius.memory.sqlite import SqliteStore
 from claudius.memory.sqlite.backups import quarantine
+from claudius.observed import Thinking
 from claudius.provider import CallTally, Provider
 from claudius.providers.chain import Chain, CurrentVoice, choose
 from claudius.runtime.background_services import BackgroundServices
@@ -230,6 +231,7 @@ async def compose(
         wake=wake,
         answered=store.outbox.answered,
         notices=partial(_notices, resources, settings, soul, voice, home),
+        thoughts=partial(hooks.listen, Thinking),
     )
     server = Server(
         home,

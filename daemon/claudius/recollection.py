@@ -43,6 +43,10 @@ MOODS = ("neutral", "engaged", "focused", "frustrated", "sardonic")
 STATE_DEFAULTS: Mapping[str, str] = {key.value: "" for key in StateKey} | {StateKey.EMOTIONAL_STATE.value: MOODS[0]}
 
 
+CANNED = "canned"
+"""The key, in an entry's metadata, that marks a line spoken without thought."""
+
+
 class Entry(Struct, frozen=True, kw_only=True):
     """One working-memory entry."""
 
@@ -59,6 +63,14 @@ class Entry(Struct, frozen=True, kw_only=True):
     """For a message: the network's own order."""
     stems: str = ""
     """For a message: its content stems, separated by spaces; empty = derive them from its words."""
+
+    @property
+    def is_canned(self) -> bool:
+        """Whether it was spoken without thought: a fixed line, an apology or an acknowledgement.
+
+        Such a line never stands in a prompt as the soul's own speech, because a model copies it, and is no memory.
+        """
+        return bool(self.metadata.get(CANNED))
 
 
 class Shown(Struct, frozen=True, kw_only=True):

@@ -165,17 +165,20 @@ FROM step GROUP BY model ORDER BY model;
 
 -- name: usage_by_person
 -- scans: a command counts every call
-SELECT coalesce(l.canonical, s.person) AS person, count(DISTINCT turn) AS turns, count(*) AS calls,
+-- Of an erased person the cost stays, without a name; what the soul thought of its own accord is its own.
+SELECT CASE WHEN s.person <> '' THEN coalesce(l.canonical, s.person) WHEN s.request_sha256 = '' THEN 'erased' ELSE 'self' END
+    AS person, count(DISTINCT turn) AS turns, count(*) AS calls,
     sum(input_tokens) AS input_tokens, sum(cache_read_tokens) AS cache_read_tokens,
     sum(cache_write_tokens) AS cache_write_tokens, sum(output_tokens) AS output_tokens, sum(cost_usd) AS cost_usd
 FROM step s LEFT JOIN person_link l ON l.person = s.person GROUP BY 1 ORDER BY 1;
 
 -- name: usage_by_conversation
 -- scans: a command counts every call
-SELECT conversation, count(DISTINCT turn) AS turns, count(*) AS calls, sum(input_tokens) AS input_tokens,
+SELECT CASE WHEN conversation <> '' THEN conversation WHEN request_sha256 = '' THEN 'erased' ELSE 'self' END
+    AS conversation, count(DISTINCT turn) AS turns, count(*) AS calls, sum(input_tokens) AS input_tokens,
     sum(cache_read_tokens) AS cache_read_tokens, sum(cache_write_tokens) AS cache_write_tokens,
     sum(output_tokens) AS output_tokens, sum(cost_usd) AS cost_usd
-FROM step GROUP BY conversation ORDER BY conversation;
+FROM step GROUP BY 1 ORDER BY 1;
 
 -- name: usage_by_job
 -- scans: a command counts every call

@@ -11,13 +11,14 @@ from aiohttp import web
 from msgspec.structs import replace
 
 from claudius.config import AlertSettings
-from claudius.errors import DeliveryLater, StoreFull
+from claudius.errors import DeliveryLater
 from claudius.home import Home
 from claudius.perception import private
 from claudius.providers.scripted import Scripted
 from claudius.runtime.alerts import Alerts, Told, decide
-from claudius.runtime.disk import Shut
+from claudius.runtime.disk import Disk
 from claudius.runtime.health import Problem
+from claudius.runtime.process_resources import Clock, ProcessResources
 from claudius.testing.alive import Alive, alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
 from lab.loopback.control import listen
@@ -164,14 +165,18 @@ async def test_what_did_not_arrive_is_told_again_and_what_arrived_is_not(home: H
     network, hook = Deferring(), Hook(503)
     async with hook as url:
         settings = OWNERS | {"CLAUDIUS_ALERTS_WEBHOOK": url, "CLAUDIUS_BUDGET_DAILY_USD": "1"}
-        async with alive(home, Scripted(), settings=settings, network=network) as soul:
+        needed_mb = [1000]
+        disk = Disk(home, lambda: needed_mb[0], free_mb=lambda: 100)
+        disk.look()
+        resources = ProcessResources(clock=Clock(lambda: NOW), disk=disk)
+        async with alive(home, Scripted(), settings=settings, network=network, resources=resources) as soul:
             alerts = alerts_of(soul, network)
-            soul.resources.disk.shut = Shut(StoreFull("no room"), 0.0)
             for _ in range(4):
                 await alerts.look()
             restarted = alerts_of(soul, network)
             await restarted.look()
-            soul.resources.disk.shut = None
+            needed_mb[0] = 0
+            disk.look()
             await restarted.look()
 
     assert [one["state"] for one in hook.got] == ["firing", "firing", "resolved"]  # the first was refused

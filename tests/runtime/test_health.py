@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from claudius.config import AlertSettings, ModelSettings
-from claudius.errors import Overloaded, ProviderError, SpendLimit, StoreFull, TooLong
+from claudius.errors import Overloaded, ProviderError, SpendLimit, TooLong
 from claudius.home import Home
 from claudius.provider import Request, Resting, VoiceState
 from claudius.providers.chain import Chain
 from claudius.providers.scripted import Scripted
 from claudius.runtime import adapter
 from claudius.runtime.adapter import Link
-from claudius.runtime.disk import Shut
+from claudius.runtime.disk import Disk
 from claudius.runtime.health import EMPTY_BYTES, Facts, Hearing, Kept, Problem, Report, Spending, growth, problems
+from claudius.runtime.process_resources import Clock, ProcessResources
 from claudius.testing.alive import alive
 from driven import reply
 
@@ -24,10 +26,9 @@ NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 WELL = {"terminal": Hearing(), "slack": Hearing(heard_s=3.0)}
 
 
-def found(settings: AlertSettings | None = None, **facts: object) -> tuple[Problem, ...]:
+def found(**facts: Any) -> tuple[Problem, ...]:
     """Return the problems of a soul that is well but for some facts."""
-    known = {"at": NOW, "networks": WELL, "voice": VoiceState(), **facts}
-    return problems(Facts(**known), settings or AlertSettings())  # type: ignore[arg-type]
+    return problems(Facts(**{"at": NOW, "networks": WELL, "voice": VoiceState(), **facts}), AlertSettings())
 
 
 def test_a_soul_that_is_well_has_no_problem() -> None:
@@ -54,7 +55,7 @@ def test_a_soul_that_is_well_has_no_problem() -> None:
         ({"kept": Kept(disk_days_left=29)}, "disk", False),
     ],
 )
-def test_what_is_a_problem_and_what_makes_health_fail(facts: dict[str, object], kind: str, fails: bool) -> None:  # noqa: FBT001 - pytest hands it over
+def test_what_is_a_problem_and_what_makes_health_fail(facts: dict[str, Any], kind: str, fails: bool) -> None:  # noqa: FBT001 - pytest hands it over
     """Each condition, at its border."""
     what = found(**facts)
     report = Report(facts=Facts(at=NOW, networks=WELL, voice=VoiceState()), problems=what)
@@ -131,16 +132,18 @@ async def _ask(chain: Chain) -> None:
 
 async def test_a_store_that_cannot_write_is_told_and_one_that_can_again_is_not(home: Home) -> None:
     """The store's own state counts, and a writer that does not answer."""
-    async with alive(home, Scripted()) as soul:
-        health = soul.server.health
-        before = await health.look(0.0)
-        soul.resources.disk.shut = Shut(StoreFull("3 MB free"), 0.0)
-        full = await health.look(0.0)
-        soul.resources.disk.shut = None
-        after = await health.look(0.0)
+    needed_mb = [0]
+    disk = Disk(home, lambda: needed_mb[0], free_mb=lambda: 100)
+    async with alive(home, Scripted(), resources=ProcessResources(clock=Clock(lambda: NOW), disk=disk)) as soul:
+        health, found = soul.server.health, []
+        for needed in (0, 1000, 0):
+            needed_mb[0] = needed
+            disk.look()
+            found.append(await health.look(0.0))
+    before, full, after = found
 
     assert (before.is_well, full.is_well, after.is_well) == (True, False, True)
-    assert full.document()["reasons"] == ["store: 3 MB free"]
+    assert "100 MB free, 1000 needed" in full.document()["reasons"][0]
     assert full.document(is_brief=True)["reasons"] == ["store"]
 
 

@@ -14,6 +14,7 @@ import re
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from msgspec import Struct, field
@@ -21,6 +22,7 @@ from msgspec import Struct, field
 from claudius.config import Loaded
 from claudius.errors import ClaudiusError, DeliveryLater
 from claudius.intent import Utterance
+from claudius.observed import Thinking
 from claudius.perception import Perception, given_in, private
 from claudius.prompt import valid
 from claudius.runtime.adapter import Accept, Fetched, Gap, Link, Swept, nothing_missed
@@ -70,6 +72,8 @@ class _Client(Struct, eq=False):
     is_owner: bool
     streams: bool
     """The client shows text as it is generated."""
+    think: Callable[[], None] | None = None
+    """Ends the telling of private thoughts; None = the client does not want them, or may not have them."""
     awaiting: dict[str, asyncio.Future[None]] = field(default_factory=dict)
     hearing: set[asyncio.Task[None]] = field(default_factory=set)
     in_order: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -90,18 +94,20 @@ class TerminalAdapter:
         wake: Callable[[str], None] = lambda _: None,
         answered: Callable[[str], Awaitable[Sequence[Utterance]]] | None = None,
         notices: Callable[[], Sequence[str]] = tuple,
+        thoughts: Callable[[Callable[[Thinking], None]], Callable[[], None]] | None = None,
     ) -> None:
         """Use `clock` for the time of each perception.
 
         `wake` is called with each conversation that somebody attaches to; `answered` returns the reply to a line that
         is sent again because its speaker never saw the reply; attached clients are shown the `notices`, which say what
-        is wrong with the soul's files and settings.
+        is wrong with the soul's files and settings; `thoughts` has a listener told each private thought as it is
+        written, until what it returns is called.
         """
         self.link = Link(connected=True)
         self._clock = clock
         self._accept: Accept | None = None
         self._attached: dict[str, list[_Client]] = defaultdict(list)
-        self._wake, self._answered, self._notices = wake, answered, notices
+        self._wake, self._answered, self._notices, self._thoughts = wake, answered, notices, thoughts
         self._closed = asyncio.Event()
         self._heard = 0
         self._newest_us = 0
@@ -121,6 +127,7 @@ class TerminalAdapter:
         conversation = client.conversation
         await connection.send({"event": "attached", "conversation": conversation, "person": client.person})
         self._attached[conversation].append(client)
+        self._think_aloud(client, on=bool(hello.get("thoughts")))
         self._wake(conversation)
         try:
             while (frame := await connection.receive()) is not None:
@@ -135,14 +142,25 @@ class TerminalAdapter:
                         if future and not future.done():
                             future.set_result(None)
                         await connection.send({"event": "noted", "key": frame.get("key")})
+                    case "thoughts":
+                        self._think_aloud(client, on=bool(frame.get("on")))
                     case other:
                         await connection.send({"event": "error", "message": f"no such operation: {other}"})
         finally:
+            self._think_aloud(client, on=False)
             self._attached[conversation].remove(client)
             if not self._attached[conversation]:
                 del self._attached[conversation]
             for future in client.awaiting.values():
                 future.cancel()
+
+    def _think_aloud(self, client: _Client, *, on: bool) -> None:
+        """Begin or end telling a client what the soul thinks in the owner's own conversation: to the owner alone."""
+        if client.think:
+            client.think()
+            client.think = None
+        if on and client.is_owner and self._thoughts:
+            client.think = self._thoughts(partial(_tell_thought, client))
 
     async def _hear_in_order(self, client: _Client, frame: Mapping[str, Any]) -> None:
         async with client.in_order:
@@ -279,6 +297,15 @@ class TerminalAdapter:
                 await client.connection.send(frame)
             except ConnectionError:
                 log.debug("a client went away")
+
+
+def _tell_thought(client: _Client, seen: Thinking) -> None:
+    """Tell a client one piece of a thought, if the turn is its own person's: in order with the words that follow."""
+    if (seen.conversation, seen.audience) == (client.conversation, private(client.person)):
+        kind = "void" if seen.is_void else "thinking"
+        client.connection.post(
+            {"event": kind, "turn": seen.turn, "step": seen.step, "verb": seen.verb, "text": seen.text}
+        )
 
 
 def build(loaded: Loaded, clock: Callable[[], datetime]) -> TerminalAdapter:  # noqa: ARG001 - signature of every adapter

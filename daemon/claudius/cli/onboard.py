@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -86,14 +87,18 @@ def onboard(*, yes: bool, adapters: str, providers: str, env_file: Path | None, 
     ok = all(check.ok for check in checks)
     if ok and not is_asked:
         setup.keep()
+    say = _owner_line(home, networks) if ok else ""
     follows = "claudius daemon start" if ok else "fix what is named above, then run `claudius onboard` again"
     if as_json:
-        print_json({"ok": ok, "checks": [one._asdict() for one in checks], "home": str(home.root), "next": follows})
+        found_out = {"ok": ok, "checks": [one._asdict() for one in checks], "home": str(home.root), "next": follows}
+        print_json(found_out | {"owner": say or None})
         return 0 if ok else EXIT_FAILED
     if not is_asked:
         print_checks(checks)
     if not (ok and is_asked and _installed(home)):
         click.echo(f"next: {follows}")
+    if say:
+        click.echo(f"then: be its owner: within an hour, write to it directly: {say}")
     return 0 if ok else EXIT_FAILED
 
 
@@ -272,6 +277,16 @@ def _server(loaded: Loaded, *, is_asked: bool) -> dict[str, Sequence[str]]:
             return {"discord.guilds": chosen} if chosen else {}
         click.echo(f"The bot is not in {', '.join(set(chosen) - there.keys())}.", err=True)
     return {}
+
+
+def _owner_line(home: Home, networks: Sequence[str]) -> str:
+    """Return what somebody writes to become the owner; empty if each network has an owner already."""
+    from claudius.runtime.owner_code import OwnerCode
+
+    owned = {one.partition(":")[0] for one in load(home, os.environ).config.owners}
+    if set(networks) <= {"terminal", *owned}:
+        return ""
+    return f"!owner {OwnerCode(home).make(datetime.now(UTC))}"
 
 
 async def _one_word(loaded: Loaded, home: Home) -> Check:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,18 @@ def print_checks(checks: Iterable[Check]) -> None:
 def safe(text: str) -> str:
     """Remove control sequences from text that is printed to a terminal."""
     return _CONTROL.sub("", text)
+
+
+def table(names: Sequence[str], rows: Iterable[Sequence[str]], right: Collection[str] = ()) -> Iterator[str]:
+    """Yield the lines of a table with a heading, as wide as its content; columns in `right` are aligned there."""
+    whole = [list(names), *map(list, rows)]
+    widths = [max(map(len, column)) for column in zip(*whole, strict=True)]
+    for row in whole:
+        cells = [
+            cell.rjust(width) if name in right else cell.ljust(width)
+            for name, cell, width in zip(names, row, widths, strict=True)
+        ]
+        yield "  ".join(cells).rstrip()
 
 
 def print_result(document: Any, lines: Iterable[str], *, as_json: bool) -> None:

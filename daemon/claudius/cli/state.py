@@ -17,7 +17,7 @@ from claudius.home import Home
 from claudius.perception import SELF, private
 from claudius.recollection import MOODS, STATE_DEFAULTS, StateKey
 from claudius.reports import feeling
-from claudius.reports.opened import edit, records
+from claudius.reports.opened import edit, noted, records
 
 
 @click.group()
@@ -54,6 +54,7 @@ def set_(key: str, value: str) -> None:
     home = Home.of(os.environ)
     home.create()
     audience = SELF if is_mood else private(own_person())
+    noted(home, "state", key)
     edit(home, lambda store: store.documents.set_state(key, value, audience, datetime.now(UTC)))
     click.echo(f"{key} = {value}")
 

@@ -144,7 +144,7 @@ def forget(person: str, *, yes: bool, as_json: bool) -> int:
     if not yes:
         raise UsageProblem(f"this erases all that is kept of {person}, including backups: repeat it with --yes")
     home = Home.of(os.environ)
-    receipt = asyncio.run(reports.forget(home, reports.person(home, person)["person"]))
+    receipt = asyncio.run(reports.forget(home, person))
     rows = ", ".join(f"{table} {count}" for table, count in receipt["rows"].items())
     lines = [
         f"{receipt['person']} is forgotten. Rows: {rows or 'none'}.",

@@ -13,7 +13,7 @@ from typing import cast
 
 from msgspec import Struct
 
-from claudius.cognition.hooks import show_prompt
+from claudius.cognition.hooks import ThoughtStream, show_prompt
 from claudius.cognition.mind import Show, StepVoice
 from claudius.cognition.output.gate import StreamGate
 from claudius.cognition.prompt.assembly import prompt_sha256
@@ -23,8 +23,9 @@ from claudius.cognition.turn_state import SUMMARY_CALL, FirstCall, TurnState
 from claudius.config import blot
 from claudius.errors import ProviderError, RefusedReply
 from claudius.intent import Call
+from claudius.observed import Thinking
 from claudius.prompt import Prompt
-from claudius.provider import Delta, Done, Event, Provider, Request, Reset, Usage, estimate
+from claudius.provider import Delta, Done, Event, FormStep, Provider, Request, Reset, Usage, estimate
 
 
 class ModelReply(Struct, frozen=True):
@@ -44,6 +45,7 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
     purpose: str,
     *,
     steps: Sequence[str] = (),
+    form: tuple[FormStep, ...] = (),
     drawn: Drawn | None = None,
     voice: StepVoice | None = None,
     streams: bool = False,
@@ -53,9 +55,10 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
 ) -> ModelReply:
     """Make one model call for a turn and store it, or reuse the paid reply of an earlier run.
 
-    `conversation` lets a transport continue that conversation's session; `keep_session` says whether the prompt may
-    stay in it. `drawn` is the form in which a snapshot stores the prompt. A reply that breaks off after its first piece
-    counts as cut off by length, and the ladder decides what is said. Raises: ProviderError, StoreError.
+    `form`: the sections that a server may enforce. `conversation` lets a transport continue that conversation's
+    session; `keep_session` says whether the prompt may stay in it. `drawn` is the form in which a snapshot stores the
+    prompt. A reply that breaks off after its first piece counts as cut off by length, and the ladder decides what is
+    said. Raises: ProviderError, StoreError.
     """
     mind, sha = turn.mind, prompt_sha256(prompt)
     if turn.first is None and number is None:
@@ -64,7 +67,8 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
     provider = voice.provider if voice else mind.provider
     is_final = not turn.process.may_execute_now and not turn.lines  # nothing may be shown before the last hop
     show = turn.surface.show if streams and is_final else None
-    reading = _Reading(Parser(), StreamGate(turn.rules) if show else None, show)
+    thoughts = ThoughtStream(mind.hooks, turn.recollection, mind.secrets) if mind.hooks.has(Thinking.point) else None
+    reading = _Reading(_parser(thoughts), StreamGate(turn.rules) if show else None, show, thoughts)
     made = turn.paid.get(sha)
     if made is not None:
         await reading.take(made.response)
@@ -82,10 +86,16 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
             purpose=purpose,
             model=voice.model if voice else None,
             images=() if voice else turn.images,
+            form=form,
         )
         show_prompt(mind.hooks, turn.recollection, steps, prompt, provider.model)
         started = time.monotonic()
-        done = await _read(provider, request, reading)
+        try:
+            done = await _read(provider, request, reading)
+        except BaseException:
+            if thoughts:
+                thoughts.void()
+            raise
         if number is None:  # above every call of this turn and of earlier runs
             known = (*turn.calls, *turn.paid.values())
             number = max([call.n for call in known if call.n < SUMMARY_CALL], default=-1) + 1
@@ -104,7 +114,15 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
     turn.calls.append(made)
     turn.streamed += reading.shown
     parsed = reading.parser.finish(truncated=made.stop_reason == "max_tokens")
+    if thoughts:
+        thoughts.end()
     return ModelReply(parsed, made.response, made.stop_reason == "refusal", reading.shown)
+
+
+def _parser(thoughts: ThoughtStream | None) -> Parser:
+    parser = Parser()
+    parser.think = thoughts.tell if thoughts else None
+    return parser
 
 
 class _Reading(Struct):
@@ -113,6 +131,7 @@ class _Reading(Struct):
     parser: Parser
     gate: StreamGate | None = None
     show: Show | None = None
+    thoughts: ThoughtStream | None = None
     shown: str = ""
     text: str = ""
     is_void: bool = False
@@ -130,8 +149,10 @@ class _Reading(Struct):
 
     def restart(self) -> None:
         """Start over: discard the text so far. The final utterance will replace what was shown of it."""
-        self.parser = Parser()
+        self.parser = _parser(self.thoughts)
         self.text, self.shown, self.is_void = "", "", True
+        if self.thoughts:
+            self.thoughts.void()
 
 
 async def _read(provider: Provider, request: Request, reading: _Reading) -> Done:

@@ -197,8 +197,8 @@ class Thinker:
         return [f"{one.name or 'Claudius'}: {one.content}" for one in found]
 
     async def is_over_budget(self) -> bool:
-        """Return whether the day's budget is spent."""
-        return await self._state.mind.stage() is Stage.REFUSING
+        """Return whether a budget is spent."""
+        return await self._state.mind.stage(self.recollection.perception) is Stage.REFUSING
 
     async def _before(self, memory: WorkingMemory) -> None:
         """Run the checks that precede each thought."""

@@ -36,6 +36,7 @@ log = logging.getLogger(__name__)
 
 SUBPROCESSES: dict[str, str] = {
     "summarise": "claudius.cognition.summaries:summarise",
+    "judge": "claudius.cognition.judgements:judge",
 }
 """Built-in subprocesses by name; an owner's own are named in `soul/subprocesses/NAME.md`, by import string."""
 
@@ -149,7 +150,7 @@ async def _think(one: Subprocess, idle: Idle, mind: Mind) -> None:
     limits = RecallLimits(ttl_hours=mind.config().memory.ttl_hours, aged_at=mind.aged_at())
     known = await mind.store.turns.recall(pending, nonce=mind.nonce(), now=mind.clock(), limits=limits)
     recollection = replace(known, perceptions=())  # the conversation as it is now, including its last turn
-    turn = silent_turn(one.name, recollection, mind)
+    turn = await silent_turn(one.name, recollection, mind)
     reflection = ReflectionTurn(turn, one.name, await mind.store.turns.kept(recollection.conversation, one.name))
     outcome = await one.think(reflection, reflection.source.base)
     intent = _ended(one, reflection, turn, outcome)

@@ -22,6 +22,7 @@ from claudius.memory.store import Store
 from claudius.perception import Kind, MessageExtra
 from claudius.prompt import ago
 from claudius.psyche.classify import is_trivial
+from claudius.psyche.context import ANNOUNCED
 from claudius.recollection import Entry, EntryType, Fact, Moment, Recollection, Remembered
 
 FACT_CHARS = 600
@@ -33,8 +34,6 @@ BLOCK_COSTS, LINE_COSTS = 12, 12
 NAME_CHARS = 40
 _CHARS_A_TOKEN = 4
 _SAID = (Kind.MESSAGE.value, Kind.MENTION.value, Kind.COMMAND.value)
-_UNKEPT = frozenset(("nodded", "acknowledged", "announced"))
-"""The verbs of fixed lines."""
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -72,7 +71,7 @@ def kept(intent: Intent, recollection: Recollection, soul_name: str) -> Intent:
 
 def _is_kept(entry: Entry, soul_name: str) -> bool:
     if entry.entry_type is EntryType.EXTERNAL_DIALOG:
-        if entry.verb in _UNKEPT or entry.metadata.get("apology"):
+        if entry.is_canned or entry.verb == ANNOUNCED:
             return False
     elif (
         entry.entry_type is not EntryType.USER_MESSAGE

@@ -32,7 +32,7 @@ from claudius.cognition.reflection import Idle
 from claudius.cognition.second_thought import think_twice
 from claudius.cognition.summaries import fold_expired
 from claudius.cognition.timing import zone_at, zone_name
-from claudius.cognition.turn_state import Surface, TurnState, recorded
+from claudius.cognition.turn_state import Surface, TurnState, recorded, settings_now
 from claudius.config import daimon_modes
 from claudius.errors import BadRequest, OverBudget, StoreError, TooLong
 from claudius.intent import ApologyKind, Intent
@@ -195,7 +195,7 @@ async def _thought(turn: TurnState) -> Intent:
     Retries with half the history if the prompt is too long, and without images if the model refuses them.
     """
     surface, known = turn.surface, turn.recollection
-    stage = await turn.mind.stage()
+    stage = await turn.mind.stage(known.perception)
     if stage is Stage.REFUSING:
         raise OverBudget
     if surface.begin_thinking:
@@ -210,6 +210,7 @@ async def _thought(turn: TurnState) -> Intent:
     process = route(turn.recollection, turn.soul, autonomous=turn.settings.autonomous, mood=mood)
     if stage is Stage.UPDATES_OFF:  # user model updates are skipped to save money
         process = replace(process, steps=tuple(name for name in process.steps if name not in UPDATES))
+    turn.settings = await settings_now(turn.mind, turn.recollection, turn.settings)
     while True:
         begin(turn, process)
         try:

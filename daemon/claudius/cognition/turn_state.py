@@ -20,14 +20,15 @@ from claudius.cognition.mind import Mind, Show
 from claudius.cognition.output.rules import OutputRules, output_rules
 from claudius.cognition.plan import EngineSettings, Plan, silent_plan
 from claudius.cognition.processes import Process
-from claudius.cognition.prompt.assembly import build_prompt, prompt_sha256
+from claudius.cognition.prompt.assembly import build_prompt, prompt_sha256, system_text
 from claudius.cognition.prompt.function_prompts import Drawn, PromptSource
+from claudius.cognition.prompt.small import fitted
 from claudius.cognition.prompt.snapshot import freeze
 from claudius.cognition.working_memory import MemoryEntry
 from claudius.config import Config
 from claudius.intent import Call, Intent, Planned, Rung, Schedule
 from claudius.perception import Perception
-from claudius.provider import Image
+from claudius.provider import Image, limits_of
 from claudius.psyche import Attention
 from claudius.recollection import ProcessState, Recollection
 from claudius.soul import SoulText
@@ -264,10 +265,16 @@ class TurnState(Struct, kw_only=True):
         return Planned(schedules=tuple(self.schedules), cancels=tuple(self.cancels), closes=self.closes, **changes)
 
 
-def silent_turn(name: str, recollection: Recollection, mind: Mind) -> TurnState:
+async def settings_now(mind: Mind, recollection: Recollection, settings: EngineSettings) -> EngineSettings:
+    """Return the settings of a turn, fitted to what its model can take."""
+    soul, limits = mind.soul(), await limits_of(mind.provider)
+    return fitted(settings, limits, recollection, lambda chosen: system_text(soul, chosen))
+
+
+async def silent_turn(name: str, recollection: Recollection, mind: Mind) -> TurnState:
     """Return a turn that answers nobody, for a subprocess, a summary or a daimon's line."""
     config = mind.config()
-    settings = EngineSettings.of(config)
+    settings = await settings_now(mind, recollection, EngineSettings.of(config))
     return TurnState(
         mind=mind,
         soul=mind.soul(),

@@ -20,24 +20,24 @@ from claudius.config.schema import (
     ALIASES,
     KOTHAR,
     SETTINGS,
-    AlertSettings,
-    BudgetSettings,
     Config,
     ConsultSettings,
     CortexSettings,
     DaimonSettings,
     ModelSettings,
     Setting,
-    SettingsTable,
     daimon_modes,
     daimons,
 )
+from claudius.config.tables import AccessSettings, AlertSettings, BudgetSettings, SettingsTable
+from claudius.config.write import write_setting
 
 __all__ = [
     "ALIASES",
     "KOTHAR",
     "SECRETS",
     "SETTINGS",
+    "AccessSettings",
     "AlertSettings",
     "BudgetSettings",
     "Config",
@@ -62,4 +62,5 @@ __all__ = [
     "take_secrets",
     "token_name",
     "toml",
+    "write_setting",
 ]

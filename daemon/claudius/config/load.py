@@ -236,8 +236,8 @@ def _check_zone(name: str, file: str, key: str) -> None:
 def _parse(setting: Setting, text: str, where: tuple[str, str]) -> Any:
     """Parse a value as a person writes it; `where` is its source (a file or the environment) and its name there."""
     value: Any = text
-    if isinstance(setting.default, tuple):
-        value = [part.strip() for part in text.split(",") if part.strip()]
+    if setting.default is None or isinstance(setting.default, tuple):  # None = a list that is not set
+        value = [part.strip() for part in text.strip().removeprefix("[]").split(",") if part.strip()]
     elif isinstance(setting.default, bool):
         value = _WORDS.get(text.strip().lower(), text)
     try:
@@ -284,7 +284,7 @@ def _did_you_mean(key: str) -> str:
 
 
 def toml(value: Any) -> str:
-    """Format a value as TOML. Pure."""
+    """Format a value as TOML; null, which TOML lacks, is a setting that is not set. Pure."""
     return msgspec.json.encode(value).decode()
 
 

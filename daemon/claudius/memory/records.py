@@ -118,7 +118,15 @@ class Records(KeptTexts, Protocol):
         ...
 
     def usage(self, by: Literal["day", "model", "person", "conversation", "job"]) -> Mapping[str, Any]:
-        """Return `{"rows": [...], "total": {...}}`."""
+        """Return `{"rows": [...], "total": {...}}`; `self` is the soul itself, `erased` everybody who was erased."""
+        ...
+
+    def spent_since(self, since: datetime) -> float:
+        """Return the cost of all calls since then, in dollars."""
+        ...
+
+    def audit(self, since: str, most: int) -> Sequence[Mapping[str, Any]]:
+        """Return the newest acts since a time (RFC 3339 UTC; empty = ever), oldest first: `at who act target from`."""
         ...
 
     def integrity(self) -> Sequence[str]:

@@ -112,8 +112,8 @@ class TurnStore(Protocol):
         """Record the cost of a call that belongs to no turn, under a name that is used once. Not awaited."""
         ...
 
-    async def spent_since(self, since: datetime) -> float:
-        """Return the cost of all calls since then, in dollars."""
+    async def spent_since(self, since: datetime, *, person: str = "", channel: str = "") -> float:
+        """Return the cost of all calls since then, in dollars; of one person under all ids, or of one channel."""
         ...
 
     async def kept(self, conversation: str, subprocess: str) -> Mapping[str, Any]:

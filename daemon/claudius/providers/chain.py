@@ -31,7 +31,20 @@ from claudius.errors import (
     TooLong,
     Unavailable,
 )
-from claudius.provider import CallTally, Delta, Done, Event, Provider, Request, Reset, Resting, VoiceState
+from claudius.provider import (
+    CallTally,
+    Delta,
+    Done,
+    Event,
+    Limits,
+    Provider,
+    Request,
+    Reset,
+    Resting,
+    VoiceState,
+    limits_of,
+    patience_of,
+)
 
 AUTO = "auto"
 OLLAMA_S = 0.2
@@ -84,6 +97,15 @@ class Chain:
     def sees(self) -> bool:
         """Whether the first provider accepts images."""
         return bool(getattr(self.providers[0], "sees", False))
+
+    async def limits(self) -> Limits:
+        """Return what the model can take that will be asked next: the first that does not rest."""
+        awake = (one for number, one in enumerate(self.providers) if not self._rest_of(number))
+        return await limits_of(next(awake, self.providers[0]))
+
+    def patience_s(self, request: Request) -> float:
+        """Return the least time that the first byte may take, of the most patient provider."""
+        return max(patience_of(one, request) for one in self.providers)
 
     async def complete(self, request: Request) -> AsyncIterator[Event]:
         """Stream the reply of the first provider that gives one. Raises: ProviderError, of the last provider asked."""
@@ -168,8 +190,9 @@ class Chain:
     async def _timed(self, provider: Provider, request: Request) -> AsyncGenerator[Event, None]:
         """Apply the deadlines to one call. Raises: TimedOut, or Cut if the provider ended without `Done`."""
         loop = asyncio.get_running_loop()
-        last = loop.time() + self._settings.total_s
-        next_by, which = loop.time() + self._settings.first_byte_s, "first byte"
+        reading_s = max(self._settings.first_byte_s, patience_of(provider, request))
+        last = loop.time() + self._settings.total_s + reading_s - self._settings.first_byte_s
+        next_by, which = loop.time() + reading_s, "first byte"
         events = provider.complete(request)
         try:
             while True:
@@ -256,6 +279,14 @@ class CurrentVoice:
     def sees(self) -> bool:
         """Whether the first provider accepts images."""
         return self._chain.sees
+
+    async def limits(self) -> Limits:
+        """Return what the first model of the current chain can take."""
+        return await (await self._now()).limits()
+
+    def patience_s(self, request: Request) -> float:
+        """Return the least time that the first byte may take."""
+        return self._chain.patience_s(request)
 
     async def complete(self, request: Request) -> AsyncIterator[Event]:
         """Stream the reply of the current chain. Raises: ProviderError."""

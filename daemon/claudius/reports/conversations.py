@@ -8,9 +8,10 @@ from typing import Any
 
 from claudius.errors import ClaudiusError
 from claudius.home import Home
+from claudius.memory.audit import CLI
 from claudius.memory.records import Expired, Records
 from claudius.prompt import Prompt
-from claudius.reports.opened import records
+from claudius.reports.opened import noted, records
 
 
 def conversations(home: Home) -> Sequence[Mapping[str, Any]]:
@@ -28,8 +29,11 @@ def conversation(home: Home, name: str) -> Mapping[str, Any]:
     return found
 
 
-def explained(home: Home, turn: str) -> dict[str, Any]:
-    """Return one turn: what it knew, asked, thought, changed and said, and its whole prompt. Raises: ClaudiusError."""
+def explained(home: Home, turn: str, origin: str = CLI) -> dict[str, Any]:
+    """Return one turn: what it knew, asked, thought, changed and said, and its whole prompt. Raises: ClaudiusError.
+
+    The prompt shows portraits, so that this is in the audit log; `origin` says from where it is asked.
+    """
     from claudius.cognition.prompt.snapshot import TextErased, rebuild
 
     prompt: Prompt | str | None = None
@@ -42,6 +46,7 @@ def explained(home: Home, turn: str) -> dict[str, Any]:
             prompt = "erased"
         except Expired as expired:  # this turn is kept, but one that its prompt shows is gone
             found["expired_at"] = expired.at
+    noted(home, "read", str(found["person"] or ""), origin)
     if found["expired_at"] is None:
         del found["expired_at"]
     if isinstance(prompt, Prompt):

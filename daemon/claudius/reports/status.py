@@ -1,9 +1,10 @@
-"""What is running and waits, and what it cost, as `claudius status` and `claudius usage` print it."""
+"""What is running and waits, what it cost, and who did what: as `claudius status`, `usage` and `audit` print it."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -14,6 +15,8 @@ from claudius.reports.opened import records
 from claudius.reports.session import ask
 from claudius.runtime.lock import holder
 
+EVERY = -1
+"""As a number of acts: all of them."""
 By = Literal["day", "model", "person", "conversation", "job"]
 
 
@@ -45,13 +48,24 @@ def _voice(home: Home) -> dict[str, str] | None:
 
 
 def usage(home: Home, by: By) -> dict[str, Any]:
-    """Return tokens and dollars by day, model, person, conversation or job, and the day's budget."""
-    from claudius.cognition.mind import stage
+    """Return tokens and dollars by day, model, person, conversation or job, and the budgets: the tightest, and each."""
+    from claudius.cognition.mind import caps, day_start, tightest
 
-    limit = load(home, os.environ).config.budget.daily_usd
+    budget = load(home, os.environ).config.budget
+    today = day_start(datetime.now(UTC))
     with records(home) as kept:
         found: dict[str, Any] = dict(kept.usage(by))
-        today = datetime.now(UTC).date().isoformat()
-        spent = next((row["cost_usd"] for row in kept.usage("day")["rows"] if row["day"] == today), None) or 0.0
-    found["budget"] = {"limit_usd": limit or None, "spent_usd": spent, "stage": stage(limit, spent).value}
+        held = caps(budget, kept.spent_since(today), kept.spent_since(today.replace(day=1)))
+    rows = [
+        {"name": one.name, "limit_usd": one.limit_usd or None, "spent_usd": one.spent_usd, "stage": one.stage.value}
+        for one in held
+    ]
+    found["budget"] = {name: value for name, value in rows[held.index(tightest(held))].items() if name != "name"}
+    found["caps"] = rows
     return found
+
+
+def acts(home: Home, since: str = "", most: int = EVERY) -> Sequence[Mapping[str, Any]]:
+    """Return the newest acts of the audit log since a time (RFC 3339 UTC; empty = ever), oldest first."""
+    with records(home) as kept:
+        return kept.audit(since, most)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -18,7 +19,7 @@ from claudius.errors import ClaudiusError, TryAgain
 from claudius.home import Home
 from claudius.intent import Intent
 from claudius.memory.inbox import Pending
-from claudius.observed import DaimonSpoke, DaimonWhispered, MessageHeard
+from claudius.observed import DaimonSpoke, DaimonWhispered, MessageHeard, Thinking
 from claudius.provider import Provider
 from claudius.runtime.control import Connection, Handler
 from claudius.runtime.scheduler import Clockwork
@@ -75,6 +76,8 @@ class LazyDaimons:
 
 
 KINDS = ("hear", "think", "gate", "transition", "whisper", "speak")
+GROWING = ("think.delta", "think.void")
+"""For a listener that asks for them: a piece of private text as it is written, and that the pieces do not count."""
 WAITING = 1000
 """A listener that lags by more events than this loses the oldest."""
 
@@ -94,8 +97,8 @@ class SoulStream:
             for event in told(turned):
                 self._tell(event)
 
-    async def serve(self, connection: Connection, _: Mapping[str, Any]) -> None:
-        """Serve one listener until it disconnects."""
+    async def serve(self, connection: Connection, asked: Mapping[str, Any]) -> None:
+        """Serve one listener until it disconnects; with `deltas`, it is told each thought as it is written, too."""
         if not self._is_looking:  # the first listener
             self._is_looking = True
             self._hooks.listen(MessageHeard, self._heard)
@@ -103,6 +106,7 @@ class SoulStream:
             self._hooks.listen(DaimonSpoke, self._joined)
         queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._listeners.add(queue)
+        unhook = self._hooks.listen(Thinking, partial(_grown, queue)) if asked.get("deltas") else None
         gone = asyncio.create_task(connection.receive(), name="stream's end")
         try:
             await connection.send({"event": "streaming"})
@@ -115,6 +119,8 @@ class SoulStream:
                 await connection.send(following.result())
         finally:
             self._listeners.discard(queue)
+            if unhook:
+                unhook()
             gone.cancel()
             await asyncio.gather(gone, return_exceptions=True)
 
@@ -129,9 +135,18 @@ class SoulStream:
 
     def _tell(self, event: dict[str, Any]) -> None:
         for queue in self._listeners:
-            if queue.qsize() >= WAITING:
-                queue.get_nowait()
-            queue.put_nowait(event)
+            _put(queue, event)
+
+
+def _put(queue: asyncio.Queue[dict[str, Any]], event: dict[str, Any]) -> None:
+    if queue.qsize() >= WAITING:
+        queue.get_nowait()
+    queue.put_nowait(event)
+
+
+def _grown(queue: asyncio.Queue[dict[str, Any]], seen: Thinking) -> None:
+    kind = "think.void" if seen.is_void else "think.delta"
+    _put(queue, _event(seen.timestamp, kind, seen.conversation, seen.turn, seen.text) | {"step": seen.step})
 
 
 def told(turned: Turned) -> Iterator[dict[str, Any]]:
@@ -187,7 +202,7 @@ class BackgroundServices:
         `also` is started with the services; each gets the function that wakes a conversation.
         """
         self._mind, self._home, self._loaded, self._is_daemon, self._also = mind, home, loaded, is_daemon, also
-        self._daimons = LazyDaimons(mind, loaded, build, owner)
+        self._daimons, self.owner = LazyDaimons(mind, loaded, build, owner), owner
         self.clockwork = Clockwork(mind, home, self._daimons.get, chance)
         self._door: HttpApi | None = None
         self._health: Health | None = None

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from claudius.cognition.mind import Mind, day_start
+from claudius.cognition.mind import Mind
 from claudius.config import AlertSettings
 from claudius.errors import StoreError
 from claudius.home import Home
@@ -343,5 +343,7 @@ def last_backup(home: Home) -> datetime | None:
 
 async def spent(mind: Mind) -> tuple[Spending, ...]:
     """Return each budget of the whole soul, and what was spent of it. Raises: StoreError."""
-    limit = mind.config().budget.daily_usd
-    return (Spending("daily", limit, await mind.store.turns.spent_since(day_start(mind.clock()))),)
+    return tuple(
+        Spending(one.name.removeprefix("budget.").removesuffix("_usd"), one.limit_usd, one.spent_usd)
+        for one in await mind.spending()
+    )

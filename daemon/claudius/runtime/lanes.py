@@ -1,7 +1,6 @@
 """One ordered lane per conversation: delivers what waits, then runs turns on what was heard, oldest first.
 
-Lanes of different conversations run side by side; a lane that has nothing to do ends and costs nothing. A turn that
-fails is tried again later or apologised for, as `failures.decide` says.
+Lanes run side by side; an idle one ends. A turn that fails is tried again or apologised for (`failures.decide`).
 """
 
 from __future__ import annotations
@@ -295,10 +294,11 @@ class Lanes:
             return await lane.be_idle(mind, self._services)
         if pending.not_before and pending.not_before > now:
             return (pending.not_before - now).total_seconds()
+        is_paused = mind.config().runtime.paused and not (pending.perception.is_owner or pending.is_stopped)
+        if is_paused or self._resources.disk.shut:
+            return STUMBLE_S
         if not pending.is_stopped and (pending.held or mind.config().runtime.merge_while_busy):
             pending = await together(pending, mind)
-        if self._resources.disk.shut:
-            return STUMBLE_S
         async with self._resources.recovery.turn(alone=pending.ended == ALONE_AFTER):
             if not self._closing:
                 if self._resources.recovery.is_on:

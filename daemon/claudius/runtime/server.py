@@ -7,7 +7,7 @@ import contextlib
 import logging
 import secrets
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -21,8 +21,10 @@ from claudius.memory.sqlite import SqliteRecords
 from claudius.memory.store import Waiting
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.alerts import Alerts
+from claudius.runtime.auditing import watch
 from claudius.runtime.background_services import BackgroundServices
 from claudius.runtime.commands.commands import Commands
+from claudius.runtime.commands.owners import OwnerCommands
 from claudius.runtime.control import Connection, ControlSocket, Handler
 from claudius.runtime.delivery import Retraction
 from claudius.runtime.disk import LOOK_S
@@ -92,8 +94,10 @@ class Server:
             leave_out=resources.log_leave_out,
         )
         self._modes = ChannelModes(mind.store, mind.config, mind.clock)
-        self._commands = Commands(mind, adapters, self._modes, self._forgetting, self._lanes)
-        self._pairing = Pairing(mind.store, mind.clock, self._commands.tell)
+        owners = OwnerCommands(mind, home, self._told, self._lanes.look_again)
+        self._commands = Commands(mind, adapters, self._modes, self._forgetting, self._lanes, owners)
+        self._owner: Callable[[], str] = services.owner if services else str
+        self._pairing = Pairing(mind.store, mind.clock, self._commands.tell, self._owner)
         self._taking_back = Retraction(mind, adapters)
         self._intake = Intake(
             mind,
@@ -146,6 +150,8 @@ class Server:
         for conversation in waiting.conversations:
             self._lanes.wake(conversation)
         self._run_beside(self._forget_what_was_begun(), "erasures")
+        auditing = watch(self._mind, self._home.soul, self._resources.fingerprints)
+        self._run_beside(self._while_the_store_works(auditing), "audit")
         look = self._services.look if self._services else None
         keeping = keep_time(self._mind, self._lanes.wake, self._planned, look)
         self._run_beside(keeping, "plans")
@@ -279,11 +285,17 @@ class Server:
 
     async def _forget(self, connection: Connection, asked: Mapping[str, Any]) -> None:
         try:
-            receipt = await self._forgetting.forget(str(asked.get("person")), self._mind.clock(), "owner")
+            receipt = await self._forgetting.forget(str(asked.get("person")), self._mind.clock(), self._owner())
         except (ClaudiusError, GitFailed, OSError) as error:
             await connection.send({"event": "error", "message": str(error)})
             return
         await connection.send({"event": "forgotten", "receipt": receipt})
+
+    async def _while_the_store_works(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except StoreError as error:
+            self._failed(error)
 
     async def _archive_from_now_on(self, archive: Archive) -> None:
         await asyncio.sleep(ARCHIVE_AFTER_S)
@@ -322,6 +334,19 @@ class Server:
 
     def _uptime_s(self) -> float:
         return (self._resources.clock.steady() - self._started_at).total_seconds()
+
+    def _told(self) -> Iterator[str]:
+        """Tell an owner in chat how the process fares, a line each."""
+        now = self._resources.clock.steady()
+        yield f"I am awake for {(now - self._started_at).total_seconds() / 3600:.1f} hours; {self.busy} at work."
+        for one in self._networks.status(now):
+            heard = one["last_inbound_s"]
+            last = "never heard" if heard is None else f"last heard {heard:.0f} s ago"
+            yield f"{one['name']}: {'connected' if one['hears'] else 'not heard'}, {last}"
+        if problem := self._resources.told()["disk"]["problem"]:
+            yield f"Nothing new is accepted: {problem}"
+        if self._mind.config().runtime.paused:
+            yield "I am paused."
 
     async def _status(self, connection: Connection, _: Mapping[str, Any]) -> None:
         report = await self.health.look()

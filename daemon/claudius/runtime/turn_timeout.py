@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
+from functools import partial
 from typing import cast
 
 from msgspec.structs import replace
 
 from claudius.cognition.mind import Mind
 from claudius.errors import TimedOut
-from claudius.provider import Event, Provider, Request
+from claudius.provider import Event, Provider, Request, limits_of, patience_of
 
 
 def patient(mind: Mind, heard_s: float) -> Mind:
@@ -37,6 +38,7 @@ class TimedProvider:
     def __init__(self, inner: Provider, until: float, least_s: float) -> None:
         """Give up at `until`, an instant of the running loop; a call that begins late still has `least_s` seconds."""
         self._inner, self._until, self._least_s = inner, until, least_s
+        self.limits = partial(limits_of, inner)
 
     @property
     def name(self) -> str:
@@ -50,7 +52,8 @@ class TimedProvider:
 
     async def complete(self, request: Request) -> AsyncIterator[Event]:
         """Stream the reply. Raises: ProviderError; TimedOut if nothing came in time."""
-        latest = max(self._until, asyncio.get_running_loop().time() + self._least_s)
+        least_s = max(self._least_s, patience_of(self._inner, request))
+        latest = max(self._until, asyncio.get_running_loop().time() + least_s)
         async with aclosing(cast(AsyncGenerator[Event, None], self._inner.complete(request))) as events:
             try:
                 async with asyncio.timeout_at(latest):

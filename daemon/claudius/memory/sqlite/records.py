@@ -191,6 +191,19 @@ class SqliteRecords(InnerRecords):
         with self._snapshot() as db:
             return {"rows": db.dicts(f"usage_by_{by}"), "total": db.dicts("usage_total")[0]}
 
+    def spent_since(self, since: datetime) -> float:
+        """Return the cost of all calls since then, in dollars."""
+        with self._snapshot() as db:
+            return float(db.value("spent_since", since=stamp(since)))
+
+    def audit(self, since: str, most: int) -> Sequence[Mapping[str, Any]]:
+        """Return the newest acts since a time (RFC 3339 UTC; empty = ever), oldest first: `at who act target from`."""
+        with self._snapshot() as db:
+            rows = db.dicts("audit_shown", since=since, most=most)
+        return [
+            {name: row[name] for name in ("at", "who", "act", "target")} | {"from": row["origin"]} for row in rows[::-1]
+        ]
+
     def jobs(self) -> Sequence[Mapping[str, Any]]:
         """Return the scheduler's jobs, soonest first."""
         with self._snapshot() as db:

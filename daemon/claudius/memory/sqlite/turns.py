@@ -32,7 +32,7 @@ from claudius.memory.sqlite.rows import (
     parse_object,
     stamp,
 )
-from claudius.memory.sqlite.seeing import Seeing, alone
+from claudius.memory.sqlite.seeing import Seeing, alone, canonical
 from claudius.memory.sqlite.whispers import Claims
 from claudius.memory.turns import (
     NO_SNAPSHOT,
@@ -84,9 +84,16 @@ class SqliteTurns:
     def book(self, job: str, call: Call, at: datetime) -> None:
         self._core.writer.later(lambda db: book(db, job, call, at))
 
-    async def spent_since(self, since: datetime) -> float:
+    async def spent_since(self, since: datetime, *, person: str = "", channel: str = "") -> float:
+        at = stamp(since)
         with self._core.snapshot() as db:
-            return float(db.value("spent_since", since=stamp(since)))
+            if channel:
+                return float(db.value("spent_since_in", since=at, channel=channel))
+            if person:
+                kept = canonical(db, person)
+                ids = [kept, *db.values("linked", canonical=kept)]
+                return float(db.value("spent_since_on", since=at, ids=dump(ids)))
+            return float(db.value("spent_since", since=at))
 
     async def kept(self, conversation: str, subprocess: str) -> Mapping[str, Any]:
         with self._core.snapshot() as db:
