@@ -11,8 +11,8 @@ from typing import Any, Literal
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from claudius.cognition.mind import Mind
-from claudius.config import AlertSettings
+from claudius.cognition.mind import Mind, caps, day_start
+from claudius.config import AlertSettings, BudgetSettings
 from claudius.errors import StoreError
 from claudius.home import Home
 from claudius.memory.records import Records
@@ -70,6 +70,8 @@ class Kept(Struct, frozen=True, kw_only=True):
     disk_free_bytes: int = 0
     disk_days_left: int | None = None
     """How long the disk lasts at the present rate; None = not known yet."""
+    spending: tuple[Spending, ...] = ()
+    """The budgets of the whole soul."""
     backup_failure: str = ""
     """Why the newest backup failed; empty = it did not."""
     backup_at: datetime | None = None
@@ -84,7 +86,6 @@ class Facts(Struct, frozen=True, kw_only=True):
     voice: VoiceState
     store: str = ""
     """What keeps the store from writing; empty = nothing."""
-    spending: tuple[Spending, ...] = ()
     apologies: int = 0
     """In the last hour."""
     kept: Kept = Kept()
@@ -128,7 +129,7 @@ def problems(facts: Facts, settings: AlertSettings) -> tuple[Problem, ...]:
         fix = "make room or permit writing as it says; nothing that was accepted is lost"
         found.append(Problem(kind="store", detail=facts.store, fix=fix))
     found += _of_voice(facts.voice)
-    found += [one for spent in facts.spending if (one := _of_budget(spent))]
+    found += [one for spent in facts.kept.spending if (one := _of_budget(spent))]
     kept = facts.kept
     if kept.backup_failure:
         fix = "free some space or correct the path, then run `claudius backup create`"
@@ -250,14 +251,12 @@ class Health:
         mind, now = self._mind, self._mind.clock()
         kept = await self._kept(now, fresh_s)
         store = self._disk.shut.error.message if self._disk.shut else ""
-        spending: tuple[Spending, ...] = ()
         if isinstance(kept, StoreError):
             store, kept = store or kept.message, Kept()
         else:
             try:
                 async with asyncio.timeout(WRITES_S):
                     await mind.store.flush()
-                spending = await spent(mind)
             except TimeoutError:
                 store = store or f"what is queued was not written within {WRITES_S:.0f} s"
             except StoreError as error:
@@ -272,7 +271,6 @@ class Health:
                 resting=tuple(resting for one in states for resting in one.resting),
             ),
             store=store,
-            spending=spending,
             apologies=self._apologies(),
             kept=kept,
         )
@@ -301,14 +299,16 @@ class Health:
     def _look_inside(self, now: datetime) -> Kept | StoreError:
         try:
             self._records = self._records or self._open()
-            return read(self._records, self._home, now)
+            return read(self._records, self._home, self._mind.config().budget, now)
         except StoreError as error:
             self.close()
             return error
 
 
-def read(records: Records, home: Home, now: datetime) -> Kept:
+def read(records: Records, home: Home, budget: BudgetSettings, now: datetime) -> Kept:
     """Return what a store says of itself. Blocks. Raises: StoreError."""
+    today = day_start(now)
+    spent = caps(budget, records.spent_since(today), records.spent_since(today.replace(day=1)))
     size, free = records.size(), shutil.disk_usage(home.root).free
     a_turn, days = growth(size, free)
     return Kept(
@@ -319,6 +319,10 @@ def read(records: Records, home: Home, now: datetime) -> Kept:
         bytes_per_turn=a_turn,
         disk_free_bytes=free,
         disk_days_left=days,
+        spending=tuple(
+            Spending(one.name.removeprefix("budget.").removesuffix("_usd"), one.limit_usd, one.spent_usd)
+            for one in spent
+        ),
         backup_failure=backup_failure(records, home),
         backup_at=last_backup(home),
     )
@@ -339,11 +343,3 @@ def last_backup(home: Home) -> datetime | None:
 
     newest = newest_backup(home.backups)
     return made_at(newest) if newest else None
-
-
-async def spent(mind: Mind) -> tuple[Spending, ...]:
-    """Return each budget of the whole soul, and what was spent of it. Raises: StoreError."""
-    return tuple(
-        Spending(one.name.removeprefix("budget.").removesuffix("_usd"), one.limit_usd, one.spent_usd)
-        for one in await mind.spending()
-    )

@@ -87,9 +87,9 @@ def _of_report(report: Report) -> Iterator[Metric]:
     resting = {(one.name,): one.left_s for one in facts.voice.resting}
     yield _gauge("provider_resting_seconds", "For how long a provider is not asked.", resting, "provider")
     yield _gauge("store_up", "1 = the store writes.", {(): not facts.store})
-    limits = {(one.budget,): one.limit_usd for one in facts.spending if one.limit_usd}
+    limits = {(one.budget,): one.limit_usd for one in kept.spending if one.limit_usd}
     yield _gauge("budget_limit_usd", "Dollars that may be spent.", limits, "budget")
-    spent = {(one.budget,): one.spent_usd for one in facts.spending}
+    spent = {(one.budget,): one.spent_usd for one in kept.spending}
     yield _gauge("budget_spent_usd", "Dollars that are spent.", spent, "budget")
     for section, counts in kept.counts.items():
         for name, value in counts.items():
