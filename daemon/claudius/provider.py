@@ -144,7 +144,13 @@ class Done(Struct, frozen=True, kw_only=True):
     model: str = ""
 
 
-Event = Delta | Reset | Done
+class Failing(Struct, frozen=True):
+    """A provider failed before its first piece; it is asked again, or the next one is. Only a chain yields it."""
+
+    error: ProviderError
+
+
+Event = Delta | Reset | Failing | Done
 
 
 @runtime_checkable
@@ -163,6 +169,8 @@ class Provider(Protocol):
 
     def complete(self, request: Request) -> AsyncIterator[Event]:
         """Stream the reply to `request`: deltas, perhaps resets, then one `Done`. Raises: ProviderError, typed.
+
+        A chain of providers also yields a `Failing` each time one of them fails and the reply is still sought.
 
         Closing the iterator early cancels the call and frees its resources.
         """

@@ -209,12 +209,12 @@ class Moment(Struct, frozen=True, kw_only=True):
     audience: str
     """Who could see it."""
     text: str
-    stems: tuple[str, ...]
-    """The stems of the name, the text and the descriptions of its pictures, as often as they occur."""
+    pictures: str = ""
+    """The descriptions of its pictures."""
     name: str = ""
     """The display name then; empty for the soul's own words."""
     position: str = ""
-    """Of a message: the network's own order."""
+    """Of one of several messages of a turn: the network's own order."""
     importance: int = 35
     """In hundredths."""
     is_own: bool = False

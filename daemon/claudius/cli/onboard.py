@@ -7,9 +7,11 @@ import json
 import os
 import shutil
 import sys
+import tomllib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -19,6 +21,7 @@ from claudius.errors import EXIT_FAILED, ClaudiusError, UsageProblem
 from claudius.home import Home, write_private
 from claudius.reports.network_checks import Check, ask_discord, ask_slack, gathered, servers
 from claudius.reports.offline_checks import misplaced
+from claudius.reports.status import OFFERS, is_on
 
 WHERE = {
     "SLACK_BOT_TOKEN": "Slack, your app, Install App: xoxb-…",
@@ -55,7 +58,8 @@ VOICE = "voice"
 @json_option
 def onboard(*, yes: bool, adapters: str, providers: str, env_file: Path | None, as_json: bool) -> int:
     """Set the soul up: who speaks, which networks, their tokens; each is tested before it is saved."""
-    from claudius.compose import PROVIDERS, TOKENS
+    from claudius.compose import PROVIDERS
+    from claudius.config import TOKENS
 
     is_asked = not yes and sys.stdin.isatty()
     if not (is_asked or yes):
@@ -85,7 +89,9 @@ def onboard(*, yes: bool, adapters: str, providers: str, env_file: Path | None, 
         if is_asked:
             setup.keep()
     ok = all(check.ok for check in checks)
-    if ok and not is_asked:
+    if is_asked:
+        setup.settings |= _wished(home, load(home, os.environ))
+    if ok or is_asked:
         setup.keep()
     say = _owner_line(home, networks) if ok else ""
     follows = "claudius daemon start" if ok else "fix what is named above, then run `claudius onboard` again"
@@ -138,7 +144,7 @@ class Setup:
         self._home, self._given, self._is_asked = home, given, is_asked
         self._networks, self._left_out = networks, set[str]()
         self._secrets = {name: value for name, value in given.items() if name in OPTIONAL}
-        self.settings: dict[str, Sequence[str]] = {"adapters": networks}
+        self.settings: dict[str, Sequence[str] | bool] = {"adapters": networks}
         if owners := load(home, os.environ).config.owners:
             self.settings["owners"] = owners
 
@@ -148,7 +154,7 @@ class Setup:
 
     def network(self, name: str) -> list[Check]:
         """Set a network up; ask again until it works, or somebody decides otherwise. Returns the last checks."""
-        from claudius.compose import TOKENS
+        from claudius.config import TOKENS
 
         if self._is_asked and not all(map(self._known, TOKENS[name])):
             click.echo(_guide(name), err=True)
@@ -197,10 +203,11 @@ class Setup:
         if secrets:
             write_private(env_file, "\n".join(lines) + "\n")
         for key, chosen in self.settings.items():
-            write_setting(self._home, key, list(chosen))
+            write_setting(self._home, key, chosen if isinstance(chosen, bool | str) else list(chosen))
 
     def _loaded(self) -> Loaded:
-        chosen = {SETTINGS[key].env: ",".join(value) for key, value in self.settings.items()}
+        lists = {key: value for key, value in self.settings.items() if not isinstance(value, bool | str)}
+        chosen = {SETTINGS[key].env: ",".join(value) for key, value in lists.items()}
         return load(self._home, {**os.environ, **self._secrets, **chosen})
 
     def _known(self, name: str) -> str:
@@ -277,6 +284,23 @@ def _server(loaded: Loaded, *, is_asked: bool) -> dict[str, Sequence[str]]:
             return {"discord.guilds": chosen} if chosen else {}
         click.echo(f"The bot is not in {', '.join(set(chosen) - there.keys())}.", err=True)
     return {}
+
+
+def _wished(home: Home, loaded: Loaded) -> dict[str, bool | str]:
+    """Offer, once, what is off by default, each in a sentence with its cost. A no is kept, so nobody is asked again."""
+    said = tomllib.loads(home.config.read_text("utf-8-sig")) if home.config.exists() else {}
+    found: dict[str, bool | str] = {}
+    for offer in OFFERS:
+        table, _, name = offer.sets.rpartition(".")
+        known: Any = said
+        for part in table.split("."):
+            known = known.get(part, {}) if isinstance(known, dict) else {}
+        if name in known or is_on(loaded.config, offer.sets):
+            continue
+        found[offer.sets] = click.confirm(f"{offer.told}. Turn it on?", default=False, err=True)
+        if found[offer.sets] and offer.name == "kothar":
+            found["kothar.provider"] = "rehearsal"
+    return found
 
 
 def _owner_line(home: Home, networks: Sequence[str]) -> str:

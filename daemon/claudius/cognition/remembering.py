@@ -44,9 +44,9 @@ def kept(intent: Intent, recollection: Recollection, soul_name: str) -> Intent:
     pictures = {one.position: _described(one.extra) for one in recollection.perceptions}
     weight = round(100 * (intent.psyche.importance if intent.psyche and intent.psyche.importance else 0.35))
     for entry in intent.entries:
-        if not _is_kept(entry, soul_name):
-            continue
         is_own = entry.entry_type is EntryType.EXTERNAL_DIALOG
+        if not _is_kept(entry, soul_name) or (is_own and not intent.utterances):
+            continue
         person = intent.person if is_own else entry.person or ""
         name = "" if is_own else entry.name or ""
         text = entry.content[:TEXT_CHARS]
@@ -58,8 +58,8 @@ def kept(intent: Intent, recollection: Recollection, soul_name: str) -> Intent:
             conversation=intent.conversation,
             audience=intent.audience,
             text=text,
-            stems=stemmed(" ".join(filter(None, (text, pictures.get(entry.position, "")))), name),
-            position="" if is_own else entry.position,
+            pictures=pictures.get(entry.position, ""),
+            position="" if is_own or len(recollection.perceptions) == 1 else entry.position,
             importance=weight,
             is_own=is_own,
         )

@@ -35,6 +35,7 @@ from claudius.cognition.timing import zone_at, zone_name
 from claudius.cognition.turn_state import Surface, TurnState, recorded, settings_now
 from claudius.config import daimon_modes
 from claudius.errors import BadRequest, OverBudget, StoreError, TooLong
+from claudius.failure import Failure
 from claudius.intent import ApologyKind, Intent
 from claudius.memory.inbox import Pending
 from claudius.memory.turns import RecallLimits
@@ -85,14 +86,14 @@ async def take_turn(pending: Pending, mind: Mind, surface: Surface = NO_SURFACE)
     return Turned(intent=committed, recollection=turn.recollection, pending=pending)
 
 
-async def apologise(pending: Pending, mind: Mind, kind: ApologyKind) -> Intent:
+async def apologise(pending: Pending, mind: Mind, kind: ApologyKind, failure: Failure | None = None) -> Intent:
     """Conclude a perception whose turn failed with one typed apology, and commit it.
 
     Uses only the perception and a fixed line, because whatever made the turn fail (recall, routing, plan, psyche,
-    ledger) would make the apology fail too. Raises: StaleTurn, StoreError.
+    ledger) would make the apology fail too. `failure`: what made it fail. Raises: StaleTurn, StoreError.
     """
     heard = unrecalled(pending.turn, pending.perceptions, mind.nonce(), mind.clock())
-    intent = conclude_apology(heard, kind, mind.soul(), pending.calls)
+    intent = replace(conclude_apology(heard, kind, mind.soul(), pending.calls), failure=failure)
     if kind != "interrupted":  # building its prompt may be what ended the processes
         intent = await _with_prompt(intent, pending, mind)
     return await commit(intent, heard, mind, is_turn=False)

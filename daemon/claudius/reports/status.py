@@ -8,8 +8,11 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from msgspec.structs import asdict
+
 import claudius
 from claudius.config import load
+from claudius.failure import failure_of
 from claudius.home import Home
 from claudius.reports.opened import records
 from claudius.reports.session import ask
@@ -38,13 +41,17 @@ def status(home: Home) -> dict[str, Any]:
     document |= live or {}
     with records(home) as kept:
         document |= kept.counts(datetime.now(UTC))
+        document["last_failure"] = kept.last_failure()
     return document
 
 
-def _voice(home: Home) -> dict[str, str] | None:
-    from claudius.providers.chain import choose
+def _voice(home: Home) -> dict[str, Any]:
+    from claudius.providers.chain import NO_MODEL, NO_VOICE, choose, may_rehearse
 
-    return {"name": choose(load(home, os.environ))[0], "model": ""}
+    loaded = load(home, os.environ)
+    name = choose(loaded, may_rehearse=may_rehearse(loaded, home))[0]
+    error = asdict(failure_of(NO_MODEL)) if name == NO_VOICE else None
+    return {"name": name, "model": "", "resting_until": None, "last_error": error}
 
 
 def usage(home: Home, by: By) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from claudius.errors import ClaudiusError, TryAgain
 from claudius.home import Home
 from claudius.intent import Intent
 from claudius.memory.inbox import Pending
-from claudius.observed import DaimonSpoke, DaimonWhispered, MessageHeard, Thinking
+from claudius.observed import DaimonSpoke, DaimonWhispered, MessageHeard, Thinking, TurnFailed
 from claudius.provider import Provider
 from claudius.runtime.control import Connection, Handler
 from claudius.runtime.scheduler import Clockwork
@@ -75,7 +75,7 @@ class LazyDaimons:
         return self._build(daimon.provider, own if daimon.provider == DaimonSettings().provider else loaded)
 
 
-KINDS = ("hear", "think", "gate", "transition", "whisper", "speak")
+KINDS = ("hear", "think", "gate", "transition", "whisper", "speak", "error")
 GROWING = ("think.delta", "think.void")
 """For a listener that asks for them: a piece of private text as it is written, and that the pieces do not count."""
 WAITING = 1000
@@ -102,6 +102,7 @@ class SoulStream:
         if not self._is_looking:  # the first listener
             self._is_looking = True
             self._hooks.listen(MessageHeard, self._heard)
+            self._hooks.listen(TurnFailed, self._failed)
             self._hooks.listen(DaimonWhispered, self._whispered)
             self._hooks.listen(DaimonSpoke, self._joined)
         queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
@@ -126,6 +127,9 @@ class SoulStream:
 
     def _heard(self, seen: MessageHeard) -> None:
         self._tell(_event(seen.timestamp, "hear", seen.conversation, seen.turn, f"{seen.peer_id}: {seen.preview}"))
+
+    def _failed(self, seen: TurnFailed) -> None:
+        self._tell(_event(seen.timestamp, "error", seen.conversation, seen.turn, seen.detail))
 
     def _whispered(self, seen: DaimonWhispered) -> None:
         self._tell(_event(seen.timestamp, "whisper", "", "", f"{seen.daimon}: {seen.text}"))

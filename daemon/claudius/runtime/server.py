@@ -8,13 +8,17 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
+
+from msgspec.structs import asdict
 
 import claudius
 from claudius.cognition.mind import Mind
 from claudius.cognition.turn import Turned
+from claudius.config import blot
 from claudius.errors import ClaudiusError, StoreCorrupt, StoreError, StoreTooNew
+from claudius.failure import failure_of
 from claudius.home import Home
 from claudius.memory.archive import Archive, GitFailed
 from claudius.memory.sqlite import SqliteRecords
@@ -335,6 +339,20 @@ class Server:
     def _uptime_s(self) -> float:
         return (self._resources.clock.steady() - self._started_at).total_seconds()
 
+    def _voice(self, now: datetime) -> dict[str, Any]:
+        """Return who speaks, until when it is paused, and why its last call failed."""
+        voice = self._mind.provider
+        error = getattr(voice, "last_error", None)
+        resting: float | None = getattr(voice, "resting", dict[str, float])().get(voice.name)
+        until = now + timedelta(seconds=resting) if resting else None
+        failure = failure_of(error).without(lambda text: blot(text, self._mind.secrets)) if error else None
+        return {
+            "name": voice.name,
+            "model": voice.model,
+            "resting_until": until.isoformat().replace("+00:00", "Z") if until else None,
+            "last_error": asdict(failure) if failure else None,
+        }
+
     def _told(self) -> Iterator[str]:
         """Tell an owner in chat how the process fares, a line each."""
         now = self._resources.clock.steady()
@@ -349,11 +367,8 @@ class Server:
             yield "I am paused."
 
     async def _status(self, connection: Connection, _: Mapping[str, Any]) -> None:
-        report = await self.health.look()
-        kept, rests = (
-            report.facts.kept,
-            [report.facts.at + timedelta(seconds=one.left_s) for one in report.facts.voice.resting],
-        )
+        report, now = await self.health.look(), self._resources.clock.steady()
+        kept = report.facts.kept
         size = {"bytes_per_turn": kept.bytes_per_turn, "disk_days_left": kept.disk_days_left}
         looks = {  # the components with a timer of their own, which are no scheduled jobs and have no row
             "catch_up": self._networks.next_sweep(),
@@ -365,15 +380,9 @@ class Server:
                 **self._resources.told(),
                 "version": claudius.__version__,
                 "uptime_s": round(self._uptime_s(), 1),
-                "provider": {
-                    "name": self._mind.provider.name,
-                    "model": self._mind.provider.model,
-                    "resting_until": min(rests).isoformat().replace("+00:00", "Z") if rests else None,
-                    "last_error": report.facts.voice.last_error or None,
-                    **size,
-                },
+                "provider": self._voice(now) | size,
                 **size,
-                "adapters": self._networks.status(self._resources.clock.steady()),
+                "adapters": self._networks.status(now),
                 "health": report.document() | {"problems": report.told()},
                 "busy": self.busy,
                 "timers": {name: at.isoformat().replace("+00:00", "Z") for name, at in looks.items() if at},
