@@ -70,7 +70,7 @@ WHERE (state = 'pending' OR state = 'taken' OR state = 'unknown_after_send');
 
 -- name: conversations
 -- scans: a command lists them all
-SELECT conversation, audience, process, entries, last_at FROM conversation ORDER BY last_at DESC, conversation;
+SELECT conversation, audience, process, entries, last_at FROM conversation WHERE audience <> 'self' ORDER BY last_at DESC, conversation;
 
 -- name: conversation_shown
 SELECT conversation, audience, process, previous_process, invocation_count, params, turns FROM conversation

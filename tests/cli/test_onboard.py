@@ -278,6 +278,9 @@ async def test_a_typo_ends_nothing_and_good_answers_are_kept(machine: Machine) -
             terminal.until("there is no 'scriptd'")
             terminal.until("Which voices")
             terminal.type("scripted")
+            for _ in range(4):
+                terminal.until("Turn it on?")
+                terminal.type("n")
             terminal.until("Have the system start it")
             terminal.type("n")
             return terminal.rest()
@@ -319,3 +322,33 @@ async def test_what_was_answered_before_somebody_gave_up_is_kept(machine: Machin
         await asyncio.to_thread(walk)
 
     assert 'adapters = ["slack"]' in (machine.home / "config.toml").read_text()
+
+
+def test_what_is_off_by_default_is_offered_once_with_its_cost(machine: Machine) -> None:
+    """At a terminal it asks for each in a sentence that names the cost; a second time it asks for none of them."""
+    machine.env["CLAUDIUS_PROVIDERS"] = "rehearsal"
+    with machine.terminal("onboard") as terminal:
+        for asked, said in (("networks", ""), ("voices", ""), ("Kothar", "y"), ("one model call", "n"),
+                            ("twelve model calls", "n"), ("one more model call", "n"), ("Have the system start it", "n")):  # fmt: skip
+            terminal.until(asked)
+            terminal.type(said)
+        terminal.rest()
+    with machine.terminal("onboard") as terminal:
+        for asked in ("networks", "voices"):
+            terminal.until(asked)
+            terminal.type("")
+        terminal.until("Have the system start it")
+        terminal.type("n")
+        again = terminal.rest()
+    offers = {one["name"]: one["command"] for one in machine.run("status", "--json").json["offers"]}
+    machine.ok("chat", "--once", "I build bridges.")
+    whispered = machine.ok("daimon", "whisper", "--json").json
+
+    assert "Kothar" not in again.partition("voices")[2]
+    assert offers == {
+        "writing first": "claudius config set psyche.proactive true",
+        "ism": "claudius config set ism.enabled true",
+        "consultation": "claudius config set cortex.consult.enabled true",
+    }
+    assert whispered["whisper"]
+    assert "no model" not in whispered["whisper"]

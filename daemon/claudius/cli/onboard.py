@@ -89,10 +89,7 @@ def onboard(*, yes: bool, adapters: str, providers: str, env_file: Path | None, 
         if is_asked:
             setup.keep()
     ok = all(check.ok for check in checks)
-    if is_asked:
-        setup.settings |= _wished(home, load(home, os.environ))
-    if ok or is_asked:
-        setup.keep()
+    setup.finish(is_well=ok)
     say = _owner_line(home, networks) if ok else ""
     follows = "claudius daemon start" if ok else "fix what is named above, then run `claudius onboard` again"
     if as_json:
@@ -189,6 +186,13 @@ class Setup:
             if self._choice(checks, (AGAIN, KEEP)) != AGAIN:
                 return checks
             self._secrets["ANTHROPIC_API_KEY"] = given = ""
+
+    def finish(self, *, is_well: bool) -> None:
+        """Offer what is off by default if somebody answers, and keep everything; nothing that is unwell unasked."""
+        if self._is_asked:
+            self.settings |= _wished(self._home, self._loaded())
+        if is_well or self._is_asked:
+            self.keep()
 
     def keep(self) -> None:
         """Write secrets to .env, mode 0600, and settings to config.toml; other lines are unchanged."""

@@ -1,4 +1,4 @@
-"""The HTTP API: `POST /api/whisper`, `/health` and `/metrics`, on the control socket and, where configured, on TCP."""
+"""The HTTP API: `/api/whisper`, `/api/event`, `/health`, `/metrics`, on the control socket and, if set, on TCP."""
 
 from __future__ import annotations
 
@@ -11,19 +11,22 @@ import socket
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
+from msgspec import Struct
 
 from claudius.cognition.daimons import Context, character, request, sanitised
 from claudius.cognition.mind import Mind, Stage, day_start
 from claudius.config import DaimonSettings, daimons
-from claudius.errors import BadConfiguration, ClaudiusError
+from claudius.errors import BadConfiguration, ClaudiusError, StoreError
+from claudius.home import Home
+from claudius.memory.sqlite import SqliteRecords
 from claudius.memory.whispers import Whisper
 from claudius.observed import DaimonWhispered
-from claudius.perception import SELF
+from claudius.perception import SELF, Kind, Perception, private
 from claudius.runtime.control import Connection
 from claudius.runtime.daimon_http import PATH
 from claudius.runtime.health import Health
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
 
 BODY_BYTES = 8192
 A_MINUTE = 10
+EVENT_PATH = "/api/event"
+ID_CHARS = 200
 STRANGER_CHARS = 32
 """The minimum length of a token when listening beyond loopback."""
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -43,14 +48,22 @@ SOCKET = "socket"
 """The requester on the control socket: whoever may open that file."""
 
 
+class Monitor(Struct, frozen=True):
+    """What `/health` and `/metrics` tell."""
+
+    health: Health
+    metrics: Callable[[], Awaitable[str]]
+    """Returns the metrics as text."""
+
+
 class HttpApi:
     """The HTTP endpoint of one soul."""
 
     def __init__(
         self,
         whispers: WhisperApi,
-        health: Health,
-        metrics: Callable[[], Awaitable[str]],
+        events: EventApi,
+        monitor: Monitor,
         tokens: Callable[[], Mapping[str, str]],
         listen: str = "",
     ) -> None:
@@ -58,7 +71,7 @@ class HttpApi:
 
         `tokens` maps each daimon to its token, and the empty name to the owner's; none is empty.
         """
-        self._whispers, self._health, self._metrics, self._tokens = whispers, health, metrics, tokens
+        self._whispers, self._events, self._monitor, self._tokens = whispers, events, monitor, tokens
         self._host, self._port = listening_at(listen, tokens()) if listen else ("", 0)
         self._asked: dict[str, deque[float]] = {}
         self._runners: list[web.AppRunner] = []
@@ -102,8 +115,9 @@ class HttpApi:
         app = web.Application(client_max_size=BODY_BYTES)
         app[IS_SOCKET] = is_socket
         app.router.add_post(PATH, self._whisper)
-        app.router.add_get("/health", self._tell_health)
-        app.router.add_get("/metrics", self._tell_metrics)
+        app.router.add_post(EVENT_PATH, self._event)
+        app.router.add_get("/health", self._health)
+        app.router.add_get("/metrics", self._metrics)
         runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=0.5, keepalive_timeout=1.0)
         await runner.setup()
         self._runners.append(runner)
@@ -129,19 +143,19 @@ class HttpApi:
         asked.append(now)
         return 0
 
-    async def _tell_health(self, request: web.Request) -> web.Response:
+    async def _health(self, request: web.Request) -> web.Response:
         """Tell whether all is well: 200, or 503 with the reasons. Without a token, on loopback, without details."""
         is_brief = "Authorization" not in request.headers and not request.app[IS_SOCKET] and is_loopback(self._host)
         if is_brief:
             self._check_source(request)
         else:
             self._checked(request)
-        report = await self._health.look()
+        report = await self._monitor.health.look()
         return web.json_response(report.document(is_brief=is_brief), status=200 if report.is_well else 503)
 
-    async def _tell_metrics(self, request: web.Request) -> web.Response:
+    async def _metrics(self, request: web.Request) -> web.Response:
         self._checked(request)
-        return web.Response(text=await self._metrics(), headers={"Content-Type": METRICS_TYPE})
+        return web.Response(text=await self._monitor.metrics(), headers={"Content-Type": METRICS_TYPE})
 
     async def _whisper(self, request: web.Request) -> web.Response:
         who = self._checked(request)
@@ -160,6 +174,22 @@ class HttpApi:
                 raise web.HTTPForbidden(text="that is not this token's daimon")
             return await self._whispers.take(source, body)
         raise web.HTTPBadRequest(text="send source and context, or source and whisper")
+
+    async def _event(self, request: web.Request) -> web.Response:
+        who = self._checked(request)
+        if request.content_type != "application/json":
+            raise web.HTTPUnsupportedMediaType
+        if wait_s := self._wait_s(who):
+            raise web.HTTPTooManyRequests(headers={"Retry-After": str(wait_s)})
+        body = await _document(request)
+        name, text, conversation = body.get("id"), body.get("text"), body.get("conversation", "")
+        if not isinstance(name, str) or not 0 < len(name) <= ID_CHARS or not name.isprintable():
+            raise web.HTTPBadRequest(text="id is missing")
+        if not isinstance(text, str) or not text.strip():
+            raise web.HTTPBadRequest(text="text is missing")
+        if not isinstance(conversation, str):
+            raise web.HTTPBadRequest(text="conversation is no name")
+        return await self._events.take(name, text, conversation)
 
     def _checked(self, request: web.Request) -> str:
         """Check the source of a request, then its token. Returns who sent it. Raises: web.HTTPException."""
@@ -281,6 +311,53 @@ class WhisperApi:
         number = await mind.store.whispers.keep_whisper(kept)
         mind.hooks.emit(DaimonWhispered(daimon=source, text=text, timestamp=now))
         return web.json_response({"stored": True, "id": str(number)}, status=202)
+
+
+class EventApi:
+    """Takes news: what a program of the owner, or a daimon, brings to the soul's notice."""
+
+    def __init__(
+        self, mind: Mind, home: Home, owner: Callable[[], str], wake: Callable[[], Callable[[str], None]]
+    ) -> None:
+        """Keep news for `mind`; `owner` returns the owner of this terminal, `wake` what has a conversation look."""
+        self._mind, self._home, self._owner, self._wake = mind, home, owner, wake
+
+    async def take(self, name: str, text: str, conversation: str) -> web.Response:
+        """Keep one piece of news: 202, also for one that is known; it owes nothing, and nothing in it is an order."""
+        mind, owner = self._mind, self._owner()
+        audience = private(owner)
+        if conversation:
+            found = await asyncio.to_thread(self._audience, conversation)
+            if not found or found == SELF:
+                return web.json_response({"error": "there is no such conversation"}, status=404)
+            audience = found
+        else:
+            network, workspace, _ = owner.split(":", 2)
+            conversation = f"{network}:{workspace}:main:main"
+        perception = Perception(
+            key=f"event:{name}",
+            conversation=conversation,
+            audience=audience,
+            person="",
+            name="",
+            text=text.strip(),
+            at=mind.clock(),
+            position="",
+            kind=Kind.NEWS,
+            owes=False,
+        )
+        try:
+            new = await mind.store.inbox.impose(perception, "", {}, mind.clock())
+        except StoreError:
+            return _later(503, 60)
+        if new:
+            self._wake()(conversation)
+        return web.json_response({"stored": new, "id": name}, status=202)
+
+    def _audience(self, conversation: str) -> str:
+        with closing(SqliteRecords(self._home.database)) as records:
+            found = records.conversation(conversation)
+        return str(found["audience"]) if found else ""
 
 
 def _later(status: int, after_s: int) -> web.Response:
