@@ -38,6 +38,14 @@ SELECT conversation, person, coalesce(taken_at, heard_at) AS at FROM inbox WHERE
 -- name: spent_since
 SELECT coalesce(sum(cost_usd), 0.0) AS cost_usd FROM step WHERE at >= :since;
 
+-- name: spent_since_on
+SELECT coalesce(sum(cost_usd), 0.0) AS cost_usd FROM step
+WHERE at >= :since AND person IN (SELECT value FROM json_each(:ids));
+
+-- name: spent_since_in
+SELECT coalesce(sum(cost_usd), 0.0) AS cost_usd FROM step
+WHERE at >= :since AND conversation >= :channel || ':' AND conversation < :channel || ';';
+
 -- name: last_answer
 -- scans: the turns of one channel, once per question
 SELECT turn, conversation, number FROM turn

@@ -783,12 +783,12 @@ class TestForm:
         assert "Claudius" in speech(read(text))
         assert "S1" not in text
 
-    @pytest.mark.parametrize("purpose", ["turn", "whisper"])
-    def test_a_request_of_another_kind_gets_one_plain_line(self, purpose: str) -> None:
-        """A request that is not a turn in the step format gets an honest answer without tags."""
+    @pytest.mark.parametrize(("purpose", "is_counsel"), [("turn", False), ("whisper", True)])
+    def test_a_request_of_another_kind_gets_one_plain_line(self, purpose: str, *, is_counsel: bool) -> None:
+        """A request that is not a turn in the step format gets one line without tags: an honest one, or counsel."""
         text = reply(Request(system="", history=(), tail="Who whispers?", max_tokens=100, purpose=purpose), LINES)
 
-        assert "no model" in text
+        assert ("no model" in text) is not is_counsel
         assert "<" not in text
 
 

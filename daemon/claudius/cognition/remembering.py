@@ -22,6 +22,7 @@ from claudius.memory.store import Store
 from claudius.perception import Kind, MessageExtra
 from claudius.prompt import ago, short_name
 from claudius.psyche.classify import is_trivial
+from claudius.psyche.context import ANNOUNCED
 from claudius.recollection import Entry, EntryType, Fact, Moment, Recollection, Remembered
 
 FACT_CHARS = 600
@@ -37,8 +38,6 @@ YOU = "you"
 """Who said a line of the soul's own."""
 _CHARS_A_TOKEN = 4
 _SAID = (Kind.MESSAGE.value, Kind.MENTION.value, Kind.COMMAND.value)
-_UNKEPT = frozenset(("nodded", "acknowledged", "announced"))
-"""The verbs of fixed lines."""
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -51,7 +50,7 @@ def kept(intent: Intent, recollection: Recollection, soul_name: str) -> Intent:
     is_rehearsed = any(call.provider == REHEARSAL for call in intent.calls)
     for entry in intent.entries:
         is_own = entry.entry_type is EntryType.EXTERNAL_DIALOG
-        if not _is_kept(entry, soul_name) or (is_own and is_rehearsed):
+        if not _is_kept(entry, soul_name) or (is_own and (is_rehearsed or not intent.utterances)):
             continue
         person = intent.person if is_own else entry.person or ""
         name = "" if is_own else entry.name or ""
@@ -64,8 +63,8 @@ def kept(intent: Intent, recollection: Recollection, soul_name: str) -> Intent:
             conversation=intent.conversation,
             audience=intent.audience,
             text=text,
-            stems=stemmed(" ".join(filter(None, (text, pictures.get(entry.position, "")))), name),
-            position="" if is_own else entry.position,
+            pictures=pictures.get(entry.position, ""),
+            position="" if is_own or len(recollection.perceptions) == 1 else entry.position,
             importance=weight,
             is_own=is_own,
         )
@@ -77,7 +76,7 @@ def kept(intent: Intent, recollection: Recollection, soul_name: str) -> Intent:
 
 def _is_kept(entry: Entry, soul_name: str) -> bool:
     if entry.entry_type is EntryType.EXTERNAL_DIALOG:
-        if entry.verb in _UNKEPT or entry.metadata.get("apology"):
+        if entry.is_canned or entry.verb == ANNOUNCED:
             return False
     elif (
         entry.entry_type is not EntryType.USER_MESSAGE

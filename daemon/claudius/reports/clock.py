@@ -13,7 +13,7 @@ from claudius.config import daimons as configured
 from claudius.config import load
 from claudius.errors import ClaudiusError, UsageProblem
 from claudius.home import Home
-from claudius.reports.opened import edit, records
+from claudius.reports.opened import edit, noted, records
 from claudius.reports.session import ask, wake_and_ask
 
 
@@ -99,4 +99,5 @@ def set_mode(home: Home, name: str, mode: str) -> None:
     if name not in configured(load(home, os.environ).config):
         raise UsageProblem(f"no daimon {name!r}: `claudius daimon list` names them")
     home.create()
+    noted(home, "daimon", f"{name} {mode}")
     edit(home, lambda store: store.whispers.set_mode(name, mode))

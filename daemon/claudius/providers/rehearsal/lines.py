@@ -36,6 +36,7 @@ SECTIONS = (
     "reminder",
     "reminder without a time",
     "due",
+    "whisper",
 )
 """The sections that are not chosen by a cue. Those of the moods are called `mood NAME`."""
 VALUES = frozenset(

@@ -132,6 +132,8 @@ def reply(request: Request, lines: Lines) -> str:
     mind = consider(read(request), lines)
     if request.purpose == "repair":
         return _section("external_dialogue", _speech(mind), _verb(mind))
+    if request.purpose == "whisper":
+        return answer(lines.sections["whisper"], {}, mind.seed)
     if not mind.seen.asked:
         return answer(lines.sections["elsewhere"], mind.values, mind.seed)
     asked = dict.fromkeys(mind.seen.asked)
