@@ -104,7 +104,7 @@ async def _once(home: Home, hello: Mapping[str, Any], text: str, timeout_s: floa
                         ms = round((time.monotonic() - started) * 1000)
                         for notice in speech.get("notices", ()):
                             click.echo(f"note: {safe(notice)}", err=True)
-                        _print(speech, attached, earlier, ms, as_json=as_json)
+                        _print(speech, attached, earlier, ms, line.failure, as_json=as_json)
                         await _say_shown(connection, str(speech["key"]))
                         break
                 await asyncio.sleep(LOOK_AGAIN_S)
@@ -146,6 +146,9 @@ async def _answer(
                     await connection.send({"op": "shown", "key": frame["key"]})
                 case "heard":
                     line.is_heard = True
+                case "failed" if frame["key"] == line.key:
+                    line.failure = {name: frame[name] for name in ("turn", "kind", "detail", "fix")}
+                    await show(shown, frame)
                 case "thinking" | "void":
                     await show(shown, frame)
                 case "refused":
@@ -164,7 +167,13 @@ async def _say_shown(connection: Connection, key: str) -> None:
 
 
 def _print(
-    speech: Mapping[str, Any], attached: Mapping[str, Any], earlier: list[Any], ms: int, *, as_json: bool
+    speech: Mapping[str, Any],
+    attached: Mapping[str, Any],
+    earlier: list[Any],
+    ms: int,
+    failure: Mapping[str, Any] | None,
+    *,
+    as_json: bool,
 ) -> None:
     if not as_json:
         click.echo(safe(speech["body"]))
@@ -186,6 +195,8 @@ def _print(
         "usage": turn.get("usage"),
         "ms": ms,
     }
+    if failure:
+        document["failure"] = failure
     if speech.get("apology"):
         document["apology"] = speech["apology"]
     if earlier:
