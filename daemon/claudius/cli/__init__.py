@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import claudius
+from claudius.cli.output import Group
 from claudius.errors import EXIT_FAILED, EXIT_USAGE, ClaudiusError
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ COMMANDS = {name: f"claudius.cli.{target}" for name, (target, _) in _TABLE.items
 HELP = {name: line for name, (_, line) in _TABLE.items() if line}
 
 
-class Lazy(click.Group):
+class Lazy(Group):
     """A click group whose commands are import strings, so that `--help` loads none of them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature

@@ -272,6 +272,14 @@ class RuntimeSettings(SettingsTable, frozen=True):
     ] = 24
 
 
+class TerminalSettings(SettingsTable, frozen=True):
+    """The terminal."""
+
+    wait_s: Annotated[
+        Seconds, Meta(description="seconds without a sign of life from a model before a terminal hears the apology")
+    ] = 60.0
+
+
 class TurnSettings(SettingsTable, frozen=True):
     """One turn of a mental process."""
 
@@ -428,6 +436,7 @@ class Config(SettingsTable, frozen=True):
     pipeline: PipelineSettings = PipelineSettings()
     reply: ReplySettings = ReplySettings()
     runtime: RuntimeSettings = RuntimeSettings()
+    terminal: TerminalSettings = TerminalSettings()
     turn: TurnSettings = TurnSettings()
     ism: IsmSettings = IsmSettings()
     schedule: ScheduleSettings = ScheduleSettings()

@@ -191,7 +191,6 @@ def commit(db: Database, intent: Intent, let_go: datetime, boot: str, most: int 
     if intent.state:
         note_of_state = "soul state: " + ", ".join([change.key for change in intent.state])
         write_state(db, intent.state, at, author="turn", turn=intent.turn, note=note_of_state)
-    keep_moments(db, intent, most)
     move_psyche(db, intent, at)
     for whisper in intent.whispers:
         db.run("whisper_used", id=whisper, turn=intent.turn)
@@ -199,6 +198,7 @@ def commit(db: Database, intent: Intent, let_go: datetime, boot: str, most: int 
         fold(db, intent.conversation, intent.summary, intent.at, let_go)
     for utterance in intent.utterances:
         say(db, utterance, intent.at, boot)
+    keep_moments(db, intent, most)  # after the outbox, where the soul's own words stand
 
 
 def _move_conversation(db: Database, intent: Intent, at: str) -> int | None:
@@ -258,6 +258,7 @@ def _keep_turn(db: Database, intent: Intent, number: int, at: str, more: Mapping
         thoughts=intent.thoughts,
         steps=intent.steps,
         prompt_sha256=intent.prompt_sha256,
+        failure=intent.failure,
         responses={str(call.n): (call.request_sha256, valid(call.response)) for call in intent.calls},
     )
     record = db.run(
