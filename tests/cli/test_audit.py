@@ -88,3 +88,19 @@ def test_an_edit_of_the_soul_counts_if_it_changes_something(editor: str, tmp_pat
     assert own.exists() == is_changed
     assert shown(machine) == [("soul", ADA, "soul.md", "cli")] * is_changed
     assert not list((machine.home / "state").glob("edit-*"))
+
+
+def test_doctor_names_a_rule_that_shuts_an_owner_out(tmp_path: Path) -> None:
+    """An empty list, and an owner whom no list lets in, are findings: both are seldom meant."""
+    machine = Machine(tmp_path)
+    machine.ok("config", "set", "owners", "slack:T1:U1,slack:T1:U2")
+    machine.ok("config", "set", "access.slack_people", "U2")
+    machine.ok("config", "set", "access.discord_roles", "[]")
+
+    found = machine.run("doctor", "--json").json["checks"]
+    problems = [one["detail"] for one in found if one["name"] == "access" and not one["ok"]]
+
+    assert problems == [
+        "access.discord_roles is empty: nobody is heard by it",
+        "access.slack_people or its denials leave out the owner slack:T1:U1",
+    ]
