@@ -77,6 +77,8 @@ class Request(Struct, frozen=True, kw_only=True):
     model: str | None = None
     """None = the provider's default."""
     temperature: float | None = None
+    is_first: bool = False
+    """No call of this home was ever finished, so whoever answers may introduce itself."""
     images: tuple[Image, ...] = ()
     """Sent before the tail, in the order in which the tail numbers them; only by a provider whose `sees` is true."""
     form: tuple[FormStep, ...] = ()

@@ -21,6 +21,7 @@ class EntryType(StrEnum):
 
     USER_MESSAGE = "userMessage"
     EVENT = "event"
+    """What came in and nobody said: news."""
     PERCEPTION = "perception"
     INTERNAL_MONOLOGUE = "internalMonologue"
     EXTERNAL_DIALOG = "externalDialog"
@@ -209,12 +210,12 @@ class Moment(Struct, frozen=True, kw_only=True):
     audience: str
     """Who could see it."""
     text: str
-    stems: tuple[str, ...]
-    """The stems of the name, the text and the descriptions of its pictures, as often as they occur."""
+    pictures: str = ""
+    """The descriptions of its pictures."""
     name: str = ""
     """The display name then; empty for the soul's own words."""
     position: str = ""
-    """Of a message: the network's own order."""
+    """Of one of several messages of a turn: the network's own order."""
     importance: int = 35
     """In hundredths."""
     is_own: bool = False
@@ -282,6 +283,8 @@ class Recollection(Struct, frozen=True, kw_only=True):
     """When the last turn of this conversation was thought; None = there was none."""
     participation: str = ""
     """How this conversation is heard, if that was set for it; empty = the place's default."""
+    is_first: bool = False
+    """No model call of this home was finished before this turn."""
     psyche: Psyche | None = None
     """The psyche; None = it was not requested."""
     peers: tuple[Peer, ...] = ()

@@ -64,7 +64,7 @@ SELECT count(*) AS turns FROM turn WHERE at >= :since;
 
 -- name: conversations
 -- scans: a command lists them all
-SELECT conversation, audience, process, entries, last_at FROM conversation ORDER BY last_at DESC, conversation;
+SELECT conversation, audience, process, entries, last_at FROM conversation WHERE audience <> 'self' ORDER BY last_at DESC, conversation;
 
 -- name: conversation_shown
 SELECT conversation, audience, process, previous_process, invocation_count, params, turns FROM conversation
@@ -110,7 +110,7 @@ SELECT t.turn, t.nonce, t.shown, r.kept, r.expired_at FROM turn t JOIN turn_reco
 WHERE t.conversation = :conversation AND t.number = :number;
 
 -- name: moment_text
-SELECT text FROM moment WHERE id = :id;
+SELECT text FROM moment_said WHERE id = :id;
 
 -- name: fact_text
 SELECT key || ': ' || value AS text FROM fact WHERE id = :id;

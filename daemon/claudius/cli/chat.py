@@ -39,7 +39,7 @@ HELP = """\
 /thoughts on|off  show or hide the soul's private thoughts; /quit or Ctrl-D leaves, Ctrl-C too
 !stop             cancel the answer under way; !help lists the soul's other commands, Tab completes them
 Alt-Enter         a new line in the same message; a paste is one message; Up and Ctrl-R find earlier lines"""
-THOUGHTS = "(dim lines are its private thoughts, shown to you alone: /thoughts off hides them)"
+THOUGHTS = "(dim: its private thoughts, shown to you alone; /thoughts off hides them)"
 
 
 @click.command()
@@ -252,8 +252,8 @@ class Conversation:
 
             screen = Prompt({**{f"!{word}": "" for word in ("stop", *WORDS)}, **LOCAL}, history_of(spoken))
         for entry in spoken[-2 * SHOWN_TURNS :]:
-            who = YOU if entry["entry_type"] == "userMessage" else ""
-            await screen.tell(f"{who}{entry['content']}", "past")
+            is_own = entry["entry_type"] == "userMessage"
+            await screen.tell(f"{YOU}{entry['content']}" if is_own else f"{entry['content']}\n", "past")
         if self._greeting:
             await screen.tell(self._greeting)
         await screen.tell("(end with Ctrl-D; /help says what else there is)", "past")

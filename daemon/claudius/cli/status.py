@@ -61,6 +61,8 @@ def _status(document: dict[str, Any]) -> Iterator[str]:
     if inbox["dead"] or outbox["failed"]:
         yield f"given up: {inbox['dead']} heard, {outbox['failed']} said (`claudius doctor` says why)"
     yield f"turns: {turns['total']}, {turns['today']} today"
+    for offer in document["offers"]:
+        yield f"off: {offer['name']} (`{offer['command']}`)"
 
 
 def _life(document: dict[str, Any]) -> Iterator[str]:

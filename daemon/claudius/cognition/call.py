@@ -99,6 +99,7 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
             keep_session=keep_session,
             purpose=purpose,
             model=voice.model if voice else None,
+            is_first=turn.recollection.is_first,
             images=() if voice else turn.images,
             form=form,
         )

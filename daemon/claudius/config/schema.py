@@ -407,6 +407,14 @@ class HttpSettings(SettingsTable, frozen=True):
     listen: Annotated[str, Meta(description="HOST:PORT for /api/whisper, /health and /metrics; empty = none")] = ""
 
 
+class UpgradeSettings(SettingsTable, frozen=True):
+    """New releases."""
+
+    index_url: Annotated[Url, Meta(description="the package index that `claudius upgrade --check` asks")] = (
+        "https://pypi.org/pypi"
+    )
+
+
 class Config(SettingsTable, frozen=True):
     """All settings."""
 
@@ -447,6 +455,7 @@ class Config(SettingsTable, frozen=True):
     ensoul: EnsoulSettings = EnsoulSettings()
     clock: ClockSettings = ClockSettings()
     log: LogSettings = LogSettings()
+    upgrade: UpgradeSettings = UpgradeSettings()
 
 
 def daimons(config: Config) -> dict[str, DaimonSettings]:

@@ -297,8 +297,7 @@ class Lanes:
             return await lane.be_idle(mind, self._services)
         if pending.not_before and pending.not_before > now:
             return (pending.not_before - now).total_seconds()
-        is_paused = mind.config().runtime.paused and not (pending.perception.is_owner or pending.is_stopped)
-        if is_paused or self._resources.disk.shut:
+        if self._resources.disk.shut or (mind.config().runtime.paused and not pending.perception.is_owner):
             return STUMBLE_S
         if not pending.is_stopped and (pending.held or mind.config().runtime.merge_while_busy):
             pending = await together(pending, mind)

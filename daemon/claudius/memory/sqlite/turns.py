@@ -191,7 +191,6 @@ def commit(db: Database, intent: Intent, let_go: datetime, boot: str, most: int 
     if intent.state:
         note_of_state = "soul state: " + ", ".join([change.key for change in intent.state])
         write_state(db, intent.state, at, author="turn", turn=intent.turn, note=note_of_state)
-    keep_moments(db, intent, most)
     move_psyche(db, intent, at)
     for whisper in intent.whispers:
         db.run("whisper_used", id=whisper, turn=intent.turn)
@@ -199,6 +198,7 @@ def commit(db: Database, intent: Intent, let_go: datetime, boot: str, most: int 
         fold(db, intent.conversation, intent.summary, intent.at, let_go)
     for utterance in intent.utterances:
         say(db, utterance, intent.at, boot)
+    keep_moments(db, intent, most)  # after the outbox, where the soul's own words stand
 
 
 def _move_conversation(db: Database, intent: Intent, at: str) -> int | None:
