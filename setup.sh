@@ -23,7 +23,16 @@ Libraries come in the versions of requirements.lock, each download compared with
 END
 }
 
-say() { printf '%s\n' "setup: $*" >&2; }
+# Say a line; on a terminal it is broken between words.
+say() {
+    local columns=0
+    if [ -t 2 ]; then columns=$(stty size <&2 2>/dev/null | cut -d ' ' -f 2); fi
+    if [ "${columns:-0}" -ge 20 ]; then
+        printf '%s\n' "setup: $*" | fold -s -w "$columns" >&2
+    else
+        printf '%s\n' "setup: $*" >&2
+    fi
+}
 
 fail() {
     say "$*"
@@ -167,7 +176,7 @@ install() {
     # shellcheck disable=SC2046 # words on purpose
     all=$(printf '%s\n' "$@" $(extras_held) | sort -u | paste -sd ' ' -)
     list=${all// /,}
-    say "installing Claudius with $list into .venv (a minute or two the first time)"
+    say "installing Claudius into .venv, with $list: a minute or two the first time"
     rm -f .venv/claudius-stamp
     tool=(.venv/bin/python -m pip install --disable-pip-version-check --progress-bar off)
     if command -v uv >/dev/null; then tool=(uv pip install --compile-bytecode --python .venv/bin/python); fi
@@ -201,7 +210,7 @@ link() {
     case ":$PATH:" in
     *":$bin:"*) ;;
     *)
-        say "the command is $PWD/.venv/bin/claudius ($bin is not on your PATH)"
+        say "the command is $PWD/.venv/bin/claudius (~/.local/bin is not on your PATH)"
         return
         ;;
     esac
@@ -210,7 +219,7 @@ link() {
         return
     fi
     if mkdir -p "$bin" && ln -sfn "$PWD/.venv/bin/claudius" "$bin/claudius"; then
-        say "the command is claudius (a link in $bin)"
+        say "the command is claudius (a link in ~/.local/bin)"
     else
         say "$bin cannot be written: call $PWD/.venv/bin/claudius"
     fi
@@ -219,7 +228,7 @@ link() {
 # Say how Tab completes commands in this shell, once a checkout.
 name_completion() {
     if [ -e .venv/claudius-completion ]; then return; fi
-    .venv/bin/claudius completion | while IFS= read -r line; do say "to complete commands with Tab, in $line"; done
+    .venv/bin/claudius completion | while IFS= read -r line; do say "$line"; done
     touch .venv/claudius-completion
 }
 
@@ -273,7 +282,7 @@ main() {
         cat .venv/claudius-seed.log >&2
         fail "the home could not be filled: see above"
     }
-    say "the home is ${CLAUDIUS_HOME:-${HOME:-}/.claudius}: soul/soul.md, config.toml and .env are yours to edit"
+    say "the home is ${CLAUDIUS_HOME:-~/.claudius}; soul/soul.md, config.toml and .env in it are yours"
     link
     name_completion
     talk "$is_talk_wanted"

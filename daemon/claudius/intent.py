@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
+from claudius.failure import Failure
 from claudius.ledger_types import Noted
 from claudius.provider import StopReason, Usage
 from claudius.psyche_types import PsycheChange
@@ -204,3 +205,5 @@ class Intent(Struct, frozen=True, kw_only=True):
     """How the turn changes the psyche; applied to the state current at the time of writing."""
     whispers: tuple[int, ...] = ()
     """The whispers that were in its prompt: the commit marks them as used."""
+    failure: Failure | None = None
+    """Why it says an apology or a fixed line; None if it says what was thought."""

@@ -123,6 +123,8 @@ class TurnFailed(_OfTurn, frozen=True, kw_only=True):
     error: str
     """The class of the error."""
     station: str
+    detail: str = ""
+    """What was wrong, and what to do about it, in one line."""
 
 
 class InteractionRecorded(Observed, frozen=True, kw_only=True):

@@ -7,6 +7,8 @@ from typing import Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
 
+from claudius.errors import ProviderError
+
 Role = Literal["user", "assistant"]
 StopReason = Literal["end", "max_tokens", "refusal"]
 
@@ -75,6 +77,8 @@ class Request(Struct, frozen=True, kw_only=True):
     model: str | None = None
     """None = the provider's default."""
     temperature: float | None = None
+    is_first: bool = False
+    """No call of this home was ever finished, so whoever answers may introduce itself."""
     images: tuple[Image, ...] = ()
     """Sent before the tail, in the order in which the tail numbers them; only by a provider whose `sees` is true."""
     form: tuple[FormStep, ...] = ()
@@ -141,7 +145,13 @@ class Done(Struct, frozen=True, kw_only=True):
     model: str = ""
 
 
-Event = Delta | Reset | Done
+class Failing(Struct, frozen=True):
+    """A provider failed before its first piece; it is asked again, or the next one is. Only a chain yields it."""
+
+    error: ProviderError
+
+
+Event = Delta | Reset | Failing | Done
 
 
 @runtime_checkable
@@ -160,6 +170,8 @@ class Provider(Protocol):
 
     def complete(self, request: Request) -> AsyncIterator[Event]:
         """Stream the reply to `request`: deltas, perhaps resets, then one `Done`. Raises: ProviderError, typed.
+
+        A chain of providers also yields a `Failing` each time one of them fails and the reply is still sought.
 
         Closing the iterator early cancels the call and frees its resources.
         """

@@ -21,6 +21,7 @@ class EntryType(StrEnum):
 
     USER_MESSAGE = "userMessage"
     EVENT = "event"
+    """What came in and nobody said: news."""
     PERCEPTION = "perception"
     INTERNAL_MONOLOGUE = "internalMonologue"
     EXTERNAL_DIALOG = "externalDialog"
@@ -282,6 +283,8 @@ class Recollection(Struct, frozen=True, kw_only=True):
     """When the last turn of this conversation was thought; None = there was none."""
     participation: str = ""
     """How this conversation is heard, if that was set for it; empty = the place's default."""
+    is_first: bool = False
+    """No model call of this home was finished before this turn."""
     psyche: Psyche | None = None
     """The psyche; None = it was not requested."""
     peers: tuple[Peer, ...] = ()

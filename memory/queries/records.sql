@@ -64,7 +64,7 @@ SELECT count(*) AS turns FROM turn WHERE at >= :since;
 
 -- name: conversations
 -- scans: a command lists them all
-SELECT conversation, audience, process, entries, last_at FROM conversation ORDER BY last_at DESC, conversation;
+SELECT conversation, audience, process, entries, last_at FROM conversation WHERE audience <> 'self' ORDER BY last_at DESC, conversation;
 
 -- name: conversation_shown
 SELECT conversation, audience, process, previous_process, invocation_count, params, turns FROM conversation
@@ -80,6 +80,25 @@ SELECT t.turn, t.at, t.conversation, t.number, t.audience, t.person, t.nonce, t.
     r.rung, r.verb, r.flags, r.steps, r.attention, r.changes, r.thoughts, r.prompt_sha256, r.snapshot,
     r.kept, r.expired_at
 FROM turn t JOIN turn_record r ON r.id = t.record WHERE t.turn = :turn;
+
+-- name: last_unfinished
+-- Of an audience, or of all if it is empty.
+SELECT turn FROM inbox WHERE (state = 'pending' OR state = 'taken' OR state = 'thought' OR state = 'dead')
+    AND (:audience = '' OR json_valid(payload) AND json_extract(payload, '$.audience') = :audience)
+ORDER BY seq DESC LIMIT 1;
+
+-- name: last_turn
+-- scans: backwards from the newest record, until one of the audience
+SELECT t.turn FROM turn_record r JOIN turn t ON t.record = r.id WHERE :audience IN ('', t.audience) ORDER BY r.id DESC LIMIT 1;
+
+-- name: failing_now
+SELECT turn, heard_at AS at, reason, NULL AS kept FROM inbox
+WHERE (state = 'pending' OR state = 'taken' OR state = 'thought' OR state = 'dead') AND reason LIKE '{%' ORDER BY seq DESC LIMIT 1;
+
+-- name: newest_record
+-- scans: the newest record, found by its key
+SELECT t.turn, t.at, NULL AS reason, r.kept FROM turn_record r JOIN turn t ON t.record = r.id
+WHERE r.id = (SELECT max(id) FROM turn_record);
 
 -- name: turns_span
 -- scans: one row per conversation

@@ -119,6 +119,9 @@ CROSS JOIN soul_state AS s ON s.audience = a.value AND s.newest = 1;
 -- name: state_of_key
 SELECT id, key, value, audience, updated_at FROM soul_state WHERE key = :key AND newest = 1 ORDER BY id DESC LIMIT 1;
 
+-- name: called_before
+SELECT 1 FROM step WHERE turn <> :turn LIMIT 1;
+
 -- name: task_here
 -- The audience's task, if it was set in this conversation or by hand.
 SELECT s.value FROM soul_state s JOIN revision r ON r.id = s.revision

@@ -12,20 +12,22 @@ import logging
 import os
 import re
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from claudius.config import Loaded
 from claudius.errors import ClaudiusError, DeliveryLater
+from claudius.failure import Failure
 from claudius.intent import Utterance
 from claudius.observed import Thinking
 from claudius.perception import Perception, given_in, private
 from claudius.prompt import valid
-from claudius.runtime.adapter import Accept, Fetched, Gap, Link, Swept, nothing_missed
+from claudius.runtime.adapter import Accept, Link, PlainAdapter
 from claudius.runtime.control import Connection
 
 log = logging.getLogger(__name__)
@@ -79,13 +81,11 @@ class _Client(Struct, eq=False):
     in_order: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
-class TerminalAdapter:
+class TerminalAdapter(PlainAdapter):
     """The adapter for everyone who uses this machine."""
 
     name = NETWORK
-    post_chars: int | None = None
-    appears_s = 0.0
-    """A client shows a key once, so it may be offered again at once."""
+    """A client shows a key once, so an utterance may be offered again at once: `find` finds nothing."""
 
     def __init__(
         self,
@@ -103,6 +103,7 @@ class TerminalAdapter:
         is wrong with the soul's files and settings; `thoughts` has a listener told each private thought as it is
         written, until what it returns is called.
         """
+        super().__init__()
         self.link = Link(connected=True)
         self._clock = clock
         self._accept: Accept | None = None
@@ -246,10 +247,6 @@ class TerminalAdapter:
             "notices": list(self._notices()),
         }
 
-    async def find(self, utterance: Utterance, *, decided_at: datetime) -> str | None:  # noqa: ARG002 - protocol signature
-        """Return None: earlier showings are not recorded, and a client shows a key once, so it is offered again."""
-        return None
-
     def _screens(self, conversation: str, person: str) -> list[_Client]:
         """Return one person's clients there: what answers that person is not shown to others who are attached."""
         return [client for client in self._attached.get(conversation, ()) if client.person == person]
@@ -261,6 +258,11 @@ class TerminalAdapter:
         attached = self._attached.get(perception.conversation, ())
         await self._tell(attached, {"event": "working", "on": True, "text": line})
 
+    async def failed(self, perception: Perception, turn: str, failure: Failure) -> None:
+        owners = [one for one in self._screens(perception.conversation, perception.person) if one.is_owner]
+        frame = {"event": "failed", "key": perception.key, "turn": turn, **asdict(failure)}
+        await self._tell(owners, frame)
+
     def streams(self, perception: Perception) -> bool:
         screens = self._screens(perception.conversation, perception.person)
         return bool([client for client in screens if client.streams])
@@ -270,22 +272,6 @@ class TerminalAdapter:
             [client for client in self._screens(utterance.conversation, utterance.person) if client.streams],
             {"event": "delta", "key": utterance.key, "turn": utterance.turn, "text": text},
         )
-
-    def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:  # noqa: ARG002 - protocol signature
-        """Return nothing: a client sends again any line that was not accepted."""
-        return nothing_missed()
-
-    async def context(self, perception: Perception, most: int) -> Sequence[Perception]:  # noqa: ARG002 - protocol signature
-        """Return nothing: a terminal has no threads."""
-        return ()
-
-    async def fetch(self, file: Mapping[str, Any], most_bytes: int) -> Fetched:  # noqa: ARG002 - protocol signature
-        """Raise FileNotFoundError: a terminal holds no files."""
-        raise FileNotFoundError("a terminal holds no files")
-
-    async def members(self, audience: str) -> Sequence[str] | None:  # noqa: ARG002 - protocol signature
-        """Return None: who uses this terminal is known only from who speaks."""
-        return None
 
     async def close(self) -> None:
         self._accept = None

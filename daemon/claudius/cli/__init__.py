@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import claudius
+from claudius.cli.output import Group
 from claudius.errors import EXIT_FAILED, EXIT_USAGE, ClaudiusError
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "usage": ("status:usage", "tokens and dollars"),
     "audit": ("audit:audit", "who decided or looked at what, when, and from where"),
     "backup": ("backup:backup", "verified copies of the database, and how to restore one"),
+    "upgrade": ("upgrade:upgrade", "whether there is a newer release; asks only with --check"),
     "slack": ("networks:slack", "what Slack needs to let the soul in"),
     "discord": ("networks:discord", "the address that brings the bot into a server"),
     "completion": ("completion:completion", "complete commands with Tab, in bash, zsh and fish"),
@@ -54,7 +56,7 @@ COMMANDS = {name: f"claudius.cli.{target}" for name, (target, _) in _TABLE.items
 HELP = {name: line for name, (_, line) in _TABLE.items() if line}
 
 
-class Lazy(click.Group):
+class Lazy(Group):
     """A click group whose commands are import strings, so that `--help` loads none of them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature

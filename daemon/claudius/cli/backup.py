@@ -23,7 +23,7 @@ from urllib.parse import quote
 
 import click
 
-from claudius.cli.output import json_option, print_result
+from claudius.cli.output import Group, json_option, print_result
 from claudius.errors import EXIT_FAILED, BadSoul, ClaudiusError, StoreError, UsageProblem
 from claudius.home import DIRECTORY_MODE, FILE_MODE, Home
 from claudius.memory.sqlite.backups import back_up, sum_of, verify
@@ -48,7 +48,7 @@ NO_SUM = "its pages were checked, but not its bytes: there is no sha256 file bes
 """Shown for a copy that was made before copies had a checksum."""
 
 
-@click.group()
+@click.group(cls=Group)
 def backup() -> None:
     """Verified copies of the database, and how to restore one."""
 

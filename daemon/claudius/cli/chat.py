@@ -39,7 +39,7 @@ HELP = """\
 /thoughts on|off  show or hide the soul's private thoughts; /quit or Ctrl-D leaves, Ctrl-C too
 !stop             cancel the answer under way; !help lists the soul's other commands, Tab completes them
 Alt-Enter         a new line in the same message; a paste is one message; Up and Ctrl-R find earlier lines"""
-THOUGHTS = "(dim lines are its private thoughts, shown to you alone: /thoughts off hides them)"
+THOUGHTS = "(dim: its private thoughts, shown to you alone; /thoughts off hides them)"
 
 
 @click.command()
@@ -104,7 +104,7 @@ async def _once(home: Home, hello: Mapping[str, Any], text: str, timeout_s: floa
                         ms = round((time.monotonic() - started) * 1000)
                         for notice in speech.get("notices", ()):
                             click.echo(f"note: {safe(notice)}", err=True)
-                        _print(speech, attached, earlier, ms, as_json=as_json)
+                        _print(speech, attached, earlier, ms, line.failure, as_json=as_json)
                         await _say_shown(connection, str(speech["key"]))
                         break
                 await asyncio.sleep(LOOK_AGAIN_S)
@@ -146,6 +146,9 @@ async def _answer(
                     await connection.send({"op": "shown", "key": frame["key"]})
                 case "heard":
                     line.is_heard = True
+                case "failed" if frame["key"] == line.key:
+                    line.failure = {name: frame[name] for name in ("turn", "kind", "detail", "fix")}
+                    await show(shown, frame)
                 case "thinking" | "void":
                     await show(shown, frame)
                 case "refused":
@@ -164,7 +167,13 @@ async def _say_shown(connection: Connection, key: str) -> None:
 
 
 def _print(
-    speech: Mapping[str, Any], attached: Mapping[str, Any], earlier: list[Any], ms: int, *, as_json: bool
+    speech: Mapping[str, Any],
+    attached: Mapping[str, Any],
+    earlier: list[Any],
+    ms: int,
+    failure: Mapping[str, Any] | None,
+    *,
+    as_json: bool,
 ) -> None:
     if not as_json:
         click.echo(safe(speech["body"]))
@@ -186,6 +195,8 @@ def _print(
         "usage": turn.get("usage"),
         "ms": ms,
     }
+    if failure:
+        document["failure"] = failure
     if speech.get("apology"):
         document["apology"] = speech["apology"]
     if earlier:
@@ -241,8 +252,8 @@ class Conversation:
 
             screen = Prompt({**{f"!{word}": "" for word in ("stop", *WORDS)}, **LOCAL}, history_of(spoken))
         for entry in spoken[-2 * SHOWN_TURNS :]:
-            who = YOU if entry["entry_type"] == "userMessage" else ""
-            await screen.tell(f"{who}{entry['content']}", "past")
+            is_own = entry["entry_type"] == "userMessage"
+            await screen.tell(f"{YOU}{entry['content']}" if is_own else f"{entry['content']}\n", "past")
         if self._greeting:
             await screen.tell(self._greeting)
         await screen.tell("(end with Ctrl-D; /help says what else there is)", "past")

@@ -10,9 +10,9 @@ import click
 SHELLS = ("bash", "zsh", "fish")
 VARIABLE = "_CLAUDIUS_COMPLETE"
 WHERE = {
-    "bash": """add this to ~/.bashrc: eval "$(claudius completion bash)\"""",
-    "zsh": """add this to ~/.zshrc: eval "$(claudius completion zsh)\"""",
-    "fish": "run: claudius completion fish > ~/.config/fish/completions/claudius.fish",
+    "bash": """Tab completes commands with this in ~/.bashrc: eval "$(claudius completion bash)\"""",
+    "zsh": """Tab completes commands with this in ~/.zshrc: eval "$(claudius completion zsh)\"""",
+    "fish": "Tab completes commands after: claudius completion fish > ~/.config/fish/completions/claudius.fish",
 }
 """How each shell is given the lines."""
 
@@ -28,7 +28,7 @@ def completion(shell: str | None) -> None:
     if shell is None:
         own = PurePath(os.environ.get("SHELL", "")).name
         for name in (own,) if own in SHELLS else SHELLS:
-            click.echo(f"{name}: {WHERE[name]}")
+            click.echo(WHERE[name])
         return
     kind = get_completion_class(shell)
     if kind is None:  # pragma: no cover - click knows each of SHELLS

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from claudius.cli.output import json_option, print_result
+from claudius.cli.output import Group, json_option, print_result
 from claudius.config import SECRETS, SETTINGS, load, overriding, parse_value, shown, toml
 from claudius.config import write_setting as write
 from claudius.errors import EXIT_CONFIG, BadConfiguration
@@ -15,7 +15,7 @@ from claudius.home import Home
 from claudius.reports.opened import noted
 
 
-@click.group()
+@click.group(cls=Group)
 def config() -> None:
     """Show, check and change the settings."""
 
@@ -72,7 +72,8 @@ def check(*, as_json: bool) -> int:
     try:
         from claudius.compose import check_names
 
-        check_names(load(Home.of(os.environ), os.environ))
+        home = Home.of(os.environ)
+        check_names(load(home, os.environ), home)
     except BadConfiguration as error:
         errors.append(error)
     problems = [{"file": one.file, "key": one.key, "detail": one.detail, "fix": one.fix} for one in errors]
@@ -86,4 +87,4 @@ def write_setting(home: Home, key: str, value: Any) -> None:
     from claudius.compose import check_names
 
     noted(home, "setting", key)
-    write(home, key, value, check_names)
+    write(home, key, value, lambda loaded: check_names(loaded, home))

@@ -19,7 +19,7 @@ from typing import Any
 import click
 from msgspec import Struct
 
-from claudius.cli.output import json_option, print_json, print_result
+from claudius.cli.output import Group, json_option, print_json, print_result
 from claudius.errors import EXIT_FAILED, EXIT_TRY_AGAIN, ClaudiusError, TryAgain
 from claudius.home import Home
 from claudius.runtime.lock import Holder, HomeLock, holder, is_held
@@ -31,7 +31,7 @@ ENDED_S = 15.0
 LOOK_AGAIN_S = 0.02
 
 
-@click.group()
+@click.group(cls=Group)
 def daemon() -> None:
     """The soul as a process of its own, awake from start to stop."""
 
@@ -199,6 +199,8 @@ def _launched(launched: Launched, home: Home, *, as_json: bool) -> int:
     from claudius.reports.session import ask
 
     live = asyncio.run(ask(home, "status")) or {}
+    if wrong := (live.get("provider") or {}).get("last_error"):
+        click.echo(f"voice: {wrong['detail']}: {wrong['fix']}", err=True)
     for one in live.get("adapters", ()):
         if one["detail"]:  # not heard yet, or hears nobody
             click.echo(f"{one['name']}: {one['detail']}", err=True)

@@ -7,12 +7,12 @@ from datetime import datetime
 
 import click
 
-from claudius.cli.output import json_option, print_result, safe
+from claudius.cli.output import Group, json_option, print_result, safe
 from claudius.home import Home
 from claudius.reports import clock
 
 
-@click.group()
+@click.group(cls=Group)
 def schedule() -> None:
     """What the soul has planned for later."""
 

@@ -166,6 +166,8 @@ async def show(screen: Screen, frame: Mapping[str, Any]) -> None:
             await screen.thought(str(frame["turn"]), str(frame["verb"]), str(frame["text"]))
         case "void":
             await screen.void()
+        case "failed":
+            await screen.tell(f"failed: {frame['detail']}: {frame['fix']}".removesuffix(": "), "note")
         case "refused":
             await screen.tell(f"not accepted: {frame['message']}", "wrong")
 

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from claudius.cli.output import json_option, print_result
+from claudius.cli.output import Group, json_option, print_result
 from claudius.errors import EXIT_FAILED, BadSoul, UsageProblem
 from claudius.home import DIRECTORY_MODE, Home, write_private
 from claudius.reports import soul as reports
@@ -16,7 +16,7 @@ from claudius.reports.opened import noted
 from claudius.soul import FOLDERS
 
 
-@click.group()
+@click.group(cls=Group)
 def soul() -> None:
     """Read, check and edit who the soul is."""
 

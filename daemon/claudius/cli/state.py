@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from claudius.cli.output import json_option, print_result, safe
+from claudius.cli.output import Group, json_option, print_result, safe
 from claudius.cognition.reply.parser import read_state
 from claudius.errors import UsageProblem
 from claudius.home import Home
@@ -20,7 +20,7 @@ from claudius.reports import feeling
 from claudius.reports.opened import edit, noted, records
 
 
-@click.group()
+@click.group(cls=Group)
 def state() -> None:
     """The soul's own state of mind."""
 
@@ -59,7 +59,7 @@ def set_(key: str, value: str) -> None:
     click.echo(f"{key} = {value}")
 
 
-@click.group()
+@click.group(cls=Group)
 def psyche() -> None:
     """The numbers below language: mood, needs, energy, relations."""
 

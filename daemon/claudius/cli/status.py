@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from claudius.cli.explained import clock
 from claudius.cli.output import json_option, print_result, safe, table
 from claudius.errors import EXIT_FAILED, TryAgain
 from claudius.home import Home
@@ -22,6 +23,7 @@ COLOURS = {
     "transition": "magenta",
     "whisper": "blue",
     "speak": "green",
+    "error": "red",
 }
 
 
@@ -41,6 +43,13 @@ def _status(document: dict[str, Any]) -> Iterator[str]:
         yield f"asleep: nothing is running for {document['home']} (`claudius chat` or `claudius daemon start` wakes it)"
     voice = document["provider"] or {}
     yield f"voice: {voice.get('name')} {voice.get('model') or ''}".rstrip()
+    wrong = voice.get("last_error") or document["last_failure"]
+    if wrong:
+        at = f" ({clock(document['last_failure']['at'])})" if document["last_failure"] else ""
+        yield click.style(safe(f"last failure{at}: {wrong['detail']}"), fg="yellow")
+        yield safe(f"  {wrong['fix']}")
+    if document["last_failure"]:
+        yield f"  its turn: claudius why {document['last_failure']['turn']}"
     for adapter in document["adapters"]:
         heard = adapter["last_inbound_s"]
         last = "never heard" if heard is None else f"last heard {heard:.0f} s ago"
@@ -52,6 +61,8 @@ def _status(document: dict[str, Any]) -> Iterator[str]:
     if inbox["dead"] or outbox["failed"]:
         yield f"given up: {inbox['dead']} heard, {outbox['failed']} said (`claudius doctor` says why)"
     yield f"turns: {turns['total']}, {turns['today']} today"
+    for offer in document["offers"]:
+        yield f"off: {offer['name']} (`{offer['command']}`)"
 
 
 def _life(document: dict[str, Any]) -> Iterator[str]:
@@ -136,4 +147,5 @@ async def _events(home: Home, *, deltas: bool) -> AsyncIterator[dict[str, Any]]:
 def _event_line(event: dict[str, Any]) -> str:
     kind = str(event["kind"])
     head = click.style(f"{str(event['at'])[11:19]} {kind:<10}", fg=COLOURS.get(kind), bold=kind == "speak")
-    return f"{head} {safe(' '.join(str(event['text']).split()))}  {click.style(str(event['conversation']), dim=True)}"
+    where = f"{event['conversation']} {event['turn']}".strip()
+    return f"{head} {safe(' '.join(str(event['text']).split()))}  {click.style(where, dim=True)}"

@@ -10,13 +10,13 @@ from typing import Any
 
 import click
 
-from claudius.cli.output import json_option, print_result, safe
+from claudius.cli.output import Group, json_option, print_result, safe
 from claudius.errors import EXIT_FAILED, UsageProblem
 from claudius.home import Home
 from claudius.reports import people as reports
 
 
-@click.group()
+@click.group(cls=Group)
 def users() -> None:
     """What the soul knows of each person, and its history."""
 

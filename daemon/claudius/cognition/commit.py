@@ -11,6 +11,7 @@ import asyncio
 from msgspec.structs import replace
 
 from claudius.cognition.hooks import noted, show_calls, show_committed, show_concluded
+from claudius.cognition.intentions import acted
 from claudius.cognition.mind import Mind
 from claudius.cognition.plan import soul_name
 from claudius.cognition.proactive import allowed
@@ -42,6 +43,7 @@ async def commit(intent: Intent, recollection: Recollection, mind: Mind, *, is_t
     if is_turn:
         intent = replace(intent, noted=noted(recollection, intent, mind.config()))
         intent, reminder = reminded(intent, recollection, mind.soul(), mind.config())
+        intent = acted(intent, recollection, mind.soul(), mind.config())
         if intent.planned is not None and intent.planned.schedules:
             waiting = await mind.store.plans.open_plans(intent.conversation)
             intent = within_limit(intent, recollection, mind.soul(), waiting)

@@ -32,6 +32,7 @@ from msgspec.structs import asdict, replace
 from claudius.cognition.reply.parser import Section
 from claudius.cognition.timing import zone_at
 from claudius.config import Config, blot
+from claudius.failure import Failure
 from claudius.intent import Call, Intent, Utterance
 from claudius.ledger_types import PREVIEW_CHARS, Interaction, Noted, Promise
 from claudius.memory.inbox import Pending
@@ -365,19 +366,23 @@ def _begins(end: str, secrets: Sequence[str]) -> bool:
     return any(secret.startswith(end) for secret in secrets)
 
 
-def show_error(hooks: Hooks, pending: Pending, error: BaseException, at: datetime) -> None:
-    """Emit a turn's failure and its error; what was told of its thoughts does not count."""
+def show_failure(hooks: Hooks, pending: Pending, failure: Failure, at: datetime, error: BaseException | None) -> None:
+    """Emit a turn's failure; without an error, the turn still goes on.
+
+    If it does not, what was told of its thoughts does not count.
+    """
     hooks.emit(
         TurnFailed(
             turn=pending.turn,
             conversation=pending.perception.conversation,
             audience=pending.perception.audience,
             timestamp=at,
-            error=type(error).__name__,
-            station="turn",
+            error=type(error).__name__ if error else failure.kind,
+            station="turn" if error else "call",
+            detail=failure.line,
         )
     )
-    if hooks.has(Thinking.point):
+    if error and hooks.has(Thinking.point):
         where, audience = pending.perception.conversation, pending.perception.audience
         seen: _Seen = {"turn": pending.turn, "conversation": where, "audience": audience, "timestamp": at}
         hooks.emit(Thinking(**seen, step="", verb="", text="", is_void=True))

@@ -33,6 +33,7 @@ from claudius.cognition.reply.parser import Parsed, read_bool
 from claudius.cognition.turn_state import Superseded, TurnState, Words, recorded
 from claudius.cognition.working_memory import DEFAULT, MemoryEntry, WorkingMemory
 from claudius.errors import ProcessError, ProviderError
+from claudius.failure import failure_of, unspeakable
 from claudius.intent import Intent, Thought, Thoughts
 from claudius.perception import internal
 from claudius.recollection import EntryType, ProcessState
@@ -190,11 +191,14 @@ async def _thoughts(turn: TurnState) -> Thoughts:
         prompt = replace(prompt, tail=again)
         try:
             second: Parsed | None = (await ask_model(turn, prompt, "repair")).parsed
-        except ProviderError:
+        except ProviderError as error:
             second = None
+            await turn.fail(failure_of(error))
         spoken = climb(first, replace(turn.rules, repairs=0), repair=second)
     if isinstance(spoken, NeedsRepair):  # pragma: no cover - no repairs are left
         raise AssertionError("the ladder asks for one repair at most")
+    if spoken.rung == "fixed" and turn.plan.speaks and turn.failure is None:
+        await turn.fail(unspeakable(spoken.flags, turn.calls[-1].provider))
     thoughts, flags = interpret(first, turn.plan, turn.soul)
     if not turn.plan.speaks:
         flags = (*flags, "unasked:external_dialogue") if spoken.speech else flags

@@ -22,11 +22,14 @@ from claudius.cognition.remembering import remember
 from claudius.cognition.steps import PSYCHE_STEPS, STEPS, Situation, step
 from claudius.config import Config
 from claudius.errors import RowInvalid
+from claudius.intent import ApologyKind
 from claudius.memory.store import Store
-from claudius.perception import Kind, Origin
+from claudius.perception import SELF, Kind, Origin
 from claudius.provider import Form, Profile
-from claudius.psyche import Attention, GateSettings, Weighing, attend
+from claudius.psyche import Attention, GateSettings, Weighing, attend, set_back
+from claudius.psyche.change import Change
 from claudius.psyche.classify import vader
+from claudius.psyche.events import FAILED_EFFECTS, OVERRIDDEN_EFFECTS
 from claudius.psyche.personality import BadPersonality, Fingerprint, Kernel, kernel
 from claudius.psyche_types import FAULTS, Felt
 from claudius.recollection import Entry, EntryType, PastTurn, Person, Recollection, Remembered, Shown, once
@@ -241,7 +244,7 @@ def plan(
         owes=owes,
         history_from=history_from,
         verbs=process.verbs,
-        overrides=process.overrides,
+        overrides=coloured(process.overrides, felt.manner),
         felt=felt,
         remembered=attention.remembered if attention else Remembered(),
         later=later,
@@ -258,6 +261,13 @@ def aloud(steps: tuple[str, ...], settings: EngineSettings) -> tuple[tuple[str, 
     first = BEFORE_WORDS if settings.form != "words" else () if SPEECH in steps else (THOUGHT,)
     now = tuple([name for name in steps if name in (*first, SPEECH)])
     return now, tuple([name for name in steps if name not in (*now, *BEFORE_WORDS)])
+
+
+def coloured(overrides: Mapping[str, str], manner: str) -> Mapping[str, str]:
+    """Return a process's wording with how to speak this time. Pure."""
+    if not manner:
+        return overrides
+    return {**overrides, "external_dialogue": " ".join(filter(None, (overrides.get("external_dialogue"), manner)))}
 
 
 def silent_plan(process: str, recollection: Recollection, settings: EngineSettings) -> Plan:
@@ -309,7 +319,7 @@ async def attend_to(
     `has_process`: a custom process runs here and must receive every owed perception, however trivial.
     """
     attention = _attended(recollection, soul, config, has_process=has_process)
-    if attention.outcome != "think":
+    if attention.outcome != "think" or recollection.audience == SELF:
         return attention
     try:
         lines = await remember(recollection, store, config, soul_name(soul.text("soul.md")))
@@ -331,6 +341,27 @@ def _attended(recollection: Recollection, soul: SoulText, config: Config, *, has
     except FAULTS:
         log.exception("the psyche is at fault", extra={"turn": recollection.turn})
         return plain
+
+
+SETBACKS: Mapping[ApologyKind, tuple[float, ...]] = {
+    "provider_down": FAILED_EFFECTS,
+    "unreadable": FAILED_EFFECTS,
+    "interrupted": FAILED_EFFECTS,
+    "too_large": FAILED_EFFECTS,
+    "stopped": OVERRIDDEN_EFFECTS,
+}
+"""What each failure of an owed answer does to the needs."""
+
+
+def setback(recollection: Recollection, kind: ApologyKind, soul: SoulText, config: Config) -> Change | None:
+    """Return what a failed or stopped answer does to the numbers; None if it does nothing."""
+    if not config.psyche.enabled or not recollection.owes or kind not in SETBACKS:
+        return None
+    try:
+        return set_back(recollection, SETBACKS[kind], gate_settings_of(soul, config))
+    except FAULTS:
+        log.exception("the psyche is at fault", extra={"turn": recollection.turn})
+        return None
 
 
 def gate_settings_of(soul: SoulText, config: Config, *, has_process: bool = False) -> GateSettings:

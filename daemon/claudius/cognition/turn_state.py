@@ -26,6 +26,7 @@ from claudius.cognition.prompt.small import fitted
 from claudius.cognition.prompt.snapshot import freeze
 from claudius.cognition.working_memory import MemoryEntry
 from claudius.config import Config
+from claudius.failure import Failure
 from claudius.intent import Call, Intent, Planned, Rung, Schedule
 from claudius.perception import Perception
 from claudius.provider import Image, limits_of
@@ -117,6 +118,10 @@ class Surface(Struct, frozen=True, kw_only=True):
     files: Files | None = None
     begin_thinking: Callable[[], Awaitable[None]] | None = None
     """Awaited once before the first model call; switches the typing indicator on."""
+    read: Callable[[str], Awaitable[None]] | None = None
+    """Shows that a model at home reads the prompt, which may take minutes: the sign of life until its first word."""
+    tell: Callable[[Failure], Awaitable[object]] | None = None
+    """Tells the owner what went wrong, while the turn still goes on."""
     hearing: Arrivals = field(default_factory=Arrivals)
     """The other perceptions that arrive in the conversation while the turn runs."""
 
@@ -201,6 +206,8 @@ class TurnState(Struct, kw_only=True):
     closes: bool = False
     kept: dict[str, Any] | None = None
     """The values the running process keeps; None = unchanged."""
+    failure: Failure | None = None
+    """Why the reply is not what it should be; None if it is."""
     _rules: tuple[Plan, OutputRules] | None = None
 
     @property
@@ -216,6 +223,12 @@ class TurnState(Struct, kw_only=True):
             self._rules = self.plan, made
         return self._rules[1]
 
+    async def fail(self, failure: Failure) -> None:
+        """Keep what went wrong with the reply, and tell the owner at once."""
+        self.failure = failure
+        if self.surface.tell:
+            await self.surface.tell(failure)
+
     def guard(self, texts: Iterable[str]) -> None:
         """Prevent the reply from repeating these private texts, which the next call is shown."""
         known = tuple(dict.fromkeys((*self.thought, *texts)))
@@ -226,7 +239,7 @@ class TurnState(Struct, kw_only=True):
         """Discard the results of the hops, except for the calls made, so that the turn can run again."""
         self.settings, self.first, self._rules = settings, None, None
         self.thought, self.streamed, self.has_yielded = (), "", False
-        self.closes, self.kept = False, None
+        self.closes, self.kept, self.failure = False, None, None
         for grown in (
             self.asked, self.hops, self.parts, self.entries, self.moves, self.lines, self.schedules, self.cancels
         ):  # fmt: skip
@@ -309,4 +322,5 @@ def recorded(turn: TurnState, intent: Intent) -> Intent:
     else:
         sha256 = first.sha256
         snapshot, blobs = freeze(turn.recollection, first.plan, turn.settings, turn.soul, first.drawn)
-    return replace(intent, calls=tuple(turn.calls), prompt_sha256=sha256, snapshot=snapshot, blobs=blobs)
+    calls, failure = tuple(turn.calls), intent.failure or turn.failure
+    return replace(intent, calls=calls, failure=failure, prompt_sha256=sha256, snapshot=snapshot, blobs=blobs)

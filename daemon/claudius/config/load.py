@@ -111,6 +111,22 @@ def load(home: Home, env: Mapping[str, str]) -> Loaded:
     return Loaded(config, sources, secrets)
 
 
+TOKENS: Mapping[str, tuple[str, ...]] = {
+    "slack": ("SLACK_BOT_TOKEN", "SLACK_APP_TOKEN"),
+    "discord": ("DISCORD_TOKEN",),
+}
+"""The secrets that a network needs; `adapters = ["auto"]` enables each network that has all of them."""
+
+
+def networks_on(loaded: Loaded) -> list[str]:
+    """Return the networks to hear beside the terminal, `auto` resolved to those whose tokens are set. Pure."""
+    names: list[str] = []
+    for asked in loaded.config.adapters:
+        ready = [network for network, tokens in TOKENS.items() if set(tokens) <= set(loaded.secrets)]
+        names += ready if asked == "auto" else [asked]
+    return list(dict.fromkeys(name for name in names if name != "terminal"))
+
+
 def _leave_out(tree: dict[str, Any], file: Path) -> None:
     """Drop settings that have no effect any more, with a warning; an old file stays valid."""
     for key, why in RETIRED.items():

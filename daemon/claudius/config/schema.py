@@ -272,6 +272,14 @@ class RuntimeSettings(SettingsTable, frozen=True):
     ] = 24
 
 
+class TerminalSettings(SettingsTable, frozen=True):
+    """The terminal."""
+
+    wait_s: Annotated[
+        Seconds, Meta(description="seconds without a sign of life from a model before a terminal hears the apology")
+    ] = 60.0
+
+
 class TurnSettings(SettingsTable, frozen=True):
     """One turn of a mental process."""
 
@@ -399,6 +407,14 @@ class HttpSettings(SettingsTable, frozen=True):
     listen: Annotated[str, Meta(description="HOST:PORT for /api/whisper, /health and /metrics; empty = none")] = ""
 
 
+class UpgradeSettings(SettingsTable, frozen=True):
+    """New releases."""
+
+    index_url: Annotated[Url, Meta(description="the package index that `claudius upgrade --check` asks")] = (
+        "https://pypi.org/pypi"
+    )
+
+
 class Config(SettingsTable, frozen=True):
     """All settings."""
 
@@ -420,6 +436,7 @@ class Config(SettingsTable, frozen=True):
     pipeline: PipelineSettings = PipelineSettings()
     reply: ReplySettings = ReplySettings()
     runtime: RuntimeSettings = RuntimeSettings()
+    terminal: TerminalSettings = TerminalSettings()
     turn: TurnSettings = TurnSettings()
     ism: IsmSettings = IsmSettings()
     schedule: ScheduleSettings = ScheduleSettings()
@@ -438,6 +455,7 @@ class Config(SettingsTable, frozen=True):
     ensoul: EnsoulSettings = EnsoulSettings()
     clock: ClockSettings = ClockSettings()
     log: LogSettings = LogSettings()
+    upgrade: UpgradeSettings = UpgradeSettings()
 
 
 def daimons(config: Config) -> dict[str, DaimonSettings]:

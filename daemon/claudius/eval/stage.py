@@ -132,9 +132,9 @@ class Watched(RehearsalAdapter):
 class Tap(SoulStream):
     """Hands every committed turn to the stage."""
 
-    def __init__(self, hooks: Hooks, turns: list[Turned]) -> None:
+    def __init__(self, hooks: Hooks, clock: Callable[[], datetime], turns: list[Turned]) -> None:
         """Append every turn to `turns`."""
-        super().__init__(hooks)
+        super().__init__(hooks, clock)
         self.turns = turns
 
     def committed(self, turned: Turned) -> None:
@@ -215,7 +215,7 @@ class Stage:
         self._turns: list[Turned] = []
         self._told: list[Told] = []
         if soul.services:
-            soul.services.stream = Tap(soul.mind.hooks, self._turns)
+            soul.services.stream = Tap(soul.mind.hooks, soul.mind.clock, self._turns)
 
     async def play(self) -> Played:
         """Play every step."""

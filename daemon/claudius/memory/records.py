@@ -77,6 +77,14 @@ class Records(KeptTexts, Protocol):
         """Return one turn's record: the row, its perceptions, entries, calls, thoughts, deliveries."""
         ...
 
+    def last_turn(self, audience: str = "") -> str | None:
+        """Return the newest turn of an audience, or of all; one that is still tried counts too."""
+        ...
+
+    def last_failure(self) -> Mapping[str, Any] | None:
+        """Return why the turn that is being tried, or else the newest one, fails; None if it does not."""
+        ...
+
     def state(self, *, every_audience: bool = False) -> Mapping[str, Any]:
         """Return the soul state: the newest value per key, or every audience's."""
         ...

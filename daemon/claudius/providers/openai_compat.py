@@ -152,6 +152,8 @@ OLLAMA = "http://127.0.0.1:11434/v1"
 OPENAI_HOST = "api.openai.com"
 """Its newer models refuse `max_tokens`; other servers know only that. Source:
 platform.openai.com/docs/api-reference/chat."""
+API = "/v1"
+"""Where nearly every server has its chat completions."""
 CONNECT_S = 10.0
 
 _LINE_END = re.compile(rb"\r\n|\n|\r(?!\n|\Z)")
@@ -186,6 +188,9 @@ class OpenAICompat:
         self.model = model
         self._profile, self._server, self._is_patient = profile, server, is_patient
         self._client, self._base_url = client, base_url
+        self.notice = ""
+        """What the owner should correct, though the server answers; empty = nothing."""
+        self._is_found = client.base_url.path.rstrip("/").endswith(API)
         self._limit = "max_completion_tokens" if client.base_url.host == OPENAI_HOST else "max_tokens"
 
     async def limits(self) -> Limits:
@@ -195,6 +200,7 @@ class OpenAICompat:
         if self._server is None:
             return Limits(profile=profile_of(self._profile, self._client.base_url.host, self.model))
         try:
+            await self._find()
             model = self.model or await self._first_model()
         except (httpx.HTTPError, httpx.InvalidURL, ProviderError):
             model = self.model  # the turn's own call says what is wrong
@@ -214,6 +220,7 @@ class OpenAICompat:
         began = False
         started, first_s = time.monotonic(), 0.0
         try:
+            await self._find()
             model = request.model or self.model or await self._first_model()
             facts = await self._server.learned(model) if self._server else NO_FACTS
             request = await self._fitted(request, facts, model)
@@ -221,7 +228,7 @@ class OpenAICompat:
             path, body = self._asked(request, facts, model)
             async with self._client.stream("POST", path, json=body) as response:
                 if response.status_code != 200:
-                    raise await _status_error(response)
+                    raise await self._refused(await _status_error(response), response.status_code)
                 began = True
                 events = _events(response)
                 async for data in events:
@@ -232,6 +239,8 @@ class OpenAICompat:
                         break
                 if said.ended:
                     await drain(events, httpx.HTTPError, httpx.StreamError, ProviderError)
+        except httpx.ConnectTimeout as error:
+            raise Unreachable(f"{self._base_url} does not answer", provider=NAME) from error
         except httpx.TimeoutException as error:
             raise TimedOut("the model's server fell silent", provider=NAME) from error
         except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL) as error:
@@ -264,10 +273,40 @@ class OpenAICompat:
             raise TooLong(f"the prompt is too long for the model's {facts.context_tokens} tokens", provider=NAME)
         return replace(request, max_tokens=min(request.max_tokens, left))
 
+    async def _find(self) -> None:
+        """Look once whether the API is at `/v1` of the address, where the address itself does not hold it."""
+        if self._is_found:
+            return
+        here = await self._client.get("models")
+        below = await self._client.get(f"{API.lstrip('/')}/models") if here.status_code == 404 else here
+        self._is_found = True
+        if below is not here and below.status_code != 404:
+            before, self._base_url = self._base_url, self._base_url.rstrip("/") + API
+            self._client.base_url = self._base_url
+            self.notice = f"{before} has no chat completions, {self._base_url} has: set openai.base_url to that"
+            log.warning(self.notice)
+
+    async def _refused(self, error: ProviderError, status: int) -> ProviderError:
+        """Name what the server has in place of what was asked of it: a model, or the path."""
+        import httpx  # noqa: PLC0415 - as above
+
+        if status != 404:
+            return error
+        try:
+            listed = await self._client.get("models")
+            names = [str(one["id"]) for one in listed.json()["data"]] if listed.status_code == 200 else []
+        except (httpx.HTTPError, ValueError, LookupError, TypeError):
+            names = []
+        if names:
+            error.fix = one_line(f"set openai.model to one that this server has: {', '.join(names)}")
+            return error
+        fix = "correct openai.base_url: it is the address before /chat/completions, and most end in /v1"
+        return BadRequest(f"there is no {self._base_url}/chat/completions ({error.message})", provider=NAME, fix=fix)
+
     async def _first_model(self) -> str:
         response = await self._client.get("models")
         if response.status_code != 200:
-            raise await _status_error(response)
+            raise await self._refused(await _status_error(response), response.status_code)
         try:
             self.model = str(response.json()["data"][0]["id"])
         except (ValueError, LookupError, TypeError) as error:
@@ -463,11 +502,11 @@ def build(loaded: Loaded, home: Home) -> OpenAICompat:
     import httpx  # noqa: PLC0415 - imported only when such a server is used
 
     settings = loaded.config.openai
-    base_url = settings.base_url or OLLAMA
+    base_url = (settings.base_url or OLLAMA).rstrip("/").removesuffix("/chat/completions")
     try:
         host = httpx.URL(base_url).host
     except httpx.InvalidURL as error:
-        raise Unavailable(f"openai.base_url is no web address: {one_line(base_url)}", provider=NAME) from error
+        raise Unavailable(f"openai.base_url is not a web address: {one_line(base_url)}", provider=NAME) from error
     key = loaded.secret("CLAUDIUS_OPENAI_API_KEY")
     if not key and host.endswith(".groq.com"):
         key = loaded.secret("GROQ_API_KEY")

@@ -10,7 +10,7 @@ from datetime import datetime
 from difflib import SequenceMatcher, unified_diff
 from typing import Any
 
-from claudius.errors import ClaudiusError, UsageProblem
+from claudius.errors import ClaudiusError, UsageProblem, near
 from claudius.home import Home
 from claudius.memory.audit import CLI
 from claudius.memory.records import Records
@@ -130,7 +130,8 @@ def _read(home: Home, who: str, origin: str) -> Sequence[Mapping[str, Any]]:
 def _person(kept: Records, who: str) -> Mapping[str, Any]:
     found = kept.person(who)
     if found is None:
-        raise ClaudiusError(f"nobody is known as {who!r}: `claudius users list` lists everyone")
+        known = [name for row in kept.people() for name in (row["name"], row["person"]) if name]
+        raise ClaudiusError(f"nobody is known as {who!r}{near(who, known)}: `claudius users list` lists everyone")
     return found
 
 

@@ -8,12 +8,17 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
+from datetime import datetime, timedelta
 from typing import Any
+
+from msgspec.structs import asdict
 
 import claudius
 from claudius.cognition.mind import Mind
 from claudius.cognition.turn import Turned
+from claudius.config import blot
 from claudius.errors import ClaudiusError, StoreCorrupt, StoreError, StoreTooNew
+from claudius.failure import failure_of
 from claudius.home import Home
 from claudius.memory.archive import Archive, GitFailed
 from claudius.memory.store import Waiting
@@ -300,6 +305,20 @@ class Server:
             self._ended.set_exception(error)
             self._ended.exception()  # marks it as retrieved: a caller that only stops need not ask
 
+    def _voice(self, now: datetime) -> dict[str, Any]:
+        """Return who speaks, until when it is paused, and why its last call failed."""
+        voice = self._mind.provider
+        error = getattr(voice, "last_error", None)
+        resting: float | None = getattr(voice, "resting", dict[str, float])().get(voice.name)
+        until = now + timedelta(seconds=resting) if resting else None
+        failure = failure_of(error).without(lambda text: blot(text, self._mind.secrets)) if error else None
+        return {
+            "name": voice.name,
+            "model": voice.model,
+            "resting_until": until.isoformat().replace("+00:00", "Z") if until else None,
+            "last_error": asdict(failure) if failure else None,
+        }
+
     def _told(self) -> Iterator[str]:
         """Tell an owner in chat how the process fares, a line each."""
         now = self._resources.clock.steady()
@@ -325,7 +344,7 @@ class Server:
                 **self._resources.told(),
                 "version": claudius.__version__,
                 "uptime_s": round((now - self._started_at).total_seconds(), 1),
-                "provider": {"name": self._mind.provider.name, "model": self._mind.provider.model},
+                "provider": self._voice(now),
                 "adapters": self._networks.status(now),
                 "busy": self.busy,
                 "timers": {name: at.isoformat().replace("+00:00", "Z") for name, at in looks.items() if at},

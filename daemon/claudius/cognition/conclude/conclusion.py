@@ -21,7 +21,8 @@ from claudius.cognition.reply.parser import Parsed, clean_text, read_verb
 from claudius.cognition.steps import Reading, step
 from claudius.intent import ApologyKind, Call, Intent, ModelVersion, Rung, Thought, Thoughts, Utterance, UtteranceKind
 from claudius.ledger_types import Noted, Proposal
-from claudius.perception import Origin, Perception, ReactionExtra, can_react, internal
+from claudius.perception import Kind, Origin, Perception, ReactionExtra, can_react, internal
+from claudius.prompt import datamark
 from claudius.psyche import Attention
 from claudius.psyche.gate import acknowledgement
 from claudius.psyche.scrubber import spoken_without_numbers
@@ -355,8 +356,12 @@ def heard(recollection: Recollection) -> tuple[Entry, ...]:
     return tuple(
         [
             Entry(
-                entry_type=EntryType.USER_MESSAGE if one.origin is Origin.EXTERNAL else EntryType.PERCEPTION,
-                content=one.text,
+                entry_type=EntryType.EVENT
+                if one.kind is Kind.NEWS
+                else EntryType.USER_MESSAGE
+                if one.origin is Origin.EXTERNAL
+                else EntryType.PERCEPTION,
+                content=datamark(one.text) if one.kind is Kind.NEWS else one.text,
                 at=one.at,
                 person=(one.person or None) if one.origin is Origin.EXTERNAL else None,
                 name=one.name or None,

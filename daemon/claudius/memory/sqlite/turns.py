@@ -258,6 +258,7 @@ def _keep_turn(db: Database, intent: Intent, number: int, at: str, more: Mapping
         thoughts=intent.thoughts,
         steps=intent.steps,
         prompt_sha256=intent.prompt_sha256,
+        failure=intent.failure,
         responses={str(call.n): (call.request_sha256, valid(call.response)) for call in intent.calls},
     )
     record = db.run(

@@ -35,7 +35,8 @@ class Rehearsal:
         """Use the lines of a soul. Raises: BadSoul if not even the shipped ones can be read."""
         self._source = source
         self._file = _lines_file(source)
-        self.lines = self._read(self._file) or Lines.of(_lines_file(SoulSource(shipped("soul"), shipped("soul"), ())))
+        self._shipped = _lines_file(SoulSource(shipped("soul"), shipped("soul"), ()))
+        self.lines = self._read(self._file) or Lines.of(self._shipped)
 
     async def complete(self, request: Request) -> AsyncIterator[Event]:
         """Yield the reply in small pieces, without delay."""
@@ -56,7 +57,7 @@ class Rehearsal:
 
     def _read(self, file: SoulFile) -> Lines | None:
         try:
-            return Lines.of(file)
+            return Lines.of(file, self._shipped)
         except BadSoul as problem:
             log.warning("rehearsal lines are not in force: %s", problem.message)
             return None
