@@ -69,15 +69,14 @@ class Extra(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     guilds: tuple[str, ...] = ()
     """Said directly on Discord: the guilds that the speaker shares with the soul."""
+    roles: tuple[str, ...] = ()
+    """The speaker's roles there, if a rule is about roles; only `admit` reads them, and nothing stores them."""
     is_paired: bool = field(default=False, name="paired")
     """Whether the speaker was let in by a code."""
     is_over_budget: bool = field(default=False, name="over_budget")
     """Whether it is the first message over a rate, which gets an apology."""
     own: Mapping[str, Any] = field(default_factory=dict)
-    """What the adapter keeps there for itself, for the answer to this very perception; nobody else reads it.
-
-    Keys that no field is named after go here, too.
-    """
+    """What the adapter alone reads, for the answer to this very perception; keys without a field go here, too."""
 
 
 class ReadFile(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="file"):

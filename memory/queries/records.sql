@@ -81,6 +81,25 @@ SELECT t.turn, t.at, t.conversation, t.number, t.audience, t.person, t.nonce, t.
     r.kept, r.expired_at
 FROM turn t JOIN turn_record r ON r.id = t.record WHERE t.turn = :turn;
 
+-- name: last_unfinished
+-- Of an audience, or of all if it is empty.
+SELECT turn FROM inbox WHERE (state = 'pending' OR state = 'taken' OR state = 'thought' OR state = 'dead')
+    AND (:audience = '' OR json_valid(payload) AND json_extract(payload, '$.audience') = :audience)
+ORDER BY seq DESC LIMIT 1;
+
+-- name: last_turn
+-- scans: backwards from the newest record, until one of the audience
+SELECT t.turn FROM turn_record r JOIN turn t ON t.record = r.id WHERE :audience IN ('', t.audience) ORDER BY r.id DESC LIMIT 1;
+
+-- name: failing_now
+SELECT turn, heard_at AS at, reason, NULL AS kept FROM inbox
+WHERE (state = 'pending' OR state = 'taken' OR state = 'thought' OR state = 'dead') AND reason LIKE '{%' ORDER BY seq DESC LIMIT 1;
+
+-- name: newest_record
+-- scans: the newest record, found by its key
+SELECT t.turn, t.at, NULL AS reason, r.kept FROM turn_record r JOIN turn t ON t.record = r.id
+WHERE r.id = (SELECT max(id) FROM turn_record);
+
 -- name: turns_span
 -- scans: one row per conversation
 SELECT (SELECT coalesce(sum(turns), 0) FROM conversation) AS turns,
@@ -91,7 +110,7 @@ SELECT t.turn, t.nonce, t.shown, r.kept, r.expired_at FROM turn t JOIN turn_reco
 WHERE t.conversation = :conversation AND t.number = :number;
 
 -- name: moment_text
-SELECT text FROM moment WHERE id = :id;
+SELECT text FROM moment_said WHERE id = :id;
 
 -- name: fact_text
 SELECT key || ': ' || value AS text FROM fact WHERE id = :id;
@@ -159,17 +178,20 @@ FROM step GROUP BY model ORDER BY model;
 
 -- name: usage_by_person
 -- scans: a command counts every call
-SELECT coalesce(l.canonical, s.person) AS person, count(DISTINCT turn) AS turns, count(*) AS calls,
+-- Of an erased person the cost stays, without a name; what the soul thought of its own accord is its own.
+SELECT CASE WHEN s.person <> '' THEN coalesce(l.canonical, s.person) WHEN s.request_sha256 = '' THEN 'erased' ELSE 'self' END
+    AS person, count(DISTINCT turn) AS turns, count(*) AS calls,
     sum(input_tokens) AS input_tokens, sum(cache_read_tokens) AS cache_read_tokens,
     sum(cache_write_tokens) AS cache_write_tokens, sum(output_tokens) AS output_tokens, sum(cost_usd) AS cost_usd
 FROM step s LEFT JOIN person_link l ON l.person = s.person GROUP BY 1 ORDER BY 1;
 
 -- name: usage_by_conversation
 -- scans: a command counts every call
-SELECT conversation, count(DISTINCT turn) AS turns, count(*) AS calls, sum(input_tokens) AS input_tokens,
+SELECT CASE WHEN conversation <> '' THEN conversation WHEN request_sha256 = '' THEN 'erased' ELSE 'self' END
+    AS conversation, count(DISTINCT turn) AS turns, count(*) AS calls, sum(input_tokens) AS input_tokens,
     sum(cache_read_tokens) AS cache_read_tokens, sum(cache_write_tokens) AS cache_write_tokens,
     sum(output_tokens) AS output_tokens, sum(cost_usd) AS cost_usd
-FROM step GROUP BY conversation ORDER BY conversation;
+FROM step GROUP BY 1 ORDER BY 1;
 
 -- name: usage_by_job
 -- scans: a command counts every call

@@ -308,7 +308,15 @@ async def test_jobs_stand_in_the_schedule(home: Home) -> None:
         await look(soul, wall)
         without = [row["job"] for row in soul.records().jobs()]
 
-    assert sorted(with_kothar) == ["backup", "kothar_whisper", "memory_expiry", "records", "silence", "soul_state_check", "tick"]
+    assert sorted(with_kothar) == [
+        "backup",
+        "kothar_whisper",
+        "memory_expiry",
+        "records",
+        "silence",
+        "soul_state_check",
+        "tick",
+    ]
     assert sorted(without) == ["backup", "memory_expiry", "records", "silence", "soul_state_check", "tick"]
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import click
 
-from claudius.cli.output import json_option, print_result, safe
+from claudius.cli.output import Group, json_option, print_result, safe
 from claudius.errors import ClaudiusError, UsageProblem
 from claudius.home import Home
 
 
-@click.group()
+@click.group(cls=Group)
 def ensoul() -> None:
     """The soul in Claude Code."""
 

@@ -7,6 +7,7 @@ import os
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,8 @@ OWN_LOGIN = (
 @json_option
 def onboard(*, yes: bool, adapters: str, providers: str, env_file: Path | None, as_json: bool) -> int:
     """Set the soul up: who speaks, which networks, their tokens; each is tested before it is saved."""
-    from claudius.compose import PROVIDERS, TOKENS
+    from claudius.compose import PROVIDERS
+    from claudius.config import TOKENS
 
     is_asked = not yes and sys.stdin.isatty()
     if not (is_asked or yes):
@@ -76,12 +78,16 @@ def onboard(*, yes: bool, adapters: str, providers: str, env_file: Path | None, 
     ok = all(check.ok for check in checks)
     if ok or (is_asked and click.confirm("Some checks failed. Keep these settings anyway?")):
         _keep(home, secrets, settings)
+    say = _owner_line(home, networks) if ok else ""
     follows = "claudius daemon start" if ok else "fix what is named above, then run `claudius onboard` again"
     if as_json:
-        print_json({"ok": ok, "checks": [one._asdict() for one in checks], "home": str(home.root), "next": follows})
+        found_out = {"ok": ok, "checks": [one._asdict() for one in checks], "home": str(home.root), "next": follows}
+        print_json(found_out | {"owner": say or None})
     else:
         print_checks(checks)
         click.echo(f"next: {follows}")
+        if say:
+            click.echo(f"then: be its owner: within an hour, write to it directly: {say}")
     return 0 if ok else EXIT_FAILED
 
 
@@ -140,6 +146,16 @@ def _server(loaded: Loaded, *, is_asked: bool) -> dict[str, tuple[str, ...]]:
         named = click.prompt(f"Whose members are heard? Ids, with commas: {listed}", default="", err=True)
         return {"discord.guilds": tuple(one.strip() for one in named.split(",") if one.strip())}
     return {}
+
+
+def _owner_line(home: Home, networks: Sequence[str]) -> str:
+    """Return what somebody writes to become the owner; empty if each network has an owner already."""
+    from claudius.runtime.owner_code import OwnerCode
+
+    owned = {one.partition(":")[0] for one in load(home, os.environ).config.owners}
+    if set(networks) <= {"terminal", *owned}:
+        return ""
+    return f"!owner {OwnerCode(home).make(datetime.now(UTC))}"
 
 
 async def _checks(loaded: Loaded, home: Home, networks: Sequence[str], voices: Sequence[str]) -> list[Check]:

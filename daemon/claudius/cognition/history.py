@@ -122,6 +122,8 @@ def _rendered(past: PastTurn) -> Fixed:
     ]
     sections: list[tuple[int, str]] = []
     for entry in past.entries:
+        if entry.is_canned:
+            continue
         step, verb, content = _STEP_OF.get(entry.entry_type, ""), entry.verb, entry.content
         if entry.entry_type is EntryType.MENTAL_QUERY:
             step, verb = str(entry.metadata.get("query", "")), None

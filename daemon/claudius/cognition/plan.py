@@ -25,6 +25,7 @@ from claudius.errors import RowInvalid
 from claudius.intent import ApologyKind
 from claudius.memory.store import Store
 from claudius.perception import SELF, Kind, Origin
+from claudius.provider import Form, Profile
 from claudius.psyche import Attention, GateSettings, Weighing, attend, set_back
 from claudius.psyche.change import Change
 from claudius.psyche.classify import vader
@@ -35,6 +36,9 @@ from claudius.recollection import Entry, EntryType, PastTurn, Person, Recollecti
 from claudius.soul import SoulFile, SoulText
 
 OTHER_MODELS = 2
+SPEECH, THOUGHT = "external_dialogue", "internal_monologue"
+BEFORE_WORDS = (THOUGHT, "chosen_action")
+"""The steps that decide what is said, or whether anything is."""
 MAX_UNANSWERED = 2
 """After this many true checks in a row whose update was missing or refused, a true check shows nothing."""
 
@@ -138,7 +142,10 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
     zone: str = ""
     """The speaker's IANA time zone, in which the prompt names the present; empty = the prompt does not name it."""
     wording: int = 1
-    """The form in which the code words a prompt: that of a kept turn is 1 if it says nothing else."""
+    """The version of the words that the code puts in a prompt: that of a kept turn is 1 if it says nothing else."""
+    profile: Profile = "full"
+    form: Form = "tags"
+    """How a reply gets its sections."""
 
     @classmethod
     def of(
@@ -187,6 +194,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     """What the psyche adds to the prompt, in words."""
     remembered: Remembered = Remembered()
     """The lines of memory in the prompt."""
+    later: tuple[str, ...] = ()
+    """Steps that a small model is asked while the conversation is idle, each in a call of its own."""
 
     @property
     def speaks(self) -> bool:
@@ -223,7 +232,8 @@ def plan(
     )
     listed = [name for name in STEPS if name in (felt.asks if name in PSYCHE_STEPS else process.steps)]
     is_open = {name for name in listed if step(name).gate(situation)}
-    asked = tuple([name for name in listed if name in is_open and (step(name).after or name) in is_open])
+    wanted = tuple([name for name in listed if name in is_open and (step(name).after or name) in is_open])
+    asked, later = aloud(wanted, settings)
     return Plan(
         process=process.name,
         asked=asked,
@@ -237,7 +247,20 @@ def plan(
         overrides=coloured(process.overrides, felt.manner),
         felt=felt,
         remembered=attention.remembered if attention else Remembered(),
+        later=later,
     )
+
+
+def aloud(steps: tuple[str, ...], settings: EngineSettings) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Divide the steps of a turn into those asked now and those asked later. Pure.
+
+    A small model is asked for its words first: after its thought where the form is enforced, else alone.
+    """
+    if settings.profile == "full" and settings.form != "words":
+        return steps, ()
+    first = BEFORE_WORDS if settings.form != "words" else () if SPEECH in steps else (THOUGHT,)
+    now = tuple([name for name in steps if name in (*first, SPEECH)])
+    return now, tuple([name for name in steps if name not in (*now, *BEFORE_WORDS)])
 
 
 def coloured(overrides: Mapping[str, str], manner: str) -> Mapping[str, str]:

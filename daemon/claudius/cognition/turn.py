@@ -32,9 +32,10 @@ from claudius.cognition.reflection import Idle
 from claudius.cognition.second_thought import think_twice
 from claudius.cognition.summaries import fold_expired
 from claudius.cognition.timing import zone_at, zone_name
-from claudius.cognition.turn_state import Surface, TurnState, recorded
+from claudius.cognition.turn_state import Surface, TurnState, recorded, settings_now
 from claudius.config import daimon_modes
 from claudius.errors import BadRequest, OverBudget, StoreError, TooLong
+from claudius.failure import Failure
 from claudius.intent import ApologyKind, Intent
 from claudius.memory.inbox import Pending
 from claudius.memory.turns import RecallLimits
@@ -85,15 +86,18 @@ async def take_turn(pending: Pending, mind: Mind, surface: Surface = NO_SURFACE)
     return Turned(intent=committed, recollection=turn.recollection, pending=pending)
 
 
-async def apologise(pending: Pending, mind: Mind, kind: ApologyKind) -> Intent:
+async def apologise(pending: Pending, mind: Mind, kind: ApologyKind, failure: Failure | None = None) -> Intent:
     """Conclude a perception whose turn failed with one typed apology, and commit it.
 
     Uses only the perception and a fixed line, because whatever made the turn fail (recall, routing, plan, psyche,
-    ledger) would make the apology fail too. Raises: StaleTurn, StoreError.
+    ledger) would make the apology fail too. `failure`: what made it fail. Raises: StaleTurn, StoreError.
     """
     heard = unrecalled(pending.turn, pending.perceptions, mind.nonce(), mind.clock())
-    intent = conclude_apology(heard, kind, mind.soul(), pending.calls)
-    intent = replace(intent, psyche=setback(heard, kind, mind.soul(), mind.config()))
+    intent = replace(
+        conclude_apology(heard, kind, mind.soul(), pending.calls),
+        failure=failure,
+        psyche=setback(heard, kind, mind.soul(), mind.config()),
+    )
     if kind != "interrupted":  # building its prompt may be what ended the processes
         intent = await _with_prompt(intent, pending, mind)
     return await commit(intent, heard, mind, is_turn=False)
@@ -205,7 +209,7 @@ async def _thought(turn: TurnState) -> Intent:
     Retries with half the history if the prompt is too long, and without images if the model refuses them.
     """
     surface, known = turn.surface, turn.recollection
-    stage = await turn.mind.stage()
+    stage = await turn.mind.stage(known.perception)
     if stage is Stage.REFUSING:
         raise OverBudget
     if surface.begin_thinking:
@@ -220,6 +224,7 @@ async def _thought(turn: TurnState) -> Intent:
     process = route(turn.recollection, turn.soul, autonomous=turn.settings.autonomous, mood=mood)
     if stage is Stage.UPDATES_OFF:  # user model updates are skipped to save money
         process = replace(process, steps=tuple(name for name in process.steps if name not in UPDATES))
+    turn.settings = await settings_now(turn.mind, turn.recollection, turn.settings)
     while True:
         begin(turn, process)
         try:

@@ -8,20 +8,28 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from claudius.cognition.timing import known_zone
 from claudius.config import daimons as configured
 from claudius.config import load
 from claudius.errors import ClaudiusError, UsageProblem
 from claudius.home import Home
-from claudius.reports.opened import edit, records
+from claudius.reports.opened import edit, noted, records
 from claudius.reports.session import ask, wake_and_ask
 
 
 def schedule(home: Home) -> list[Mapping[str, Any]]:
-    """Return plans and the clock's own jobs, soonest first; also plans that lapsed."""
+    """Return plans and the clock's own jobs with their local times, soonest first; also plans that lapsed."""
     live = asyncio.run(ask(home, "status")) or {}
     timers = [_job({"job": name, "next_due": at}) for name, at in live.get("timers", {}).items()]
     with records(home) as kept:
-        return sorted([*kept.plans(), *map(_job, kept.jobs()), *timers], key=lambda row: str(row["due_at"]))
+        rows = sorted([*map(_plan, kept.plans()), *map(_job, kept.jobs()), *timers], key=lambda row: str(row["due_at"]))
+    zone = known_zone(load(home, os.environ).config.clock.timezone)
+    return [row | {"due_local": datetime.fromisoformat(row["due_at"]).astimezone(zone).isoformat()} for row in rows]
+
+
+def _plan(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Add to a plan what it is about: the words that asked for it or promised it, else what the soul will notice."""
+    return {**row, "what": row["params"].get("what") or row["text"]}
 
 
 def _job(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -34,6 +42,7 @@ def _job(row: Mapping[str, Any]) -> dict[str, Any]:
         "process": None,
         "params": {},
         "text": row.get("outcome", ""),
+        "what": row.get("outcome", ""),
         "lapsed_at": None,
         "ended_at": row.get("ended_at"),
         "failures": row.get("failures", 0),
@@ -90,4 +99,5 @@ def set_mode(home: Home, name: str, mode: str) -> None:
     if name not in configured(load(home, os.environ).config):
         raise UsageProblem(f"no daimon {name!r}: `claudius daimon list` names them")
     home.create()
+    noted(home, "daimon", f"{name} {mode}")
     edit(home, lambda store: store.whispers.set_mode(name, mode))

@@ -8,9 +8,11 @@ from typing import Any
 
 from claudius.errors import ClaudiusError
 from claudius.home import Home
+from claudius.memory.audit import CLI
 from claudius.memory.records import Expired, Records
+from claudius.perception import private
 from claudius.prompt import Prompt
-from claudius.reports.opened import records
+from claudius.reports.opened import noted, records
 
 
 def conversations(home: Home) -> Sequence[Mapping[str, Any]]:
@@ -28,13 +30,17 @@ def conversation(home: Home, name: str) -> Mapping[str, Any]:
     return found
 
 
-def explained(home: Home, turn: str) -> dict[str, Any]:
-    """Return one turn: what it knew, asked, thought, changed and said, and its whole prompt. Raises: ClaudiusError."""
+def explained(home: Home, turn: str = "", origin: str = CLI) -> dict[str, Any]:
+    """Return one turn: what it knew, asked, thought, changed and said, and its whole prompt. Raises: ClaudiusError.
+
+    Without a name, it is the last turn with this user, or else the last of all. The prompt shows portraits, so that
+    this is in the audit log; `origin` says from where it is asked.
+    """
     from claudius.cognition.prompt.snapshot import TextErased, rebuild
 
     prompt: Prompt | str | None = None
     with records(home) as kept:
-        found = _turn(kept, turn)
+        found = _turn(kept, turn or _last(kept))
         snapshot = found.pop("snapshot", None)
         try:
             prompt = rebuild(snapshot, kept) if snapshot else None
@@ -42,6 +48,7 @@ def explained(home: Home, turn: str) -> dict[str, Any]:
             prompt = "erased"
         except Expired as expired:  # this turn is kept, but one that its prompt shows is gone
             found["expired_at"] = expired.at
+    noted(home, "read", str(found["person"] or ""), origin)
     if found["expired_at"] is None:
         del found["expired_at"]
     if isinstance(prompt, Prompt):
@@ -82,6 +89,15 @@ def replayed(home: Home, turn: str, soul: str | None = None) -> dict[str, Any]:
         "replayed_prompt_sha256": sha,
         "diff": "\n".join(unified_diff(_text(same), _text(rebuilt), "kept", "replayed", lineterm="", n=1)),
     }
+
+
+def _last(kept: Records) -> str:
+    from claudius.adapters.terminal import own_person
+
+    turn = kept.last_turn(private(own_person())) or kept.last_turn()
+    if turn is None:
+        raise ClaudiusError("there is no turn yet: `claudius chat`")
+    return turn
 
 
 def _gone(turn: str, at: str) -> ClaudiusError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -27,6 +28,8 @@ from claudius.observed import (
     DaimonWhispered,
     MessageHeard,
     Observed,
+    Thinking,
+    TurnFailed,
 )
 from claudius.provider import Provider
 from claudius.runtime.control import Connection, Handler
@@ -82,7 +85,9 @@ class LazyDaimons:
         return self._build(daimon.provider, own if daimon.provider == DaimonSettings().provider else loaded)
 
 
-KINDS = ("hear", "think", "gate", "transition", "whisper", "speak")
+KINDS = ("hear", "think", "gate", "transition", "whisper", "speak", "error")
+GROWING = ("think.delta", "think.void")
+"""For a listener that asks for them: a piece of private text as it is written, and that the pieces do not count."""
 WAITING = 1000
 """A listener that lags by more events than this loses the oldest."""
 
@@ -102,17 +107,19 @@ class SoulStream:
             for event in told(turned):
                 self._tell(event)
 
-    async def serve(self, connection: Connection, _: Mapping[str, Any]) -> None:
-        """Serve one listener until it disconnects."""
+    async def serve(self, connection: Connection, asked: Mapping[str, Any]) -> None:
+        """Serve one listener until it disconnects; with `deltas`, it is told each thought as it is written, too."""
         if not self._is_looking:  # the first listener
             self._is_looking = True
             self._hooks.listen(MessageHeard, self._heard)
+            self._hooks.listen(TurnFailed, self._failed)
             self._hooks.listen(DaimonWhispered, self._whispered)
             self._hooks.listen(DaimonSpoke, self._joined)
             for kind in (CycleEnded, CycleAssessed, CycleDirected, Consulted):
                 self._hooks.listen(kind, self._reflected)
         queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._listeners.add(queue)
+        unhook = self._hooks.listen(Thinking, partial(_grown, queue)) if asked.get("deltas") else None
         gone = asyncio.create_task(connection.receive(), name="stream's end")
         try:
             await connection.send({"event": "streaming"})
@@ -125,11 +132,16 @@ class SoulStream:
                 await connection.send(following.result())
         finally:
             self._listeners.discard(queue)
+            if unhook:
+                unhook()
             gone.cancel()
             await asyncio.gather(gone, return_exceptions=True)
 
     def _heard(self, seen: MessageHeard) -> None:
         self._tell(_event(seen.timestamp, "hear", seen.conversation, seen.turn, f"{seen.peer_id}: {seen.preview}"))
+
+    def _failed(self, seen: TurnFailed) -> None:
+        self._tell(_event(seen.timestamp, "error", seen.conversation, seen.turn, seen.detail))
 
     def _whispered(self, seen: DaimonWhispered) -> None:
         self._tell(_event(seen.timestamp, "whisper", "", "", f"{seen.daimon}: {seen.text}"))
@@ -153,9 +165,18 @@ class SoulStream:
 
     def _tell(self, event: dict[str, Any]) -> None:
         for queue in self._listeners:
-            if queue.qsize() >= WAITING:
-                queue.get_nowait()
-            queue.put_nowait(event)
+            _put(queue, event)
+
+
+def _put(queue: asyncio.Queue[dict[str, Any]], event: dict[str, Any]) -> None:
+    if queue.qsize() >= WAITING:
+        queue.get_nowait()
+    queue.put_nowait(event)
+
+
+def _grown(queue: asyncio.Queue[dict[str, Any]], seen: Thinking) -> None:
+    kind = "think.void" if seen.is_void else "think.delta"
+    _put(queue, _event(seen.timestamp, kind, seen.conversation, seen.turn, seen.text) | {"step": seen.step})
 
 
 def told(turned: Turned) -> Iterator[dict[str, Any]]:
@@ -211,9 +232,8 @@ class BackgroundServices:
         `also` is started with the services; each gets the function that wakes a conversation.
         """
         self._mind, self._home, self._loaded, self._is_daemon, self._also = mind, home, loaded, is_daemon, also
-        self._owner = owner
+        self._daimons, self.owner = LazyDaimons(mind, loaded, build, owner), owner
         self._wake: Callable[[str], None] = lambda _: None
-        self._daimons = LazyDaimons(mind, loaded, build, owner)
         self.clockwork = Clockwork(mind, home, self._daimons.get, chance)
         self._door: HttpApi | None = None
         self.stream = SoulStream(mind.hooks, mind.clock)
@@ -263,7 +283,7 @@ class BackgroundServices:
             )
 
             whispers = WhisperApi(self._mind, self._home, self._daimons.get)
-            events = EventApi(self._mind, self._home, self._owner, lambda: self._wake)
+            events = EventApi(self._mind, self._home, self.owner, lambda: self._wake)
             self._door = HttpApi(whispers, events, self._tokens, self._loaded().config.http.listen)
         return self._door
 

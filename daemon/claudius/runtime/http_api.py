@@ -205,7 +205,9 @@ def listening_at(listen: str, tokens: Mapping[str, str]) -> tuple[str, int]:
     host, _, port = listen.strip().rpartition(":")
     host = host.strip("[]").lower() or "127.0.0.1"
     if not port.isdecimal() or int(port) > 65535:
-        raise BadConfiguration("config.toml", "http.listen", f"{listen!r} is no address", "write it as 127.0.0.1:3034")
+        raise BadConfiguration(
+            "config.toml", "http.listen", f"{listen!r} is not an address", "write it as 127.0.0.1:3034"
+        )
     token = tokens.get("", "")
     if not token:
         raise BadConfiguration(

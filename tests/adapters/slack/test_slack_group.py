@@ -60,7 +60,9 @@ async def test_where_it_takes_part_it_thinks_only_about_what_matters(slack: Slac
     assert [one for one in after if one[2] == ANSWER] == [("C1", None, ANSWER)]
 
 
-async def test_brought_into_a_channel_it_greets_and_hears_the_first_open_question(slack: SlackWorld, wake: Wake) -> None:
+async def test_brought_into_a_channel_it_greets_and_hears_the_first_open_question(
+    slack: SlackWorld, wake: Wake
+) -> None:
     """After `/ensoul on` it says who is there now, and an open question to everybody is answered, not met with silence."""
     voice = Scripted(default=f"<external_dialogue>{ANSWER}</external_dialogue>")
     await slack.add_user("U9", "Oz")

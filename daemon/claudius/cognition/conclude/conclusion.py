@@ -27,7 +27,7 @@ from claudius.psyche import Attention
 from claudius.psyche.gate import acknowledgement
 from claudius.psyche.scrubber import spoken_without_numbers
 from claudius.psyche.words import stems
-from claudius.recollection import Entry, EntryType, Recollection
+from claudius.recollection import CANNED, Entry, EntryType, Recollection
 from claudius.soul import SoulText
 
 ALWAYS_KEPT = ("user_model_check",)
@@ -140,7 +140,11 @@ def conclude(
         judged += by_step.get(name, ())
         if name == "external_dialogue" and said:
             is_cut = thoughts.truncated or said != gated.text
-            entries.append(spoken(recollection, said, thoughts.verb, called=called, truncated=is_cut))
+            entries.append(
+                spoken(
+                    recollection, said, thoughts.verb, called=called, truncated=is_cut, canned=said == rules.fallback
+                )
+            )
             judged.append(Thought(step=name, content=said, verb=thoughts.verb))
     if nod:
         entries.append(spoken(recollection, nod, NODDED, called=called))
@@ -254,7 +258,7 @@ def conclude_unthought(
         attention=attended,
         verb=verb,
         rung="plain",
-        entries=(*intent.entries, spoken(recollection, said, verb, called=called)),
+        entries=(*intent.entries, spoken(recollection, said, verb, called=called, canned=True)),
         utterances=utter(recollection, (said,), verb, kind="reaction" if nods else "reply"),
     )
 
@@ -379,12 +383,18 @@ def spoken(
     *,
     called: bool = False,
     truncated: bool = False,
+    canned: bool = False,
     apology: ApologyKind | None = None,
 ) -> Entry:
-    """Return the entry for what was said; `called`: the soul's name was used. Pure."""
+    """Return the entry for what was said. Pure.
+
+    `called`: the soul's name was used; `canned`: it is a fixed line, which no thought chose.
+    """
     metadata: dict[str, Any] = {"truncated": True} if truncated else {}
     if not recollection.owes and not called and recollection.perception.origin is Origin.EXTERNAL:
         metadata["uncalled"] = True
     if apology:
         metadata["apology"] = apology
+    if canned or apology:
+        metadata[CANNED] = True
     return Entry(entry_type=EntryType.EXTERNAL_DIALOG, content=text, verb=verb, at=recollection.now, metadata=metadata)
