@@ -40,10 +40,15 @@ def list_(*, as_json: bool) -> None:
 
 @conversations.command()
 @click.argument("conversation")
+@click.option("--before", default="", help="A page of turns before this one, expired ones too; `now`: the newest.")
 @json_option
-def show(conversation: str, *, as_json: bool) -> None:
+def show(conversation: str, before: str, *, as_json: bool) -> None:
     """Show one conversation, oldest first, thoughts included."""
-    found = reports.conversation(Home.of(os.environ), conversation)
+    home = Home.of(os.environ)
+    if before:
+        found = reports.page(home, conversation, "" if before == "now" else before)
+    else:
+        found = reports.conversation(home, conversation)
     print_result(found, _conversation(found), as_json=as_json)
 
 
@@ -52,9 +57,13 @@ def _conversation(found: Mapping[str, Any]) -> Iterator[str]:
     for entry in found["entries"]:
         kind = entry["entry_type"]
         who = (kind != "daimonSpeech" and entry["person"]) or f"Claudius {entry['verb'] or _VERBS.get(kind, kind)}"
+        if kind in ("expired", "erased"):
+            yield click.style(f"{entry['at']}  turn {entry['turn']}: its words have {kind}", dim=True)
+            continue
         is_spoken = kind in ("userMessage", "externalDialog")
         head = click.style(f"{entry['at']}  {safe(who)}: ", bold=is_spoken, dim=not is_spoken)
-        yield head + click.style(safe(entry["content"]), dim=not is_spoken)
+        mark = "  (a preview: the words have expired)" if entry.get("expired") and kind == "userMessage" else ""
+        yield head + click.style(safe(entry["content"]) + mark, dim=not is_spoken)
 
 
 @click.command()
@@ -91,7 +100,14 @@ def _explained(found: dict[str, Any]) -> Iterator[str]:
     if attention:
         yield from filter(None, (explained(attention), numbered(attention)))
     perception = found["perception"]
-    yield f"heard {perception.get('name')}: {safe(str(perception.get('text', '')))}"
+    if perception.get("erased"):
+        yield "heard: it was erased"
+    elif perception.get("text", "") is None:
+        preview = perception["preview"]
+        told = f"{safe(preview)} (a preview: " if preview else "("
+        yield f"heard {perception['person']}: {told}working memory let the words go at {perception['expired_at'][:16]})"
+    else:
+        yield f"heard {perception.get('name')}: {safe(str(perception.get('text', '')))}"
     for thought in found["thoughts"]:
         yield click.style(f"{thought['step']} ({thought['verb'] or '–'}): {safe(thought['content'])}", dim=True)
     if "expired_at" in found:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime
 
 import click
 
@@ -20,10 +21,11 @@ def schedule() -> None:
 @json_option
 def list_(*, as_json: bool) -> None:
     """List plans and the clock's own jobs, soonest first; also plans that lapsed."""
-    found = clock.schedule(Home.of(os.environ))
+    found = clock.schedule(Home.of(os.environ), datetime.now(UTC))
     lines = []
     for row in found:
         late = "  lapsed: it came too late" if row["lapsed_at"] else ""
+        late += f"  waits for {row['waits_for']}" if row["waits_for"] else ""
         place, process = row["conversation"] or row["kind"], row["process"] or "-"
         lines.append(f"{row['id']}  {row['due_at']}  {place}  {process}  {safe(row['text'])}{late}")
     print_result(found, lines or ["nothing is planned"], as_json=as_json)
