@@ -96,9 +96,8 @@ SELECT turn, peer_id AS person, at, preview FROM interaction
 WHERE turn IN (SELECT value FROM json_each(:turns)) AND direction = 'in';
 
 -- name: turns_between
--- scans: the owner asks how a span of time went, and what each of its turns heard
 SELECT t.turn, t.conversation, t.process, (SELECT i.preview FROM interaction i WHERE i.turn = t.turn AND i.direction = 'in'
-    ORDER BY i.id DESC LIMIT 1) AS preview
+    LIMIT 1) AS preview
 FROM turn t WHERE t.at >= :begin AND t.at <= :end ORDER BY t.at;
 
 -- name: interactions_shown
