@@ -86,13 +86,13 @@ async def test_one_model_call_a_turn(home: Home, voice: Scripted) -> None:
 
 
 async def test_the_user_model_is_written_and_gates_the_next_showing(home: Home, voice: Scripted) -> None:
-    """A true check writes a version now and shows it in the next turn; after that only the history contains it."""
+    """A true check writes the first version and shows it in the next turn; before that nothing is shown, after it only the history contains it."""
     async with alive(home, voice) as soul:
         await converse(soul, "I build bridges.", "One rusts.", "How many coats?")
         versions = soul.records().versions("rehearsal:t:ana")
 
     shown = [[one for one in data(request.tail) if one["kind"] == "user_model"] for request in voice.requests]
-    assert [[one["version"] for one in block] for block in shown] == [[0], [1], []]
+    assert [[one["version"] for one in block] for block in shown] == [[], [1], []]
     assert "Builds bridges." in str(shown[1][0]["text"])
     assert "Builds bridges." in voice.requests[2].history[2].content
     assert [(one["version"], one["note"]) for one in versions] == [(1, "Learned her trade.")]

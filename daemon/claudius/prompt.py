@@ -127,3 +127,29 @@ def fence(line: str, nonce: str) -> str:
     """Put one data line between two markers, which never occur in the line itself. Pure."""
     nonce = clear_nonce(nonce, (line,))
     return f"<data-{nonce}>\n{line}\n</data-{nonce}>"
+
+
+_NUMBERS = ("a", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_MINUTE_S, _HOUR_S, _DAY_S = 60.0, 3600.0, 86_400.0
+_SPANS = (
+    (90.0, 0.0, ""),
+    (1.5 * _HOUR_S, _MINUTE_S, "minute"),
+    (1.5 * _DAY_S, _HOUR_S, "hour"),
+    (13.5 * _DAY_S, _DAY_S, "day"),
+    (8.5 * 7 * _DAY_S, 7 * _DAY_S, "week"),
+    (23.5 * 30.44 * _DAY_S, 30.44 * _DAY_S, "month"),
+    (float("inf"), 365.25 * _DAY_S, "year"),
+)
+"""Up to how many seconds a span is told in a unit, and how long that unit is."""
+
+
+def ago(seconds: float) -> str:
+    """Say in words how long ago something was: "three weeks ago". Pure."""
+    _, length, unit = next(span for span in _SPANS if seconds < span[0])
+    if not unit:
+        return "a moment ago"
+    count = max(1, round(seconds / length))
+    if count == 1:
+        return f"an {unit} ago" if unit == "hour" else f"a {unit} ago"
+    number = _NUMBERS[count - 1] if count <= len(_NUMBERS) else str(count)
+    return f"{number} {unit}s ago"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from datetime import datetime
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, TypeVar
 
@@ -137,6 +137,21 @@ class StateValue(Struct, frozen=True, kw_only=True):
     updated_at: datetime
 
 
+SITTING = timedelta(hours=8)
+"""A longer pause ends a sitting."""
+
+
+def of_this_sitting(state: tuple[StateValue, ...], past: Sequence[PastTurn], now: datetime) -> tuple[StateValue, ...]:
+    """Return the state without a topic of an earlier sitting, which would head a new talk with old business. Pure."""
+    began = now
+    for at in (entry.at for turn in reversed(past) for entry in reversed(turn.entries)):
+        if began - at > SITTING:
+            break
+        began = min(began, at)
+    oldest = min(began, now - SITTING)
+    return tuple([one for one in state if one.key != StateKey.CURRENT_TOPIC or one.updated_at >= oldest])
+
+
 class Intuition(Struct, frozen=True, kw_only=True):
     """One whisper that this turn, and no other, feels."""
 
@@ -165,6 +180,8 @@ class Person(Struct, frozen=True, kw_only=True):
     """Every model of this person that may be shown here, the writable one (this audience's) first; never empty."""
     turns_here: int = 0
     """The number of their committed turns in this conversation, ever."""
+    spoke_at: datetime | None = None
+    """When the last of them was; None = there was none, or it is not known."""
     is_bot: bool = False
 
 

@@ -53,9 +53,9 @@ WHERE person = :canonical AND turn IN (SELECT turn FROM turn WHERE person = :per
 
 -- name: unlink_places
 -- scans: an unlinking reads everything once
-INSERT INTO conversation_person (conversation, person, turns)
-SELECT conversation, person, count(*) FROM turn WHERE person = :person GROUP BY conversation
-ON CONFLICT (conversation, person) DO UPDATE SET turns = max(turns, excluded.turns);
+INSERT INTO conversation_person (conversation, person, turns, last_at)
+SELECT conversation, person, count(*), max(at) FROM turn WHERE person = :person GROUP BY conversation
+ON CONFLICT (conversation, person) DO UPDATE SET turns = max(turns, excluded.turns), last_at = max(coalesce(last_at, ''), excluded.last_at);
 
 -- name: unlink_places_left
 -- scans: an unlinking reads everything once

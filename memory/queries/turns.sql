@@ -96,7 +96,7 @@ WHERE conversation = :conversation AND number BETWEEN :first AND :last AND unsai
 SELECT name, is_bot FROM person WHERE person = :person;
 
 -- name: turns_here
-SELECT turns FROM conversation_person WHERE conversation = :conversation AND person = :person;
+SELECT turns, last_at FROM conversation_person WHERE conversation = :conversation AND person = :person;
 
 -- name: models_recalled
 SELECT person, audience, version, markdown, suspect FROM user_model WHERE person = :person AND newest = 1 ORDER BY audience;
@@ -169,8 +169,8 @@ ON CONFLICT (conversation) DO UPDATE SET version = version + 1, turns = turns + 
 RETURNING turns;
 
 -- name: conversation_spoken
-INSERT INTO conversation_person (conversation, person, turns) VALUES (:conversation, :person, 1)
-ON CONFLICT (conversation, person) DO UPDATE SET turns = turns + 1;
+INSERT INTO conversation_person (conversation, person, turns, last_at) VALUES (:conversation, :person, 1, :at)
+ON CONFLICT (conversation, person) DO UPDATE SET turns = turns + 1, last_at = excluded.last_at;
 
 -- name: answer
 UPDATE inbox SET state = :state, turn = :turn, settled_at = :settled_at, not_before = NULL, payload = CASE WHEN :state <> 'settled' THEN payload

@@ -13,8 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from claudius.adapters.terminal import own_person
+from claudius.cli.conversations import replay
+from claudius.cognition.prompt import assembly, snapshot
 from claudius.config import load
 from claudius.errors import BadConfiguration
 from claudius.home import Home, shipped
@@ -170,6 +173,22 @@ def test_replay_is_identical_and_shows_another_soul(talked: Talked, tmp_path: Pa
     assert all(one["identical"] and one["prompt_sha256"] == one["replayed_prompt_sha256"] for one in same)
     assert not changed["identical"]
     assert "+You are Beata." in changed["diff"]
+
+
+@pytest.mark.parametrize(("form", "identical", "code"), [(snapshot.WORDING + 1, None, 0), (snapshot.WORDING, False, 1)])
+def test_replay_tells_an_earlier_form_from_a_fault(
+    talked: Talked, monkeypatch: pytest.MonkeyPatch, form: int, identical: object, code: int
+) -> None:
+    """Where the code words a prompt otherwise, a turn of an earlier form is not called broken; one of this form is."""
+    machine, turns = talked
+    monkeypatch.setenv("CLAUDIUS_HOME", str(machine.home))
+    monkeypatch.setattr(assembly, "personality", lambda _: "## Temperament\nYou are someone else.")
+    monkeypatch.setattr(snapshot, "WORDING", form)
+
+    ran = CliRunner().invoke(replay, [turns[0]["turn"], "--json"], standalone_mode=False)
+
+    assert json.loads(ran.output)["identical"] is identical
+    assert ran.return_value == code
 
 
 def test_usage_counts_turns_and_tokens(talked: Talked) -> None:

@@ -97,7 +97,7 @@ def test_others_who_spoke_since_the_last_reply_pass_the_gate_too() -> None:
     """At most two more people heard since the soul's last reply are shown, after the speaker."""
     ana = person(model(1, person="terminal:local:ana"), person="terminal:local:ana", name="Ana", turns_here=0)
 
-    found = plan(MAIN, recollection(others=(ana,), speaker=person(turns_here=0)), SETTINGS)
+    found = plan(MAIN, recollection(others=(ana,), speaker=person(model(1), turns_here=0)), SETTINGS)
 
     assert [one.person for one in found.shown] == ["terminal:local:tom", "terminal:local:ana"]
 

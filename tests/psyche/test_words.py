@@ -16,7 +16,6 @@ from claudius.psyche.events import PsycheState
 from claudius.psyche.gate import TENDENCIES, acknowledgement, emoji, tendencies
 from claudius.psyche.mapping import TYPES
 from claudius.psyche.personality import (
-    DOMAINS,
     HIGHEST,
     LOWEST,
     TRAITS,
@@ -26,6 +25,7 @@ from claudius.psyche.personality import (
     kernel,
     personality,
 )
+from claudius.psyche.personality import band as trait_band
 from claudius.psyche.scrubber import Unnumbered, numbers_itself, spoken_without_numbers
 from claudius.psyche_types import DRIVES, Arc, Edge, Episode, Fact, Intention, Numbers
 
@@ -271,16 +271,30 @@ def test_six_kindnesses_never_make_loneliness_worse() -> None:
 
 
 @given(st.builds(Kernel, *[st.floats(0.05, 0.95)] * 11))
-def test_m22_i7_the_personality_is_compiled_to_measure(compiled: Kernel) -> None:
-    """I7: for every kernel the compiler writes a stable summary of 110 to 140 words and four domains of 38 to 50."""
+def test_m22_i7_the_temperament_says_only_what_is_marked(compiled: Kernel) -> None:
+    """I7: one sentence for a trait outside the middle, the five most marked at most; without any, nothing."""
+    marked = [trait for trait in TRAITS if trait_band(getattr(compiled, trait)) != "middle"]
+
     text = personality(compiled)
 
-    heading, stable, *domains = text.split("\n\n")
-    assert heading == "## Temperament"
-    assert 110 <= len(stable.split()) <= 140
-    assert len(domains) == len(DOMAINS)
-    assert all(38 <= len(domain.split()) <= 50 for domain in domains)
+    heading, _, said = text.partition("\n")
+    assert (heading, said.count(".")) == (("## Temperament", min(5, len(marked))) if marked else ("", 0))
     assert not re.search(r"\d", text)
+
+
+def test_m22_the_most_marked_traits_win() -> None:
+    """M22: where more than five traits are marked, those nearest to the middle are left out."""
+    six = Kernel(
+        sociability=0.9, dominance=0.9, conscientiousness=0.9, openness=0.9, directness=0.9, introspection=0.66
+    )
+
+    assert "watch your own thinking" not in personality(six)
+    assert personality(six).count(".") == 5
+
+
+def test_m22_a_soul_in_the_middle_has_no_temperament() -> None:
+    """M22: soul.md says who the soul is; the compiled text adds nothing for a kernel without a marked trait."""
+    assert personality(Kernel()) == ""
 
 
 def test_m22_the_default_mixture_is_the_makers() -> None:

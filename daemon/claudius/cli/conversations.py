@@ -85,9 +85,14 @@ def replay(turn: str, soul_file: Path | None, *, as_json: bool) -> int:
     """Rebuild a turn's prompt from what was kept, with the same or another soul; nothing is written."""
     soul = soul_file.read_text("utf-8-sig") if soul_file else None
     document = reports.replayed(Home.of(os.environ), turn, soul)
-    outcome = "identical, byte for byte" if document["identical"] else str(document["diff"]) or "not identical"
+    outcome = "identical, byte for byte" if document["identical"] else str(document["diff"])
+    if not outcome:
+        outcome = "not identical" if document["identical"] is False else EARLIER
     print_result(document, [safe(outcome)], as_json=as_json)
-    return 0 if document["identical"] or soul_file else EXIT_FAILED
+    return EXIT_FAILED if document["identical"] is False and not soul_file else 0
+
+
+EARLIER = "an earlier version worded this prompt; rebuilt in today's words it cannot be compared with what was sent"
 
 
 def _explained(found: dict[str, Any]) -> Iterator[str]:

@@ -39,6 +39,11 @@ class Showing(Struct, frozen=True):
     shown: tuple[Shown, ...]
     reason: str
 
+    @property
+    def is_blank(self) -> bool:
+        """Whether nothing is written of them yet: an empty portrait would only cost tokens."""
+        return all(one.version == 0 for one in self.shown)
+
 
 def _model_checks(past: PastTurn) -> list[Entry]:
     return [
@@ -97,6 +102,13 @@ def show(person: Person, past: Sequence[PastTurn], *, interval: int) -> Showing:
     return Showing((), "still in the history")
 
 
+WORDING = 2
+"""Grows when the same snapshot and soul files give other bytes.
+
+2: the Temperament names only what is marked; the scale of trust stands in the step that asks for it.
+"""
+
+
 class EngineSettings(Struct, frozen=True, kw_only=True):
     """The settings that shape a prompt and its effects; stored with the turn so that it can be rebuilt."""
 
@@ -117,9 +129,15 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
     assesses: bool = False
     """Whether turns assess their peer now and then, because no cortex does."""
     psyche: bool = False
+    zone: str = ""
+    """The speaker's IANA time zone, in which the prompt names the present; empty = the prompt does not name it."""
+    wording: int = 1
+    """The form in which the code words a prompt: that of a kept turn is 1 if it says nothing else."""
 
     @classmethod
-    def of(cls, config: Config, *, post_chars: int | None = None, assesses: bool = False) -> EngineSettings:
+    def of(
+        cls, config: Config, *, post_chars: int | None = None, assesses: bool = False, zone: str = ""
+    ) -> EngineSettings:
         """Take the settings from the configuration; those that differ per turn are parameters."""
         return cls(
             soul_state_interval=config.soul_state.interval,
@@ -136,6 +154,8 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
             assesses=assesses,
             autonomous=config.ism.enabled,
             psyche=config.psyche.enabled,
+            zone=zone,
+            wording=WORDING,
         )
 
 
@@ -200,7 +220,7 @@ def plan(
         process=process.name,
         asked=asked,
         conditional={name: check for name in asked if (check := step(name).after)},
-        shown=(*showing.shown, *[shown for other in others for shown in other.shown]),
+        shown=tuple([shown for one in (showing, *others) if not one.is_blank for shown in one.shown]),
         reasons={"user_model": showing.reason},
         seen=person is not None,
         owes=owes,

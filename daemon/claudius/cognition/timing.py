@@ -101,6 +101,11 @@ def zone_at(perception: Perception, configured: str) -> tzinfo:
     return known_zone(perception.extra.zone if isinstance(perception.extra, MessageExtra) else "", configured)
 
 
+def zone_name(zone: tzinfo) -> str:
+    """Return the name by which a zone is found again on any machine; UTC for one that has none. Pure."""
+    return str(known_zone(str(zone), "UTC"))
+
+
 def read_hours(text: str) -> tuple[time, time] | None:
     """Parse a range such as `21:00-08:00`; empty = None. Pure. Raises: ValueError."""
     if not text.strip():

@@ -31,6 +31,7 @@ from claudius.cognition.processes import route, sections
 from claudius.cognition.reflection import Idle
 from claudius.cognition.second_thought import think_twice
 from claudius.cognition.summaries import fold_expired
+from claudius.cognition.timing import zone_at, zone_name
 from claudius.cognition.turn_state import Surface, TurnState, recorded
 from claudius.config import daimon_modes
 from claudius.errors import BadRequest, OverBudget, StoreError, TooLong
@@ -127,6 +128,7 @@ async def _recalled(pending: Pending, mind: Mind, surface: Surface, now: datetim
         config,
         post_chars=None if surface.post_chars is None else min(surface.post_chars, config.reply.post_chars),
         assesses=not mind.reflects(),
+        zone=zone_name(zone_at(pending.perceptions[-1], config.clock.timezone)),
     )
     limits = RecallLimits(
         ttl_hours=config.memory.ttl_hours,

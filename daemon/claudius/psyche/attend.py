@@ -21,6 +21,7 @@ from claudius.psyche.bands import (
     emotional_state,
     energy_words,
     mood_words,
+    moved_words,
     numbers_bands,
     packet,
     remembered,
@@ -28,12 +29,14 @@ from claudius.psyche.bands import (
 )
 from claudius.psyche.change import Change, Event, edge_of, feel
 from claudius.psyche.context import (
+    NEUTRAL,
     context_of,
     episode_of,
     event_of,
     facts_of,
     felt_before,
     happening_of,
+    is_moved,
     messages_of,
     new_mood,
     recent_word,
@@ -68,6 +71,8 @@ class Attention(msgspec.Struct, frozen=True, kw_only=True):
     """The change that the event makes to the numbers; None = none (the psyche is off)."""
     wanted: tuple[str, ...] = ()
     """Stems to recall episodes by; empty = recall none."""
+    is_moved: bool = False
+    """Someone has told of grief here, so no mood but a quiet one fits."""
     keeps_reply: bool = False
     """The soul's reply is stored as an episode, because its event is."""
 
@@ -102,7 +107,8 @@ def attend(recollection: Recollection, perception: Perception, gate_settings: Ga
     owed = recollection.owes
     called = owed or (happening.kind in MESSAGES and is_addressed(happening.kind, happening.address))
     outcome = _answerable(judged.outcome, recollection, gate_settings, called=called)
-    felt_now = emotional_state(state.numbers.bands, kernel)
+    grieves = is_moved(recollection, happening)
+    felt_now = NEUTRAL if grieves else emotional_state(state.numbers.bands, kernel)
     change = Change(
         turn=recollection.turn,
         audience=recollection.audience,
@@ -119,10 +125,10 @@ def attend(recollection: Recollection, perception: Perception, gate_settings: Ga
     )
     by_emoji = outcome == "react" and (not called or gate_settings.acknowledges_by_emoji)
     felt = Felt(
-        record=_record(recollection, psyche, state, judged, relevant, now_s) if outcome == "think" else {},
+        record=_record(recollection, psyche, state, judged, relevant, now_s, grieves) if outcome == "think" else {},
         emotional_state=""
         if outcome != "think" and felt_now == felt_before(recollection)  # without thought, a focus elsewhere goes on
-        else new_mood(recollection, felt_now, task=recollection.task, word=recent_word(recollection)),
+        else new_mood(recollection, felt_now, task=recollection.task, word=recent_word(recollection), is_moved=grieves),
         asks=_asks(recollection, state, judged, happening, event, relevant, called=called, is_about_arc=bool(matches)),
     )
     return Attention(
@@ -138,6 +144,7 @@ def attend(recollection: Recollection, perception: Perception, gate_settings: Ga
         and judged.triviality in ("significant", "critical")
         and (psyche.has_episodes or psyche.facts)
         else (),
+        is_moved=grieves,
         keeps_reply=bool(change.episodes),
     )
 
@@ -212,6 +219,7 @@ def _record(
     judged: Judgement,
     aims: Sequence[Intention],
     now_s: float,
+    grieves: bool,  # noqa: FBT001 - private, called once
 ) -> dict[str, str]:
     people: list[tuple[str, Edge]] = []
     about = recollection.perception
@@ -220,7 +228,8 @@ def _record(
     elif about.name and any(edge.person == about.person for edge in psyche.edges):  # the soul thinks of someone
         people.append((about.name, edge_of(psyche, about.person, now_s, state.kernel)))
     people += [(other.name, edge_of(psyche, other.person, now_s, state.kernel)) for other in recollection.others]
-    return packet(state, judged.salience, people, [arc for arc, _ in state.arcs], aims, _names(recollection))
+    record = packet(state, judged.salience, people, [arc for arc, _ in state.arcs], aims, _names(recollection))
+    return record | {"mood": moved_words()} if grieves else record
 
 
 def _asks(

@@ -94,6 +94,11 @@ def mood_words(bands: tuple[int, ...]) -> str:
     return str(phrases()["mood"]["words"][bands[0]][bands[1]])
 
 
+def moved_words() -> str:
+    """Return the words for the mood of a soul that was told of grief. Pure."""
+    return str(phrases()["mood"]["moved"])
+
+
 def energy_words(bands: tuple[int, ...]) -> str:
     """Return the word for energy. Pure."""
     return str(phrases()["energy"]["words"][bands[2]])

@@ -33,6 +33,7 @@ from claudius.psyche.words import (
 )
 
 TRIVIAL_WORDS = 6
+GRIEF = "grief"
 _YOU = frozenset(("you", "you're", "you've", "you'll", "you'd", "your", "yours", "u", "ur", "youre"))
 _ONESELF = frozenset(("i", "i'm", "i've", "im", "me", "my", "we", "we're", "our"))
 _HAILS = frozenset(("hey", "hi", "hello", "ok", "so", "and", "then", "now", "please"))
@@ -158,6 +159,12 @@ def classify(text: str, address: str, *, soul_name: str, novelty: float, compoun
         is_request="request" in classes,
         is_trivial=_is_trivial(text, words, book, soul_name),
     )
+
+
+def tells_grief(text: str) -> bool:
+    """Return whether a text tells of its writer's grief. Pure."""
+    said, book = tokens(text[:HEARD_CHARS]), lexicon()
+    return any(hit.name == GRIEF and not is_negated(said, hit.first, hit.last) for hit in book.cues.hits(said))
 
 
 def _found(

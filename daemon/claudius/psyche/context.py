@@ -25,7 +25,7 @@ from claudius.perception import (
 )
 from claudius.psyche import arcs as subjects
 from claudius.psyche.change import Event
-from claudius.psyche.classify import classify
+from claudius.psyche.classify import GRIEF, classify, tells_grief
 from claudius.psyche.events import (
     GLAD_REACTION,
     MESSAGES,
@@ -51,6 +51,7 @@ from claudius.recollection import (
     PastTurn,
     Recollection,
     StateKey,
+    once,
 )
 
 THREAD_S = 72 * 3600.0
@@ -71,6 +72,8 @@ NEUTRAL, FOCUSED, FRUSTRATED, SARDONIC = MOODS[0], "focused", "frustrated", "sar
 MOOD = StateKey.EMOTIONAL_STATE.value
 MOOD_WORD = "mood"
 """The metadata key of a soul-state check under which the model's mood word is stored."""
+GRIEF_S = 3600.0
+"""How long the soul stays moved by what someone told here."""
 MOOD_WORD_S = 600.0
 """How long the model's mood word counts in the conversation where it was given."""
 
@@ -359,6 +362,22 @@ def mood_here(felt: str, *, task: str, word: str) -> str:
     return FOCUSED if is_at_work and felt not in (FRUSTRATED, SARDONIC) else felt
 
 
+def is_moved(recollection: Recollection, happening: Happening) -> bool:
+    """Return whether someone has told of grief here, now or within the last hour. Pure."""
+    if GRIEF in happening.heard.classes:
+        return True
+    for turn in reversed(recollection.past):
+        if turn.entries and (recollection.now - turn.entries[-1].at).total_seconds() > GRIEF_S:
+            break
+        if once(turn, _told_grief):
+            return True
+    return False
+
+
+def _told_grief(past: PastTurn) -> bool:
+    return any(tells_grief(one.content) for one in past.entries if one.entry_type is EntryType.USER_MESSAGE)
+
+
 def word_in(entries: Sequence[Entry]) -> str:
     """Return the model's last mood word in these entries, or empty."""
     words = [entry.metadata[MOOD_WORD] for entry in entries if MOOD_WORD in entry.metadata]
@@ -390,12 +409,15 @@ def kept_mood(recollection: Recollection) -> str:
     return kept[0] if kept else STATE_DEFAULTS[MOOD]
 
 
-def new_mood(recollection: Recollection, felt: str, *, task: str, word: str) -> str:
+def new_mood(recollection: Recollection, felt: str, *, task: str, word: str, is_moved: bool = False) -> str:
     """Return the mood to store in the soul state; empty = keep the stored one, which a person may have set.
 
-    The numbers decide it, except that a working conversation is focused; the model's word is only a hint.
+    The numbers decide it, except that a working conversation is focused, and that grief quietens both; the model's word
+    is only a hint.
     """
     kept = kept_mood(recollection)
+    if is_moved:
+        return NEUTRAL if kept != NEUTRAL else ""
     now = mood_here(felt, task=task, word=word if word == FOCUSED else "")
     has_moved = felt != felt_before(recollection) or FOCUSED in (now, kept)
     return now if has_moved and now != kept else ""

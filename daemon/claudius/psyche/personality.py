@@ -21,7 +21,7 @@ LOWEST, HIGHEST = 0.05, 0.95
 NUDGE, NUDGED_MOST = 0.04, 0.15
 LOW_BELOW, HIGH_FROM = 0.35, 0.65
 BANDS = ("low", "middle", "high")
-DOMAINS = ("conflict", "emotion", "communication", "humour")
+MOST_SENTENCES = 5
 
 
 class Kernel(Struct, frozen=True):
@@ -147,15 +147,13 @@ def band(value: float) -> str:
 
 @lru_cache(maxsize=16)
 def personality(compiled: Kernel) -> str:
-    """Return the personality in words, for the system text: the stable summary and the four domains. Pure.
+    """Return the most pronounced traits in words, for the system text; empty if all are in the middle. Pure.
 
-    Cached by kernel, so its bytes change only with soul.md.
+    soul.md says who the soul is; this says only where it is not like most. Cached by kernel, so its bytes change only
+    with soul.md.
     """
-    phrases = _phrases()
-    stable = " ".join(phrases["stable"][trait][band(getattr(compiled, trait))] for trait in TRAITS)
-    lines = [f"## {phrases['heading']}", stable]
-    for domain in DOMAINS:
-        told = phrases["domains"][domain]
-        said = " ".join(told["traits"][trait][band(getattr(compiled, trait))] for trait in told["traits"])
-        lines.append(f"**{told['title']}** {said}")
-    return "\n\n".join(lines)
+    told = _phrases()
+    values = {trait: getattr(compiled, trait) for trait in TRAITS}
+    marked = sorted([trait for trait in TRAITS if band(values[trait]) != "middle"], key=lambda t: -abs(values[t] - 0.5))
+    said = [told["traits"][trait][band(values[trait])] for trait in TRAITS if trait in marked[:MOST_SENTENCES]]
+    return "\n".join([f"## {told['heading']}", " ".join(said)]) if said else ""

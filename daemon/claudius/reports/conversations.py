@@ -63,7 +63,7 @@ def explained(home: Home, turn: str) -> dict[str, Any]:
 def replayed(home: Home, turn: str, soul: str | None = None) -> dict[str, Any]:
     """Rebuild a turn's prompt from what was kept, with the same or another soul.md. Raises: ClaudiusError."""
     from claudius.cognition.prompt.assembly import prompt_sha256
-    from claudius.cognition.prompt.snapshot import TextErased, rebuild, thaw, with_soul
+    from claudius.cognition.prompt.snapshot import TextErased, is_of_this_wording, rebuild, thaw, with_soul
 
     with records(home) as kept:
         found = _turn(kept, turn)
@@ -74,8 +74,8 @@ def replayed(home: Home, turn: str, soul: str | None = None) -> dict[str, Any]:
         try:
             same = rebuild(found["snapshot"], kept)
             other = None
+            _, _, settings, own = thaw(found["snapshot"], kept)
             if soul is not None:
-                _, _, _, own = thaw(found["snapshot"], kept)
                 other = rebuild(found["snapshot"], kept, with_soul(own, soul))
         except Expired as expired:
             raise _gone(turn, expired.at) from None
@@ -85,7 +85,7 @@ def replayed(home: Home, turn: str, soul: str | None = None) -> dict[str, Any]:
     sha = prompt_sha256(rebuilt)
     return {
         "turn": found["turn"],
-        "identical": sha == found["prompt_sha256"],
+        "identical": sha == found["prompt_sha256"] or (False if is_of_this_wording(settings) else None),
         "prompt_sha256": found["prompt_sha256"],
         "replayed_prompt_sha256": sha,
         "diff": "\n".join(unified_diff(_text(same), _text(rebuilt), "kept", "replayed", lineterm="", n=1)),

@@ -75,7 +75,7 @@ class StepText(Struct, frozen=True, kw_only=True):
     acknowledge_in: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """external_dialogue: mood → the lines that replace them."""
     on_demand: bool = False
-    """True: it appears, slots filled, only in the prompts of turns that ask for it, never in the system part."""
+    """True: it appears, slots filled, only in the tails of turns that ask for it, never in the system part."""
     hold: str = ""
     """external_dialogue: the line shown while the cortex is consulted."""
 
@@ -94,6 +94,8 @@ class _TailHead(msgspec.Struct):
     order: str
     if_true: str
     intuition: str
+    now: str = ""
+    since: str = ""
 
 
 class _Head(msgspec.Struct, forbid_unknown_fields=True):
@@ -104,7 +106,9 @@ class _Head(msgspec.Struct, forbid_unknown_fields=True):
     verbs: tuple[str, ...] = ()
     default_verb: str = ""
     slots: tuple[str, ...] = ()
-    """The slots that a process fills in. A step with slots appears only in the prompts of turns that ask for it."""
+    """The slots that a process fills in. A step with slots appears only in the tails of turns that ask for it."""
+    rare: bool = False
+    """It is seldom asked, so it too appears only in the tails of turns that ask for it."""
 
 
 class _SpeechHead(_Head, forbid_unknown_fields=True, kw_only=True):
@@ -206,7 +210,7 @@ def step_text(file: SoulFile) -> StepText:
         value=head.value,
         verbs=verbs,
         default_verb=default_verb,
-        on_demand=bool(head.slots),
+        on_demand=head.rare or bool(head.slots),
     )
     if not isinstance(head, _SpeechHead):
         return step

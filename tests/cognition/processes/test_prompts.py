@@ -20,7 +20,7 @@ from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.recollection import StateValue
 from lab.sample import NOW, model, perception, person, recollection, soul
-from minds import by_tag, minds, say
+from minds import Clock, by_tag, minds, say
 
 KEPT = Path(__file__).with_name("prompts")
 STATE = (StateValue(key="emotionalState", value="engaged", audience=SELF, updated_at=NOW),)
@@ -65,7 +65,8 @@ async def test_the_prompts_of_problem_solving(home: Home) -> None:
         default=by_tag(action_choice=lambda _: json.dumps({"actions": next(choices), "reasoning": "it helps"}))
     )
     settings = {"CLAUDIUS_ISM_ENABLED": "1", "CLAUDIUS_PSYCHE_PROACTIVE": "1", "CLAUDIUS_CLOCK_QUIET": "00:00-00:00"}
-    async with minds(home, voice, settings=settings) as soul_alive:
+    settings["CLAUDIUS_CLOCK_TIMEZONE"] = "UTC"
+    async with minds(home, voice, settings=settings, clock=Clock()) as soul_alive:
         await soul_alive.mind.store.people.wish("rehearsal:t:ana", proactive=True, now=soul_alive.mind.clock())
         force_setattr(soul_alive.mind, "nonce", lambda: "0" * 32)
         await soul_alive.mind.store.plans.plan(_plan(soul_alive))

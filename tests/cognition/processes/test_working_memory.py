@@ -11,7 +11,7 @@ from claudius.cognition.processes import process
 from claudius.cognition.prompt.function_prompts import PromptSource
 from claudius.cognition.working_memory import MemoryEntry, WorkingMemory
 from claudius.home import Home
-from lab.sample import past, recollection, soul
+from lab.sample import model, past, person, recollection, soul
 
 
 def line(name: str, region: str = "default") -> MemoryEntry:
@@ -114,7 +114,11 @@ def test_c09_no_memory_holds_half_a_reply() -> None:
 
 def test_the_recalled_memory_is_equal_after_any_restart(home: Home) -> None:
     """Only rows persist: the same recollection builds an equal memory, regions and order included."""
-    known, text, settings = recollection(past=(past(1), past(2))), soul(home), EngineSettings()
+    known, text, settings = (
+        recollection(past=(past(1), past(2)), speaker=person(model(1))),
+        soul(home),
+        EngineSettings(),
+    )
     planned = plan(process("main_process"), known, settings)
 
     first, second = (PromptSource.of(known, planned, text, settings).base for _ in range(2))

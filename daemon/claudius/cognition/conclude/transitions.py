@@ -57,6 +57,7 @@ def settled(
         attention.change.mood,
         task=task_after(recollection, state),
         word=hint or recent_word(recollection),
+        is_moved=attention.is_moved,
     )
     moved = (StateChange(key=MOOD, value=word, audience=SELF),) if word else ()
     return Settled((*kept, *moved), change, {"mood": moved[0].value} if moved else {})

@@ -178,7 +178,7 @@ class OutputRules(Struct, frozen=True, kw_only=True):
     feels: bool = False
     """Whether the soul has a psyche: a sentence that puts a number on its feelings is then not said."""
     instructions: Overlap = field(default_factory=Overlap)
-    """The step instructions."""
+    """The step instructions, and the samples of how to answer."""
     secrets: tuple[str, ...] = ()
     """Secret values held by the daemon."""
     forbidden: Overlap = field(default_factory=Overlap)
@@ -212,7 +212,8 @@ def output_rules(
     """
     instructions = soul.derived.get("instructions")
     if not isinstance(instructions, Overlap):
-        instructions = Overlap([step.instruction for step in soul.steps.values() if not step.on_demand])
+        samples = (soul.text("example.md"), soul.text("exchanges.md"))
+        instructions = Overlap([*[step.instruction for step in soul.steps.values()], *samples])
         soul.derived["instructions"] = instructions
     verbs, default = allowed_verbs(SPEECH, plan, soul)
     models = recollection.speaker.models if recollection.speaker else ()

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from claudius.cognition.asks import QUERY, SPEECH, Ask
 from claudius.cognition.history import feels, merged, section
 from claudius.cognition.plan import EngineSettings, Plan
-from claudius.cognition.prompt.assembly import context_blocks, history, system_text
+from claudius.cognition.prompt.assembly import PRESENT, context_blocks, history, system_text
 from claudius.cognition.steps import STEPS
 from claudius.cognition.working_memory import CORE, DEFAULT, ORDER, SUMMARY, MemoryEntry, WorkingMemory
 from claudius.errors import BadSoul
@@ -36,6 +36,7 @@ INTUITION = "intuition"
 REMEMBERED = "remembered"
 """The region of recalled memories; its records have the kind `memory`."""
 REGIONS = {
+    PRESENT: "present",
     "Soul State": "state",
     "Daimonic Intuition": INTUITION,
     "User Model": "person",
@@ -97,7 +98,7 @@ def _recalled(
     for past in recollection.past:
         if past.number >= plan.history_from:
             yield from _past(past)
-    for heading, block in context_blocks(plan, recollection, soul).items():
+    for heading, block in context_blocks(plan, recollection, soul, settings).items():
         region = REGIONS.get(heading, heading.casefold())
         yield MemoryEntry(id=f"tail/{heading}", role="user", content=block, region=region, name=heading)
 

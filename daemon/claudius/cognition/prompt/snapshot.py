@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from claudius.cognition.plan import EngineSettings, Plan
+from claudius.cognition.plan import WORDING, EngineSettings, Plan
 from claudius.cognition.prompt.assembly import build_prompt
 from claudius.cognition.prompt.function_prompts import Drawn, PromptSource, redraw
 from claudius.memory.erasure import BLANK, ERASED
@@ -221,6 +221,14 @@ def rebuild(snapshot: bytes, texts: KeptTexts, soul: SoulText | None = None) -> 
     if kept.drawn:
         return redraw(PromptSource.of(recollection, plan, soul or own, settings), kept.drawn)
     return build_prompt(plan, recollection, soul or own, settings)
+
+
+def is_of_this_wording(settings: EngineSettings) -> bool:
+    """Return whether a kept turn's prompt, rebuilt now, has the bytes that were sent. Pure.
+
+    Without a psyche nothing that the code words itself has changed since the first form.
+    """
+    return settings.wording == WORDING or not settings.psyche
 
 
 def with_soul(soul: SoulText, text: str) -> SoulText:

@@ -46,6 +46,7 @@ from claudius.recollection import (
     StateValue,
     Summary,
     UserModel,
+    of_this_sitting,
     once,
 )
 
@@ -85,7 +86,7 @@ def recall(
         expired=kept.expired if kept else (),
         summary=_summary(seeing, row),
         left_out=kept.left_out if kept else None,
-        state=state_of(db, seeing),
+        state=of_this_sitting(state_of(db, seeing), past, now),
         task=task or "",
         last_at=last_at,
         participation=(row["participation"] or "") if row else "",
@@ -129,12 +130,14 @@ def _summary(seeing: Seeing, row: Row | None) -> Summary | None:
 
 def _person(db: Database, seeing: Seeing, person: str, name: str, conversation: str, *, is_bot: bool) -> Person:
     canonical = seeing.canonical(person)
-    here = [db.value("turns_here", conversation=conversation, person=one) for one in seeing.ids(canonical)]
+    found = [db.one("turns_here", conversation=conversation, person=one) for one in seeing.ids(canonical)]
+    here = [row for row in found if row]
     return Person(
         person=canonical,
         name=name,
         models=models_of(db, seeing, canonical),
-        turns_here=sum(filter(None, here)),
+        turns_here=sum(row["turns"] for row in here),
+        spoke_at=max([instant(row["last_at"]) for row in here if row["last_at"]], default=None),
         is_bot=is_bot,
     )
 

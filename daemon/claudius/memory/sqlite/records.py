@@ -282,7 +282,7 @@ class SqliteRecords(InnerRecords):
         """Return the text of a recalled line by its row; None if it is no longer kept."""
         kind, _, number = row.partition(":")
         with self._snapshot() as db:
-            text: str | None = db.value(f"{kind}_text", id=int(number))  # of an episode or a fact
+            text: str | None = db.value({"episode": "episode_text", "fact": "fact_text"}[kind], id=int(number))
         return text
 
     def integrity(self) -> Sequence[str]:

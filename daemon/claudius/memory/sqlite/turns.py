@@ -218,7 +218,7 @@ def _move_conversation(db: Database, intent: Intent, at: str) -> int | None:
             return None
         raise StaleTurn
     if intent.person:
-        db.run("conversation_spoken", conversation=intent.conversation, person=intent.person)
+        db.run("conversation_spoken", conversation=intent.conversation, person=intent.person, at=at)
         if is_terminal(intent.conversation):
             join(db, joint(intent.conversation), intent.person, at)
     return moved
