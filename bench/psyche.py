@@ -20,17 +20,18 @@ from tempfile import TemporaryDirectory
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "daemon"))
 
 from claudius.home import shipped
+from claudius.memory.ranking import asked_for, rank
 from claudius.memory.sqlite.connection import Database, load_queries
-from claudius.memory.sqlite.moments import find_episodes
+from claudius.memory.sqlite.moments import find_moments
 from claudius.memory.sqlite.psyche import move_psyche, recall_psyche
 from claudius.memory.sqlite.schema import create_database, load_migrations
+from claudius.memory.stemming import stemmed
 from claudius.perception import Perception, private
 from claudius.psyche import Attention, GateSettings, attend, settle
 from claudius.psyche.classify import classify, vader
 from claudius.psyche.personality import Kernel
-from claudius.psyche.recall import rank
 from claudius.psyche.state import advance
-from claudius.psyche.words import stem_list, stems, tokens
+from claudius.psyche.words import stems, tokens
 from claudius.psyche_types import Numbers, Psyche
 from claudius.recollection import Person, ProcessState, Recollection, UserModel
 
@@ -145,27 +146,26 @@ def recalls(samples: int, count: int, directory: Path) -> dict[str, dict[str, fl
     for n in range(count):
         text = " ".join(chance.choices(words, weights, k=12))
         db.run(
-            "psyche_episode_kept",
+            "moment_keep",
             turn=f"t{n}",
-            at_s=float(n),
+            position="",
+            at_s=n,
             person=PERSON,
             name="Ada",
             conversation="c",
+            audience=private(PERSON),
             text=text,
-            previous="",
-            stems=" ".join(stem_list(text)),
-            previous_stems="",
-            importance=0.4,
-            sources=json.dumps([private(PERSON)]),
+            stems=" ".join(stemmed(text, "Ada")),
+            importance=40,
             is_own=0,
         )
     db.connection.execute("COMMIT")
-    asked = [stem_list(" ".join(chance.choices(words, weights, k=10))) for _ in range(64)]
+    asked = [asked_for(" ".join(chance.choices(words, weights, k=10))) for _ in range(64)]
     heard = perception("x", 1)
 
     def recall(n: int) -> object:
         one = asked[n % len(asked)]
-        return rank(one, find_episodes(db, one, heard), NOW.timestamp(), 5)
+        return rank(one, find_moments(db, one, heard), NOW.timestamp(), most=32)
 
     found = {
         f"recall over {count:,}": clocked(recall, samples),

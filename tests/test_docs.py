@@ -6,6 +6,7 @@ import html
 import importlib
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import click
@@ -13,6 +14,7 @@ import pytest
 
 from claudius.cli import COMMANDS, HELP
 from claudius.config import SECRETS, SETTINGS
+from claudius.memory.sqlite.schema import empty_database, load_migrations
 from driven import Machine
 from settings_table import table
 from tree import PACKAGE, REPOSITORY, tracked
@@ -202,8 +204,9 @@ def test_every_column_says_what_it_holds() -> None:
 
 
 def _tables() -> list[str]:
-    migrations = "\n".join(path.read_text("utf-8") for path in (REPOSITORY / "memory" / "schema").glob("*.sql"))
-    return re.findall(r"CREATE (?:VIRTUAL )?TABLE (\w+)", migrations)
+    with closing(empty_database(load_migrations(REPOSITORY / "memory" / "schema"))) as db:
+        made = db.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE TABLE ''%'")
+        return [name for (name,) in made if not name.startswith("sqlite_")]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from claudius.ledger_types import Noted
 from claudius.provider import StopReason, Usage
 from claudius.psyche_types import PsycheChange
-from claudius.recollection import Entry, ProcessState, Shown, Summary
+from claudius.recollection import Entry, Fact, Moment, ProcessState, Shown, Summary
 
 UtteranceKind = Literal["reply", "apology", "reaction", "proactive", "daimon"]
 ApologyKind = Literal["provider_down", "over_budget", "unreadable", "interrupted", "too_large", "stopped"]
@@ -194,6 +194,10 @@ class Intent(Struct, frozen=True, kw_only=True):
     """None = no such change."""
     noted: Noted | None = None
     """What the turn adds to the ledger."""
+    moments: tuple[Moment, ...] = ()
+    """What was said in the turn, to be found again."""
+    facts: tuple[Fact, ...] = ()
+    """What people plainly said of themselves."""
     psyche: PsycheChange | None = None
     """How the turn changes the psyche; applied to the state current at the time of writing."""
     whispers: tuple[int, ...] = ()

@@ -49,7 +49,7 @@ class RecordKind(StrEnum):
     PEERS = "peers"
     PSYCHE = "psyche"
     MEMORY = "memory"
-    """An episode or a fact that was recalled."""
+    """What was remembered: all its lines in one record."""
     SUMMARY = "summary"
     LEFT_OUT = "left_out"
     DRAFT = "draft"

@@ -1,4 +1,4 @@
-"""The value types of the psyche: mood, drives, energy, edges, arcs, intentions, episodes.
+"""The value types of the psyche: mood, drives, energy, edges, arcs, intentions.
 
 Nothing is computed here; `claudius.psyche` does that. They are created and written in every turn, so they are structs.
 Times are seconds since 1970 (UTC), so that differences are plain subtraction.
@@ -104,43 +104,6 @@ class Intention(msgspec.Struct, frozen=True, kw_only=True):
     """The person in whose conversation it was formed."""
 
 
-class Episode(msgspec.Struct, frozen=True, kw_only=True):
-    """One moment worth keeping, and what it answered."""
-
-    turn: str
-    at_s: float
-    person: str
-    conversation: str
-    text: str
-    previous: str = ""
-    """The entry before it, which it answers."""
-    stems: tuple[str, ...] = ()
-    """Its content stems, repeated as often as they occur."""
-    previous_stems: tuple[str, ...] = ()
-    importance: float = 0.35
-    sources: tuple[str, ...] = ()
-    name: str = ""
-    is_own: bool = False
-    """Whether these are the soul's own words; `person` is then whom they answered."""
-    id: int = 0
-    """The row's id; 0 = not stored yet."""
-
-
-class Fact(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that a person plainly said of themself."""
-
-    person: str
-    key: str
-    value: str
-    sources: tuple[str, ...]
-    turn: str
-    stated_s: float
-    is_single: bool = True
-    """Whether a newer value replaces it."""
-    id: int = 0
-    """The row's id; 0 = not stored yet."""
-
-
 class Drift(msgspec.Struct, frozen=True, kw_only=True):
     """How far slow drift has moved traits from the compiled kernel."""
 
@@ -164,22 +127,9 @@ class Psyche(msgspec.Struct, frozen=True, kw_only=True):
     """The existing edges to the speaker and the others present."""
     arcs: tuple[Arc, ...] = ()
     intentions: tuple[Intention, ...] = ()
-    facts: tuple[Fact, ...] = ()
-    """Facts about the people present."""
     drift: Drift = Drift()
     stances: tuple[tuple[float, str], ...] | None = None
     """The soul's stances since the drift began, oldest first, each with its time; None = not requested."""
-    has_episodes: bool = False
-
-
-class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """Episodes that may be relevant to a message, and the weights of their words."""
-
-    episodes: tuple[Episode, ...] = ()
-    frequencies: tuple[tuple[str, int], ...] = ()
-    """In how many episodes each requested stem occurs; a stem dropped as too common is missing."""
-    total: int = 0
-    """The total number of episodes."""
 
 
 class Milestone(msgspec.Struct, frozen=True, kw_only=True):
@@ -206,12 +156,8 @@ class Folded(msgspec.Struct, frozen=True, kw_only=True):
     """All current arcs; None = unchanged."""
     intentions: tuple[Intention, ...] | None = None
     """All current intentions; None = unchanged."""
-    episodes: tuple[Episode, ...] = ()
-    facts: tuple[Fact, ...] = ()
     drift: Drift | None = None
     """None = unchanged."""
-    recalled: tuple[str, ...] = ()
-    """Turns whose episodes were recalled, which raises their importance a little."""
     milestones: tuple[Milestone, ...] = ()
 
 
@@ -226,6 +172,11 @@ class PsycheChange(Protocol):
     @property
     def mood(self) -> str:
         """The word for the soul's numbers in this turn."""
+        ...
+
+    @property
+    def importance(self) -> float:
+        """How much the event matters, in [0, 1]."""
         ...
 
     @property
@@ -247,9 +198,6 @@ class Felt(msgspec.Struct, frozen=True, kw_only=True):
 
     record: dict[str, str] = {}
     """The parts of the `## Psyche` line, in order; empty = nothing is shown."""
-    remembered: tuple[dict[str, str], ...] = ()
-    recalled: tuple[str, ...] = ()
-    """For each remembered line, the row that holds its text: `episode:7`, `fact:3`."""
     emotional_state: str = ""
     """The new word for the soul's state, if the bands have changed; empty = the current word stays."""
     asks: tuple[str, ...] = ()

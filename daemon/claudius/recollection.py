@@ -185,6 +185,56 @@ class Person(Struct, frozen=True, kw_only=True):
     is_bot: bool = False
 
 
+class Moment(Struct, frozen=True, kw_only=True):
+    """One message of a person, or one line of the soul spoken to a person, as it is kept and found again."""
+
+    turn: str
+    at_s: int
+    """Seconds since 1970, UTC."""
+    person: str
+    """Whose words these are, or whom the soul answered."""
+    conversation: str
+    audience: str
+    """Who could see it."""
+    text: str
+    stems: tuple[str, ...]
+    """The stems of the name, the text and the descriptions of its pictures, as often as they occur."""
+    name: str = ""
+    """The display name then; empty for the soul's own words."""
+    position: str = ""
+    """Of a message: the network's own order."""
+    importance: int = 35
+    """In hundredths."""
+    is_own: bool = False
+    """Whether these are the soul's own words."""
+    id: int = 0
+    """The row's id; 0 = not stored yet."""
+
+
+class Fact(Struct, frozen=True, kw_only=True):
+    """Something that a person plainly said of themself."""
+
+    person: str
+    key: str
+    value: str
+    sources: tuple[str, ...]
+    turn: str
+    stated_s: float
+    is_single: bool = True
+    """Whether a newer value replaces it."""
+    id: int = 0
+    """The row's id; 0 = not stored yet."""
+
+
+class Remembered(Struct, frozen=True, kw_only=True):
+    """The lines of memory in a prompt."""
+
+    lines: tuple[Mapping[str, str], ...] = ()
+    """Facts first, then moments, best first: `when`, `ago`, `from`, `text`, and for some `before`."""
+    rows: tuple[str, ...] = ()
+    """Where each line's texts are kept: `fact:3`, `moment:7:0:320`, and after a blank the same for `before`."""
+
+
 class Recollection(Struct, frozen=True, kw_only=True):
     """Everything that one turn knows, from one read snapshot. Pure functions of it decide the rest of the turn."""
 

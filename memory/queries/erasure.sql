@@ -53,7 +53,7 @@ SELECT DISTINCT person FROM entry WHERE conversation = :conversation AND number 
 -- scans: an erasure reads everything once, beside the writer
 SELECT content AS text FROM entry WHERE person IN (SELECT value FROM json_each(:ids))
 UNION ALL SELECT markdown FROM user_model WHERE person IN (SELECT value FROM json_each(:ids))
-UNION ALL SELECT text FROM psyche_episode WHERE person IN (SELECT value FROM json_each(:ids)) AND is_own = 0
+UNION ALL SELECT text FROM moment WHERE person IN (SELECT value FROM json_each(:ids)) AND is_own = 0
 UNION ALL SELECT json_extract(payload, '$.text') FROM inbox WHERE person IN (SELECT value FROM json_each(:ids))
 UNION ALL SELECT value FROM soul_state WHERE audience IN (SELECT value FROM json_each(:labels));
 
@@ -64,8 +64,8 @@ SELECT content AS text FROM entry WHERE person IS NOT NULL AND person NOT IN (SE
 UNION ALL SELECT content FROM entry WHERE person IS NULL AND (conversation, number) NOT IN (
     SELECT conversation, number FROM turn WHERE person IN (SELECT value FROM json_each(:ids)))
 UNION ALL SELECT markdown FROM user_model WHERE person NOT IN (SELECT value FROM json_each(:ids))
-UNION ALL SELECT text FROM psyche_episode WHERE person NOT IN (SELECT value FROM json_each(:ids))
-UNION ALL SELECT value FROM psyche_fact WHERE person NOT IN (SELECT value FROM json_each(:ids))
+UNION ALL SELECT text FROM moment WHERE person NOT IN (SELECT value FROM json_each(:ids))
+UNION ALL SELECT value FROM fact WHERE person NOT IN (SELECT value FROM json_each(:ids))
 UNION ALL SELECT preview FROM interaction WHERE peer_id NOT IN (SELECT value FROM json_each(:ids))
 UNION ALL SELECT what FROM promise WHERE peer_id NOT IN (SELECT value FROM json_each(:ids))
 UNION ALL SELECT text FROM due WHERE person NOT IN (SELECT value FROM json_each(:ids)) AND asked_by NOT IN (SELECT value FROM json_each(:ids))
@@ -319,16 +319,9 @@ DELETE FROM psyche_intention WHERE json_extract(body, '$.person') IN (SELECT val
   OR json_extract(body, '$.target') IN (SELECT value FROM json_each(:ids))
   OR EXISTS (SELECT 1 FROM json_each(body, '$.sources') s WHERE s.value IN (SELECT value FROM json_each(:labels)));
 
--- name: previous_of
--- scans: an erasure reads everything once, beside the writer
-SELECT id FROM psyche_episode WHERE previous <> '' AND conversation IN (SELECT conversation FROM erasing);
-
--- name: erase_previous
-UPDATE psyche_episode SET previous = '', previous_stems = '' WHERE id = :id;
-
--- name: psyche_index_merge
+-- name: moment_index_merge
 -- Deleted content stays in the index's pages until they are merged.
-INSERT INTO psyche_episode_index (psyche_episode_index, rank) VALUES ('merge', :pages);
+INSERT INTO moment_index (moment_index, rank) VALUES ('merge', :pages);
 
 -- name: turn_blanked
 UPDATE turn SET edits = edits + 1 WHERE conversation = :conversation AND number = :number;

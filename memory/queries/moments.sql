@@ -1,4 +1,4 @@
--- `store.moments`: episodes and lines of conversation, found by their words.
+-- `store.moments`: what was said, found by its words; what people said of themselves; lines of conversation.
 
 -- name: newest_turns
 -- scans: the last :most rows of the index of times
@@ -9,23 +9,73 @@ SELECT number, entry_type, content, at, verb, person, name, metadata, position, 
 WHERE conversation = :conversation AND number = :number AND unsaid = 0
     AND entry_type IN ('userMessage', 'externalDialog') ORDER BY n;
 
--- name: psyche_stems
-SELECT s.term, s.doc FROM json_each(:stems) q CROSS JOIN psyche_episode_stem s ON s.term = q.value;
+-- name: moments_kept
+-- Ids grow by one, so that their span is the number of moments ever kept, nearly enough to weigh a term.
+SELECT (SELECT max(id) FROM moment) - (SELECT min(id) FROM moment) + 1 AS kept;
 
--- name: psyche_episodes_found
+-- name: moment_stems
+SELECT s.term, s.doc FROM json_each(:stems) q CROSS JOIN moment_stem s ON s.term = q.value;
+
+-- name: moments_found
 -- scans: the postings of the terms searched for, a bounded number
--- The episodes that share the weightiest stems, however old. `:weights` is a JSON object: stem to weight.
-SELECT e.id, e.turn, e.at_s, e.person, e.name, e.conversation, e.text, e.previous, e.stems, e.previous_stems, e.importance,
-    e.sources, e.is_own
+-- The moments that share the weightiest stems, however old, with what was said before each, and by a person after it.
+-- `:weights` is a JSON object.
+SELECT m.id, m.turn, m.at_s, m.person, m.name, m.conversation, m.audience, m.text, m.stems, m.importance, m.is_own,
+    (SELECT max(b.id) FROM moment b WHERE b.conversation = m.conversation AND b.id < m.id) AS before_id,
+    (SELECT min(a.id) FROM moment a WHERE a.conversation = m.conversation AND a.id > m.id AND a.is_own = 0) AS after_id
 FROM (
     SELECT p.doc AS id, sum(q.value) AS weight
-    FROM json_each(:weights) q CROSS JOIN psyche_episode_place p ON p.term = q.key
+    FROM json_each(:weights) q CROSS JOIN moment_place p ON p.term = q.key
     GROUP BY p.doc ORDER BY weight DESC, id DESC LIMIT :most OFFSET :seen
-) best CROSS JOIN psyche_episode e ON e.id = best.id ORDER BY best.weight DESC, best.id DESC;
+) best CROSS JOIN moment m ON m.id = best.id ORDER BY best.weight DESC, best.id DESC;
 
--- name: psyche_episodes_with
--- With a single stem, all episodes that contain it weigh the same, so the newest come first.
-SELECT e.id, e.turn, e.at_s, e.person, e.name, e.conversation, e.text, e.previous, e.stems, e.previous_stems, e.importance,
-    e.sources, e.is_own
-FROM psyche_episode_index i CROSS JOIN psyche_episode e ON e.id = i.rowid
-WHERE psyche_episode_index MATCH :stem ORDER BY i.rowid DESC LIMIT :most OFFSET :seen;
+-- name: moments_near
+SELECT m.id, m.turn, m.at_s, m.person, m.name, m.conversation, m.audience, m.text, m.stems, m.importance, m.is_own
+FROM json_each(:ids) q CROSS JOIN moment m ON m.id = q.value;
+
+-- name: facts_of
+SELECT json_group_array(json_object('id', f.id, 'person', f.person, 'key', f.key, 'value', f.value,
+    'sources', CASE WHEN json_valid(f.sources) THEN json(f.sources) END, 'turn', f.turn, 'stated_s', f.stated_s,
+    'is_single', json(CASE f.is_single WHEN 1 THEN 'true' ELSE 'false' END))) AS facts
+FROM json_each(:persons) p CROSS JOIN fact f ON f.person = p.value AND f.newest = 1;
+
+-- name: moment_keep
+INSERT INTO moment (turn, position, at_s, person, name, conversation, audience, text, stems, importance, is_own)
+VALUES (:turn, :position, :at_s, :person, :name, :conversation, :audience, :text, :stems, :importance, :is_own);
+
+-- name: moment_put
+INSERT INTO moment (id, turn, position, at_s, person, name, conversation, audience, text, stems, importance, is_own)
+VALUES (:id, :turn, :position, :at_s, :person, :name, :conversation, :audience, :text, :stems, :importance, :is_own);
+
+-- name: moment_at
+SELECT id, turn, position, at_s, person, name, conversation, audience, text, stems, importance, is_own FROM moment
+WHERE conversation = :conversation AND turn = :turn AND position = :position AND is_own = 0 ORDER BY id DESC LIMIT 1;
+
+-- name: moments_of_turn
+SELECT text, audience, at_s FROM moment
+WHERE conversation = :conversation AND turn = :turn AND person = :person AND is_own = 0 ORDER BY id;
+
+-- name: moments_of_audience
+-- scans: once every few hundred moments, to delete the least important
+SELECT count(*) AS kept FROM moment WHERE audience = :audience;
+
+-- name: moments_weighed
+-- scans: once every few hundred moments, to delete the least important
+SELECT id, importance, at_s FROM moment
+WHERE audience = :audience AND turn NOT IN (SELECT turn FROM fact WHERE newest = 1);
+
+-- name: moment_let_go
+DELETE FROM moment WHERE id = :id;
+
+-- name: fact_superseded
+-- A person has one name per place; a liking is superseded only by the same liking.
+UPDATE fact SET newest = 0
+WHERE person = :person AND key = :key AND newest = 1 AND sources = :sources AND (:is_single OR value = :value);
+
+-- name: fact_keep
+INSERT INTO fact (person, key, value, sources, turn, stated_s, is_single, newest)
+VALUES (:person, :key, :value, :sources, :turn, :stated_s, :is_single, 1);
+
+-- name: facts_unsaid
+-- scans: one person's facts, when a message is edited or deleted
+DELETE FROM fact WHERE person = :person AND turn = :turn;

@@ -75,12 +75,12 @@ WHERE peer_id = :canonical AND turn IN (SELECT turn FROM turn WHERE person = :pe
 
 -- name: unlink_facts
 -- scans: an unlinking reads everything once
-UPDATE psyche_fact SET person = :person
+UPDATE fact SET person = :person
 WHERE person = :canonical AND turn IN (SELECT turn FROM turn WHERE person = :person);
 
--- name: unlink_episodes
+-- name: unlink_moments
 -- scans: an unlinking reads everything once
-UPDATE psyche_episode SET person = :person
+UPDATE moment SET person = :person
 WHERE person = :canonical AND turn IN (SELECT turn FROM turn WHERE person = :person);
 
 -- name: unlink_traces
@@ -90,9 +90,9 @@ WHERE person = :canonical AND turn IN (SELECT turn FROM turn WHERE person = :per
 
 -- name: facts_in_force
 -- scans: an unlinking reads everything once
-UPDATE psyche_fact SET newest = id = (
-    SELECT max(f.id) FROM psyche_fact f
-    WHERE f.person = psyche_fact.person AND f.key = psyche_fact.key AND (f.is_single OR f.value = psyche_fact.value))
+UPDATE fact SET newest = id = (
+    SELECT max(f.id) FROM fact f
+    WHERE f.person = fact.person AND f.key = fact.key AND (f.is_single OR f.value = fact.value))
 WHERE person IN (SELECT value FROM json_each(:ids));
 
 -- name: audiences_relinked

@@ -5,11 +5,7 @@
 SELECT s.version, s.numbers, s.drift,
     (SELECT '[' || group_concat(e.edge) || ']' FROM json_each(:persons) p CROSS JOIN psyche_edge e ON e.person = p.value) AS edges,
     (SELECT '[' || group_concat(body) || ']' FROM psyche_arc) AS arcs,
-    (SELECT '[' || group_concat(body) || ']' FROM psyche_intention) AS intentions,
-    (SELECT json_group_array(json_object('id', f.id, 'person', f.person, 'key', f.key, 'value', f.value,
-        'sources', CASE WHEN json_valid(f.sources) THEN json(f.sources) END, 'turn', f.turn, 'stated_s', f.stated_s, 'is_single', json(CASE f.is_single WHEN 1 THEN 'true' ELSE 'false' END)))
-        FROM json_each(:persons) p CROSS JOIN psyche_fact f ON f.person = p.value AND f.newest = 1) AS facts,
-    EXISTS (SELECT 1 FROM psyche_episode) AS has_episodes
+    (SELECT '[' || group_concat(body) || ']' FROM psyche_intention) AS intentions
 FROM (SELECT 1) LEFT JOIN psyche_state s ON s.id = 1;
 
 -- name: psyche_moved
@@ -48,34 +44,6 @@ DELETE FROM psyche_intention WHERE intention NOT IN (SELECT value FROM json_each
 -- name: psyche_intention_kept
 INSERT INTO psyche_intention (intention, body) VALUES (:intention, :body)
 ON CONFLICT (intention) DO UPDATE SET body = excluded.body;
-
--- name: psyche_fact_superseded
--- A person has one name per place; a liking is superseded only by the same liking.
-UPDATE psyche_fact SET newest = 0
-WHERE person = :person AND key = :key AND newest = 1 AND sources = :sources AND (:is_single OR value = :value);
-
--- name: psyche_fact_kept
-INSERT INTO psyche_fact (person, key, value, sources, turn, stated_s, is_single, newest)
-VALUES (:person, :key, :value, :sources, :turn, :stated_s, :is_single, 1);
-
--- name: psyche_episode_kept
-INSERT INTO psyche_episode
-    (turn, at_s, person, name, conversation, text, previous, stems, previous_stems, importance, sources, is_own)
-VALUES
-    (:turn, :at_s, :person, :name, :conversation, :text, :previous, :stems, :previous_stems, :importance, :sources, :is_own);
-
--- name: psyche_episode_refreshed
-UPDATE psyche_episode SET importance = importance + (1.0 - importance) * :share WHERE turn = :turn;
-
--- name: psyche_episode_span
-SELECT (SELECT min(id) FROM psyche_episode) AS first, (SELECT max(id) FROM psyche_episode) AS last;
-
--- name: psyche_episodes_weighed
--- scans: once every few hundred episodes, to delete the least important
-SELECT id, importance, at_s FROM psyche_episode;
-
--- name: psyche_episode_gone
-DELETE FROM psyche_episode WHERE id = :id;
 
 -- name: checkpoint
 SELECT records_at, trace, numbers FROM checkpoint WHERE id = 1;

@@ -124,11 +124,11 @@ SELECT (SELECT coalesce(sum(turns), 0) FROM conversation) AS turns,
 SELECT t.turn, t.nonce, t.shown, r.kept, r.expired_at FROM turn t JOIN turn_record r ON r.id = t.record
 WHERE t.conversation = :conversation AND t.number = :number;
 
--- name: episode_text
-SELECT text FROM psyche_episode WHERE id = :id;
+-- name: moment_text
+SELECT text FROM moment WHERE id = :id;
 
 -- name: fact_text
-SELECT key || ': ' || value AS text FROM psyche_fact WHERE id = :id;
+SELECT key || ': ' || value AS text FROM fact WHERE id = :id;
 
 -- name: turn_entries
 SELECT entry_type, content, at, verb, person, name, metadata, position, unsaid FROM entry
@@ -284,9 +284,7 @@ UNION ALL SELECT 'psyche_arc' AS "table", arc AS "row" FROM psyche_arc WHERE NOT
     json_valid(body) AND body GLOB '{*')
 UNION ALL SELECT 'psyche_intention' AS "table", intention AS "row" FROM psyche_intention WHERE NOT (
     json_valid(body) AND body GLOB '{*')
-UNION ALL SELECT 'psyche_fact' AS "table", CAST(id AS TEXT) AS "row" FROM psyche_fact WHERE NOT (
-    json_valid(sources) AND sources GLOB '[[]*')
-UNION ALL SELECT 'psyche_episode' AS "table", CAST(id AS TEXT) AS "row" FROM psyche_episode WHERE NOT (
+UNION ALL SELECT 'fact' AS "table", CAST(id AS TEXT) AS "row" FROM fact WHERE NOT (
     json_valid(sources) AND sources GLOB '[[]*')
 UNION ALL SELECT 'psyche_trace' AS "table", CAST(id AS TEXT) AS "row" FROM psyche_trace WHERE NOT (
     json_valid(inputs) AND inputs GLOB '{*')

@@ -490,7 +490,7 @@ async def test_m16_neither_fingerprint_nor_kernel_stands_in_any_prompt(home: Hom
 
 
 async def test_m16_what_one_audience_lived_is_not_remembered_in_another(home: Home) -> None:
-    """M16: an episode and a fact from one person's DM are in no prompt of another, and in their own they are."""
+    """M16: a moment and a fact from one person's DM are in no prompt of another, and in their own they are."""
     voice = Scripted(default=REPLY)
     secret = f"my name is Ana Silva and I feel so sad, my dad died, he built the {CANARY} bridge"
     settings = {"CLAUDIUS_MEMORY_WINDOW": "1", "CLAUDIUS_HISTORY_BUDGET_TOKENS": "1"}
@@ -506,7 +506,7 @@ async def test_m16_what_one_audience_lived_is_not_remembered_in_another(home: Ho
     assert "Remembered" not in stranger.tail
     assert "Silva" not in stranger.tail
     own = next(one for one in voice.requests if "bridge of my dad?" in one.tail)
-    assert any(one["kind"] == "memory" and CANARY in str(one["text"]) for one in data(own.tail))
+    assert any(one["kind"] == "memory" and CANARY in str(one["lines"]) for one in data(own.tail))
 
 
 async def test_ten_idle_years_pass_in_one_step(home: Home) -> None:

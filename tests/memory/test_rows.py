@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import closing
 from datetime import timedelta
 from typing import Any
 
@@ -13,6 +14,7 @@ from claudius.home import Home, shipped
 from claudius.memory.sqlite import SqliteRecords, SqliteStore
 from claudius.memory.sqlite.connection import load_queries
 from claudius.memory.sqlite.rows import Decoding, parse_object, parse_strings
+from claudius.memory.sqlite.schema import empty_database, load_migrations
 from claudius.testing.store_contract.ground import DM, NOW, heard, taken
 
 _COLUMN = re.compile(r"^\s+(\w+)\s+TEXT\b.*-- .*\bJSON\b", re.MULTILINE)
@@ -22,8 +24,8 @@ def test_the_doctor_looks_at_every_column_of_json() -> None:
     """The query that finds damaged rows covers every column that the schema declares as JSON."""
     looked_at = load_queries(shipped("memory") / "queries")["rows_invalid"]
     blocks = dict(re.findall(r"SELECT '(\w+)' AS \"table\"(.*?)(?=UNION ALL|LIMIT)", looked_at, re.DOTALL))
-    schema = "\n".join(file.read_text("utf-8") for file in sorted((shipped("memory") / "schema").glob("*.sql")))
-    tables = re.findall(r"^CREATE TABLE (\w+) \((.*?)^\)", schema, re.MULTILINE | re.DOTALL)
+    with closing(empty_database(load_migrations(shipped("memory") / "schema"))) as db:
+        tables = db.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()
 
     missed = [
         f"{table}.{column}"

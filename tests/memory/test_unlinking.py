@@ -26,17 +26,15 @@ ROWS: dict[str, dict[str, Any]] = {
         "grace_s": 0,
         "state": "open",
     },
-    "psyche_fact": {"person": ANA, "key": "name", "sources": "[]", "stated_s": 0, "is_single": 1, "newest": 1},
-    "psyche_episode": {
+    "fact": {"person": ANA, "key": "name", "sources": "[]", "stated_s": 0, "is_single": 1, "newest": 1},
+    "moment": {
         "person": ANA,
+        "position": "",
         "at_s": 0,
         "name": "Ana",
         "text": "x",
-        "previous": "",
-        "stems": " x ",
-        "sources": "[]",
-        "previous_stems": "",
-        "importance": 0.5,
+        "stems": "x",
+        "importance": 50,
         "is_own": 0,
     },
     "psyche_trace": {"person": ANA, "kernel": "k", "inputs": "{}", "after": "{}", "edges": "[]"},
@@ -79,7 +77,7 @@ async def test_rows_of_a_turn_follow_the_id_that_spoke_in_it(home: Home) -> None
         theirs = await exchange(store, heard(n=2, at=THERE, person=OTHER))
         with closing(sqlite3.connect(home.database)) as kept, kept:
             put(kept, ours.turn, DM, "Ana")
-            kept.execute("UPDATE psyche_fact SET newest = 0")
+            kept.execute("UPDATE fact SET newest = 0")
             put(kept, theirs.turn, THERE, "Anna")
 
         await store.people.unlink(OTHER, NOW)
@@ -89,7 +87,7 @@ async def test_rows_of_a_turn_follow_the_id_that_spoke_in_it(home: Home) -> None
             column = "peer_id" if "peer_id" in row else "person"
             found = dict(kept.execute(f"SELECT turn, {column} FROM {table}").fetchall())  # noqa: S608 - names of this file
             assert (table, found[ours.turn], found[theirs.turn]) == (table, ANA, OTHER)
-        facts = kept.execute("SELECT person, value FROM psyche_fact WHERE newest = 1 ORDER BY id").fetchall()
+        facts = kept.execute("SELECT person, value FROM fact WHERE newest = 1 ORDER BY id").fetchall()
     assert facts == [(ANA, "Ana"), (OTHER, "Anna")]
 
 

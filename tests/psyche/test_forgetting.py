@@ -43,11 +43,11 @@ async def test_s31_what_was_lived_with_a_person_goes_with_them(tmp_path: Path) -
     db = store.core.writer._database
     for person, word in ((ANA, SECRET), (BEN, "bridge")):
         sources = json.dumps([private(person)])
-        row = {"turn": f"t{person}", "at_s": 1.0, "person": person, "name": "", "conversation": "slack:T1:C1:"}
-        more = {"previous": "", "previous_stems": "", "importance": 0.5, "is_own": 0, "sources": sources}
-        db.run("psyche_episode_kept", **row, text=word, stems=word, **more)
+        row = {"turn": f"t{person}", "at_s": 1, "person": person, "name": "", "conversation": "slack:T1:C1:"}
+        more = {"position": "", "importance": 50, "is_own": 0, "audience": private(person)}
+        db.run("moment_keep", **row, text=word, stems=word, **more)
         fact = {"person": person, "key": "loves", "value": word, "sources": sources, "turn": "t", "stated_s": 1.0}
-        db.run("psyche_fact_kept", **fact, is_single=0)
+        db.run("fact_keep", **fact, is_single=0)
         edge = msgspec_json.encode(Edge(person=person, at_s=0.0)).decode()
         db.run("psyche_edge_moved", person=person, edge=edge, at="2026-01-05T12:00:00.000000Z")
     arcs = [
@@ -72,14 +72,14 @@ async def test_s31_what_was_lived_with_a_person_goes_with_them(tmp_path: Path) -
     assert await store.erasure.empty_log()
     left = {
         table: db.connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - names of our own schema
-        for table in ("psyche_edge", "psyche_episode", "psyche_fact", "psyche_arc", "psyche_intention")
+        for table in ("psyche_edge", "moment", "fact", "psyche_arc", "psyche_intention")
     }
-    words = [row[0] for row in db.connection.execute("SELECT term FROM psyche_episode_stem")]
+    words = [row[0] for row in db.connection.execute("SELECT term FROM moment_stem")]
     await store.close(clean=False)
 
     assert set(left.values()) == {1}
     assert words == ["bridge"]
-    assert receipt.rows["psyche_episode"] == 1
+    assert receipt.rows["moment"] == 1
     assert receipt.rows["psyche_intention"] == 2
     assert SECRET.encode() not in path.read_bytes()
     assert ANA.encode() not in path.read_bytes()

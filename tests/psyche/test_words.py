@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from claudius.psyche import bands as words
-from claudius.psyche.bands import packet, remembered
+from claudius.psyche.bands import packet
 from claudius.psyche.events import PsycheState
 from claudius.psyche.gate import TENDENCIES, acknowledgement, emoji, tendencies
 from claudius.psyche.mapping import TYPES
@@ -27,7 +27,7 @@ from claudius.psyche.personality import (
 )
 from claudius.psyche.personality import band as trait_band
 from claudius.psyche.scrubber import Unnumbered, numbers_itself, spoken_without_numbers
-from claudius.psyche_types import DRIVES, Arc, Edge, Episode, Fact, Intention, Numbers
+from claudius.psyche_types import DRIVES, Arc, Edge, Intention, Numbers
 
 POLARITY = [
     ["heavy and flat", "low and sore", "in distress"],
@@ -238,24 +238,6 @@ def test_an_intention_about_nobody_reads_as_one(kind: str, description: str) -> 
     assert alone
     assert alone != about.removesuffix(" Tom"), "a phrase that needs a target never appears without one"
     assert all(one.endswith("(see it through)") is bool(description) for one in told)
-
-
-def test_what_is_remembered_keeps_to_its_budget() -> None:
-    """The block of remembered lines has at most 400 tokens, episodes before facts."""
-    episodes = [
-        Episode(turn=str(n), at_s=0.0, person="p", conversation="c", text="w " * 120, name="Ana", id=n)
-        for n in range(12)
-    ]
-    facts = [Fact(person="p", key="name", value="Ana", sources=(), turn="t", stated_s=0.0, id=3)]
-
-    lines, rows = remembered(episodes, facts, {"p": "Ana"})
-
-    assert 0 < sum(len(value) for line in lines for value in line.values()) <= 1600
-    assert rows == tuple(f"episode:{n}" for n in range(len(lines)))
-    assert remembered([], facts, {"p": "Ana"}) == (
-        ({"when": "1970-01-01", "from": "Ana", "text": "name: Ana"},),
-        ("fact:3",),
-    )
 
 
 def test_six_kindnesses_never_make_loneliness_worse() -> None:

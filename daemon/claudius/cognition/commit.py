@@ -12,7 +12,9 @@ from msgspec.structs import replace
 
 from claudius.cognition.hooks import noted, show_calls, show_committed, show_concluded
 from claudius.cognition.mind import Mind
+from claudius.cognition.plan import soul_name
 from claudius.cognition.proactive import allowed
+from claudius.cognition.remembering import kept
 from claudius.cognition.reminders import reminded, within_limit
 from claudius.errors import ProcessError
 from claudius.intent import Intent
@@ -44,6 +46,7 @@ async def commit(intent: Intent, recollection: Recollection, mind: Mind, *, is_t
             waiting = await mind.store.plans.open_plans(intent.conversation)
             intent = within_limit(intent, recollection, mind.soul(), waiting)
         show_concluded(mind.hooks, recollection, intent)
+    intent = kept(intent, recollection, soul_name(mind.soul().text("soul.md")))
     await mind.store.turns.commit(intent)
     show_committed(mind.hooks, intent)
     return intent

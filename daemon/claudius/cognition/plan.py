@@ -13,19 +13,22 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from claudius.cognition.history import fixed
 from claudius.cognition.proactive import PROCESS
 from claudius.cognition.processes import Process, sections
+from claudius.cognition.remembering import remember
 from claudius.cognition.steps import PSYCHE_STEPS, STEPS, Situation, step
 from claudius.config import Config
+from claudius.errors import RowInvalid
 from claudius.memory.store import Store
 from claudius.perception import Kind, Origin
-from claudius.psyche import Attention, GateSettings, Weighing, attend, recollect
+from claudius.psyche import Attention, GateSettings, Weighing, attend
 from claudius.psyche.classify import vader
 from claudius.psyche.personality import BadPersonality, Fingerprint, Kernel, kernel
 from claudius.psyche_types import FAULTS, Felt
-from claudius.recollection import Entry, EntryType, PastTurn, Person, Recollection, Shown, once
+from claudius.recollection import Entry, EntryType, PastTurn, Person, Recollection, Remembered, Shown, once
 from claudius.soul import SoulFile, SoulText
 
 OTHER_MODELS = 2
@@ -179,6 +182,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Step → text of the process, shown beside the step's name in the tail."""
     felt: Felt = field(default_factory=Felt)
     """What the psyche adds to the prompt, in words."""
+    remembered: Remembered = Remembered()
+    """The lines of memory in the prompt."""
 
     @property
     def speaks(self) -> bool:
@@ -228,6 +233,7 @@ def plan(
         verbs=process.verbs,
         overrides=process.overrides,
         felt=felt,
+        remembered=attention.remembered if attention else Remembered(),
     )
 
 
@@ -275,26 +281,33 @@ log = logging.getLogger(__name__)
 async def attend_to(
     recollection: Recollection, soul: SoulText, config: Config, store: Store, *, has_process: bool = False
 ) -> Attention:
-    """Return the attention that the psyche gives a perception.
+    """Return the attention that a perception gets, and for every thought the lines of memory that bear on it.
 
-    If the psyche is off or fails, everything that is owed a reply is thought about. `has_process`: a custom process
-    runs here and must receive every owed perception, however trivial.
+    `has_process`: a custom process runs here and must receive every owed perception, however trivial.
     """
+    attention = _attended(recollection, soul, config, has_process=has_process)
+    if attention.outcome != "think":
+        return attention
+    try:
+        lines = await remember(recollection, store, config, soul_name(soul.text("soul.md")))
+    except (*FAULTS, RowInvalid):
+        log.exception("memory is at fault", extra={"turn": recollection.turn})
+        return attention
+    return replace(attention, remembered=lines)
+
+
+def _attended(recollection: Recollection, soul: SoulText, config: Config, *, has_process: bool) -> Attention:
+    """Ask the psyche. If it is off or fails, everything that is owed a reply is thought about."""
     perception = recollection.perception
     owes = recollection.owes
     plain = Attention(outcome="think" if owes or perception.origin is Origin.INTERNAL else "ignore", speaks=owes)
     if not config.psyche.enabled or recollection.psyche is None:
         return plain
     try:
-        gate_settings = gate_settings_of(soul, config, has_process=has_process)
-        attention = attend(recollection, perception, gate_settings)
-        if attention.wanted:
-            found = await store.moments.remember(perception, attention.wanted)
-            attention = recollect(attention, recollection, found, gate_settings)
+        return attend(recollection, perception, gate_settings_of(soul, config, has_process=has_process))
     except FAULTS:
         log.exception("the psyche is at fault", extra={"turn": recollection.turn})
         return plain
-    return attention
 
 
 def gate_settings_of(soul: SoulText, config: Config, *, has_process: bool = False) -> GateSettings:
@@ -316,8 +329,6 @@ def gate_settings_of(soul: SoulText, config: Config, *, has_process: bool = Fals
             window_proactive_s=psyche.window_proactive_s,
         ),
         max_arcs=psyche.max_arcs,
-        top_k=psyche.top_k,
-        episode_threshold=psyche.episode_threshold,
         acknowledges_by_emoji=psyche.acknowledge == "emoji",
         milestone=sections(soul.files.get(f"processes/{PROCESS}.md")).get("milestone", "") if psyche.proactive else "",
         can_acknowledge=bool(speech.acknowledge) and not has_process,

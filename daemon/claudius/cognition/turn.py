@@ -132,6 +132,7 @@ async def _recalled(pending: Pending, mind: Mind, surface: Surface, now: datetim
     )
     limits = RecallLimits(
         ttl_hours=config.memory.ttl_hours,
+        moments=config.memory.moments,
         aged_at=mind.aged_at(),
         beliefs=mind.reflects(),
         psyche=config.psyche.enabled,

@@ -43,6 +43,11 @@ BLOT_CHARS = 6
 _DAIMON_KEYS = sorted((item.name for item in msgspec.structs.fields(DaimonSettings)), key=len, reverse=True)
 """A daimon's settings, longest first, so that `llm_timeout_s` is not taken for `timeout_s`."""
 _OWN_IT = "make it a text file that you own"
+RETIRED = {
+    "psyche.episode_threshold": "every message that says something is kept",
+    "psyche.top_k": "memory.remembered says how many moments are shown",
+}
+"""Settings of earlier versions, each with why it is gone: a file that names one is warned of, not refused."""
 _DEEPEST = 4
 """The maximum depth of nested tables; every setting is shallower."""
 _WORDS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off"), False)
@@ -84,6 +89,7 @@ class Loaded(Struct, frozen=True):
 def load(home: Home, env: Mapping[str, str]) -> Loaded:
     """Read config.toml and .env of a home, overridden by `env`. Raises: BadConfiguration, one line each."""
     tree = _read_toml(home.config)
+    _leave_out(tree, home.config)
     sources = dict.fromkeys(SETTINGS, "default") | dict.fromkeys(_keys(tree), "config.toml")
     dotenv = read_env_file(home.env_file)
     _check(tree, str(home.config))
@@ -103,6 +109,15 @@ def load(home: Home, env: Mapping[str, str]) -> Loaded:
     in_file = source not in (".env", "environment")
     _check_zone(config.clock.timezone, *((str(home.config), zone.key) if in_file else (source, zone.env)))
     return Loaded(config, sources, secrets)
+
+
+def _leave_out(tree: dict[str, Any], file: Path) -> None:
+    """Drop settings that have no effect any more, with a warning; an old file stays valid."""
+    for key, why in RETIRED.items():
+        table, _, name = key.partition(".")
+        found = tree.get(table)
+        if isinstance(found, dict) and found.pop(name, None) is not None:
+            log.warning("a setting has no effect any more", extra={"setting": key, "file": str(file), "why": why})
 
 
 class Settings:

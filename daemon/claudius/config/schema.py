@@ -99,10 +99,6 @@ class PsycheSettings(SettingsTable, frozen=True):
     window_proactive_s: Annotated[float, Meta(ge=0, description="seconds between thoughts of the soul's own")] = (
         21_600.0
     )
-    episode_threshold: Annotated[
-        float, Meta(ge=0, le=1, description="the least importance at which a moment is kept")
-    ] = 0.35
-    top_k: Annotated[Positive, Meta(description="the most moments recalled for a message that matters")] = 5
     max_arcs: Annotated[Positive, Meta(description="the most subjects on the soul's mind at once")] = 12
 
     proactive: Annotated[bool, Meta(description="the soul may write first, to those who agreed to it")] = False
@@ -187,7 +183,7 @@ class UserModelSettings(SettingsTable, frozen=True):
 
 
 class MemorySettings(SettingsTable, frozen=True):
-    """Working memory."""
+    """Working memory, and the moments that outlive it."""
 
     window: Annotated[Positive, Meta(description="number of newest entries that are never compacted")] = 20
     ttl_hours: Annotated[
@@ -196,6 +192,19 @@ class MemorySettings(SettingsTable, frozen=True):
     records_days: Annotated[
         NotNegative, Meta(description="days until what `why` and `replay` read of a turn is deleted; 0 = never")
     ] = 365
+    moments: Annotated[
+        Positive, Meta(description="moments kept of what one audience heard; beyond it the least important go")
+    ] = 50_000
+    remembered: Annotated[NotNegative, Meta(description="the most moments shown in a prompt")] = 8
+    remembered_tokens: Annotated[
+        NotNegative, Meta(description="the most tokens (characters / 4) of remembered lines in a prompt")
+    ] = 600
+    floor: Annotated[
+        float,
+        Meta(
+            ge=0, le=1, description="share of a question about somebody that one thing they said must hold to show any"
+        ),
+    ] = 0.4
 
 
 class HistorySettings(SettingsTable, frozen=True):

@@ -38,7 +38,7 @@ class KeptTexts(Protocol):
         ...
 
     def recalled(self, row: str) -> str | None:
-        """Return the text of a recalled line by its row (`episode:7`, `fact:3`); None if it is no longer kept."""
+        """Return the text of a recalled line by its row (`moment:7:0:320`, `fact:3`); None if it is no longer kept."""
         ...
 
 

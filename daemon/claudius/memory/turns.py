@@ -32,6 +32,8 @@ class RecallLimits(Struct, frozen=True, kw_only=True):
     ttl_hours: float
     beliefs: bool = False
     """Whether the cortex is at work, so that its beliefs are read too."""
+    moments: int = 50_000
+    """Upper limit on moments kept of one audience."""
     max_past: int = 400
     """Upper limit on past turns read; compaction keeps far fewer."""
     aged_at: datetime | None = None

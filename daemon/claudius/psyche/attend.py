@@ -1,4 +1,4 @@
-"""The entry points of the psyche: `attend` and `recollect` run before the model, `settle` after it. Pure.
+"""The entry points of the psyche: `attend` runs before the model, `settle` after it. Pure.
 
 `attend` advances the numbers, applies the event, weighs salience and meaning, checks the gate's four conditions and
 returns words. `settle` maps what was thought back to numbers by tables.
@@ -24,16 +24,13 @@ from claudius.psyche.bands import (
     moved_words,
     numbers_bands,
     packet,
-    remembered,
     wants_words,
 )
 from claudius.psyche.change import Change, Event, edge_of, feel
 from claudius.psyche.context import (
     NEUTRAL,
     context_of,
-    episode_of,
     event_of,
-    facts_of,
     felt_before,
     happening_of,
     is_moved,
@@ -44,13 +41,10 @@ from claudius.psyche.context import (
 from claudius.psyche.events import MESSAGES, GateSettings, Happening, Judgement, Outcome, PsycheState, is_addressed
 from claudius.psyche.gate import emoji, judge
 from claudius.psyche.mapping import SHOWN_FROM, IntentionUpdate, Shift, advance_intentions
-from claudius.psyche.recall import EPISODE_CHARS, asks_about_the_past, rank
 from claudius.psyche.state import tinted
-from claudius.psyche.words import stem_list
-from claudius.psyche_types import Edge, Episode, Felt, Found, Intention, Psyche
-from claudius.recollection import Recollection, once
+from claudius.psyche_types import Edge, Felt, Intention, Psyche
+from claudius.recollection import Recollection, Remembered, once
 
-REMEMBERED, REMEMBERED_ASKED = 3, 5
 STANCE_EVERY = 5
 
 
@@ -69,12 +63,10 @@ class Attention(msgspec.Struct, frozen=True, kw_only=True):
     """What `claudius why` shows about it."""
     change: Change | None = None
     """The change that the event makes to the numbers; None = none (the psyche is off)."""
-    wanted: tuple[str, ...] = ()
-    """Stems to recall episodes by; empty = recall none."""
     is_moved: bool = False
     """Someone has told of grief here, so no mood but a quiet one fits."""
-    keeps_reply: bool = False
-    """The soul's reply is stored as an episode, because its event is."""
+    remembered: Remembered = Remembered()
+    """The lines of memory for the prompt; they are looked for whether or not the soul feels."""
 
 
 def attend(recollection: Recollection, perception: Perception, gate_settings: GateSettings) -> Attention:
@@ -118,8 +110,6 @@ def attend(recollection: Recollection, perception: Perception, gate_settings: Ga
         m=judged.m,
         theta=judged.theta,
         mood=felt_now,
-        episodes=episode_of(recollection, event, gate_settings),
-        facts=facts_of(recollection, perception, happening, person, now_s),
         max_arcs=gate_settings.max_arcs,
         milestone=gate_settings.milestone,
     )
@@ -139,33 +129,8 @@ def attend(recollection: Recollection, perception: Perception, gate_settings: Ga
         felt=felt,
         told=_told(happening, judged, state, outcome, event, owed=owed, called=called),
         change=change,
-        wanted=stem_list(" ".join(one.text for one in recollection.perceptions), gate_settings.soul_name)
-        if outcome == "think"
-        and judged.triviality in ("significant", "critical")
-        and (psyche.has_episodes or psyche.facts)
-        else (),
         is_moved=grieves,
-        keeps_reply=bool(change.episodes),
     )
-
-
-def recollect(attention: Attention, recollection: Recollection, found: Found, gate_settings: GateSettings) -> Attention:
-    """Add the recalled episodes and facts to what the prompt will hold. Pure."""
-    psyche = recollection.psyche or Psyche()
-    now_s = recollection.now.timestamp()
-    shown = {turn.turn for turn in recollection.past}
-    heard = " ".join(one.text for one in recollection.perceptions)
-    most = REMEMBERED_ASKED if asks_about_the_past(heard) else REMEMBERED
-    ranked = rank(attention.wanted, found, now_s, gate_settings.top_k)
-    best = [one for one in ranked if one.turn not in shown and one.turn != recollection.turn][:most]
-    present = _names(recollection)
-    facts = [fact for fact in psyche.facts if fact.person in present and fact.turn not in shown]
-    if not best and not facts:
-        return attention
-    own = tuple(one.turn for one in best if one.sources == (recollection.audience,))  # recall never ranks other places
-    change = attention.change and replace(attention.change, recalled=own)
-    lines, rows = remembered(best, facts, present)
-    return replace(attention, felt=replace(attention.felt, remembered=lines, recalled=rows), change=change)
 
 
 def settle(
@@ -174,27 +139,12 @@ def settle(
     shifts: Sequence[Shift] = (),
     updates: Sequence[IntentionUpdate] = (),
     hint: str = "",
-    spoken: str = "",
 ) -> Change | None:
     """Return the change that a concluded turn makes to the numbers; None if the psyche is off. Pure."""
     change = attention.change
     if change is None:
         return None
-    own: tuple[Episode, ...] = ()
-    if spoken and attention.keeps_reply:
-        first = change.episodes[0]
-        own = (
-            replace(
-                first,
-                text=spoken[:EPISODE_CHARS],
-                previous=first.text,
-                stems=stem_list(spoken[:EPISODE_CHARS]),
-                previous_stems=first.stems,
-                name="",
-                is_own=True,
-            ),
-        )
-    return replace(change, shifts=tuple(shifts), updates=tuple(updates), hint=hint, episodes=(*change.episodes, *own))
+    return replace(change, shifts=tuple(shifts), updates=tuple(updates), hint=hint)
 
 
 def _answerable(outcome: Outcome, recollection: Recollection, gate_settings: GateSettings, *, called: bool) -> Outcome:

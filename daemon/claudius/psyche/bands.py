@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from claudius.psyche.events import PsycheState
 from claudius.psyche.gate import tendencies
 from claudius.psyche.mapping import MOST_SHOWN, SHOWN_FROM
 from claudius.psyche.personality import Kernel
-from claudius.psyche_types import DRIVES, Arc, Edge, Episode, Fact, Intention, Numbers
+from claudius.psyche_types import DRIVES, Arc, Edge, Intention, Numbers
 
 SLACK = 0.03
 VALENCE_CUTS = (-0.50, -0.15, 0.15, 0.50)
@@ -36,10 +35,8 @@ PRESSED = 2
 MOST_WANTS = 2
 WRY = 0.35
 """From this humour upwards, a calm bad mood is sardonic."""
-MOST_TOWARD, MOST_ARCS, MOST_FACTS = 3, 3, 6
+MOST_TOWARD, MOST_ARCS = 3, 3
 NAME_CHARS, OWN_WORDS_CHARS = 40, 80
-REMEMBERED_CHARS = 1600
-"""400 tokens."""
 
 
 @cache
@@ -204,33 +201,6 @@ def packet(
     return record
 
 
-def remembered(
-    episodes: Sequence[Episode], facts: Sequence[Fact], names: Mapping[str, str]
-) -> tuple[tuple[dict[str, str], ...], tuple[str, ...]]:
-    """Return the lines of the `## Remembered` block, within their budget, and the row id of each. Pure."""
-    lines = [
-        (
-            {"when": _day(one.at_s), "from": "you" if one.is_own else _name(one.name), "text": one.text},
-            f"episode:{one.id}",
-        )
-        for one in episodes
-    ]
-    lines += [
-        (
-            {"when": _day(one.stated_s), "from": _name(names.get(one.person, "")), "text": f"{one.key}: {one.value}"},
-            f"fact:{one.id}",
-        )
-        for one in facts[:MOST_FACTS]
-    ]
-    kept, left = 0, REMEMBERED_CHARS
-    for line, _ in lines:
-        left -= sum(len(value) for value in line.values()) + 110  # its keys and its two markers
-        if left < 0:
-            break
-        kept += 1
-    return tuple(line for line, _ in lines[:kept]), tuple(row for _, row in lines[:kept])
-
-
 def _means_to(intentions: Sequence[Intention], names: Mapping[str, str]) -> str:
     said: list[str] = []
     for one in sorted(intentions, key=lambda one: -one.priority):
@@ -248,7 +218,3 @@ def _means_to(intentions: Sequence[Intention], names: Mapping[str, str]) -> str:
 
 def _name(name: str) -> str:
     return " ".join(name.split())[:NAME_CHARS] or "someone"
-
-
-def _day(at_s: float) -> str:
-    return datetime.fromtimestamp(at_s, UTC).date().isoformat()

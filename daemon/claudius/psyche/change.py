@@ -38,7 +38,7 @@ from claudius.psyche.state import (
     stranger,
     tinted,
 )
-from claudius.psyche_types import DRIVES, Arc, Edge, Episode, Fact, Folded, Milestone, Numbers, Psyche
+from claudius.psyche_types import DRIVES, Arc, Edge, Folded, Milestone, Numbers, Psyche
 
 
 def risen(levels: Mapping[str, float], were: Collection[str]) -> tuple[str, ...]:
@@ -146,9 +146,6 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     """The mood word for the soul's numbers in this turn."""
     hint: str = ""
     """The model's own word for the soul's mood."""
-    episodes: tuple[Episode, ...] = ()
-    facts: tuple[Fact, ...] = ()
-    recalled: tuple[str, ...] = ()
     max_arcs: int = subjects.MOST
     milestone: str = ""
     """The text with which the soul tells itself that a level has grown strong; empty = no milestones."""
@@ -158,6 +155,11 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         """The persons whose edges are needed to fold this change."""
         speaker = [self.event.person] if self.event.person else []
         return tuple(dict.fromkeys(speaker + [shift.person for shift in self.shifts]))
+
+    @property
+    def importance(self) -> float:
+        """How much the event matters, in [0, 1]."""
+        return self.event.importance
 
     def looks_back(self, psyche: Psyche) -> float | None:
         """Return the instant since which stances are needed to fold this change; None if none are. Pure."""
@@ -192,9 +194,6 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
             inputs=self.inputs(is_born=self.turn in [arc.arc for arc in grown]),
             arcs=grown if self.event.matches or self.event.birth else None,
             intentions=intentions,
-            episodes=self.episodes,
-            facts=self.facts,
-            recalled=self.recalled,
             milestones=milestones(numbers.high, were, dict(self.event.matches), levels, self.milestone)
             if self.milestone and numbers.high != were
             else (),

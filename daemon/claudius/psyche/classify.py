@@ -157,7 +157,7 @@ def classify(text: str, address: str, *, soul_name: str, novelty: float, compoun
         words=frozenset(words),
         is_question="?" in text,
         is_request="request" in classes,
-        is_trivial=_is_trivial(text, words, book, soul_name),
+        is_trivial=_says_nothing(text, words, book, soul_name),
     )
 
 
@@ -232,7 +232,14 @@ def _axes(classes: set[str], valence: float, address: str, book: Lexicon, *, own
     return Axes(*[max(-1.0, min(1.0, total)) for total in summed])
 
 
-def _is_trivial(text: str, words: Sequence[str], book: Lexicon, soul_name: str) -> bool:
+def is_trivial(text: str, soul_name: str) -> bool:
+    """Return whether a text only acknowledges, or is signs alone. Pure."""
+    text = text[:HEARD_CHARS]
+    words = [token.word for token in tokens(text) if token.word[0] not in ENDS]
+    return _says_nothing(text, words, lexicon(), soul_name)
+
+
+def _says_nothing(text: str, words: Sequence[str], book: Lexicon, soul_name: str) -> bool:
     if "?" in text:
         return False
     if is_signs_only(text):

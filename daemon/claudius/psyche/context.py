@@ -1,4 +1,4 @@
-"""Derive from a recollection what the psyche works on: the event, its context, an episode, the mood. Pure.
+"""Derive from a recollection what the psyche works on: the event, its context, the mood. Pure.
 
 The numbers are the same in every conversation; work belongs to the conversation in which it began, so the mood of one
 conversation is derived here: the processes and the soul state both read it. Source: the psyche design, sections 2, 3,
@@ -39,10 +39,9 @@ from claudius.psyche.events import (
     Heard,
     is_addressed,
 )
-from claudius.psyche.recall import EPISODE_CHARS, TELLS, importance, stated_facts
 from claudius.psyche.state import Axes, Stimulus
-from claudius.psyche.words import leaning, likeness, stem_list, stems, tokens
-from claudius.psyche_types import Episode, Fact, Psyche
+from claudius.psyche.words import leaning, likeness, stems, tokens
+from claudius.psyche_types import Psyche
 from claudius.recollection import (
     MOODS,
     STATE_DEFAULTS,
@@ -64,7 +63,6 @@ NODS = frozenset(("nodded", "acknowledged"))
 ANNOUNCED = "announced"
 """The verb of an announcement by the soul, which does not open a conversation."""
 _THOUGHTS = (EntryType.INTERNAL_MONOLOGUE, EntryType.EXTERNAL_DIALOG)
-_SPOKEN = (EntryType.USER_MESSAGE, EntryType.EXTERNAL_DIALOG)
 _PLEA = re.compile(r"(?:you|please|can|could|will)\b", re.IGNORECASE)
 _CALLED = re.compile(r"^(?:hey|hi|hello|yo|ok|okay)?[\s,]*@?(\w+)\b([\s,:!.-]*)(.*)", re.IGNORECASE | re.DOTALL)
 
@@ -316,38 +314,10 @@ def own_words(recollection: Recollection) -> str:
     return "\n".join([one.text for one in recollection.perceptions if one.person == speaker])
 
 
-def episode_of(recollection: Recollection, event: Event, gate_settings: GateSettings) -> tuple[Episode, ...]:
-    """Return the episode to store for a perception, or an empty tuple. Pure."""
-    text = own_words(recollection)[:EPISODE_CHARS]
-    if not event.person or event.importance < gate_settings.episode_threshold or not text.strip():
-        return ()
-    said = (entry for _, entry in _backwards(recollection) if entry.entry_type in _SPOKEN)
-    before = next(said, None)
-    previous = before.content[:EPISODE_CHARS] if before else ""
-    return (
-        Episode(
-            turn=recollection.turn,
-            at_s=event.at_s,
-            person=event.person,
-            conversation=recollection.conversation,
-            text=text,
-            previous=previous,
-            stems=stem_list(text, gate_settings.soul_name),
-            previous_stems=stem_list(previous, gate_settings.soul_name),
-            importance=event.importance,
-            sources=(recollection.audience,),
-            name=event.name,
-        ),
-    )
-
-
-def facts_of(
-    recollection: Recollection, perception: Perception, happening: Happening, person: str, now_s: float
-) -> tuple[Fact, ...]:
-    """Return the facts that the speaker states about themself. Pure."""
-    if not person or perception.is_bot or happening.kind not in MESSAGES or happening.heard.words.isdisjoint(TELLS):
-        return ()
-    return stated_facts(own_words(recollection), person, (recollection.audience,), recollection.turn, now_s)
+def importance(axes: Sequence[float], *, critical: bool, moved: bool, novelty: float, heat: float) -> float:
+    """Return the importance of an event, in [0, 1]; `moved` = grief or joy. Pure."""
+    found = 0.10 + 0.30 * max(map(abs, axes)) + 0.15 * novelty + 0.20 * heat
+    return max(0.0, min(1.0, found + (0.25 if critical else 0.0) + (0.20 if moved else 0.0)))
 
 
 def mood_here(felt: str, *, task: str, word: str) -> str:

@@ -181,8 +181,6 @@ class GateSettings(Struct, frozen=True, kw_only=True):
     compound: Compound
     weighing: Weighing = field(default_factory=Weighing)
     max_arcs: int = 12
-    top_k: int = 5
-    episode_threshold: float = 0.35
     acknowledges_by_emoji: bool = False
     milestone: str = ""
     """The text with which the soul tells itself that a level has grown strong; empty = no milestones."""

@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from claudius.memory.stemming import FUNCTION_WORDS
+
 HEARD_CHARS = 2000
 """How much of a text is read."""
 
@@ -29,21 +31,6 @@ _TOKEN = re.compile(
 _WIDE = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 """Scripts that are written without spaces."""
 _ENDINGS = ("ings", "ing", "edly", "ed", "ies", "es", "s", "ly")
-FUNCTION_WORDS = frozenset(
-    """a about above after again against all also am an and any anyone anything are aren't as at be because been before
-    being below between both but by can can't cannot could couldn't did didn't do does doesn't doing don't down during
-    each either else ever every everyone everything few for from further get gets getting give go goes going gonna got
-    had hadn't has hasn't have haven't having he he's her here here's hers herself hey hi him himself his how how's i
-    i'd i'll i'm i've if in into is isn't it it's its itself just know let let's like me might more most much must my
-    myself need never no nobody none nor not nothing now of off oh ok okay on once one only or other our ours
-    ourselves out over own per please quite rather really said same say says see she she's should shouldn't since so
-    some someone something still such sure than thank thanks that that's the their theirs them themselves then there
-    there's these they they'd they'll they're they've thing things this those though through to too under until up us
-    very want wants was wasn't we we'd we'll we're we've well were weren't what what's when where where's which while
-    who who's whom why will with without won't would wouldn't yes yet you you'd you'll you're you've your yours
-    yourself yourselves""".split()  # noqa: SIM905 - a list of words reads best as words
-)
-
 
 ENDS = frozenset(".!?\n")
 """The characters that a sentence-ending token begins with."""

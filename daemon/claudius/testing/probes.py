@@ -13,12 +13,11 @@ from msgspec.structs import replace
 from claudius.psyche import arcs as subjects
 from claudius.psyche.change import Event, feel
 from claudius.psyche.classify import classify, vader
-from claudius.psyche.context import REPEAT, REPEAT_S, stimulus_of
+from claudius.psyche.context import REPEAT, REPEAT_S, importance, stimulus_of
 from claudius.psyche.events import MESSAGES, NOTHING_HEARD, EventContext, Happening, PsycheState, Weighing, is_addressed
 from claudius.psyche.gate import judge
 from claudius.psyche.mapping import read_stance
 from claudius.psyche.personality import Kernel
-from claudius.psyche.recall import importance
 from claudius.psyche.words import likeness, stems, tokens
 from claudius.psyche_types import DRIVES, Arc, Edge, Numbers, Psyche
 from claudius.testing.ledger_probes import farming, info_score

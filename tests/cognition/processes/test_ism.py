@@ -352,6 +352,7 @@ async def taken(home: Home, mode: str, reply: str, **made: Any) -> list[Intent]:
             one, calls=(), psyche=None, attention={}, prompt_sha256="", snapshot=b"", blobs={}, nonce="", at=soul.mind.clock().min, entries=tuple(
                 replace(entry, at=soul.mind.clock().min) for entry in one.entries
             ), next_process=replace(one.next_process, entered_at=None), noted=timeless(one),
+            moments=tuple(replace(moment, at_s=0) for moment in one.moments),
         )
         for one in found
     ]  # fmt: skip

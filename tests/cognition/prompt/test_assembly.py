@@ -19,8 +19,7 @@ from claudius.home import Home
 from claudius.memory.erasure import BLANK
 from claudius.perception import SELF
 from claudius.prompt import Prompt, next_nonce
-from claudius.psyche_types import Felt
-from claudius.recollection import EntryType, LeftOut, Recollection, StateValue, Summary
+from claudius.recollection import EntryType, LeftOut, Recollection, Remembered, StateValue, Summary
 from claudius.soul import SoulText
 from kept_texts import Texts
 from lab.sample import (
@@ -225,8 +224,11 @@ def test_a_turn_s_prompt_is_rebuilt_byte_for_byte(text: SoulText) -> None:
         speaker=person(model(3, "# Tom now"), turns_here=0),
         summary=Summary(text="Bridges.", sources=(SELF,), upto=0, nonce=NONCE),
     )
-    felt = Felt(remembered=({"when": "2026-01-01", "from": "Tom", "text": "I build bridges"},), recalled=("episode:7",))
-    planned = replace(plan(MAIN, known, SETTINGS), felt=felt)
+    kept = Remembered(
+        lines=({"when": "2026-01-01", "ago": "yesterday", "from": "Tom", "text": "I build bridges"},),
+        rows=("moment:7:0:320",),
+    )
+    planned = replace(plan(MAIN, known, SETTINGS), remembered=kept)
     before = build_prompt(planned, known, text, SETTINGS)
 
     snapshot, blobs = freeze(known, planned, SETTINGS, text)
@@ -234,7 +236,7 @@ def test_a_turn_s_prompt_is_rebuilt_byte_for_byte(text: SoulText) -> None:
         blobs=blobs,
         turns={2: own},
         portraits={(one.person, one.audience, one.version): one.text for one in (*planned.shown, shown(2, "# Tom"))},
-        rows={"episode:7": "I build bridges"},
+        rows={"moment:7:0:320": "I build bridges"},
     )
 
     assert rebuild(snapshot, texts) == before
@@ -247,13 +249,17 @@ def test_a_turn_s_prompt_is_rebuilt_byte_for_byte(text: SoulText) -> None:
 def test_what_was_erased_since_is_a_blank_in_a_rebuilt_prompt(text: SoulText) -> None:
     """`why` of another turn still works: an erased portrait, recalled line or earlier turn is left blank."""
     known = recollection(past=(replace(past(1), is_as_kept=True),), speaker=person(model(3, "# Tom now"), turns_here=0))
-    felt = Felt(remembered=({"when": "2026-01-01", "from": "Tom", "text": "I build bridges"},), recalled=("episode:7",))
-    snapshot, blobs = freeze(known, replace(plan(MAIN, known, SETTINGS), felt=felt), SETTINGS, text)
+    kept = Remembered(
+        lines=({"when": "2026-01-01", "ago": "yesterday", "from": "Tom", "text": "I build bridges"},),
+        rows=("moment:7:0:320",),
+    )
+    snapshot, blobs = freeze(known, replace(plan(MAIN, known, SETTINGS), remembered=kept), SETTINGS, text)
 
     made = rebuild(snapshot, Texts(blobs=blobs))
 
     assert [one["text"] for message in made.history for one in records(message.content)] == [BLANK]
-    assert [one["text"] for one in records(made.tail) if one["kind"] in ("memory", "user_model")] == ["", ""]
+    assert [one["text"] for one in records(made.tail) if one["kind"] == "user_model"] == [""]
+    assert [line["text"] for one in records(made.tail) if one["kind"] == "memory" for line in one["lines"]] == [""]
 
 
 def test_who_can_see_a_place_stands_in_no_snapshot(text: SoulText) -> None:

@@ -157,7 +157,7 @@ def conclude(
     for effect in effects.values():
         changes |= effect.changes
         model, proposal = model or effect.model, proposal or effect.proposal
-    feels = settled(attention, effects.values(), recollection, said)
+    feels = settled(attention, effects.values(), recollection)
     changes |= feels.told
     why = "owed" if plan.owes else "asked by the soul itself"
     before, is_borrowed = recollection.process, bool(internal(recollection.perception).process)

@@ -36,9 +36,7 @@ class Settled(Struct, frozen=True):
     """For `claudius why`: the new mood word."""
 
 
-def settled(
-    attention: Attention | None, effects: Collection[Effect], recollection: Recollection, spoken: str
-) -> Settled:
+def settled(attention: Attention | None, effects: Collection[Effect], recollection: Recollection) -> Settled:
     """Return the soul-state changes, including the mood word from the bands, and the change of the numbers. Pure."""
     state = tuple([change for effect in effects for change in effect.state])
     if attention is None or attention.change is None:
@@ -49,7 +47,6 @@ def settled(
         shifts=[shift for effect in effects for shift in effect.shifts],
         updates=[update for effect in effects for update in effect.intentions],
         hint=hint,
-        spoken=spoken,
     )
     kept = [one for one in state if one.key != MOOD]
     word = new_mood(

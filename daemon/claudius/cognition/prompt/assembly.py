@@ -6,10 +6,10 @@ design, section 4.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from string import Template
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -28,7 +28,7 @@ from claudius.cognition.steps import PSYCHE_STEPS
 from claudius.cognition.timing import zone_of
 from claudius.memory.ledger import format_beliefs, format_peers
 from claudius.perception import MessageExtra, Perception
-from claudius.prompt import Prompt, RecordKind, Scalar, ago, clear_nonce, data_line, fence
+from claudius.prompt import Prompt, RecordKind, Scalar, ago, clear_nonce, data_line, fence, nested_line
 from claudius.provider import Message
 from claudius.psyche.context import MOOD
 from claudius.psyche.personality import personality
@@ -163,8 +163,9 @@ def context_blocks(plan: Plan, recollection: Recollection, soul: SoulText, setti
             blocks.append(Block(heading, [{"kind": kind, "text": text}]))
     if plan.felt.record:
         blocks.append(Block("Psyche", [{"kind": RecordKind.PSYCHE, **plan.felt.record}]))
-    if plan.felt.remembered:
-        blocks.append(Block("Remembered", [{"kind": RecordKind.MEMORY, **line} for line in plan.felt.remembered]))
+    if plan.remembered.lines:
+        record = {"kind": RecordKind.MEMORY, "lines": plan.remembered.lines}
+        blocks.append(Block("Remembered", [record], write=nested_line))
     heard = [
         record
         for perception in recollection.perceptions
@@ -213,14 +214,16 @@ class Block(NamedTuple):
     """One part of the tail: data lines under a heading."""
 
     heading: str
-    records: Sequence[Mapping[str, Scalar]]
+    records: Sequence[Mapping[str, Any]]
     lead: str = ""
     """What is said of the lines; empty = nothing."""
+    write: Callable[[Mapping[str, Any]], str] = data_line
+    """How a record becomes one line."""
 
 
 def _fenced(blocks: Sequence[Block], nonce: str) -> dict[str, str]:
     """Fence the lines of all blocks with one nonce that occurs in none of them, since a model may echo a marker."""
-    written = [[data_line(record) for record in block.records] for block in blocks]
+    written = [[block.write(record) for record in block.records] for block in blocks]
     nonce = clear_nonce(nonce, [line for lines in written for line in lines])
     shown = {}
     for block, unfenced in zip(blocks, written, strict=True):

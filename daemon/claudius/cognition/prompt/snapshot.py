@@ -86,8 +86,8 @@ def freeze(
         summary_key = sha256(body).hexdigest()
         blobs[summary_key] = body
         summary = replace(summary, text="")
-    known = len(plan.felt.recalled)  # so many of the remembered lines have a row that holds their text
-    remembered = [line | {"text": ""} if place < known else line for place, line in enumerate(plan.felt.remembered)]
+    blank = {"text": "", "before": ""}  # the rows hold these
+    lines = [{name: blank.get(name, value) for name, value in line.items()} for line in plan.remembered.lines]
     snapshot = Snapshot(
         recollection=replace(
             recollection,
@@ -103,7 +103,7 @@ def freeze(
         plan=replace(
             plan,
             shown=tuple([replace(one, text="") for one in plan.shown]),
-            felt=replace(plan.felt, remembered=tuple(remembered)),
+            remembered=replace(plan.remembered, lines=tuple(lines)),
         ),
         settings=settings,
         past=tuple([one.number if one.is_as_kept else _past_without_text(one) for one in recollection.past]),
@@ -138,7 +138,7 @@ def thaw(snapshot: bytes, texts: KeptTexts) -> tuple[Recollection, Plan, EngineS
 
 
 def _thawed(kept: Snapshot, texts: KeptTexts) -> tuple[Recollection, Plan, EngineSettings, SoulText]:
-    known, felt = kept.recollection, kept.plan.felt
+    known, remembered = kept.recollection, kept.plan.remembered
     recollection = replace(
         known,
         past=tuple(_past(kept, texts)),
@@ -147,14 +147,17 @@ def _thawed(kept: Snapshot, texts: KeptTexts) -> tuple[Recollection, Plan, Engin
         others=tuple(_whole_person(one, texts) for one in known.others),
     )
     lines = tuple(
-        line | {"text": texts.recalled(felt.recalled[place]) or ""} if place < len(felt.recalled) else line
-        for place, line in enumerate(felt.remembered)
+        {
+            **line,
+            **{name: texts.recalled(row) or "" for name, row in zip(("text", "before"), rows.split(), strict=False)},
+        }
+        for line, rows in zip(remembered.lines, remembered.rows, strict=True)
     )
     shown = tuple(_whole_shown(one, texts) for one in kept.plan.shown)
     soul = msgspec.json.decode(_text(kept.soul, texts), type=_KeptSoul)
     return (
         recollection,
-        replace(kept.plan, shown=shown, felt=replace(felt, remembered=lines)),
+        replace(kept.plan, shown=shown, remembered=replace(remembered, lines=lines)),
         kept.settings,
         SoulText(
             files={name: SoulFile(name, body, Path(), sha, head) for name, (body, sha, head) in soul.files.items()},

@@ -213,7 +213,6 @@ _TOUCHED = (
     ("summary", "summaries_of", "erase_summary"),
     ("whisper", "whispers_of", "erase_whisper"),
     ("kept", "kept_of", "erase_kept"),
-    ("psyche_episode", "previous_of", "erase_previous"),
 )
 _SUBJECTS = {"psyche_arc": ("erase_arcs", "erase_arc"), "psyche_intention": ("erase_intentions", "erase_intention")}
 _AT_LAST = (
@@ -280,7 +279,7 @@ def _by_columns(table: str, columns: frozenset[str]) -> list[str]:
 
 def _merge(db: Database) -> int:
     before = db.connection.total_changes
-    db.run("psyche_index_merge", pages=-MERGED_PAGES)
+    db.run("moment_index_merge", pages=-MERGED_PAGES)
     return db.connection.total_changes - before
 
 

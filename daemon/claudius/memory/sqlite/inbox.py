@@ -19,6 +19,7 @@ from claudius.errors import RowInvalid
 from claudius.memory.inbox import Amended, Pending, turn_of
 from claudius.memory.sqlite.connection import Database, Row
 from claudius.memory.sqlite.core import Core
+from claudius.memory.sqlite.moment_rows import amend_moment
 from claudius.memory.sqlite.rows import (
     Decoding,
     call_of,
@@ -339,6 +340,7 @@ def _remember(db: Database, heard: _Heard, content: str, mark: str, at: str) -> 
         return
     where = {name: found[name] for name in ("conversation", "number")}
     db.run("entry_amended", **where, position=heard.position, content=content, mark=mark)
+    amend_moment(db, found["conversation"], heard.turn, heard.position, content)
     db.run("turn_edited", turn=heard.turn)
     db.run("doubt_learned", turn=heard.turn, now=at)
     db.run("doubt_summary", **where, now=at)

@@ -1,38 +1,41 @@
-"""`store.moments` in SQLite: episodes found by the rarest stems, lines of conversation by most of the words."""
+"""`store.moments` in SQLite: moments found by their rarest stems, facts by person, lines by most of the words."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 
-from claudius.memory.psyche import rarest, rarity
+import msgspec
+
+from claudius.memory.ranking import Beside, Found, rarest, rarity
 from claudius.memory.sqlite.connection import Database, Row
 from claudius.memory.sqlite.core import Core
 from claudius.memory.sqlite.recall import entry_of
-from claudius.memory.sqlite.rows import Decoding, dump, parse
+from claudius.memory.sqlite.rows import Decoding, dump
 from claudius.memory.sqlite.seeing import Seeing
 from claudius.perception import Perception
-from claudius.psyche_types import Episode, Found
-from claudius.recollection import Entry
+from claudius.recollection import Entry, Fact, Moment
 
-CANDIDATES = 200
-"""Upper limit on episodes that are ranked."""
+CANDIDATES = 50
+"""Upper limit on moments that share a term and are ranked."""
 PAGES = 5
-"""How many pages of `CANDIDATES` episodes are read at most, if most may not be shown."""
+"""How many pages of `CANDIDATES` moments are read at most, if most may not be shown."""
 SEARCHED = 400
 """The number of newest turns that a search looks through."""
 _WORD = re.compile(r"\w{3,}")
+_FACTS = msgspec.json.Decoder(tuple[Fact, ...])
 
 
 class SqliteMoments:
-    """Episodes and lines of conversation."""
+    """Moments, facts and lines of conversation."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
 
-    async def remember(self, perception: Perception, stems: Sequence[str]) -> Found:
+    async def remember(self, perception: Perception, asked: Mapping[str, float], persons: Sequence[str]) -> Found:
         with self._core.snapshot() as db:
-            return find_episodes(db, stems, perception)
+            return find_moments(db, asked, perception, persons)
 
     async def search(self, perception: Perception, words: str, limit: int) -> Sequence[Entry]:
         wanted = _words(words)
@@ -53,46 +56,65 @@ class SqliteMoments:
         return [line for _, line in best[:limit]]
 
 
-def find_episodes(db: Database, stems: Sequence[str], perception: Perception) -> Found:
-    """Return the episodes that share one of the rarest of these stems and may be shown here."""
-    span = db.one("psyche_episode_span")
-    if span is None or span["first"] is None or not stems:
-        return Found()
-    total = span["last"] - span["first"] + 1
-    rows = db.all("psyche_stems", stems=dump(sorted(set(stems))))
-    frequencies: dict[str, int] = {row["term"]: row["doc"] for row in rows}
-    terms = rarest(frequencies, total)
+def find_moments(
+    db: Database, asked: Mapping[str, float], perception: Perception, persons: Sequence[str] = ()
+) -> Found:
+    """Return what shares one of the rarest terms, what is next to it, and the facts in force, as far as shown here."""
+    seeing = Seeing(db, perception)
+    facts = _in_force(
+        [one for one in _FACTS.decode(db.value("facts_of", persons=dump(list(persons)))) if seeing.may(one.sources)]
+    )
+    total = db.value("moments_kept") or 0
+    frequencies = (
+        {row["term"]: row["doc"] for row in db.all("moment_stems", stems=dump(sorted(asked)))} if total else {}
+    )
+    terms = rarest(asked, frequencies, total)
     if not terms:
-        return Found(total=total)
-    if len(terms) == 1:
-        query, asked = "psyche_episodes_with", {"stem": f'"{terms[0]}"'}
-    else:
-        query, asked = (
-            "psyche_episodes_found",
-            {"weights": dump({one: rarity(frequencies[one], total) for one in terms})},
-        )
-    may = Seeing(db, perception).may
-    kept: list[Episode] = []
+        return Found(facts=facts, total=total)
+    weights = dump({one: asked[one] * rarity(frequencies[one], total) for one in terms})
+    rows: list[Row] = []
     for page in range(PAGES):  # what may not be shown here takes nobody's place
-        rows = db.all(query, **asked, most=CANDIDATES, seen=page * CANDIDATES)
-        kept += [one for row in rows if may((one := _episode(row)).sources)]
-        if len(rows) < CANDIDATES or len(kept) >= CANDIDATES:
+        read = db.all("moments_found", weights=weights, most=CANDIDATES, seen=page * CANDIDATES)
+        rows += [row for row in read if seeing.may((row["audience"],))]
+        if len(read) < CANDIDATES or len(rows) >= CANDIDATES:
             break
+    moments = {row["id"]: _moment(row) for row in rows[:CANDIDATES]}
+    beside = {row["id"]: Beside(row["before_id"] or 0, row["after_id"] or 0) for row in rows[:CANDIDATES]}
+    missing = {other for one in beside.values() for other in (one.before, one.after) if other} - moments.keys()
+    near = db.all("moments_near", ids=dump(sorted(missing))) if missing else ()
+    moments |= {row["id"]: _moment(row) for row in near if seeing.may((row["audience"],))}
     return Found(
-        episodes=tuple(kept[:CANDIDATES]),
-        frequencies=tuple((term, frequencies[term]) for term in terms),
+        moments=moments,
+        beside=beside,
+        frequencies={term: frequencies[term] for term in terms},
         total=total,
+        facts=facts,
     )
 
 
-def _episode(row: Row) -> Episode:
-    decoded = {
-        "stems": tuple(row["stems"].split()),
-        "previous_stems": tuple(row["previous_stems"].split()),
-        "sources": tuple(parse(row["sources"])),
-        "is_own": bool(row["is_own"]),
-    }
-    return Episode(**{**row, **decoded})
+def _in_force(facts: Iterable[Fact]) -> tuple[Fact, ...]:
+    """Return the facts in force among those that may be shown: a later one replaces an earlier one."""
+    newest: dict[tuple[str, ...], Fact] = {}
+    for fact in sorted(facts, key=attrgetter("stated_s")):
+        newest[(fact.person, fact.key) if fact.is_single else (fact.person, fact.key, fact.value)] = fact
+    return tuple(newest.values())
+
+
+def _moment(row: Row) -> Moment:
+    with Decoding("moment", row["id"]):
+        return Moment(
+            id=row["id"],
+            turn=row["turn"],
+            at_s=row["at_s"],
+            person=row["person"],
+            name=row["name"],
+            conversation=row["conversation"],
+            audience=row["audience"],
+            text=row["text"],
+            stems=tuple(row["stems"].split()),
+            importance=row["importance"],
+            is_own=bool(row["is_own"]),
+        )
 
 
 def _words(text: str) -> set[str]:

@@ -187,7 +187,7 @@ Author = Literal["owner", "person"]
 """Who asked for it."""
 OF_TURNS = (
     *("unlink_calls", "unlink_places", "unlink_places_left", "unlink_interactions", "unlink_promises"),
-    *("unlink_facts", "unlink_episodes", "unlink_traces"),
+    *("unlink_facts", "unlink_moments", "unlink_traces"),
 )
 """Each of these queries gives the rows that came with one id's turns back to that id."""
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from math import exp2
-from operator import attrgetter
 
 import msgspec
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from claudius.intent import Intent
 from claudius.memory.packing import unpacked
@@ -19,15 +17,9 @@ from claudius.memory.sqlite.core import Core
 from claudius.memory.sqlite.plans import plan_milestone
 from claudius.memory.sqlite.rows import Decoding, dump, dump_valid, parse, stamp
 from claudius.memory.turns import pack
-from claudius.prompt import valid
-from claudius.psyche_types import FAULTS, Arc, Drift, Edge, Fact, Folded, Intention, Numbers, Psyche
+from claudius.psyche_types import FAULTS, Arc, Drift, Edge, Intention, Numbers, Psyche
 
 log = logging.getLogger(__name__)
-MOST_EPISODES, LET_GO_AT_ONCE = 5000, 250
-KEPT_HALF_S = 180 * 86_400.0
-"""Age at which an episode's importance counts half when the least important are deleted."""
-REFRESHED = 0.05
-"""When an episode is recalled, its importance gains this share of what it lacks."""
 EDGE_TRACED = ("person", "warmth", "trust", "tension", "comfort", "familiarity")
 ARC_TRACED = ("arc", "at_s", "intensity", "bias")
 """What a trace keeps of an edge and of an arc: numbers, no names and no words."""
@@ -37,7 +29,6 @@ _EDGES = msgspec.json.Decoder(tuple[Edge, ...])
 _ARCS = msgspec.json.Decoder(tuple[Arc, ...])
 _INTENTIONS = msgspec.json.Decoder(tuple[Intention, ...])
 _DRIFT = msgspec.json.Decoder(Drift)
-_FACTS = msgspec.json.Decoder(tuple[Fact, ...])
 May = Callable[[Iterable[str]], bool]
 
 
@@ -47,25 +38,14 @@ def recall_psyche(db: Database, persons: Sequence[str], may: May | None = None) 
     if row is None or row["version"] is None:
         return Psyche()
     intentions = _INTENTIONS.decode(row["intentions"] or "[]")
-    facts = [one for one in _FACTS.decode(row["facts"]) if may is None or may(one.sources)]
     return Psyche(
         version=row["version"],
         numbers=_NUMBERS.decode(row["numbers"]),
         edges=_EDGES.decode(row["edges"] or "[]"),
         arcs=tuple([one for one in _ARCS.decode(row["arcs"] or "[]") if may is None or may(one.sources)]),
         intentions=tuple([one for one in intentions if may is None or may(one.sources)]),
-        facts=_in_force(facts) if facts else (),
         drift=_DRIFT.decode(row["drift"]),
-        has_episodes=bool(row["has_episodes"]),
     )
-
-
-def _in_force(facts: Iterable[Fact]) -> tuple[Fact, ...]:
-    """Return the facts in force among those that may be shown: a later one replaces an earlier one."""
-    newest: dict[tuple[str, ...], Fact] = {}
-    for fact in sorted(facts, key=attrgetter("stated_s")):
-        newest[(fact.person, fact.key) if fact.is_single else (fact.person, fact.key, fact.value)] = fact
-    return tuple(sorted(newest.values(), key=attrgetter("person", "key", "stated_s")))
 
 
 def psyche_if_whole(db: Database, persons: Sequence[str], may: May) -> Psyche | None:
@@ -129,41 +109,8 @@ def move_psyche(db: Database, intent: Intent, at: str) -> None:
         db.run("psyche_intentions_gone", intentions=dump([one.intention for one in folded.intentions]))
         kept = [{"intention": one.intention, "body": dump_valid(one)} for one in folded.intentions]
         db.each("psyche_intention_kept", kept)
-    _keep_past(db, folded)
     for milestone in folded.milestones:
         plan_milestone(db, intent, milestone)
-
-
-def _keep_past(db: Database, folded: Folded) -> None:
-    for fact in folded.facts:
-        row = {name: getattr(fact, name) for name in ("person", "key", "turn", "stated_s", "is_single")}
-        row |= {"value": valid(fact.value), "sources": dump(fact.sources)}
-        known = {name: row[name] for name in ("person", "key", "value", "sources", "is_single")}
-        db.run("psyche_fact_superseded", **known)
-        db.run("psyche_fact_kept", **row)
-    for turn in folded.recalled:
-        db.run("psyche_episode_refreshed", turn=turn, share=REFRESHED)
-    for episode in folded.episodes:
-        texts = {name: valid(getattr(episode, name)) for name in ("name", "text", "previous")}
-        stems = {"stems": " ".join(episode.stems), "previous_stems": " ".join(episode.previous_stems)}
-        db.run("psyche_episode_kept", **asdict(episode) | texts | stems | {"sources": dump(episode.sources)})
-    if folded.episodes:
-        _let_go(db, folded.numbers.at_s)
-
-
-def _let_go(db: Database, now_s: float) -> None:
-    span = db.one("psyche_episode_span")
-    if span is None or span["first"] is None:
-        return
-    first, last = span["first"], span["last"]
-    if last - first + 1 <= MOST_EPISODES + LET_GO_AT_ONCE or last % LET_GO_AT_ONCE:
-        return
-    weighed = [
-        (row["importance"] * exp2(-max(0.0, now_s - row["at_s"]) / KEPT_HALF_S), row["id"])
-        for row in db.all("psyche_episodes_weighed")
-    ]
-    for _, number in sorted(weighed)[: max(0, len(weighed) - MOST_EPISODES)]:
-        db.run("psyche_episode_gone", id=number)
 
 
 class SqlitePsyche:

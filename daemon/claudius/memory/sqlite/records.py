@@ -16,6 +16,7 @@ from claudius.errors import StoreError
 from claudius.home import shipped
 from claudius.memory.documents import model_path
 from claudius.memory.erasure import ERASED
+from claudius.memory.moments import cut
 from claudius.memory.records import Expired
 from claudius.memory.sqlite.connection import Database, load_queries, open_reader, pragma
 from claudius.memory.sqlite.erasure import export
@@ -280,10 +281,10 @@ class SqliteRecords(InnerRecords):
 
     def recalled(self, row: str) -> str | None:
         """Return the text of a recalled line by its row; None if it is no longer kept."""
-        kind, _, number = row.partition(":")
+        kind, number, *part = row.split(":")
         with self._snapshot() as db:
-            text: str | None = db.value({"episode": "episode_text", "fact": "fact_text"}[kind], id=int(number))
-        return text
+            text: str | None = db.value({"moment": "moment_text", "fact": "fact_text"}[kind], id=int(number))
+        return text if text is None or not part else cut(text, *map(int, part))
 
     def integrity(self) -> Sequence[str]:
         """Return the problems that `integrity_check` and `foreign_key_check` find; empty if the file is sound."""

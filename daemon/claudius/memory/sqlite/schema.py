@@ -35,6 +35,7 @@ from claudius.memory.sqlite.connection import (
     siblings,
     vacuum,
 )
+from claudius.memory.stemming import stemmed
 
 _HEADER = struct.Struct(">8I")
 _FRAME = struct.Struct(">4I")
@@ -245,6 +246,7 @@ def _make_room(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _migrate(connection: sqlite3.Connection, migrations: Mapping[int, str], found: int) -> None:
+    connection.create_function("stemmed", 2, lambda text, name: " ".join(stemmed(text, name)), deterministic=True)
     for number in range(found + 1, len(migrations) + 1):
         try:
             connection.executescript(

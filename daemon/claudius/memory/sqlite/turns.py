@@ -17,6 +17,7 @@ from claudius.memory.plans import TOO_MANY
 from claudius.memory.sqlite.connection import Database
 from claudius.memory.sqlite.core import Core
 from claudius.memory.sqlite.documents import write_model, write_state
+from claudius.memory.sqlite.moment_rows import keep_moments
 from claudius.memory.sqlite.outbox import say
 from claudius.memory.sqlite.peer_rows import note
 from claudius.memory.sqlite.plans import keep_plans
@@ -69,8 +70,8 @@ class SqliteTurns:
         return replace(known, intuitions=felt) if felt else known
 
     async def commit(self, intent: Intent) -> None:
-        before, boot = let_go(self._limits, intent.at), self._core.boot
-        await self._core.write(lambda db: commit(db, intent, before, boot))
+        before, boot, most = let_go(self._limits, intent.at), self._core.boot, self._limits.moments
+        await self._core.write(lambda db: commit(db, intent, before, boot, most))
 
     async def fold(self, conversation: str, turn: str, summary: Summary, calls: Sequence[Call], now: datetime) -> None:
         await self._core.write(lambda db: fold(db, conversation, summary, now, let_go(self._limits, now)))
@@ -164,7 +165,7 @@ class SqliteTurns:
         return await self._core.write(lambda db: expire(db, stamp(before), stamp(now), most))
 
 
-def commit(db: Database, intent: Intent, let_go: datetime, boot: str) -> None:
+def commit(db: Database, intent: Intent, let_go: datetime, boot: str, most: int = _DEFAULT_LIMITS.moments) -> None:
     """Apply a turn; a known one changes nothing. Raises: StaleTurn.
 
     If there is a new summary, entries that it covers and that are older than `let_go` are deleted.
@@ -183,6 +184,7 @@ def commit(db: Database, intent: Intent, let_go: datetime, boot: str) -> None:
     if intent.state:
         note_of_state = "soul state: " + ", ".join([change.key for change in intent.state])
         write_state(db, intent.state, at, author="turn", turn=intent.turn, note=note_of_state)
+    keep_moments(db, intent, most)
     move_psyche(db, intent, at)
     for whisper in intent.whispers:
         db.run("whisper_used", id=whisper, turn=intent.turn)

@@ -13,8 +13,7 @@ from claudius.psyche.change import Change, Event
 from claudius.psyche.mapping import IntentionUpdate
 from claudius.psyche.personality import Kernel
 from claudius.psyche.state import Axes, Stimulus
-from claudius.psyche.words import stem_list
-from claudius.psyche_types import Arc, Episode, Fact, Psyche
+from claudius.psyche_types import Arc, Psyche
 from claudius.recollection import Recollection
 from claudius.testing.store_contract.ground import (
     ANA,
@@ -71,20 +70,6 @@ async def felt(store: Store, n: int, *, at: str = DM, person: str = ANA) -> Psyc
     found = await recalled(store, heard(n=n, at=at, person=person), limits=FEELING)
     assert found.psyche is not None
     return found.psyche
-
-
-def episode(recollection: Recollection, text: str) -> Episode:
-    """Return a moment worth keeping."""
-    return Episode(
-        turn=recollection.turn,
-        at_s=NOW.timestamp(),
-        person=ANA,
-        conversation=recollection.conversation,
-        text=text,
-        stems=stem_list(text),
-        sources=(recollection.audience,),
-        name="Ana",
-    )
 
 
 @case("M200", "numbers are read where they are asked for, and never else; before the first turn there are none")
@@ -144,39 +129,14 @@ async def _(ground: Ground) -> None:
         arc = Arc(arc="a", label="secret bridge", stems=("bridge",), at_s=NOW.timestamp(), sources=(first.audience,))
         own = replace(arc, arc="b", label="common", sources=(SELF,))
         aim = IntentionUpdate(operation="create", type="support", target=ANA, horizon="long", description="help")
-        fact = Fact(person=ANA, key="name", value="Ana", sources=(first.audience,), turn="t", stated_s=1.0)
-        await store.turns.commit(thought(first, psyche=change(first, birth=arc, updates=(aim,), facts=(fact,))))
+        await store.turns.commit(thought(first, psyche=change(first, birth=arc, updates=(aim,))))
         await feel(store, 2, birth=own)
         there, here = await felt(store, 1, at=OPS, person=ANA), await felt(store, 3)
     assert [one.label for one in there.arcs] == ["common"]
-    assert (there.intentions, there.facts) == ((), ())
+    assert there.intentions == ()
     assert sorted(one.label for one in here.arcs) == ["common", "secret bridge"]
     assert [one.description for one in here.intentions] == ["help"]
-    assert [one.value for one in here.facts] == ["Ana"]
     assert there.numbers == here.numbers
-
-
-@case("M205", "a newer statement takes the place of an older where there can be one only, and likings add up")
-async def _(ground: Ground) -> None:
-    async with awake(ground) as store:
-        said = (
-            ("name", "Anna", True),
-            ("name", "Ana", True),
-            ("loves", "maps", False),
-            ("loves", "tea", False),
-            ("loves", "maps", False),
-        )
-        for n, (key, value, is_single) in enumerate(said, 1):
-            one = Fact(
-                person=ANA, key=key, value=value, sources=(SELF,), turn=str(n), stated_s=float(n), is_single=is_single
-            )
-            await feel(store, n, facts=(one,))
-        found = await felt(store, 9)
-    assert sorted((fact.key, fact.value) for fact in found.facts) == [
-        ("loves", "maps"),
-        ("loves", "tea"),
-        ("name", "Ana"),
-    ]
 
 
 @case("M207", "a turn without a change of the numbers leaves them as they are")

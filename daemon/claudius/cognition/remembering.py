@@ -1,0 +1,194 @@
+"""Decide what a turn keeps as moments and facts, and which lines of memory its prompt shows. Pure but for the look-up.
+
+`commit` calls `kept` for every turn, thought about or not. `attend_to` calls `remember` before every thought. Both work
+whether or not the soul feels: they belong to memory. Source: the memory design, sections 1 to 3.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from msgspec.structs import replace
+
+from claudius.config import Config
+from claudius.intent import Intent
+from claudius.memory.facts import in_order, stated_facts
+from claudius.memory.moments import cut
+from claudius.memory.ranking import Found, Ranked, asked_for, rank
+from claudius.memory.stemming import TEXT_CHARS, stemmed
+from claudius.memory.store import Store
+from claudius.perception import Kind, MessageExtra
+from claudius.prompt import ago
+from claudius.psyche.classify import is_trivial
+from claudius.recollection import Entry, EntryType, Fact, Moment, Recollection, Remembered
+
+FACT_CHARS = 600
+"""Room for facts, in characters."""
+LINE_CHARS, BEFORE_CHARS = 320, 160
+"""The longest text of a line, and the longest line before it that is shown with it."""
+BLOCK_COSTS, LINE_COSTS = 12, 12
+"""Tokens of the block's own signs, and of the keys and quotes of a line."""
+NAME_CHARS = 40
+_CHARS_A_TOKEN = 4
+_SAID = (Kind.MESSAGE.value, Kind.MENTION.value, Kind.COMMAND.value)
+_UNKEPT = frozenset(("nodded", "acknowledged", "announced"))
+"""The verbs of fixed lines."""
+_WORD = re.compile(r"[^\W_]+")
+
+
+def kept(intent: Intent, recollection: Recollection, soul_name: str) -> Intent:
+    """Return the intent with the moments and the facts that it adds to memory: all that says something. Pure."""
+    moments: list[Moment] = []
+    facts: list[Fact] = []
+    pictures = {one.position: _described(one.extra) for one in recollection.perceptions}
+    weight = round(100 * (intent.psyche.importance if intent.psyche and intent.psyche.importance else 0.35))
+    for entry in intent.entries:
+        if not _is_kept(entry, soul_name):
+            continue
+        is_own = entry.entry_type is EntryType.EXTERNAL_DIALOG
+        person = intent.person if is_own else entry.person or ""
+        name = "" if is_own else entry.name or ""
+        text = entry.content[:TEXT_CHARS]
+        moment = Moment(
+            turn=intent.turn,
+            at_s=int(entry.at.timestamp()),
+            person=person,
+            name=name,
+            conversation=intent.conversation,
+            audience=intent.audience,
+            text=text,
+            stems=stemmed(" ".join(filter(None, (text, pictures.get(entry.position, "")))), name),
+            position="" if is_own else entry.position,
+            importance=weight,
+            is_own=is_own,
+        )
+        moments.append(moment)
+        if not is_own:
+            facts += stated_facts(text, person, (intent.audience,), intent.turn, entry.at.timestamp())
+    return replace(intent, moments=tuple(moments), facts=tuple(facts)) if moments else intent
+
+
+def _is_kept(entry: Entry, soul_name: str) -> bool:
+    if entry.entry_type is EntryType.EXTERNAL_DIALOG:
+        if entry.verb in _UNKEPT or entry.metadata.get("apology"):
+            return False
+    elif (
+        entry.entry_type is not EntryType.USER_MESSAGE
+        or not entry.person
+        or entry.metadata.get("bot")
+        or entry.metadata.get("kind", _SAID[0]) not in _SAID
+    ):
+        return False
+    return bool(entry.content.strip()) and not is_trivial(entry.content, soul_name)
+
+
+def _described(extra: object) -> str:
+    """Return the words that describe a message's pictures."""
+    files = extra.files if isinstance(extra, MessageExtra) else ()
+    return " ".join(str(file.get("alt") or "") for file in files)
+
+
+async def remember(recollection: Recollection, store: Store, config: Config, soul_name: str) -> Remembered:
+    """Look for what bears on this turn, and return the lines of memory to show."""
+    asked = asked_for(_heard(recollection), _said_before(recollection), name=soul_name)
+    people = [one.person for one in (recollection.speaker, *recollection.others) if one]
+    if not asked and not people:
+        return Remembered()
+    found = await store.moments.remember(recollection.perception, asked, people)
+    return shown(recollection, found, asked, config)
+
+
+def _heard(recollection: Recollection) -> str:
+    return "\n".join([f"{one.text} {_described(one.extra)}" for one in recollection.perceptions])
+
+
+def _said_before(recollection: Recollection) -> str:
+    """Return the newest message here before what was heard, so that "and when was that?" finds."""
+    for turn in reversed(recollection.past):
+        for entry in reversed(turn.entries):
+            if entry.entry_type is EntryType.USER_MESSAGE:
+                return entry.content
+    return ""
+
+
+def shown(recollection: Recollection, found: Found, asked: Mapping[str, float], config: Config) -> Remembered:
+    """Return the lines of memory: facts about those present, then the moments that bear on what is heard. Pure."""
+    memory = config.memory
+    rendered = {turn.turn for turn in recollection.past} | {recollection.turn}
+    names = {one.person: one.name for one in (recollection.speaker, *recollection.others) if one}
+    now = recollection.now
+    lines: list[Mapping[str, str]] = []
+    rows: list[str] = []
+    room = FACT_CHARS
+    for fact in in_order((one for one in found.facts if one.turn not in rendered), asked):
+        text = f"{fact.key}: {fact.value}"
+        room -= len(text)
+        if room < 0:
+            break
+        lines.append({**_when(fact.stated_s, now), "from": _name(names.get(fact.person, "")), "text": text})
+        rows.append(f"fact:{fact.id}")
+    left, most = memory.remembered_tokens - BLOCK_COSTS - sum(map(_cost, lines)), memory.remembered
+    floor = memory.floor if "?" in _heard(recollection) else 0.0  # a statement or a plan is never asked to match
+    ranked = rank(asked, found, now.timestamp(), most=4 * most, floor=floor)
+    taken: set[int] = set()
+    for one in ranked:
+        news = Ranked(one.correction, None, None) if one.correction else None
+        for found_one in (news, one) if news else (one,):
+            moment = found_one.moment
+            if most <= 0 or moment.id in taken or moment.turn in rendered:
+                continue
+            line, row = _line(found_one, asked, taken, rendered, now)
+            if _cost(line) > left:
+                break  # what was put right is not shown without what puts it right
+            left, most = left - _cost(line), most - 1
+            taken |= {moment.id} | ({found_one.before.id} if found_one.before and "before" in line else set())
+            lines.append(line)
+            rows.append(row)
+    return Remembered(lines=tuple(lines), rows=tuple(rows))
+
+
+def _line(
+    one: Ranked, asked: Mapping[str, float], taken: set[int], rendered: set[str], now: datetime
+) -> tuple[dict[str, str], str]:
+    moment, before = one.moment, one.before
+    start = _start(moment.text, asked)
+    end = start + LINE_CHARS
+    line = {
+        **_when(moment.at_s, now),
+        "from": "you" if moment.is_own else _name(moment.name),
+        "text": cut(moment.text, start, end),
+    }
+    row = f"moment:{moment.id}:{start}:{end}"
+    if before and before.id not in taken and before.turn not in rendered and len(before.text) <= BEFORE_CHARS:
+        line["before"] = before.text
+        row += f" moment:{before.id}:0:{BEFORE_CHARS}"
+    return line, row
+
+
+def _start(text: str, asked: Mapping[str, float]) -> int:
+    """Return where the shown part of a text begins, so that it holds most of the words asked for."""
+    if len(text) <= LINE_CHARS:
+        return 0
+    places = [found.start() for found in _WORD.finditer(text) if not asked.keys().isdisjoint(stemmed(found[0]))]
+    if not places or places[-1] < LINE_CHARS - 20:
+        return 0
+    room = LINE_CHARS * 3 // 4
+    first = max(places, key=lambda place: (sum(place <= other < place + room for other in places), -place))
+    begin = max(0, min(first - LINE_CHARS // 8, len(text) - LINE_CHARS))
+    blank = text.find(" ", begin, first) if begin else -1
+    return blank + 1 if blank >= 0 else begin
+
+
+def _cost(line: Mapping[str, str]) -> int:
+    return LINE_COSTS + sum(map(len, line.values())) // _CHARS_A_TOKEN
+
+
+def _when(at_s: float, now: datetime) -> dict[str, str]:
+    at = datetime.fromtimestamp(at_s, UTC)
+    return {"when": at.date().isoformat(), "ago": ago((now - at).total_seconds())}
+
+
+def _name(name: str) -> str:
+    return " ".join(name.split())[:NAME_CHARS] or "someone"

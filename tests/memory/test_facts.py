@@ -1,0 +1,56 @@
+"""Facts that people state of themselves, and the importance of what is said."""
+
+from __future__ import annotations
+
+import pytest
+
+from claudius.memory.facts import is_single_valued, stated_facts
+from claudius.psyche.context import importance
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Hi, my name is Ana Silva.", {"name": "Ana Silva"}),
+        ("call me Tom, please", {"name": "Tom"}),
+        ("I live in Lisbon, near the river", {"lives in": "Lisbon"}),
+        ("I'm from Porto.", {"comes from": "Porto"}),
+        ("I work at the harbour", {"works": "at the harbour"}),
+        ("my birthday is the 3rd of May", {"birthday": "the 3rd of May"}),
+        ("I am a nurse in Ghent", {"is": "a nurse in Ghent"}),
+        ("I'm allergic to nuts", {"allergic to": "nuts"}),
+        ("I love old maps", {"loves": "old maps"}),
+        ("my dog is called Rex", {"dog": "Rex"}),
+        ("my sister is Rita", {"sister": "Rita"}),
+        ("she lives in Rome and works at a bank", {}),
+        ("I love you", {}),
+        ("I think I might be from another time", {}),
+        ("my sister is angry", {}),
+        ("I take insulin twice a day", {"takes": "insulin twice a day"}),
+        ("I'm vegetarian, thanks", {"is": "vegetarian"}),
+        ("I can't eat gluten", {"must not": "eat gluten"}),
+        ("I can't see you there", {}),
+        ("I am tired", {}),
+    ],
+)
+def test_m9_facts_are_kept_only_when_stated(text: str, expected: dict[str, str]) -> None:
+    """M9: a fact is what people say of themselves in plain words; it is never inferred."""
+    facts = stated_facts(text, "p", ("private:p",), "t", 1.0)
+
+    assert {fact.key: fact.value for fact in facts} == expected
+
+
+def test_m9_a_newer_value_takes_the_place_of_an_older_only_where_there_is_one() -> None:
+    """M9: a person has one name but many likings."""
+    assert is_single_valued("name")
+    assert is_single_valued("dog")
+    assert not is_single_valued("loves")
+
+
+def test_m9_importance_is_what_the_contract_adds_up() -> None:
+    """M9: importance grows with the strongest axis, danger, feeling, novelty and the hottest subject, within [0, 1]."""
+    quiet = importance((0.0,) * 5, critical=False, moved=False, novelty=0.0, heat=0.0)
+    loud = importance((-1.0, 0, 0, 0, 0), critical=True, moved=True, novelty=0.8, heat=1.0)
+
+    assert quiet == pytest.approx(0.10)
+    assert loud == 1.0

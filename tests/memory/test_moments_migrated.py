@@ -1,0 +1,42 @@
+"""The migration to moments: what an older database had learned is found again, and facts stay in force."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from claudius.home import shipped
+from claudius.memory.ranking import asked_for
+from claudius.memory.sqlite.connection import Database, load_queries
+from claudius.memory.sqlite.moments import find_moments
+from claudius.memory.sqlite.schema import _migrate, load_migrations
+from claudius.perception import private
+from claudius.testing.store_contract.ground import ANA, heard
+
+OLD = "INSERT INTO psyche_episode (turn, at_s, person, name, conversation, text, previous, stems, previous_stems, importance, sources, is_own)"
+
+
+def test_memory_k1_nothing_learned_is_lost_when_episodes_become_moments(tmp_path: Path) -> None:
+    """K1: an episode of an older database is a moment with the same id, found by its words; its fact is in force."""
+    migrations = load_migrations(shipped("memory") / "schema")
+    before = next(n for n, sql in migrations.items() if "CREATE TABLE moment " in sql) - 1
+    with closing(sqlite3.connect(tmp_path / "old.db", isolation_level=None)) as connection:
+        _migrate(connection, {n: sql for n, sql in migrations.items() if n <= before}, 0)
+        sources = f'["{private(ANA)}"]'
+        connection.execute(
+            f"{OLD} VALUES ('t1', 5.5, ?, 'Ana', 'slack:T1:D1:', 'I bake walnut cakes', '', 'bak', '', 0.42, ?, 0)",
+            (ANA, sources),
+        )
+        connection.execute(
+            "INSERT INTO psyche_fact (person, key, value, sources, turn, stated_s, is_single, newest)"
+            " VALUES (?, 'name', 'Ana', ?, 't1', 5.5, 1, 1)",
+            (ANA, sources),
+        )
+        _migrate(connection, migrations, before)
+        db = Database(connection, load_queries(shipped("memory") / "queries"))
+
+        found = find_moments(db, asked_for("who is baking walnuts?"), heard(n=1), (ANA,))
+
+    assert [(one.id, one.text, one.importance) for one in found.moments.values()] == [(1, "I bake walnut cakes", 42)]
+    assert [one.value for one in found.facts] == ["Ana"]
