@@ -94,6 +94,8 @@ def spoken(request: Request) -> str:
     }
     parts = []
     for tag in wanted(request):
+        if tag in ("user_model_update", "model_change_note") and not section:
+            continue
         mark = {"internal_monologue": f' verb="{verb}"', "user_model_update": f' section="{section}"'}.get(tag, "")
         parts.append(f"<{tag}{mark}>{texts.get(tag, 'false')}</{tag}>")
     return "\n".join(parts)
@@ -104,7 +106,7 @@ def _reflected(request: Request) -> str:
     for name, levels in TRUST.items():
         person = f"rehearsal:t:{name}"
         if person in request.tail:
-            trust = levels[sum(name in one for one in _cycles) % len(levels)]
+            trust = levels[min(sum(f"rehearsal:t:{name}" in one for one in _cycles) // 2, len(levels) - 1)]
             why = "Quarrelled and threatened." if trust < 0 else "Kept what was said, on both sides."
             judged.append({"peer_id": person, "trust": trust, "rationale": why})
     _cycles.append(request.tail)

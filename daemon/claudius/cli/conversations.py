@@ -96,14 +96,10 @@ EARLIER = "an earlier version worded this prompt; rebuilt in today's words it ca
 
 
 def _explained(found: dict[str, Any]) -> Iterator[str]:
-    from claudius.psyche.showing import explained, numbered
-
     yield click.style(f"turn {found['turn']}  {found['at']}  {found['conversation']}", bold=True)
     yield f"process {found['process']}, voice {found['provider']} {found['model']}"
     yield f"asked {', '.join(found['steps'])}"
-    attention = found["attention"]
-    if attention:
-        yield from filter(None, (explained(attention), numbered(attention)))
+    yield from filter(None, found["explained"].values())
     perception = found["perception"]
     if perception.get("erased"):
         yield "heard: it was erased"

@@ -37,6 +37,8 @@ def conversation(home: Home, name: str) -> Mapping[str, Any]:
 def explained(home: Home, turn: str) -> dict[str, Any]:
     """Return one turn: what it knew, asked, thought, changed and said, and its whole prompt. Raises: ClaudiusError."""
     from claudius.cognition.prompt.snapshot import TextErased, rebuild
+    from claudius.psyche.showing import explained as explained_in_words
+    from claudius.psyche.showing import numbered
 
     prompt: Prompt | str | None = None
     with records(home) as kept:
@@ -50,6 +52,7 @@ def explained(home: Home, turn: str) -> dict[str, Any]:
             found["expired_at"] = expired.at
     if found["expired_at"] is None:
         del found["expired_at"]
+    found["explained"] = {"words": explained_in_words(found["attention"]), "numbers": numbered(found["attention"])}
     if not found["entries"] and found["person"]:
         found["perception"] = _expired(home, found, is_erased=prompt == "erased")
     if isinstance(prompt, Prompt):
