@@ -1,25 +1,38 @@
 #!/usr/bin/env bash
-# Set Claudius up in this checkout and begin to talk; or run the whole test suite. See ./setup.sh --help.
+# Set Claudius up in this checkout and begin to talk; or run the tests. See ./setup.sh --help.
 set -euo pipefail
 
 usage() {
     cat <<'END'
 Set Claudius up, all inside this checkout, and begin to talk.
 
-  ./setup.sh            install, fill a new home, then talk (one line of talk where there is no terminal)
+  ./setup.sh            install, fill a new home, greet you, then talk. Where there is no terminal it says one line to a
+                        new soul, to show that it answers, and nothing to one that has spoken before
+  ./setup.sh --no-talk  install, fill a new home and greet you; say nothing to the soul
   ./setup.sh --claude   install the Claude Agent SDK too (409 MB); asked for by itself where you are logged in to Claude
-  ./setup.sh test       install everything and run the whole test suite; further words go to pytest
+  ./setup.sh test       install everything and run the tests; further words go to pytest. It leaves out the slow and
+                        nightly forms, and says how many: `.ci/run full` and `.ci/run nightly` run them
   ./setup.sh --help     this
 
 It needs Python 3.11 or later, or uv. It writes to .venv here, to the home (CLAUDIUS_HOME, else ~/.claudius), and a
-link `claudius` into ~/.local/bin if that is on your PATH. It can be run again at any time: what is there stays.
+link `claudius` into ~/.local/bin if that is on your PATH. It can be run again at any time: what is there stays. What the
+installer says goes to .venv/claudius-install.log, and is shown if the installation fails.
 
 Libraries come in the versions of requirements.lock, each download compared with its hash. The lock is for CPython 3.11 to
 3.13 on Linux and macOS. Where it does not fit, setup.sh says so and takes any version that pyproject.toml allows.
 END
 }
 
-say() { printf '%s\n' "setup: $*" >&2; }
+# Say a line; on a terminal it is broken between words.
+say() {
+    local columns=0
+    if [ -t 2 ]; then columns=$(stty size <&2 2>/dev/null | cut -d ' ' -f 2); fi
+    if [ "${columns:-0}" -ge 20 ]; then
+        printf '%s\n' "setup: $*" | fold -s -w "$columns" >&2
+    else
+        printf '%s\n' "setup: $*" >&2
+    fi
+}
 
 fail() {
     say "$*"
@@ -35,6 +48,35 @@ find_python() {
             command -v "$candidate"
             return
         fi
+    done
+}
+
+# Run an installer with its output in the log, and show on a terminal that it goes on. Where it fails, show the log's end.
+quietly() {
+    local log=.venv/claudius-install.log code=0 watching=
+    : >"$log"
+    if [ -t 2 ]; then
+        show_progress "$log" &
+        watching=$!
+    fi
+    "$@" >"$log" 2>&1 || code=$?
+    if [ -n "$watching" ]; then
+        kill "$watching" 2>/dev/null || true
+        wait "$watching" 2>/dev/null || true
+        printf '\r%70s\r' '' >&2
+    fi
+    if [ "$code" -ne 0 ]; then tail -n 20 "$log" >&2; fi
+    return "$code"
+}
+
+show_progress() {
+    local passed_s=0 package
+    trap 'exit 0' TERM
+    while true; do
+        package=$(sed -nE 's/^(Collecting|Building wheel for) ([A-Za-z0-9._-]+).*/\2/p' "$1" | tail -n 1)
+        printf '\rsetup: %4d s  %-50.50s' "$passed_s" "$package" >&2
+        sleep 1
+        passed_s=$((passed_s + 1))
     done
 }
 
@@ -116,30 +158,27 @@ END
 
 # Install from the lock: every download must have a hash that stands there. 1 = it does not fit here, 2 = not done.
 install_locked() {
-    local said
     if ! locked "$@" >.venv/claudius-requirements; then return 1; fi
-    said=$("${tool[@]}" --require-hashes -r .venv/claudius-requirements 2>&1 | tee >(cat >&2)) || {
-        case "$said" in
-        *"DO NOT MATCH THE HASHES"* | *"Hash mismatch"*)
-            fail "a download is not the one that requirements.lock names (see above): nothing of it was installed" ;;
-        esac
+    quietly "${tool[@]}" --require-hashes -r .venv/claudius-requirements || {
+        if grep -qE "DO NOT MATCH THE HASHES|Hash mismatch" .venv/claudius-install.log; then
+            fail "a download is not the one that requirements.lock names (see above): nothing of it was installed"
+        fi
         return 2
     }
-    "${tool[@]}" --no-deps --no-build-isolation -e . >&2 || return 2
+    quietly "${tool[@]}" --no-deps --no-build-isolation -e . || return 2
 }
 
 install() {
     local all list tool code=0
     if is_installed "$@"; then
-        say "already installed: $*"
         return
     fi
     # shellcheck disable=SC2046 # words on purpose
     all=$(printf '%s\n' "$@" $(extras_held) | sort -u | paste -sd ' ' -)
     list=${all// /,}
-    say "installing Claudius with $list into .venv (a minute or two the first time)"
+    say "installing Claudius into .venv, with $list: a minute or two the first time"
     rm -f .venv/claudius-stamp
-    tool=(.venv/bin/python -m pip install --disable-pip-version-check --progress-bar on)
+    tool=(.venv/bin/python -m pip install --disable-pip-version-check --progress-bar off)
     if command -v uv >/dev/null; then tool=(uv pip install --compile-bytecode --python .venv/bin/python); fi
     # shellcheck disable=SC2086 # words on purpose
     install_locked $all || code=$?
@@ -147,7 +186,7 @@ install() {
         say "the versions of requirements.lock could not be installed here (see above):" \
             "trying any that pyproject.toml allows, without hashes"
         code=0
-        "${tool[@]}" -e ".[$list]" >&2 || code=$?
+        quietly "${tool[@]}" -e ".[$list]" || code=$?
     fi
     if [ "$code" -eq 0 ]; then
         printf '%s\n' "$all" >.venv/claudius-extras
@@ -168,22 +207,39 @@ is_logged_in_to_claude() {
 
 link() {
     local bin="${HOME:-}/.local/bin"
-    case ":$PATH:" in *":$bin:"*) ;; *) return ;; esac
+    case ":$PATH:" in
+    *":$bin:"*) ;;
+    *)
+        say "the command is $PWD/.venv/bin/claudius (~/.local/bin is not on your PATH)"
+        return
+        ;;
+    esac
     if [ -e "$bin/claudius" ] && [ ! -L "$bin/claudius" ]; then
         say "$bin/claudius is somebody else's: left alone; call $PWD/.venv/bin/claudius"
         return
     fi
     if mkdir -p "$bin" && ln -sfn "$PWD/.venv/bin/claudius" "$bin/claudius"; then
-        say "the command is linked: $bin/claudius"
+        say "the command is claudius (a link in ~/.local/bin)"
     else
         say "$bin cannot be written: call $PWD/.venv/bin/claudius"
     fi
 }
 
+# Say how Tab completes commands in this shell, once a checkout.
+name_completion() {
+    if [ -e .venv/claudius-completion ]; then return; fi
+    .venv/bin/claudius completion | while IFS= read -r line; do say "$line"; done
+    touch .venv/claudius-completion
+}
+
 talk() {
-    if [ -t 0 ] && [ -t 1 ]; then
-        say "all is ready; say hello"
-        exec .venv/bin/claudius chat
+    local is_wanted=$1 greeting
+    if [ "$is_wanted" = yes ] && [ -t 0 ] && [ -t 1 ]; then exec .venv/bin/claudius chat; fi
+    greeting=$(.venv/bin/claudius seed --greet) || fail "the soul could not be read: see above"
+    if [ -n "$greeting" ]; then printf '%s\n' "$greeting"; fi
+    if [ "$is_wanted" = no ] || [ -z "$greeting" ]; then
+        say "all is ready: claudius chat"
+        return
     fi
     .venv/bin/claudius chat --once "Hello Claudius, you have just been set up. Who are you?" </dev/null || {
         local code=$?
@@ -193,14 +249,9 @@ talk() {
 }
 
 main() {
-    local extras=(api discord images slack)
+    local extras=(api discord images slack) is_talk_wanted=yes is_claude_asked=no word
     cd "$(dirname "${BASH_SOURCE[0]}")"
-    case "${1:-}" in
-    -h | --help)
-        usage
-        return
-        ;;
-    test)
+    if [ "${1:-}" = test ]; then
         shift
         make_environment
         install all api claude dev discord slack
@@ -209,19 +260,32 @@ main() {
         [ "$code" -eq 1 ] || exit "$code"
         say "what failed among the others is run once more, alone: a busy machine breaks deadlines, a fault stays one"
         exec .venv/bin/python -m pytest -n 0 --last-failed "$@"
-        ;;
-    --claude) extras+=(claude) ;;
-    "") if is_logged_in_to_claude; then extras+=(claude); fi ;;
-    *)
-        usage >&2
-        exit 2
-        ;;
-    esac
+    fi
+    for word in "$@"; do
+        case "$word" in
+        -h | --help)
+            usage
+            return
+            ;;
+        --claude) is_claude_asked=yes ;;
+        --no-talk) is_talk_wanted=no ;;
+        *)
+            usage >&2
+            exit 2
+            ;;
+        esac
+    done
+    if [ "$is_claude_asked" = yes ] || is_logged_in_to_claude; then extras+=(claude); fi
     make_environment
     install "${extras[@]}"
-    .venv/bin/claudius seed >&2 || fail "the home could not be filled: see above"
+    .venv/bin/claudius seed >.venv/claudius-seed.log 2>&1 || {
+        cat .venv/claudius-seed.log >&2
+        fail "the home could not be filled: see above"
+    }
+    say "the home is ${CLAUDIUS_HOME:-~/.claudius}; soul/soul.md, config.toml and .env in it are yours"
     link
-    talk
+    name_completion
+    talk "$is_talk_wanted"
 }
 
 main "$@"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import sqlite3
 import sys
 import time
 from collections.abc import Callable
@@ -21,11 +20,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "daemon"))
 
 from claudius.home import shipped
 from claudius.memory.ranking import asked_for, rank
-from claudius.memory.sqlite.connection import Database, load_queries
+from claudius.memory.sqlite.connection import Database, load_queries, open_writer
 from claudius.memory.sqlite.moments import find_moments
 from claudius.memory.sqlite.psyche import move_psyche, recall_psyche
 from claudius.memory.sqlite.schema import create_database, load_migrations
-from claudius.memory.stemming import stemmed
 from claudius.perception import Perception, private
 from claudius.psyche import Attention, GateSettings, attend, settle
 from claudius.psyche.classify import classify, vader
@@ -141,7 +139,7 @@ def recalls(samples: int, count: int, directory: Path) -> dict[str, dict[str, fl
     weights = [1 / (n + 1) for n in range(len(words))]
     path = directory / f"{count}.db"
     create_database(path, load_migrations(shipped("memory") / "schema"))
-    db = Database(sqlite3.connect(path, isolation_level=None), load_queries(shipped("memory") / "queries"))
+    db = Database(open_writer(path), load_queries(shipped("memory") / "queries"))
     db.connection.execute("BEGIN")
     for n in range(count):
         text = " ".join(chance.choices(words, weights, k=12))
@@ -155,7 +153,7 @@ def recalls(samples: int, count: int, directory: Path) -> dict[str, dict[str, fl
             conversation="c",
             audience=private(PERSON),
             text=text,
-            stems=" ".join(stemmed(text, "Ada")),
+            pictures="",
             importance=40,
             is_own=0,
         )

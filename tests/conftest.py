@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,6 +48,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for form in LEFT_OUT:
             if form in item.keywords:
                 item.add_marker(pytest.mark.skip(reason=f"{form} form: .ci/run {'full' if form == 'slow' else form}"))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Generator[None]:
+    """Say at the end how many slow and nightly tests were left out, and what runs them."""
+    yield
+    reasons = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", ())]
+    left_out = {form: sum(f"{form} form: " in reason for reason in reasons) for form in ("slow", "nightly")}
+    if any(left_out.values()):
+        said = (
+            f"left out: {left_out['slow']} slow tests (.ci/run full), {left_out['nightly']} nightly (.ci/run nightly)"
+        )
+        terminalreporter.write_line(said, yellow=True)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -20,6 +21,7 @@ from typing import Any
 CLAUDIUS = Path(sys.executable).with_name("claudius")
 REPOSITORY = Path(__file__).parents[1]
 TIMEOUT_S = 60
+ROWS = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,11 +165,14 @@ class Machine:
         return ran
 
     @contextmanager
-    def terminal(self, *args: str, env: Mapping[str, str] | None = None) -> Iterator[Terminal]:
-        """Run `claudius ARGS` with a terminal as its input and output."""
+    def terminal(
+        self, *args: str, env: Mapping[str, str] | None = None, columns: int = 80, command: str = ""
+    ) -> Iterator[Terminal]:
+        """Run `claudius ARGS`, or another command, with a terminal as its input and output: one that only prints."""
         ours, theirs = pty.openpty()
+        termios.tcsetwinsize(theirs, (ROWS, columns))
         process = subprocess.Popen(
-            [str(CLAUDIUS), *args],
+            [command or str(CLAUDIUS), *args],
             env=self.environment({"TERM": "dumb", **(env or {})}),
             cwd=self.user,
             stdin=theirs,

@@ -15,7 +15,7 @@ import pytest
 from claudius.cli import COMMANDS, HELP
 from claudius.config import SECRETS, SETTINGS
 from claudius.memory.sqlite.schema import empty_database, load_migrations
-from driven import Machine
+from driven import Machine, reply
 from settings_table import table
 from tree import PACKAGE, REPOSITORY, tracked
 
@@ -96,6 +96,7 @@ def test_everything_that_reads_prints_json() -> None:
         "claudius ensoul hook",
     }
     prints_json_anyway = {"claudius daemon logs"}
+    prints_a_script = {"claudius completion"}
 
     mute = {
         typed
@@ -103,7 +104,7 @@ def test_everything_that_reads_prints_json() -> None:
         if not isinstance(command, click.Group) and not any("--json" in param.opts for param in command.params)
     }
 
-    assert mute <= writes | prints_json_anyway
+    assert mute <= writes | prints_json_anyway | prints_a_script
 
 
 def test_no_document_names_a_command_that_is_not_there() -> None:
@@ -286,6 +287,24 @@ def test_the_picture_is_true(tmp_path: Path) -> None:
                 heard = " ".join(machine.ok("chat", "--once", words, *where).stdout.split())
             case "soul":
                 assert words in heard, f"{words!r} is not in: {heard}"
+
+
+def test_the_picture_of_a_turn_is_true(tmp_path: Path) -> None:
+    """The thought, the mood and the explanation in docs/turn.svg are what the commands print for that reply."""
+    machine = Machine(tmp_path, env={"LOGNAME": "ada"})
+    lines = re.findall(r'<text class="(\w+)"[^>]*>(?:you › )?(.*?) *</text>', html.unescape(_text("docs/turn.svg")))
+    words = {kind: [text for one, text in lines if one == kind] for kind in ("thought", "soul", "you")}
+    machine.scripted(reply(words["soul"][0], internal_monologue=" ".join(words["thought"]).partition(": ")[2]))
+
+    shown = ""
+    for kind, text in lines:
+        match kind:
+            case "shell" if text != "$ claudius chat":
+                shown = " ".join(machine.ok(*text.split()[2:]).stdout.split())
+            case "you":
+                shown = machine.ok("chat", "--once", text).stdout
+            case "soul" | "thought":
+                assert " ".join(text.split()) in shown, f"{text!r} is not in: {shown}"
 
 
 def test_what_was_learned_in_the_picture_is_never_quoted_as_what_was_said(tmp_path: Path) -> None:

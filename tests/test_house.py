@@ -30,6 +30,7 @@ MOUTH = ("cognition/conclude/", "cognition/daimons.py")
 READS_BACK = "memory/sqlite/rows.py"
 """Rebuilds, from the outbox, an utterance that the soul engine made and the store kept."""
 SWALLOWERS = {
+    "failure.py": "the repr of an exception is the owner's own code, and what it raises must not hide the failure",
     "cognition/turn.py": "an apology is said whatever fails; only its record lacks the prompt then, which is logged",
     "cognition/reflection.py": "a bug in one subprocess stops no other, and no turn; it is logged",
     "runtime/commands/commands.py": "a bug in one command ends that command, never those after it; it is logged",
@@ -49,7 +50,10 @@ SLOW_ON_PURPOSE = {
 }
 """Tests that may sleep because time itself is what they test, each with its reason."""
 
-HEAVY = ("anthropic", "slack_bolt", "discord", "claude_agent_sdk", "git", "aiohttp", "httpx", "rich", "sqlite3")
+HEAVY = (
+    *("anthropic", "slack_bolt", "discord", "claude_agent_sdk", "git", "aiohttp", "httpx", "rich", "sqlite3"),
+    "prompt_toolkit",
+)
 
 
 def test_rooms_import_downwards_only(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,24 +1,17 @@
-"""setup.sh installs what requirements.lock names and checks each hash; if the lock does not fit, it says so."""
+"""setup.sh installs what requirements.lock names and checks each hash; then it greets, and says what there is."""
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
+from checkout import checkout, path_of
+from driven import CLAUDIUS, Machine, Ran
 from tree import REPOSITORY
-
-UV = """#!/bin/sh
-echo "$@" >>calls
-case "$*" in *--require-hashes*) cp .venv/claudius-requirements asked; {locked} ;; esac
-"""
-"""Stands in for an installer: records its arguments, and exits as a test wants it to."""
 
 
 def name_of(requirement: str) -> str:
@@ -35,19 +28,11 @@ def parts(text: str) -> list[str]:
 
 def set_up(tmp_path: Path, locked: str) -> tuple[subprocess.CompletedProcess[str], list[str]]:
     """Run setup.sh in its own checkout with that installer; return the result and what the installer was asked for."""
-    for name in ("setup.sh", "pyproject.toml", "requirements.lock"):
-        shutil.copy(REPOSITORY / name, tmp_path / name)
-    (tmp_path / ".venv" / "bin").mkdir(parents=True)
-    (tmp_path / ".venv" / "bin" / "python").symlink_to(sys.executable)
-    for path, text in ((".venv/bin/claudius", "#!/bin/sh\n"), ("bin/uv", UV.format(locked=locked))):
-        (tmp_path / path).parent.mkdir(exist_ok=True)
-        (tmp_path / path).write_text(text)
-        (tmp_path / path).chmod(0o755)
-    (tmp_path / "bin" / "claude").symlink_to("/bin/false")
+    checkout(tmp_path, locked=locked)
     ran = subprocess.run(
         ["./setup.sh"],
         cwd=tmp_path,
-        env={"PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}", "HOME": str(tmp_path)},
+        env={"PATH": path_of(tmp_path), "HOME": str(tmp_path)},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -98,3 +83,90 @@ def test_setup_ends_where_a_download_is_another(tmp_path: Path, said: str) -> No
     assert ran.returncode == 1
     assert len(calls) == 1
     assert "requirements.lock" in ran.stderr
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    """Return ada's machine, whose own directory is a checkout that is not installed yet."""
+    machine = Machine(tmp_path)
+    checkout(machine.user, claudius=f'exec {CLAUDIUS} "$@"')
+    machine.env["PATH"] = path_of(machine.user)
+    return machine
+
+
+def run(machine: Machine, *words: str, **env: str) -> Ran:
+    """Run ./setup.sh where there is no terminal."""
+    return machine.run(*words, env=env, command="./setup.sh")
+
+
+def turns(machine: Machine) -> int:
+    """Return how often the soul was spoken to."""
+    total: int = machine.run("status", "--json").json["turns"]["total"]
+    return total
+
+
+def test_a_new_home_greets_and_answers_one_line_and_an_old_one_is_told_nothing(machine: Machine) -> None:
+    """Without a terminal: a new soul greets in one line and answers one; a second run says nothing to it."""
+    first = run(machine)
+    second = run(machine)
+
+    assert (first.code, second.code) == (0, 0), first.shown + second.shown
+    assert first.stdout.startswith("Good day, ada. I am Claudius.")
+    assert (second.stdout, turns(machine)) == ("", 1)
+
+
+def test_the_greeting_asks_no_model(machine: Machine) -> None:
+    """With a provider that cannot be reached, the greeting stands all the same; --no-talk says nothing to the soul."""
+    dead = {"CLAUDIUS_PROVIDERS": "openai_compat", "CLAUDIUS_OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}
+    ran = run(machine, "--no-talk", **dead)
+
+    assert (ran.code, ran.stdout) == (0, "Good day, ada. I am Claudius. We have not met, so my page on you is empty.\n")
+    assert turns(machine) == 0
+
+
+def test_a_soul_of_ones_own_greets_in_its_own_words(machine: Machine) -> None:
+    """The greeting is the soul's own line, under its own name; a soul without one greets with silence."""
+    lines = (REPOSITORY / "soul" / "rehearsal.md").read_text("utf-8")
+    before, _, after = lines.partition("\n## greeting\n")
+    rest = after[after.index("\n## ") :]
+    soul = machine.home / "soul"
+    soul.mkdir(parents=True)
+    (soul / "soul.md").write_text("# Beata, the first\n\nYou are Beata.\n")
+    (soul / "rehearsal.md").write_text(f"{before}\n## greeting\n> hello …\n- Salve, $name: $soul speaks.\n{rest}")
+    own = run(machine, "--no-talk")
+    (soul / "rehearsal.md").write_text(before + rest)
+    silent = run(machine, "--no-talk")
+
+    assert own.stdout == "Salve, ada: Beata speaks.\n"
+    assert (silent.code, silent.stdout) == (0, "")
+
+
+def test_setup_is_quiet_while_all_goes_well(machine: Machine) -> None:
+    """What the installer says is in a log; it is shown only if the installation fails."""
+    (machine.user / "bin" / "uv").write_text("#!/bin/sh\nseq 200\n")
+    ran = run(machine, "--no-talk")
+
+    assert ran.code == 0
+    assert len(ran.stderr.splitlines()) <= 8, ran.stderr
+    assert (machine.user / ".venv" / "claudius-install.log").read_text().startswith("1\n2\n")
+
+
+def test_setup_says_where_the_command_lies_and_how_tab_completes_it(machine: Machine) -> None:
+    """The command is named where it can be called: by its name, or by its path; Tab completion is named once."""
+    away = run(machine, "--no-talk", SHELL="/bin/zsh")
+    near = run(machine, "--no-talk", PATH=f"{machine.user}/.local/bin:{machine.env['PATH']}")
+
+    assert f"the command is {machine.user}/.venv/bin/claudius (~/.local/bin is not on your PATH)" in away.stderr
+    assert 'with this in ~/.zshrc: eval "$(claudius completion zsh)"' in away.stderr
+    assert "the command is claudius (a link in ~/.local/bin)" in near.stderr
+    assert "completion" not in near.stderr
+    assert (machine.user / ".local" / "bin" / "claudius").is_symlink()
+
+
+def test_setup_knows_its_words() -> None:
+    """--help names every word that setup.sh takes; an unknown one ends it with exit code 2, before anything is done."""
+    told = subprocess.run(["./setup.sh", "--help"], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    wrong = subprocess.run(["./setup.sh", "--nonsense"], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+
+    assert all(word in told.stdout for word in ("--no-talk", "--claude", "test", "--help", "leaves out the slow"))
+    assert (wrong.returncode, wrong.stdout) == (2, "")

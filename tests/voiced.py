@@ -62,6 +62,7 @@ async def voiced(
             "CLAUDIUS_ANTHROPIC_MODEL": MODEL,
             "CLAUDIUS_OPENAI_BASE_URL": model.url + "/v1",
             "CLAUDIUS_OPENAI_MODEL": MODEL,
+            "CLAUDIUS_OPENAI_PROFILE": "full",
             "CLAUDIUS_PSYCHE_ENABLED": "0",  # no archive runs here: a mood that changes would wait for git forever
             **settings,
         }

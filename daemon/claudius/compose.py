@@ -8,8 +8,9 @@ import logging
 import os
 import random
 import secrets as chance_source
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -22,14 +23,17 @@ from claudius.cognition.hooks import Hooks
 from claudius.cognition.mind import Mind, StepVoice, lately
 from claudius.cognition.processes import check_process
 from claudius.cognition.steps import STEPS
-from claudius.config import SETTINGS, Loaded, Settings, read_env_file, take_secrets
-from claudius.errors import BadConfiguration, ClaudiusError
+from claudius.config import SETTINGS, Loaded, Settings, networks_on, read_env_file, take_secrets
+from claudius.errors import BadConfiguration, ClaudiusError, near
+from claudius.failure import failure_of
 from claudius.home import Home, shipped
 from claudius.memory.archive import Archive
 from claudius.memory.sqlite import SqliteStore
 from claudius.memory.sqlite.backups import quarantine
+from claudius.observed import Thinking
 from claudius.provider import Provider
-from claudius.providers.chain import Chain, CurrentVoice, choose
+from claudius.providers.chain import NO_VOICE, Chain, CurrentVoice, NoVoice, choose, may_rehearse, met_model
+from claudius.runtime.adapter import Adapter
 from claudius.runtime.background_services import BackgroundServices
 from claudius.runtime.disk import Disk, check_room
 from claudius.runtime.life import Pause
@@ -38,6 +42,7 @@ from claudius.runtime.logs import start_log
 from claudius.runtime.process_resources import Clock, ProcessResources, set_wall
 from claudius.runtime.second_mind import SecondMind
 from claudius.runtime.server import Server
+from claudius.shape import misfit
 from claudius.soul import SoulSource
 
 log = logging.getLogger(__name__)
@@ -48,12 +53,6 @@ ADAPTERS: dict[str, str] = {
     "discord": "claudius.adapters.discord",
 }
 """Built-in networks by name; a foreign module is named by its import string."""
-
-TOKENS: dict[str, tuple[str, ...]] = {
-    "slack": ("SLACK_BOT_TOKEN", "SLACK_APP_TOKEN"),
-    "discord": ("DISCORD_TOKEN",),
-}
-"""The secrets that a network needs; `adapters = ["auto"]` enables each network that has all of them."""
 
 PROVIDERS: dict[str, str] = {
     "anthropic_api": "claudius.providers.anthropic_api",
@@ -99,9 +98,18 @@ class Composed(Struct, frozen=True, kw_only=True):
 
 def provider(loaded: Loaded, home: Home, names: Sequence[str] | None = None) -> Chain:
     """Build the chain of providers, from `names` if they are known. Raises: ClaudiusError if one is unusable."""
-    chosen = choose(loaded) if names is None else names
-    built = [_load(name, PROVIDERS, "providers").build(loaded, home) for name in chosen]
+    chosen = _chosen(loaded, home) if names is None else names
+    built = [NoVoice() if name == NO_VOICE else _voice(name, "providers", loaded, home) for name in chosen]
     return Chain(built, loaded.config.model)
+
+
+def _voice(name: str, key: str, loaded: Loaded, home: Home) -> Provider:
+    made: Provider = _made(name, PROVIDERS, key, Provider, loaded, home)
+    return made
+
+
+def _chosen(loaded: Loaded, home: Home) -> list[str]:
+    return choose(loaded, may_rehearse=may_rehearse(loaded, home))
 
 
 def step_voices(loaded: Loaded, home: Home, known: Provider) -> dict[str, StepVoice]:
@@ -113,16 +121,17 @@ def step_voices(loaded: Loaded, home: Home, known: Provider) -> dict[str, StepVo
         name, _, model = voice.partition("/")
         if step not in STEPS or not name:
             fix = f"write STEP=PROVIDER/MODEL; the steps are {', '.join(STEPS)}"
-            raise BadConfiguration("config.toml", "pipeline.steps", f"{line!r} does not name a step", fix)
+            detail = f"{line!r} does not name a step{near(step, STEPS)}"
+            raise BadConfiguration("config.toml", "pipeline.steps", detail, fix)
         if name not in built:
-            built[name] = Chain([_load(name, PROVIDERS, "pipeline.steps").build(loaded, home)], loaded.config.model)
+            built[name] = Chain([_voice(name, "pipeline.steps", loaded, home)], loaded.config.model)
         found[step] = StepVoice(built[name], model or None)
     return found
 
 
 def own_voice(name: str, loaded: Loaded, home: Home) -> Chain:
     """Build the named provider for a part that has its own. Raises: ClaudiusError."""
-    return Chain([_load(name, PROVIDERS, "cortex.provider").build(loaded, home)], loaded.config.model)
+    return Chain([_voice(name, "cortex.provider", loaded, home)], loaded.config.model)
 
 
 async def compose(
@@ -155,17 +164,18 @@ async def compose(
             await pause()
         check_room(home, settings.loaded.config.storage.reserve_mb)
         clock = Clock(set_wall(whole))
-        naming = asyncio.create_task(asyncio.to_thread(choose, settings.loaded), name="who speaks")
+        naming = asyncio.create_task(asyncio.to_thread(_chosen, settings.loaded, home), name="who speaks")
         await asyncio.sleep(0)  # the probed logins and local servers answer while the networks load
         kept = home.state / "soul"
         soul = SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS), kept=kept, judge=check_process)
-        heard = _networks(settings.loaded) if networks else []
-        adapters = {name: _load(name, ADAPTERS, "adapters").build(settings.loaded, clock.now) for name in heard}
+        heard = networks_on(settings.loaded) if networks else []
+        adapters = {name: _network(name, settings.loaded, clock.now) for name in heard}
         first_secrets = settings.loaded.secrets  # those that the log and the gate know stay, whatever is edited
         voice = CurrentVoice(
             provider(settings.loaded, home, await naming),
             lambda: settings.loaded,
             lambda loaded: provider(replace(loaded, secrets=first_secrets), home),
+            met=partial(met_model, home),
         )
         disk = Disk(home, lambda: settings.loaded.config.storage.reserve_mb)
         store = SqliteStore(home.database, relieve=disk.release)
@@ -225,6 +235,7 @@ async def compose(
         wake=wake,
         answered=store.outbox.answered,
         notices=partial(_notices, resources, settings, soul, voice, home),
+        thoughts=partial(hooks.listen, Thinking),
     )
     server = Server(
         home,
@@ -247,23 +258,14 @@ def _notices(
     """Return what the owner should know, one line each: files not in force, providers that refused us."""
     refused = [
         f"{name} refused our key or account: correct it in {home.env_file}; `claudius doctor --live` says why"
-        for name in voice.resting()
+        for name in (voice.resting() if voice.last_error is None else ())  # told with the failure otherwise
     ]
     in_soul = [f"{problem.message} (the last good version stays in use)" for problem in soul.problems]
     elsewhere = [
         f"{one.message} (the last good version stays in use)" for one in (settings.problem, voice.problem) if one
     ]
     shut = [f"nothing new is accepted: {resources.disk.shut.error.message}"] if resources.disk.shut else []
-    return [*shut, *in_soul, *refused, *elsewhere]
-
-
-def _networks(loaded: Loaded) -> list[str]:
-    """Return the networks to hear beside the terminal, `auto` resolved to those whose tokens are set."""
-    names: list[str] = []
-    for asked in loaded.config.adapters:
-        ready = [network for network, tokens in TOKENS.items() if set(tokens) <= set(loaded.secrets)]
-        names += ready if asked == "auto" else [asked]
-    return list(dict.fromkeys(name for name in names if name != "terminal"))
+    return [*shut, *in_soul, *refused, *voice.notices(), *elsewhere]
 
 
 def _load(name: str, registry: Mapping[str, str], key: str) -> Any:
@@ -275,26 +277,56 @@ def _load(name: str, registry: Mapping[str, str], key: str) -> Any:
         if name in registry and not registry[name].startswith(missing):
             how = "run ./setup.sh, or pip install 'claudius-daemon[all]'"
             raise ClaudiusError(f"{name} needs the package {missing!r}: {how}") from error
-        raise BadConfiguration("config.toml", key, f"there is no {name!r}", fix) from error
+        raise BadConfiguration("config.toml", key, f"there is no {name!r}{near(name, registry)}", fix) from error
+    except Exception as error:
+        raise BadConfiguration("config.toml", key, f"{name!r}: {failure_of(error).detail}", _SHAPE) from error
     if not hasattr(module, "build"):
-        raise BadConfiguration("config.toml", key, f"{name!r} has no build()", fix)
+        raise BadConfiguration("config.toml", key, f"{name!r} has no build()", _SHAPE)
     return module
 
 
-def check_names(loaded: Loaded) -> None:
-    """Check that every provider and network that the settings name exists.
+_SHAPE = "docs/extend.md shows the shape"
+
+
+def _made(name: str, registry: Mapping[str, str], key: str, door: type, *given: Any) -> Any:
+    """Build a part by its name, and check one of the owner's own. Raises: ClaudiusError."""
+    module = _load(name, registry, key)
+    if name in registry:
+        return module.build(*given)
+    try:
+        made = module.build(*given)
+    except ClaudiusError:
+        raise
+    except Exception as error:
+        detail = f"build() of {name!r} raised {failure_of(error).detail}"
+        raise BadConfiguration("config.toml", key, detail, _SHAPE) from error
+    if problem := misfit(made, door):
+        raise BadConfiguration("config.toml", key, f"what build() of {name!r} returns does not fit: {problem}", _SHAPE)
+    return made
+
+
+def _network(name: str, loaded: Loaded, clock: Callable[[], datetime]) -> Adapter:
+    made: Adapter = _made(name, ADAPTERS, "adapters", Adapter, loaded, clock)
+    return made
+
+
+def check_names(loaded: Loaded, home: Home) -> None:
+    """Check that every provider and network that the settings name exists, and that the owner's own ones fit.
 
     Raises: BadConfiguration, which says where the name stands; ClaudiusError if a package is missing.
     """
     config = loaded.config
     try:
-        for names, registry, key in (
-            (config.providers, PROVIDERS, "providers"),
-            (config.adapters, ADAPTERS, "adapters"),
-        ):
-            for name in names:
-                if name != "auto":
-                    _load(name, registry, key)
+        for name in config.providers:
+            if name in PROVIDERS:
+                _load(name, PROVIDERS, "providers")
+            elif name != "auto":
+                _voice(name, "providers", loaded, home)
+        for name in config.adapters:
+            if name in ADAPTERS:
+                _load(name, ADAPTERS, "adapters")
+            elif name != "auto":
+                _network(name, loaded, lambda: datetime.now(UTC))
     except BadConfiguration as error:
         source = loaded.sources.get(error.key, error.file)
         name = error.key if source == "config.toml" else SETTINGS[error.key].env

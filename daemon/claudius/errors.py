@@ -40,6 +40,8 @@ ClaudiusError                      one line for a person: what is wrong, where, 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 LONGEST_REST_S, LONGEST_DELAY_S = 86_400.0, 3_600.0
 """The longest waits that a model and a network may ask for; after that we try again anyway."""
 
@@ -52,6 +54,14 @@ EXIT_CONFIG = 78
 def wait_s(asked_s: float, most_s: float) -> float:
     """Return the wait that a server asked for, in [0, `most_s`] seconds; NaN is no wait. Pure."""
     return min(max(asked_s, 0.0), most_s) if asked_s == asked_s else 0.0  # noqa: PLR0124 - NaN alone is not itself
+
+
+def near(word: str, known: Iterable[str]) -> str:
+    """Return which known names a misspelt one resembles, as the end of a sentence; empty if none does. Pure."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only where something is misspelt
+
+    found = get_close_matches(word, list(known), n=2)
+    return f"; did you mean {' or '.join(map(repr, found))}?" if found else ""
 
 
 class ClaudiusError(Exception):
@@ -162,10 +172,16 @@ class ProviderError(ClaudiusError):
 
     retryable = False
 
-    def __init__(self, message: str | None = None, *, provider: str = "", after_s: float | None = None) -> None:
-        """Name the provider; `after_s` is the Retry-After that it asked for, in seconds; kept within a day."""
+    def __init__(
+        self, message: str | None = None, *, provider: str = "", after_s: float | None = None, fix: str = ""
+    ) -> None:
+        """Name the provider; `after_s` is the Retry-After that it asked for, in seconds; kept within a day.
+
+        `fix` is the remedy, where the provider knows a better one than the kind of error tells.
+        """
         super().__init__(message)
         self.provider, self.after_s = provider, None if after_s is None else wait_s(after_s, LONGEST_REST_S)
+        self.fix = fix
 
 
 class RateLimited(ProviderError):

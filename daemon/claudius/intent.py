@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
+from claudius.failure import Failure
 from claudius.ledger_types import Noted
 from claudius.provider import StopReason, Usage
 from claudius.psyche_types import PsycheChange
@@ -167,6 +168,8 @@ class Intent(Struct, frozen=True, kw_only=True):
     flags: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
     """The steps that the model was asked for."""
+    later: tuple[str, ...] = ()
+    """The steps that it is asked for while the conversation is idle."""
     attention: Mapping[str, Any] = field(default_factory=dict)
     changes: Mapping[str, Any] = field(default_factory=dict)
     """What changed and what was refused, in words for `claudius why`."""
@@ -202,3 +205,5 @@ class Intent(Struct, frozen=True, kw_only=True):
     """How the turn changes the psyche; applied to the state current at the time of writing."""
     whispers: tuple[int, ...] = ()
     """The whispers that were in its prompt: the commit marks them as used."""
+    failure: Failure | None = None
+    """Why it says an apology or a fixed line; None if it says what was thought."""

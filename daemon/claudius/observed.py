@@ -79,6 +79,17 @@ class ModelAnswered(_OfTurn, frozen=True, kw_only=True):
     stop_reason: str
 
 
+class Thinking(_OfTurn, frozen=True, kw_only=True):
+    """The next piece of a private section, as the model writes it; or all pieces of the turn so far became void."""
+
+    point = "loop.thinking"
+    step: str
+    verb: str
+    text: str
+    is_void: bool = False
+    """The reply was begun anew, or the turn failed: what was told of it does not count. The other values are empty."""
+
+
 class UtteranceMade(_OfTurn, frozen=True, kw_only=True):
     """An utterance is made."""
 
@@ -112,6 +123,8 @@ class TurnFailed(_OfTurn, frozen=True, kw_only=True):
     error: str
     """The class of the error."""
     station: str
+    detail: str = ""
+    """What was wrong, and what to do about it, in one line."""
 
 
 class InteractionRecorded(Observed, frozen=True, kw_only=True):

@@ -33,6 +33,7 @@ class Kind(StrEnum):
     TICK = "tick"
     SCHEDULED = "scheduled"
     DIRECTIVE = "directive"
+    NEWS = "news"
 
 
 class Origin(StrEnum):
@@ -68,15 +69,14 @@ class Extra(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     guilds: tuple[str, ...] = ()
     """Said directly on Discord: the guilds that the speaker shares with the soul."""
+    roles: tuple[str, ...] = ()
+    """The speaker's roles there, if a rule is about roles; only `admit` reads them, and nothing stores them."""
     is_paired: bool = field(default=False, name="paired")
     """Whether the speaker was let in by a code."""
     is_over_budget: bool = field(default=False, name="over_budget")
     """Whether it is the first message over a rate, which gets an apology."""
     own: Mapping[str, Any] = field(default_factory=dict)
-    """What the adapter keeps there for itself, for the answer to this very perception; nobody else reads it.
-
-    Keys that no field is named after go here, too.
-    """
+    """What the adapter alone reads, for the answer to this very perception; keys without a field go here, too."""
 
 
 class ReadFile(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="file"):
@@ -181,8 +181,10 @@ class InternalExtra(Extra, frozen=True, kw_only=True, omit_defaults=True):
     event: str = ""
     """The kind under which the psyche knows it, if that is not the perception's."""
     level: float = 0.0
-    """How much a milestone means, in [0, 1]."""
+    """How much a milestone, or a silence, means by itself, in [0, 1]."""
     due_at: str = ""
+    there: tuple[str, str] = ("", "")
+    """The conversation, and its audience, in which something may follow from an event in the soul's own."""
 
 
 class ScheduledExtra(InternalExtra, frozen=True, kw_only=True, omit_defaults=True):
@@ -219,6 +221,7 @@ _EXTRAS: dict[Kind, type[Extra]] = {
     Kind.TICK: TickExtra,
     Kind.SCHEDULED: ScheduledExtra,
     Kind.DIRECTIVE: DirectiveExtra,
+    Kind.NEWS: Extra,
 }
 _NAMES = {kind: frozenset(one.encode_name for one in fields(kind)) for kind in _EXTRAS.values()}
 _EMPTY = {kind: kind() for kind in _EXTRAS.values()}
@@ -267,10 +270,7 @@ class Perception(Struct, frozen=True, kw_only=True):
 
 
 def _converted(given: object, kind: type[Extra]) -> Extra:
-    """Convert a mapping, or what another kind carries; None is as good as absent.
-
-    Keys that this kind has no field for are kept in `own`.
-    """
+    """Convert a mapping, or another kind's extra; None is as good as absent, keys without a field go to `own`."""
     values = msgspec.to_builtins(given) if isinstance(given, Extra) else given
     if not isinstance(values, Mapping):
         raise msgspec.ValidationError(f"expected an object, got {type(values).__name__}")

@@ -37,6 +37,7 @@ class RecordKind(StrEnum):
     MESSAGE = "message"
     """What somebody said: the only kind that counts as a speaker's words."""
     REACTION = "reaction"
+    NEWS = "news"
     FILE = "file"
     DAIMON = "daimon"
     """What a daimon said aloud."""

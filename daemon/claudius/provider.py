@@ -7,6 +7,8 @@ from typing import Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
 
+from claudius.errors import ProviderError
+
 Role = Literal["user", "assistant"]
 StopReason = Literal["end", "max_tokens", "refusal"]
 
@@ -23,6 +25,35 @@ class Image(Struct, frozen=True):
 
     media_type: str
     data: bytes
+
+
+Profile = Literal["full", "small"]
+Form = Literal["tags", "grammar", "json", "words"]
+"""How a reply gets its sections: by instruction alone, or by a grammar or a JSON schema that the server enforces. With
+`words` it has none, because only the words aloud are asked."""
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """What the model behind a provider can take. The default is that of a large model, for which nothing is counted."""
+
+    profile: Profile = "full"
+    form: Form = "tags"
+    context_tokens: int = 0
+    """The model's context; 0 = far more than any prompt."""
+    chars_per_token: float = 4.0
+    """How many characters of our prompts one token of this model holds."""
+
+
+class FormStep(Struct, frozen=True, kw_only=True):
+    """One section that a reply is to have, for a server that can enforce it."""
+
+    name: str
+    value: str = "text"
+    """What it holds: `text`, `bool`, `line`, `lines` or `markdown`."""
+    verbs: tuple[str, ...] = ()
+    """The verbs of which it bears one; empty = it has no verb."""
+    check: str = ""
+    """The step that must be true for this one to be written; empty = it is always written."""
 
 
 class Request(Struct, frozen=True, kw_only=True):
@@ -46,8 +77,12 @@ class Request(Struct, frozen=True, kw_only=True):
     model: str | None = None
     """None = the provider's default."""
     temperature: float | None = None
+    is_first: bool = False
+    """No call of this home was ever finished, so whoever answers may introduce itself."""
     images: tuple[Image, ...] = ()
     """Sent before the tail, in the order in which the tail numbers them; only by a provider whose `sees` is true."""
+    form: tuple[FormStep, ...] = ()
+    """The sections asked for, in order, for a server that enforces them; empty = the reply is free."""
 
 
 class Usage(Struct, frozen=True, kw_only=True):
@@ -110,7 +145,13 @@ class Done(Struct, frozen=True, kw_only=True):
     model: str = ""
 
 
-Event = Delta | Reset | Done
+class Failing(Struct, frozen=True):
+    """A provider failed before its first piece; it is asked again, or the next one is. Only a chain yields it."""
+
+    error: ProviderError
+
+
+Event = Delta | Reset | Failing | Done
 
 
 @runtime_checkable
@@ -130,6 +171,8 @@ class Provider(Protocol):
     def complete(self, request: Request) -> AsyncIterator[Event]:
         """Stream the reply to `request`: deltas, perhaps resets, then one `Done`. Raises: ProviderError, typed.
 
+        A chain of providers also yields a `Failing` each time one of them fails and the reply is still sought.
+
         Closing the iterator early cancels the call and frees its resources.
         """
         ...
@@ -137,3 +180,16 @@ class Provider(Protocol):
     async def aclose(self) -> None:
         """Close clients and subprocesses."""
         ...
+
+
+async def limits_of(provider: Provider) -> Limits:
+    """Return what the model behind a provider can take. One that does not say counts as a large model."""
+    find = getattr(provider, "limits", None)
+    found = await find() if find else None
+    return found if isinstance(found, Limits) else Limits()
+
+
+def patience_of(provider: Provider, request: Request) -> float:
+    """Return the least time, in seconds, that a provider needs before the first byte of this reply; 0 = no more."""
+    patience = getattr(provider, "patience_s", None)
+    return float(patience(request)) if patience else 0.0

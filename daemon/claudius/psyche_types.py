@@ -41,6 +41,10 @@ class Numbers(msgspec.Struct, frozen=True, kw_only=True):
     """The band that each number was last in, for the choice of words; empty = none yet."""
     mood: str = ""
     """The mood word that the bands last gave in a turn."""
+    company_s: float = 0.0
+    """Since when nobody was there for the soul; what was only overheard counts in part. 0 = nobody ever was."""
+    fresh_s: float = 0.0
+    """Since when it has heard nothing new. 0 = it never heard anything."""
     hinted_s: float = 0.0
     """When the model's own mood word last changed a number."""
     high: tuple[str, ...] = ()
@@ -62,8 +66,6 @@ class Edge(msgspec.Struct, frozen=True, kw_only=True):
     bands: tuple[int, ...] = ()
     stances: tuple[tuple[str, float, int], ...] = ()
     """Stances taken towards them in the last day: name, time, how often."""
-    thoughts: int = 0
-    """The number of their turns that were thought about."""
     name: str = ""
     """The display name last heard."""
 
@@ -200,5 +202,7 @@ class Felt(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of the `## Psyche` line, in order; empty = nothing is shown."""
     emotional_state: str = ""
     """The new word for the soul's state, if the bands have changed; empty = the current word stays."""
+    manner: str = ""
+    """How to speak this time, because of an intention to mend or to raise something."""
     asks: tuple[str, ...] = ()
     """The psyche's own steps that this turn asks for."""

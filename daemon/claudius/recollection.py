@@ -21,6 +21,7 @@ class EntryType(StrEnum):
 
     USER_MESSAGE = "userMessage"
     EVENT = "event"
+    """What came in and nobody said: news."""
     PERCEPTION = "perception"
     INTERNAL_MONOLOGUE = "internalMonologue"
     EXTERNAL_DIALOG = "externalDialog"
@@ -43,6 +44,10 @@ MOODS = ("neutral", "engaged", "focused", "frustrated", "sardonic")
 STATE_DEFAULTS: Mapping[str, str] = {key.value: "" for key in StateKey} | {StateKey.EMOTIONAL_STATE.value: MOODS[0]}
 
 
+CANNED = "canned"
+"""The key, in an entry's metadata, that marks a line spoken without thought."""
+
+
 class Entry(Struct, frozen=True, kw_only=True):
     """One working-memory entry."""
 
@@ -59,6 +64,14 @@ class Entry(Struct, frozen=True, kw_only=True):
     """For a message: the network's own order."""
     stems: str = ""
     """For a message: its content stems, separated by spaces; empty = derive them from its words."""
+
+    @property
+    def is_canned(self) -> bool:
+        """Whether it was spoken without thought: a fixed line, an apology or an acknowledgement.
+
+        Such a line never stands in a prompt as the soul's own speech, because a model copies it, and is no memory.
+        """
+        return bool(self.metadata.get(CANNED))
 
 
 class Shown(Struct, frozen=True, kw_only=True):
@@ -197,12 +210,12 @@ class Moment(Struct, frozen=True, kw_only=True):
     audience: str
     """Who could see it."""
     text: str
-    stems: tuple[str, ...]
-    """The stems of the name, the text and the descriptions of its pictures, as often as they occur."""
+    pictures: str = ""
+    """The descriptions of its pictures."""
     name: str = ""
     """The display name then; empty for the soul's own words."""
     position: str = ""
-    """Of a message: the network's own order."""
+    """Of one of several messages of a turn: the network's own order."""
     importance: int = 35
     """In hundredths."""
     is_own: bool = False
@@ -270,6 +283,8 @@ class Recollection(Struct, frozen=True, kw_only=True):
     """When the last turn of this conversation was thought; None = there was none."""
     participation: str = ""
     """How this conversation is heard, if that was set for it; empty = the place's default."""
+    is_first: bool = False
+    """No model call of this home was finished before this turn."""
     psyche: Psyche | None = None
     """The psyche; None = it was not requested."""
     peers: tuple[Peer, ...] = ()

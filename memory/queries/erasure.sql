@@ -290,7 +290,8 @@ DELETE FROM revision WHERE id = :id AND NOT EXISTS (SELECT 1 FROM user_model WHE
 -- scans: an erasure reads everything once
 SELECT person FROM person UNION SELECT person FROM user_model UNION SELECT person FROM inbox UNION SELECT person FROM turn
 UNION SELECT person FROM entry WHERE person IS NOT NULL UNION SELECT person FROM person_link
-UNION SELECT canonical FROM person_link UNION SELECT person FROM audience_member;
+UNION SELECT canonical FROM person_link UNION SELECT person FROM audience_member
+UNION SELECT who FROM audit WHERE who GLOB '*:*:*' UNION SELECT target FROM audit WHERE target GLOB '*:*:*';
 
 -- name: last_heard
 SELECT max(at) AS at FROM (SELECT max(heard_at) AS at FROM inbox UNION ALL SELECT max(at) FROM turn);

@@ -118,6 +118,9 @@ WHERE seq = :seq AND (state = 'pending' OR state = 'taken' OR state = 'thought')
 UPDATE inbox SET state = 'pending', not_before = :not_before, reason = :reason, attempts = max(attempts, :attempts)
 WHERE seq = :seq AND (state = 'pending' OR state = 'taken' OR state = 'thought');
 
+-- name: failing
+UPDATE inbox SET reason = :reason WHERE turn = :turn AND (state = 'pending' OR state = 'taken' OR state = 'thought');
+
 -- name: withdraw
 UPDATE inbox SET state = 'settled', reason = :reason, settled_at = heard_at,
     payload = CASE WHEN json_valid(payload)

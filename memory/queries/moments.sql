@@ -20,18 +20,24 @@ SELECT s.term, s.doc FROM json_each(:stems) q CROSS JOIN moment_stem s ON s.term
 -- scans: the postings of the terms searched for, a bounded number
 -- The moments that share the weightiest stems, however old, with what was said before each, and by a person after it.
 -- `:weights` is a JSON object.
-SELECT m.id, m.turn, m.at_s, m.person, m.name, m.conversation, m.audience, m.text, m.stems, m.importance, m.is_own,
+SELECT m.id, m.turn, m.at_s, m.person, m.name, m.conversation, m.audience, m.text, m.importance, m.is_own, best.terms,
     (SELECT max(b.id) FROM moment b WHERE b.conversation = m.conversation AND b.id < m.id) AS before_id,
     (SELECT min(a.id) FROM moment a WHERE a.conversation = m.conversation AND a.id > m.id AND a.is_own = 0) AS after_id
 FROM (
-    SELECT p.doc AS id, sum(q.value) AS weight
+    SELECT p.doc AS id, sum(q.value) AS weight, group_concat(q.key, ' ') AS terms
     FROM json_each(:weights) q CROSS JOIN moment_place p ON p.term = q.key
     GROUP BY p.doc ORDER BY weight DESC, id DESC LIMIT :most OFFSET :seen
-) best CROSS JOIN moment m ON m.id = best.id ORDER BY best.weight DESC, best.id DESC;
+) best CROSS JOIN moment_said m ON m.id = best.id ORDER BY best.weight DESC, best.id DESC;
 
 -- name: moments_near
-SELECT m.id, m.turn, m.at_s, m.person, m.name, m.conversation, m.audience, m.text, m.stems, m.importance, m.is_own
-FROM json_each(:ids) q CROSS JOIN moment m ON m.id = q.value;
+SELECT m.id, m.turn, m.at_s, m.person, m.name, m.conversation, m.audience, m.text, m.importance, m.is_own
+FROM json_each(:ids) q CROSS JOIN moment_said m ON m.id = q.value;
+
+-- name: moment_terms
+-- scans: the postings of the terms searched for, a bounded number
+SELECT p.doc AS id, group_concat(q.key, ' ') AS terms
+FROM json_each(:weights) q CROSS JOIN moment_place p ON p.term = q.key
+WHERE p.doc IN (SELECT value FROM json_each(:ids)) GROUP BY p.doc;
 
 -- name: facts_of
 SELECT json_group_array(json_object('id', f.id, 'person', f.person, 'key', f.key, 'value', f.value,
@@ -40,16 +46,15 @@ SELECT json_group_array(json_object('id', f.id, 'person', f.person, 'key', f.key
 FROM json_each(:persons) p CROSS JOIN fact f ON f.person = p.value AND f.newest = 1;
 
 -- name: moment_keep
-INSERT INTO moment (turn, position, at_s, person, name, conversation, audience, text, stems, importance, is_own)
-VALUES (:turn, :position, :at_s, :person, :name, :conversation, :audience, :text, :stems, :importance, :is_own);
+INSERT INTO moment (turn, position, at_s, person, name, conversation, audience, text, pictures, importance, is_own)
+VALUES (:turn, :position, :at_s, :person, :name, :conversation, :audience, :text, :pictures, :importance, :is_own);
 
 -- name: moment_put
-INSERT INTO moment (id, turn, position, at_s, person, name, conversation, audience, text, stems, importance, is_own)
-VALUES (:id, :turn, :position, :at_s, :person, :name, :conversation, :audience, :text, :stems, :importance, :is_own);
+UPDATE moment SET text = :text WHERE id = :id;
 
 -- name: moment_at
-SELECT id, turn, position, at_s, person, name, conversation, audience, text, stems, importance, is_own FROM moment
-WHERE conversation = :conversation AND turn = :turn AND position = :position AND is_own = 0 ORDER BY id DESC LIMIT 1;
+SELECT id, person FROM moment
+WHERE conversation = :conversation AND turn = :turn AND position IN ('', :position) AND is_own = 0 ORDER BY id DESC LIMIT 1;
 
 -- name: moments_of_turn
 SELECT text, audience, at_s FROM moment

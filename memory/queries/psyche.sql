@@ -8,6 +8,10 @@ SELECT s.version, s.numbers, s.drift,
     (SELECT '[' || group_concat(body) || ']' FROM psyche_intention) AS intentions
 FROM (SELECT 1) LEFT JOIN psyche_state s ON s.id = 1;
 
+-- name: psyche_absent
+-- scans: a row for each person whom the soul knows, four times a day
+SELECT edge FROM psyche_edge WHERE last_at > :since AND last_at <= :until ORDER BY last_at DESC LIMIT :most;
+
 -- name: psyche_moved
 INSERT INTO psyche_state (id, version, numbers, kernel) VALUES (1, 1, :numbers, :kernel)
 ON CONFLICT (id) DO UPDATE SET version = version + 1, numbers = excluded.numbers, kernel = excluded.kernel;

@@ -67,7 +67,7 @@ SELECT count(*) AS turns FROM turn WHERE at >= :since;
 
 -- name: conversations
 -- scans: a command lists them all
-SELECT conversation, audience, process, entries, last_at FROM conversation ORDER BY last_at DESC, conversation;
+SELECT conversation, audience, process, entries, last_at FROM conversation WHERE audience <> 'self' ORDER BY last_at DESC, conversation;
 
 -- name: conversation_shown
 SELECT conversation, audience, process, previous_process, invocation_count, params, turns FROM conversation
@@ -115,6 +115,25 @@ SELECT t.turn, t.at, t.conversation, t.number, t.audience, t.person, t.nonce, t.
     r.kept, r.expired_at
 FROM turn t JOIN turn_record r ON r.id = t.record WHERE t.turn = :turn;
 
+-- name: last_unfinished
+-- Of an audience, or of all if it is empty.
+SELECT turn FROM inbox WHERE (state = 'pending' OR state = 'taken' OR state = 'thought' OR state = 'dead')
+    AND (:audience = '' OR json_valid(payload) AND json_extract(payload, '$.audience') = :audience)
+ORDER BY seq DESC LIMIT 1;
+
+-- name: last_turn
+-- scans: backwards from the newest record, until one of the audience
+SELECT t.turn FROM turn_record r JOIN turn t ON t.record = r.id WHERE :audience IN ('', t.audience) ORDER BY r.id DESC LIMIT 1;
+
+-- name: failing_now
+SELECT turn, heard_at AS at, reason, NULL AS kept FROM inbox
+WHERE (state = 'pending' OR state = 'taken' OR state = 'thought' OR state = 'dead') AND reason LIKE '{%' ORDER BY seq DESC LIMIT 1;
+
+-- name: newest_record
+-- scans: the newest record, found by its key
+SELECT t.turn, t.at, NULL AS reason, r.kept FROM turn_record r JOIN turn t ON t.record = r.id
+WHERE r.id = (SELECT max(id) FROM turn_record);
+
 -- name: turns_span
 -- scans: one row per conversation
 SELECT (SELECT coalesce(sum(turns), 0) FROM conversation) AS turns,
@@ -125,7 +144,7 @@ SELECT t.turn, t.nonce, t.shown, r.kept, r.expired_at FROM turn t JOIN turn_reco
 WHERE t.conversation = :conversation AND t.number = :number;
 
 -- name: moment_text
-SELECT text FROM moment WHERE id = :id;
+SELECT text FROM moment_said WHERE id = :id;
 
 -- name: fact_text
 SELECT key || ': ' || value AS text FROM fact WHERE id = :id;
@@ -193,17 +212,20 @@ FROM step GROUP BY model ORDER BY model;
 
 -- name: usage_by_person
 -- scans: a command counts every call
-SELECT coalesce(l.canonical, s.person) AS person, count(DISTINCT turn) AS turns, count(*) AS calls,
+-- Of an erased person the cost stays, without a name; what the soul thought of its own accord is its own.
+SELECT CASE WHEN s.person <> '' THEN coalesce(l.canonical, s.person) WHEN s.request_sha256 = '' THEN 'erased' ELSE 'self' END
+    AS person, count(DISTINCT turn) AS turns, count(*) AS calls,
     sum(input_tokens) AS input_tokens, sum(cache_read_tokens) AS cache_read_tokens,
     sum(cache_write_tokens) AS cache_write_tokens, sum(output_tokens) AS output_tokens, sum(cost_usd) AS cost_usd
 FROM step s LEFT JOIN person_link l ON l.person = s.person GROUP BY 1 ORDER BY 1;
 
 -- name: usage_by_conversation
 -- scans: a command counts every call
-SELECT conversation, count(DISTINCT turn) AS turns, count(*) AS calls, sum(input_tokens) AS input_tokens,
+SELECT CASE WHEN conversation <> '' THEN conversation WHEN request_sha256 = '' THEN 'erased' ELSE 'self' END
+    AS conversation, count(DISTINCT turn) AS turns, count(*) AS calls, sum(input_tokens) AS input_tokens,
     sum(cache_read_tokens) AS cache_read_tokens, sum(cache_write_tokens) AS cache_write_tokens,
     sum(output_tokens) AS output_tokens, sum(cost_usd) AS cost_usd
-FROM step GROUP BY conversation ORDER BY conversation;
+FROM step GROUP BY 1 ORDER BY 1;
 
 -- name: usage_by_job
 -- scans: a command counts every call
@@ -331,3 +353,14 @@ SELECT daimon, max(at) AS last_whisper_at, count(*) AS whispers FROM whisper GRO
 -- name: daimons_shown
 -- scans: one row per daimon
 SELECT daimon, asked_at, failures, rests_until, reason, mode FROM daimon ORDER BY daimon;
+
+-- name: marks
+-- scans: small tables, and only when something wrote; the audit log is left out, because looking writes it
+-- What the console shows has changed if any of these has.
+SELECT (SELECT max(seq) FROM inbox) AS heard, (SELECT count(*) FROM inbox WHERE state <> 'settled') AS waiting,
+    (SELECT sum(turns) FROM conversation) AS turns, (SELECT max(id) FROM revision) AS revision,
+    (SELECT max(id) FROM soul_state) AS state, (SELECT max(id) FROM assessment) AS assessment,
+    (SELECT group_concat(key || state || created_at) FROM belief) AS beliefs, (SELECT max(cycle) FROM reflection) AS cycle,
+    (SELECT count(*) FROM due) AS plans, (SELECT max(id) FROM whisper) AS whisper,
+    (SELECT group_concat(daimon || coalesce(mode, '')) FROM daimon) AS modes, (SELECT count(*) FROM person_link) AS links,
+    (SELECT count(*) FROM person) AS people, (SELECT max(ended_at) FROM job) AS job;

@@ -38,6 +38,14 @@ SELECT conversation, person, coalesce(taken_at, heard_at) AS at FROM inbox WHERE
 -- name: spent_since
 SELECT coalesce(sum(cost_usd), 0.0) AS cost_usd FROM step WHERE at >= :since;
 
+-- name: spent_since_on
+SELECT coalesce(sum(cost_usd), 0.0) AS cost_usd FROM step
+WHERE at >= :since AND person IN (SELECT value FROM json_each(:ids));
+
+-- name: spent_since_in
+SELECT coalesce(sum(cost_usd), 0.0) AS cost_usd FROM step
+WHERE at >= :since AND conversation >= :channel || ':' AND conversation < :channel || ';';
+
 -- name: last_answer
 -- scans: the turns of one channel, once per question
 SELECT turn, conversation, number FROM turn
@@ -110,6 +118,9 @@ CROSS JOIN soul_state AS s ON s.audience = a.value AND s.newest = 1;
 
 -- name: state_of_key
 SELECT id, key, value, audience, updated_at FROM soul_state WHERE key = :key AND newest = 1 ORDER BY id DESC LIMIT 1;
+
+-- name: called_before
+SELECT 1 FROM step WHERE turn <> :turn LIMIT 1;
 
 -- name: task_here
 -- The audience's task, if it was set in this conversation or by hand.

@@ -7,7 +7,7 @@ from hypothesis import given
 from claudius.cognition.output.gate import StreamGate, gate
 from claudius.cognition.output.ladder import Spoken, climb
 from claudius.cognition.output.rules import OutputRules
-from claudius.cognition.reply.parser import Parser
+from claudius.cognition.reply.parser import Parser, Section
 from claudius.cognition.reply.tags import HEAD_CHARS
 from claudius.prompt import valid
 from replies import S1, S2, cut_up, guarded, hostile, read, sizes
@@ -29,6 +29,21 @@ def test_s07_what_was_streamed_is_how_the_utterance_begins(reply: str, pieces: l
 
     assert said.startswith(shown.rstrip())
     assert parsed == read(reply)[0]
+
+
+@given(hostile | guarded, sizes)
+def test_s07_a_listener_to_thoughts_changes_nothing(reply: str, pieces: list[int]) -> None:
+    """W11: with a listener attached the same is shown and parsed, and in any chunking the same is told of thoughts."""
+    told: list[list[Section]] = [[], []]
+    shown = ["", ""]
+    for place, cut in enumerate((cut_up(reply, pieces), (reply,))):
+        parser = Parser()
+        parser.think = told[place].append
+        shown[place] = "".join(parser.feed(piece) for piece in cut)
+        assert parser.finish() == read(reply)[0]
+
+    assert shown[0] == read(reply, pieces=cut_up(reply, pieces))[1]
+    assert "".join(one.text for one in told[0]) == "".join(one.text for one in told[1])
 
 
 @given(guarded, sizes)

@@ -312,3 +312,37 @@ async def test_what_was_spooled_is_taken_up_at_the_next_start(home: Home) -> Non
 
     assert found
     assert not any(spool.iterdir())
+
+
+def test_the_first_session_ever_is_interviewed_and_no_later_one(home: Home) -> None:
+    """The first `/ensoul` of a home asks for three things, within the limit; a second session, or the same, is not asked."""
+    first = say(home, "/ensoul")
+    again = say(home, "/ensoul")
+    other = say(home, "/ensoul", session="another-session")
+
+    assert "what you should call them" in first
+    assert len(first) <= CONTEXT_CHARS
+    assert "what you should call them" not in again + other
+
+
+def test_a_session_bears_the_title_that_its_transcript_gives_it(home: Home, tmp_path: Path) -> None:
+    """The user's own title goes before the one that was made, the latest before the earlier; a broken line is passed over."""
+    transcript = tmp_path / "t.jsonl"
+    lines = [
+        {"type": "ai-title", "aiTitle": "An old bridge"},
+        {"type": "ai-title", "aiTitle": "Rust on  the\nbridge"},
+        {"type": "user", "customTitle": "not a title"},
+    ]
+    transcript.write_text("".join(json.dumps(one) + "\n" for one in lines) + '{"type": "custom-title", "customT\n')
+    say(home, "/ensoul")
+    hook(home, "Stop", transcript_path=str(transcript))
+    made = Sessions(home).find(ID)
+    transcript.write_text(json.dumps({"type": "custom-title", "customTitle": "The bridge"}) + "\n")
+    hook(home, "SessionEnd", transcript_path=str(transcript))
+    own = Sessions(home).find(ID)
+    hook(home, "Stop", session="never-ensouled", transcript_path=str(transcript))
+
+    assert made is not None
+    assert own is not None
+    assert (made.title, own.title) == ("Rust on the bridge", "The bridge")
+    assert Sessions(home).find("never-ensouled") is None

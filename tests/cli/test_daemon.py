@@ -111,6 +111,54 @@ def test_a_unit_takes_any_path_as_it_is(tmp_path: Path) -> None:
     assert unit_of(Home(tmp_path / ".claudius"), {"HOME": str(tmp_path)}, "linux").name == "claudius.service"
 
 
+def test_a_unit_does_not_freeze_the_path_of_a_shell(tmp_path: Path) -> None:
+    """Programs are looked for in the usual places and beside this very command, not where some shell found them."""
+    for platform in ("linux", "darwin"):
+        unit = unit_of(Home(tmp_path / ".claudius"), {"HOME": str(tmp_path), "PATH": "/some/shell/bin"}, platform)
+        assert "/some/shell/bin" not in unit.text
+        assert str(tmp_path / ".local" / "bin") in unit.text
+        assert "/usr/local/bin" in unit.text
+
+
+def test_the_unit_of_the_machine_is_printed(tmp_path: Path) -> None:
+    """`install --system --dry-run`: its own user, which is made if missing, and its own home, whoever runs the command."""
+    machine = Machine(tmp_path)
+
+    unit = machine.ok("daemon", "install", "--system", "--dry-run").stdout
+    other = machine.ok("--home", "/srv/soul", "daemon", "install", "--system", "--account", "ada", "--dry-run")
+
+    assert "User=claudius" in unit
+    assert 'ReadWritePaths="/var/lib/claudius"' in unit
+    assert "WantedBy=multi-user.target" in unit
+    assert "User=ada" in other.stdout
+    assert 'ReadWritePaths="/srv/soul"' in other.stdout
+    assert "/etc/systemd/system/claudius-" in other.stderr
+    assert not machine.home.exists()
+
+
+MOST_EXPOSED = 2.0
+"""How exposed systemd may call the service: 0 is sealed, 10 is open. It needs a network, which costs most of this."""
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd")
+def test_systemd_calls_the_unit_of_the_machine_safe(tmp_path: Path) -> None:
+    """`systemd-analyze` understands every line of it, and its exposure stays below the figure kept here."""
+    unit = unit_of(Home(Path("/var/lib/claudius")), {}, "linux", account="claudius")
+    path = tmp_path / unit.name
+    path.write_text(unit.text)
+
+    def analysed(*words: str) -> str:
+        """Run `systemd-analyze`; return what it says."""
+        argv = ["systemd-analyze", *words, str(path)]
+        ran = subprocess.run(argv, capture_output=True, text=True, check=False)
+        return ran.stdout + ran.stderr
+
+    figure = re.search(r"exposure level for \S+: ([\d.]+)", analysed("security", "--offline=true"))
+    assert figure
+    assert float(figure[1]) <= MOST_EXPOSED
+    assert unit.name not in analysed("verify", "--man=no")
+
+
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd")
 def test_systemd_understands_the_unit(tmp_path: Path) -> None:
     """Systemd's own verifier reports nothing about it."""

@@ -103,3 +103,18 @@ def test_the_daemons_schedule_shows_its_jobs(tmp_path: Path) -> None:
     assert all(one["kind"] == "job" and one["due_at"].endswith("Z") for one in listed)
     assert "backup" in text
     assert [(one.code, len(one.stderr.splitlines())) for one in refused] == [(1, 1)] * 3
+
+
+def test_the_schedule_shows_reminders_in_local_time(tmp_path: Path) -> None:
+    """The list names the hour there and the words that asked, not the instruction for the model; JSON stays in UTC."""
+    env = {"CLAUDIUS_CLOCK_TIMEZONE": "Europe/Rome", "CLAUDIUS_CLOCK": "2026-01-05T12:00:00Z"}
+    machine = Machine(tmp_path, env=env)
+
+    said = machine.ok("chat", "--once", "Remind me tomorrow at 9 to pay the rent.", "--json").json["reply"]
+    (listed,) = machine.ok("schedule", "list", "--json").json
+    text = machine.ok("schedule", "list").stdout
+
+    assert "tomorrow at 09:00" in said
+    assert (listed["due_at"], listed["due_local"]) == ("2026-01-06T08:00:00.000000Z", "2026-01-06T09:00:00+01:00")
+    assert listed["what"] == "Remind me tomorrow at 9 to pay the rent."
+    assert text.endswith("  Tue 2026-01-06 09:00  terminal:local:main:main  Remind me tomorrow at 9 to pay the rent.\n")

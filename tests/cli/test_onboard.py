@@ -203,3 +203,31 @@ async def test_doctor_names_every_fault_of_discord(machine: Machine) -> None:
     assert GUILD in faults(empty)["discord servers"]
     assert "401" in faults(wrong)["discord token"]
     assert BOT_USER not in found["discord servers"]
+
+
+def test_what_is_off_by_default_is_offered_once_with_its_cost(machine: Machine) -> None:
+    """At a terminal it asks for each in a sentence that names the cost; a second time it asks for none of them."""
+    machine.env["CLAUDIUS_PROVIDERS"] = "rehearsal"
+    with machine.terminal("onboard") as terminal:
+        for asked, said in (("networks", ""), ("voices", ""), ("Kothar", "y"), ("one model call", "n"),
+                            ("twelve model calls", "n"), ("one more model call", "n")):  # fmt: skip
+            terminal.until(asked)
+            terminal.type(said)
+        terminal.rest()
+    with machine.terminal("onboard") as terminal:
+        for asked in ("networks", "voices"):
+            terminal.until(asked)
+            terminal.type("")
+        again = terminal.rest()
+    offers = {one["name"]: one["command"] for one in machine.run("status", "--json").json["offers"]}
+    machine.ok("chat", "--once", "I build bridges.")
+    whispered = machine.ok("daimon", "whisper", "--json").json
+
+    assert "Kothar" not in again.partition("voices")[2]
+    assert offers == {
+        "writing first": "claudius config set psyche.proactive true",
+        "ism": "claudius config set ism.enabled true",
+        "consultation": "claudius config set cortex.consult.enabled true",
+    }
+    assert whispered["whisper"]
+    assert "no model" not in whispered["whisper"]

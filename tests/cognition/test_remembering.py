@@ -52,7 +52,7 @@ async def test_memory_k1_what_the_soul_says_to_a_person_is_kept_and_its_fixed_li
         lines = await life.ask(ANA, "where are the tide tables of the harbour?", START + LATER)
 
     with closing(sqlite3.connect(tmp_path / "state" / "claudius.db")) as db:
-        own = [text for (text,) in db.execute("SELECT text FROM moment WHERE is_own = 1")]
+        own = [text for (text,) in db.execute("SELECT text FROM moment_said WHERE is_own = 1")]
     assert own == ["The tide tables hang beside the harbour door."]
     assert [line["text"] for line in lines if line["from"] == "you"] == own
 
@@ -220,13 +220,14 @@ def test_memory_f1_whoever_is_named_comes_first() -> None:
     """F1: of two equal moments, the one said by the person whom the message names comes first."""
     moments = {
         n: Moment(
-            turn=str(n), at_s=0, person=name, conversation=name, audience="a", text="", name=name,
-            stems=stemmed("the boat is green", name), id=n,
+            turn=str(n), at_s=0, person=name, conversation=name, audience="a", text="the boat is green", name=name,
+            id=n,
         )
         for n, name in enumerate(("Ana", "Ben"), 1)
     }  # fmt: skip
     asked_terms = asked_for("what did Ana say about the boat?")
-    found = Found(moments=moments, frequencies={"boat": 2, "ana": 1}, total=30)
+    hits = {1: frozenset({"ana", "boat"}), 2: frozenset({"boat"})}
+    found = Found(moments=moments, hits=hits, frequencies={"boat": 2, "ana": 1}, total=30)
 
     assert [one.moment.name for one in rank(asked_terms, found, 0.0, most=2)] == ["Ana", "Ben"]
 

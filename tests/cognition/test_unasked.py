@@ -42,6 +42,7 @@ RULINGS: dict[tuple[Origin, Kind], tuple[Cause, Cause]] = {
     (EXTERNAL, Kind.TICK): (ANSWERS, UNASKED),
     (EXTERNAL, Kind.SCHEDULED): (ANSWERS, UNASKED),
     (EXTERNAL, Kind.DIRECTIVE): (ANSWERS, UNASKED),
+    (EXTERNAL, Kind.NEWS): (ANSWERS, UNASKED),
     (INTERNAL, Kind.MESSAGE): (ASKED, UNASKED),
     (INTERNAL, Kind.MENTION): (ASKED, UNASKED),
     (INTERNAL, Kind.COMMAND): (ASKED, UNASKED),
@@ -54,9 +55,10 @@ RULINGS: dict[tuple[Origin, Kind], tuple[Cause, Cause]] = {
     (INTERNAL, Kind.TICK): (ASKED, UNASKED),
     (INTERNAL, Kind.SCHEDULED): (ASKED, UNASKED),
     (INTERNAL, Kind.DIRECTIVE): (ASKED, UNASKED),
+    (INTERNAL, Kind.NEWS): (ASKED, UNASKED),
 }
 EVENTS = {"promise_due", "directive", "scheduled", "tick", "silence", "news", "milestone"}
-"""The soul's own events, under the psyche's names for them. All of them arrive as internal perceptions."""
+"""The soul's own events, under the psyche's names for them. News alone is brought from outside."""
 
 
 def heard(origin: Origin, kind: Kind, **more: Any) -> Perception:

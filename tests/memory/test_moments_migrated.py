@@ -6,11 +6,14 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from claudius.home import shipped
 from claudius.memory.ranking import asked_for
 from claudius.memory.sqlite.connection import Database, load_queries
 from claudius.memory.sqlite.moments import find_moments
 from claudius.memory.sqlite.schema import _migrate, load_migrations
+from claudius.memory.stemming import stemmed
 from claudius.perception import private
 from claudius.testing.store_contract.ground import ANA, heard
 
@@ -40,3 +43,16 @@ def test_memory_k1_nothing_learned_is_lost_when_episodes_become_moments(tmp_path
 
     assert [(one.id, one.text, one.importance) for one in found.moments.values()] == [(1, "I bake walnut cakes", 42)]
     assert [one.value for one in found.facts] == ["Ana"]
+
+
+@pytest.mark.parametrize(
+    ("text", "stems"),
+    [
+        ("I am allergic to walnuts, and my sister's boats were painted", "ana allerg walnut sister boat paint"),
+        ("Ich habe gestern zwei Häuser besichtigt", "ana gest zwei haus besichtigt"),
+        ("Мои сёстры купили красные лодки", "ana мо сестр куп красн лодк"),
+    ],
+)
+def test_memory_k5_the_stems_of_a_text_do_not_change_without_a_migration(text: str, stems: str) -> None:
+    """K5: what is deleted leaves the index by the stems that it was indexed with; others need the index built anew."""
+    assert " ".join(stemmed(text, "Ana")) == stems

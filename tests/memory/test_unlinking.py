@@ -10,6 +10,7 @@ from archiving import Kept
 from claudius.home import Home
 from claudius.memory.documents import short_id
 from claudius.memory.sqlite import SqliteStore
+from claudius.memory.sqlite.connection import add_functions
 from claudius.perception import private
 from claudius.testing.store_contract.ground import ANA, DM, NOW, Ground, awake, exchange, heard
 
@@ -33,7 +34,7 @@ ROWS: dict[str, dict[str, Any]] = {
         "at_s": 0,
         "name": "Ana",
         "text": "x",
-        "stems": "x",
+        "pictures": "",
         "importance": 50,
         "is_own": 0,
     },
@@ -76,6 +77,7 @@ async def test_rows_of_a_turn_follow_the_id_that_spoke_in_it(home: Home) -> None
         await store.people.link(ANA, OTHER)
         theirs = await exchange(store, heard(n=2, at=THERE, person=OTHER))
         with closing(sqlite3.connect(home.database)) as kept, kept:
+            add_functions(kept)
             put(kept, ours.turn, DM, "Ana")
             kept.execute("UPDATE fact SET newest = 0")
             put(kept, theirs.turn, THERE, "Anna")

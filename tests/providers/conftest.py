@@ -33,6 +33,7 @@ def settings(server: ModelServer, home: Home) -> Callable[..., Loaded]:
             "CLAUDIUS_ANTHROPIC_MODEL": MODEL,
             "CLAUDIUS_CLAUDE_MODEL": "sonnet",
             "CLAUDIUS_OPENAI_BASE_URL": server.url + "/v1",
+            "CLAUDIUS_OPENAI_PROFILE": "full",  # what a model at home gets is tested in test_local_models
         }
         return load(home, given | env)
 

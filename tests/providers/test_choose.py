@@ -103,3 +103,36 @@ async def test_an_ollama_is_one_that_has_a_model() -> None:
 
     assert (there, empty) == (True, False)
     assert openai_compat.has_ollama(0.2, "http://127.0.0.1:9/v1") is False
+
+
+def chosen(home: Home, **env: str) -> list[str]:
+    """Return who speaks in a home."""
+    loaded = load(home, env)
+    return chain.choose(loaded, may_rehearse=chain.may_rehearse(loaded, home))
+
+
+def test_the_rehearsal_voice_never_speaks_to_others_unless_it_is_named(
+    home: Home, bare: Callable[..., list[str]]
+) -> None:
+    """With a network on, `auto` finds nobody rather than the rehearsal voice; its name, anywhere in the list, has it."""
+    del bare
+    slack = {"SLACK_BOT_TOKEN": "xoxb-1", "SLACK_APP_TOKEN": "xapp-1"}
+
+    assert chosen(home, DISCORD_TOKEN="t") == ["none"]
+    assert chosen(home, **slack) == ["none"]
+    assert chosen(home, **slack, CLAUDIUS_ADAPTERS="terminal") == ["rehearsal"]
+    assert chosen(home, **slack, CLAUDIUS_PROVIDERS="rehearsal") == ["rehearsal"]
+    assert chosen(home, **slack, CLAUDIUS_PROVIDERS="auto,rehearsal") == ["rehearsal"]
+    assert chosen(home, **slack, CLAUDIUS_PROVIDERS="auto,openai_compat") == ["openai_compat"]
+
+
+def test_a_home_that_had_a_model_does_not_fall_to_the_rehearsal_voice(
+    home: Home, bare: Callable[..., list[str]]
+) -> None:
+    """Once a model answered there, `auto` finds it or nobody."""
+    del bare
+    before = chosen(home)
+    chain.met_model(home)
+
+    assert (before, chosen(home)) == (["rehearsal"], ["none"])
+    assert chosen(home, CLAUDIUS_PROVIDERS="rehearsal") == ["rehearsal"]

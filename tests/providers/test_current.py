@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
+import asyncio
+import threading
+from collections.abc import Sequence
+from contextlib import aclosing, suppress
+
+import pytest
 
 from claudius.config import Loaded, load
-from claudius.errors import BadConfiguration
+from claudius.errors import BadConfiguration, Unavailable
 from claudius.home import Home
-from claudius.provider import Request
-from claudius.providers.chain import Chain, CurrentVoice
+from claudius.provider import Failing, Provider, Request
+from claudius.providers.chain import LOOK_FOR_S, Chain, CurrentVoice, NoVoice
 from claudius.providers.scripted import Line, Scripted
 from claudius.testing.provider_contract.voice import ASK, hear, said, streaming
 
@@ -80,3 +85,97 @@ async def test_settings_that_make_no_voice_leave_the_last_one_in_force(home: Hom
     assert meanwhile == "first"
     assert "anthropic.model" in str(problem)
     assert (mended, owner.voice.problem) == ("mended", None)
+
+
+async def test_a_change_that_is_cut_off_is_made_by_the_next_call(home: Home) -> None:
+    """A turn that is given up while the new provider loads leaves no soul that speaks with the old one for ever."""
+    owner, may_build = Owner(home), threading.Event()
+    build = owner.voice._build
+
+    def slowly(loaded: Loaded) -> Chain:
+        """Build once the test allows it."""
+        may_build.wait(30)
+        return build(loaded)
+
+    owner.voice._build = slowly
+    owner.edit("next")
+    first = asyncio.create_task(owner.asked())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    first.cancel()
+    may_build.set()
+    with suppress(asyncio.CancelledError):
+        await first
+
+    assert await owner.asked() == "next"
+
+
+class Search:
+    """A machine on which `auto` finds each time the next of these; its clock stands still but for the waits."""
+
+    def __init__(self, home: Home, found: Sequence[Provider]) -> None:
+        """Begin with the first."""
+        self.loaded, self.found, self.now_s, self.met = load(home, {}), list(found), 0.0, 0
+        self.voice = CurrentVoice(
+            self.build(self.loaded),
+            lambda: self.loaded,
+            self.build,
+            met=self.meet,
+            clock=lambda: self.now_s,
+            sleep=self.sleep,
+        )
+
+    def build(self, loaded: Loaded) -> Chain:
+        """Return a chain of what is found now; the last stays."""
+        return Chain([self.found.pop(0) if len(self.found) > 1 else self.found[0]], loaded.config.model)
+
+    async def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now_s += seconds
+
+    def meet(self) -> None:
+        """Count how often a model was met for the first time."""
+        self.met += 1
+
+
+async def test_a_model_that_appears_while_a_call_waits_answers_it(home: Home) -> None:
+    """Nobody speaks where `auto` found no model: the call waits a moment for one, says so, and has its answer."""
+    model = Scripted(default="Here I am.")
+    model.name = "openai_compat"
+    search = Search(home, [NoVoice(), NoVoice(), model])
+
+    events = await hear(search.voice, ASK)
+
+    assert said(events) == "Here I am."
+    assert [type(one.error) for one in events if isinstance(one, Failing)] == [Unavailable] * 2
+    assert (search.voice.name, search.met) == ("openai_compat", 1)
+
+
+async def test_a_model_that_never_appears_is_told_with_what_to_do(home: Home) -> None:
+    """After some seconds the call fails, and the error names the remedy; `status` names it without any call."""
+    search = Search(home, [NoVoice()])
+    at_once = search.voice.last_error
+
+    with pytest.raises(Unavailable, match="no model was found") as raised:
+        await hear(search.voice, ASK)
+
+    assert "Ollama" in raised.value.fix
+    assert at_once is not None
+    assert search.now_s <= LOOK_FOR_S + 1
+
+
+async def test_the_rehearsal_voice_gives_way_to_a_model_that_appears(home: Home) -> None:
+    """While the rehearsal voice speaks under `auto`, calls look for a model again, but not for each call."""
+    rehearsal, model = Scripted(default="I rehearse."), Scripted(default="Here I am.")
+    rehearsal.name = "rehearsal"
+    search = Search(home, [rehearsal, rehearsal, model])
+
+    await hear(search.voice, ASK)
+    at_once = len(search.found)
+    search.now_s += 60
+    await hear(search.voice, ASK)
+    still = search.voice.name
+    search.now_s += 60
+    words = said(await hear(search.voice, ASK))
+
+    assert (at_once, still, words) == (2, "rehearsal", "Here I am.")

@@ -17,7 +17,7 @@ from claudius.cognition.steps import PSYCHE_STEPS, STEPS
 from claudius.config import Loaded, load
 from claudius.errors import BadSoul
 from claudius.home import Home, shipped
-from claudius.prompt import RecordKind, Scalar, data_line, fence
+from claudius.prompt import RecordKind, Scalar, data_line, fence, nested_line
 from claudius.provider import Delta, Done, Message, Provider, Request
 from claudius.providers.rehearsal import Lines, build, reading, reply
 from claudius.providers.rehearsal.lines import answer
@@ -51,6 +51,10 @@ class Scene:
     history: list[Message] = field(default_factory=list)
     wanted: str = EVERY
     whisper: str = ""
+    is_first: bool = False
+    """Nothing was answered in this home before."""
+    remembered: Sequence[Mapping[str, str]] = ()
+    """What memory found: `when`, `ago`, `from`, `text`."""
 
     def request(self, text: str, *, purpose: str = "turn") -> Request:
         """Build the request of one turn as the soul engine does."""
@@ -61,6 +65,7 @@ class Scene:
             f"## Soul State\n{data(kind='soul_state', **self.state)}" if self.state else "",
             f"## Daimonic Intuition\nSensed:\n{data(kind='intuition', text=self.whisper)}" if self.whisper else "",
             f"## User Model\n{data(**portrait)}",
+            self.memory(),
             f"## Current Message\n{self.heard(text)}",
             SOUL.text("tail.md"),
         ]
@@ -79,7 +84,13 @@ class Scene:
             tail="\n".join(filter(None, blocks)),
             max_tokens=4096,
             purpose=purpose,
+            is_first=self.is_first,
         )
+
+    def memory(self) -> str:
+        """Fence the lines of memory."""
+        record = {"kind": "memory", "lines": self.remembered}
+        return f"## Remembered\n{fence(nested_line(record), NONCE)}" if self.remembered else ""
 
     def heard(self, text: str) -> str:
         """Fence one message of the speaker's."""
@@ -144,11 +155,9 @@ def state_of(parsed: Parsed) -> dict[str, str]:
 class TestHonesty:
     """It says once that no model is attached."""
 
-    def test_it_says_once_a_conversation_that_no_model_is_attached_and_how_to_attach_one(self) -> None:
-        """The first reply says that no model is attached and names both remedies; the second does not repeat it."""
-        scene = Scene()
-
-        first, second = speech(scene.say("Hello!")), speech(scene.say("How are you?"))
+    def test_it_says_once_a_home_that_no_model_is_attached_and_how_to_attach_one(self) -> None:
+        """The first reply of a home says that no model is attached and names both remedies; no other repeats it."""
+        first, second = speech(Scene(is_first=True).say("Hello!")), speech(Scene().say("How are you?"))
 
         assert UNATTACHED in first
         assert "ANTHROPIC_API_KEY" in first
@@ -156,9 +165,9 @@ class TestHonesty:
         assert "claudius config set providers" in first
         assert UNATTACHED not in second
 
-    def test_a_new_conversation_hears_it_again(self) -> None:
-        """The notice was given in another conversation, so it is given here too."""
-        assert UNATTACHED in speech(Scene(model="# Tom\n\n## Persona\n- Is called Tom.").say("Hello!"))
+    def test_asked_how_to_attach_a_model_it_says_so_at_any_time(self) -> None:
+        """The remedy stays one question away."""
+        assert "ANTHROPIC_API_KEY" in speech(Scene().say("How do I attach a model?"))
 
     def test_it_does_not_pretend_to_answer_a_real_question(self) -> None:
         """A question that needs a model is quoted and declined; no answer is invented."""
@@ -304,6 +313,118 @@ class TestRecall:
 
         assert "my name is" in said or "your name" in said
         assert "odel" in said
+
+
+def line(text: str, by: str = "Tom", when: str = "2025-12-15", ago: str = "three weeks ago") -> Mapping[str, str]:
+    """Return one line of memory."""
+    return {"when": when, "ago": ago, "from": by, "text": text}
+
+
+class TestMemory:
+    """It answers from what memory found, and never takes one person's words for another's."""
+
+    def test_a_question_about_oneself_is_answered_in_ones_own_words_with_the_date(self) -> None:
+        """The words that hold a fact are quoted in place of the fact."""
+        scene = Scene(remembered=(line("birthday: 3 May"), line("My birthday is on 3 May.")))
+
+        assert "15 December 2025, three weeks ago: “My birthday is on 3 May.”" in speech(
+            scene.say("When is my birthday?")
+        )
+
+    def test_a_fact_is_told_where_the_words_are_gone(self) -> None:
+        """A fact without its moment is told with its date, and not as a quotation."""
+        said = speech(Scene(remembered=(line("birthday: 3 May"),)).say("What's my birthday?"))
+
+        assert "15 December 2025, three weeks ago: birthday, 3 May" in said
+        assert "“birthday" not in said
+
+    @pytest.mark.parametrize("by", ["Sam", "you", "Tom (p123abc)", "someone"])
+    def test_what_others_said_answers_no_question_about_oneself(self, by: str) -> None:
+        """Neither a stranger's words, nor a namesake's, nor the soul's own stand for the speaker's."""
+        said = speech(Scene(remembered=(line("My birthday is on 9 September.", by),)).say("When is my birthday?"))
+
+        assert "September" not in said
+        assert re.search(r"[Nn]othing", said)
+
+    def test_what_others_said_is_told_with_their_name(self) -> None:
+        """Asked for somebody else's words by their name, it names them."""
+        scene = Scene(remembered=(line("I love coffee.", "Sam"),))
+
+        assert "Sam, 15 December 2025, three weeks ago: “I love coffee.”" in speech(
+            scene.say("What did Sam say about coffee?")
+        )
+        assert "“I love coffee" not in speech(scene.say("Do I love coffee?"))
+
+    def test_remembered_words_are_not_what_was_just_said(self) -> None:
+        """A statement is not answered with what was recalled, and a recalled fact is not quoted as heard."""
+        said = speech(Scene(remembered=(line("birthday: 3 May"),)).say("It rains on the roof."))
+
+        assert "birthday" not in said
+
+    def test_the_souls_own_words_are_told_as_its_own(self) -> None:
+        """Asked what it said, it quotes itself."""
+        scene = Scene(remembered=(line("Oak holds best in rain.", "you"),))
+
+        assert re.search(r"I said:\n- .*“Oak holds best in rain.”", speech(scene.say("What did you say about oak?")))
+
+    def test_what_was_said_here_comes_first(self) -> None:
+        """A newer word in this conversation goes before an older one elsewhere."""
+        scene = Scene(remembered=(line("My loom is made of oak."),))
+        scene.say("My loom is made of ash now.")
+
+        assert "here: “My loom is made of ash now.”" in speech(scene.say("What is my loom made of?"))
+
+    def test_a_question_that_was_asked_before_is_no_answer(self) -> None:
+        """An earlier question holds all the words and answers nothing."""
+        scene = Scene(remembered=(line("What is my loom made of?"),))
+
+        assert re.search(r"[Nn]othing", speech(scene.say("What is my loom made of?")))
+
+    def test_what_wants_thinking_says_so_beside_what_it_recalls(self) -> None:
+        """A general question is not answered by a memory that only touches it."""
+        scene = Scene(remembered=(line("The kiln broke again on Monday."),))
+
+        said = speech(scene.say("Why does a kiln break?"))
+
+        assert "no model" in said
+        assert "“The kiln broke again on Monday.”" in said
+
+    def test_a_statement_that_touches_what_they_must_not_is_met_with_it(self) -> None:
+        """An allergy is brought up by the cake that it concerns, not by another."""
+        scene = Scene(remembered=(line("allergic to: walnuts"), line("I'm allergic to walnuts.")))
+
+        assert "“I'm allergic to walnuts.”" in speech(scene.say("I am baking a walnut cake."))
+        assert "allergic" not in speech(scene.say("I am baking an apple cake."))
+
+    @pytest.mark.parametrize("question", ["Do you like coffee?", "Are you fond of coffee?", "Would you drink coffee?"])
+    def test_a_question_about_the_soul_is_not_answered_with_the_speakers_words(self, question: str) -> None:
+        """What they like is not what it likes."""
+        said = speech(Scene(remembered=(line("I like coffee."),)).say(question))
+
+        assert "I like coffee" not in said
+
+
+class TestReminders:
+    """It keeps the clock's promises in words."""
+
+    def test_a_request_is_agreed_to_and_left_to_the_clock(self) -> None:
+        """The time is added by code, so the line is short and asks nothing."""
+        said = speech(Scene().say("Remind me in half an hour to stretch."))
+
+        assert len(said) < 40
+        assert "?" not in said
+
+    def test_a_request_without_a_time_is_asked_for_it(self) -> None:
+        """Nothing can be kept without a time."""
+        assert re.search(r"When\?|what time\?", speech(Scene().say("Remind me to stretch.")))
+
+    def test_what_comes_due_is_said_in_the_words_that_asked(self) -> None:
+        """At its time the reminder is said, quoted from the perception."""
+        request = Scene().request("x")
+        record = data(kind="scheduled", text='It is time. They said: "Remind me at 5 to stretch." Say it.')
+        request = replace(request, tail=request.tail.replace(Scene().heard("x"), record))
+
+        assert "“Remind me at 5 to stretch.”" in speech(read(reply(request, LINES)))
 
 
 class TestManners:
@@ -662,12 +783,12 @@ class TestForm:
         assert "Claudius" in speech(read(text))
         assert "S1" not in text
 
-    @pytest.mark.parametrize("purpose", ["turn", "whisper"])
-    def test_a_request_of_another_kind_gets_one_plain_line(self, purpose: str) -> None:
-        """A request that is not a turn in the step format gets an honest answer without tags."""
+    @pytest.mark.parametrize(("purpose", "is_counsel"), [("turn", False), ("whisper", True)])
+    def test_a_request_of_another_kind_gets_one_plain_line(self, purpose: str, *, is_counsel: bool) -> None:
+        """A request that is not a turn in the step format gets one line without tags: an honest one, or counsel."""
         text = reply(Request(system="", history=(), tail="Who whispers?", max_tokens=100, purpose=purpose), LINES)
 
-        assert "no model" in text
+        assert ("no model" in text) is not is_counsel
         assert "<" not in text
 
 
@@ -817,7 +938,8 @@ def test_no_line_of_thought_can_be_heard() -> None:
 
 def test_every_occasion_can_be_answered_with_nothing_known() -> None:
     """Each section has a line that needs no knowledge, so that every turn has words."""
-    never_empty = {"learned": "kept", "already known": "kept"}
+    never_empty = {"learned": "kept", "already known": "kept", "due": "due", "beware": "recalled"}
+    never_empty |= dict.fromkeys(("recalled", "recalled beside", "recalled of others", "recalled of mine"), "recalled")
 
     for name, section in LINES.sections.items():
         known = {"mood": "neutral", "soul": "Claudius", never_empty.get(name, "soul"): "something"}
@@ -845,9 +967,22 @@ class TestTheFile:
             self.lines(SOUL.text("rehearsal.md") + "\n\n## weather\n~ I wonder about $name.")
 
     def test_a_missing_section_is_named(self) -> None:
-        """The sections that the provider needs must be there; the error names a missing one."""
+        """The sections that the provider needs must be in the shipped file; the error names a missing one."""
         with pytest.raises(BadSoul, match="## silence"):
             self.lines(SOUL.text("rehearsal.md").replace("## silence", "## quiet"))
+
+    def test_an_owners_file_may_hold_only_what_it_changes(self) -> None:
+        """Another soul's lines give another voice; cues, sections and words that the file leaves out are the shipped."""
+        shown = SOUL.files["rehearsal.md"]
+        text = "## greeting\n- Ahoy. Mira here.\n\n## how are you\n- Salty.\n\n## weather\n> how is the sea\n- Wet."
+        lines = Lines.of(SoulFile(shown.name, text, Path("rehearsal.md"), "", {}, 1), shown)
+
+        said = [
+            speech(read(reply(Scene().request(one), lines))) for one in ("Hello", "How are you?", "How is the sea?")
+        ]
+
+        assert said == ["Ahoy. Mira here.", "Salty.", "Wet."]
+        assert "Claudius" in speech(read(reply(Scene().request("Who are you?"), lines)))
 
     def test_an_owners_section_is_answered(self) -> None:
         """A new section in the file adds an occasion that is answered."""
@@ -893,21 +1028,22 @@ class TestTheProvider:
     async def test_broken_lines_leave_the_last_good_ones(
         self, voice: Provider, home: Home, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """A well-formed file without usable lines is reported in the log and not used."""
-        (home.soul / "rehearsal.md").write_text("Nothing of use.", "utf-8")
+        """A file with unusable lines is reported in the log and not used."""
+        (home.soul / "rehearsal.md").write_text("## greeting\n- It is $weather.", "utf-8")
 
         assert UNATTACHED in await self.said(voice)
-        assert "its head" in caplog.text
+        assert "$weather is not a placeholder" in caplog.text
 
     async def test_broken_lines_at_the_start_give_the_shipped_ones(self, home: Home) -> None:
         """Even with an unusable file in the home, the provider replies."""
-        (home.soul / "rehearsal.md").write_text("Nothing of use.", "utf-8")
+        (home.soul / "rehearsal.md").write_text("## greeting\n- It is $weather.", "utf-8")
 
         assert UNATTACHED in await self.said(build(self.loaded(home), home))
 
     async def said(self, voice: Provider) -> str:
         """Return the whole reply to a greeting."""
-        [done] = [event async for event in voice.complete(Scene().request("Hello")) if isinstance(event, Done)]
+        request = Scene(is_first=True).request("Hello")
+        [done] = [event async for event in voice.complete(request) if isinstance(event, Done)]
         return done.text
 
 

@@ -215,7 +215,7 @@ async def test_a_job_that_fails_is_done_with_and_rings_ever_more_seldom(
 
     monkeypatch.setattr(clockwork, "JOBS", (Job("chore", Timing(every=timedelta(hours=1)), work),))
     wall, waits = Wall("2026-01-05T12:00:00"), []
-    async with awake(home, Scripted(), wall) as soul:
+    async with awake(home, Scripted(), wall, settings={"CLAUDIUS_PSYCHE_ENABLED": "0"}) as soul:
         await look(soul, wall)
         for n in range(6):
             broken = n < 5
@@ -308,8 +308,16 @@ async def test_jobs_stand_in_the_schedule(home: Home) -> None:
         await look(soul, wall)
         without = [row["job"] for row in soul.records().jobs()]
 
-    assert sorted(with_kothar) == ["backup", "kothar_whisper", "memory_expiry", "records", "soul_state_check"]
-    assert sorted(without) == ["backup", "memory_expiry", "records", "soul_state_check"]
+    assert sorted(with_kothar) == [
+        "backup",
+        "kothar_whisper",
+        "memory_expiry",
+        "records",
+        "silence",
+        "soul_state_check",
+        "tick",
+    ]
+    assert sorted(without) == ["backup", "memory_expiry", "records", "silence", "soul_state_check", "tick"]
 
 
 def test_of_old_backups_seven_days_and_four_weeks_are_kept() -> None:

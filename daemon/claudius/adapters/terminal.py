@@ -12,18 +12,22 @@ import logging
 import os
 import re
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from claudius.config import Loaded
 from claudius.errors import ClaudiusError, DeliveryLater
+from claudius.failure import Failure
 from claudius.intent import Utterance
+from claudius.observed import Thinking
 from claudius.perception import Perception, given_in, private
 from claudius.prompt import valid
-from claudius.runtime.adapter import Accept, Fetched, Gap, Link, Swept, nothing_missed
+from claudius.runtime.adapter import Accept, Link, PlainAdapter
 from claudius.runtime.control import Connection
 
 log = logging.getLogger(__name__)
@@ -70,18 +74,18 @@ class _Client(Struct, eq=False):
     is_owner: bool
     streams: bool
     """The client shows text as it is generated."""
+    think: Callable[[], None] | None = None
+    """Ends the telling of private thoughts; None = the client does not want them, or may not have them."""
     awaiting: dict[str, asyncio.Future[None]] = field(default_factory=dict)
     hearing: set[asyncio.Task[None]] = field(default_factory=set)
     in_order: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
-class TerminalAdapter:
+class TerminalAdapter(PlainAdapter):
     """The adapter for everyone who uses this machine."""
 
     name = NETWORK
-    post_chars: int | None = None
-    appears_s = 0.0
-    """A client shows a key once, so it may be offered again at once."""
+    """A client shows a key once, so an utterance may be offered again at once: `find` finds nothing."""
 
     def __init__(
         self,
@@ -90,18 +94,21 @@ class TerminalAdapter:
         wake: Callable[[str], None] = lambda _: None,
         answered: Callable[[str], Awaitable[Sequence[Utterance]]] | None = None,
         notices: Callable[[], Sequence[str]] = tuple,
+        thoughts: Callable[[Callable[[Thinking], None]], Callable[[], None]] | None = None,
     ) -> None:
         """Use `clock` for the time of each perception.
 
         `wake` is called with each conversation that somebody attaches to; `answered` returns the reply to a line that
         is sent again because its speaker never saw the reply; attached clients are shown the `notices`, which say what
-        is wrong with the soul's files and settings.
+        is wrong with the soul's files and settings; `thoughts` has a listener told each private thought as it is
+        written, until what it returns is called.
         """
+        super().__init__()
         self.link = Link(connected=True)
         self._clock = clock
         self._accept: Accept | None = None
         self._attached: dict[str, list[_Client]] = defaultdict(list)
-        self._wake, self._answered, self._notices = wake, answered, notices
+        self._wake, self._answered, self._notices, self._thoughts = wake, answered, notices, thoughts
         self._closed = asyncio.Event()
         self._heard = 0
         self._newest_us = 0
@@ -121,6 +128,7 @@ class TerminalAdapter:
         conversation = client.conversation
         await connection.send({"event": "attached", "conversation": conversation, "person": client.person})
         self._attached[conversation].append(client)
+        self._think_aloud(client, on=bool(hello.get("thoughts")))
         self._wake(conversation)
         try:
             while (frame := await connection.receive()) is not None:
@@ -135,14 +143,25 @@ class TerminalAdapter:
                         if future and not future.done():
                             future.set_result(None)
                         await connection.send({"event": "noted", "key": frame.get("key")})
+                    case "thoughts":
+                        self._think_aloud(client, on=bool(frame.get("on")))
                     case other:
                         await connection.send({"event": "error", "message": f"no such operation: {other}"})
         finally:
+            self._think_aloud(client, on=False)
             self._attached[conversation].remove(client)
             if not self._attached[conversation]:
                 del self._attached[conversation]
             for future in client.awaiting.values():
                 future.cancel()
+
+    def _think_aloud(self, client: _Client, *, on: bool) -> None:
+        """Begin or end telling a client what the soul thinks in the owner's own conversation: to the owner alone."""
+        if client.think:
+            client.think()
+            client.think = None
+        if on and client.is_owner and self._thoughts:
+            client.think = self._thoughts(partial(_tell_thought, client))
 
     async def _hear_in_order(self, client: _Client, frame: Mapping[str, Any]) -> None:
         async with client.in_order:
@@ -228,10 +247,6 @@ class TerminalAdapter:
             "notices": list(self._notices()),
         }
 
-    async def find(self, utterance: Utterance, *, decided_at: datetime) -> str | None:  # noqa: ARG002 - protocol signature
-        """Return None: earlier showings are not recorded, and a client shows a key once, so it is offered again."""
-        return None
-
     def _screens(self, conversation: str, person: str) -> list[_Client]:
         """Return one person's clients there: what answers that person is not shown to others who are attached."""
         return [client for client in self._attached.get(conversation, ()) if client.person == person]
@@ -243,6 +258,11 @@ class TerminalAdapter:
         attached = self._attached.get(perception.conversation, ())
         await self._tell(attached, {"event": "working", "on": True, "text": line})
 
+    async def failed(self, perception: Perception, turn: str, failure: Failure) -> None:
+        owners = [one for one in self._screens(perception.conversation, perception.person) if one.is_owner]
+        frame = {"event": "failed", "key": perception.key, "turn": turn, **asdict(failure)}
+        await self._tell(owners, frame)
+
     def streams(self, perception: Perception) -> bool:
         screens = self._screens(perception.conversation, perception.person)
         return bool([client for client in screens if client.streams])
@@ -252,22 +272,6 @@ class TerminalAdapter:
             [client for client in self._screens(utterance.conversation, utterance.person) if client.streams],
             {"event": "delta", "key": utterance.key, "turn": utterance.turn, "text": text},
         )
-
-    def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:  # noqa: ARG002 - protocol signature
-        """Return nothing: a client sends again any line that was not accepted."""
-        return nothing_missed()
-
-    async def context(self, perception: Perception, most: int) -> Sequence[Perception]:  # noqa: ARG002 - protocol signature
-        """Return nothing: a terminal has no threads."""
-        return ()
-
-    async def fetch(self, file: Mapping[str, Any], most_bytes: int) -> Fetched:  # noqa: ARG002 - protocol signature
-        """Raise FileNotFoundError: a terminal holds no files."""
-        raise FileNotFoundError("a terminal holds no files")
-
-    async def members(self, audience: str) -> Sequence[str] | None:  # noqa: ARG002 - protocol signature
-        """Return None: who uses this terminal is known only from who speaks."""
-        return None
 
     async def close(self) -> None:
         self._accept = None
@@ -279,6 +283,15 @@ class TerminalAdapter:
                 await client.connection.send(frame)
             except ConnectionError:
                 log.debug("a client went away")
+
+
+def _tell_thought(client: _Client, seen: Thinking) -> None:
+    """Tell a client one piece of a thought, if the turn is its own person's: in order with the words that follow."""
+    if (seen.conversation, seen.audience) == (client.conversation, private(client.person)):
+        kind = "void" if seen.is_void else "thinking"
+        client.connection.post(
+            {"event": kind, "turn": seen.turn, "step": seen.step, "verb": seen.verb, "text": seen.text}
+        )
 
 
 def build(loaded: Loaded, clock: Callable[[], datetime]) -> TerminalAdapter:  # noqa: ARG001 - signature of every adapter

@@ -37,6 +37,14 @@ UNUSED_S = 30 * 86_400.0
 _ID = re.compile(r"[0-9A-Za-z-]{1,64}")
 
 
+KNOWN = '"kind":"user_model"'
+"""Stands in a soul's text where it knows the owner already."""
+TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
+"""The kinds of a transcript's records that name the session, and where the name stands."""
+_TITLE_KINDS = tuple(kind.encode() for kind in TITLES)
+TITLE_CHARS = 80
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
     """One session that was ensouled, or for which that was declined."""
@@ -48,6 +56,8 @@ class Session:
     """Its next prompt is given the soul, whatever else was given."""
     prompt: str = ""
     """The last prompt typed, if the soul is to remember."""
+    title: str = ""
+    """What Claude Code calls it, as its transcript last said."""
     last_at: float = 0.0
     """Seconds since the epoch."""
 
@@ -127,6 +137,9 @@ class Hook:
             "Stop": self._stop,
             "SessionEnd": self._end,
         }[event]
+        if known.on and event in ("Stop", "SessionEnd") and (title := _title(given.get("transcript_path"))):
+            known = replace(known, title=title)
+            self._sessions.keep(known)
         text = does(known, given)[:CONTEXT_CHARS]
         more = {"hookEventName": event, "additionalContext": text}
         return json.dumps({"hookSpecificOutput": more}) if text else ""
@@ -151,8 +164,15 @@ class Hook:
         if word == "status":
             state = "on" if known.on else "off"
             return f"claudius-soul: status: {state}\nsession {known.session}, project {known.project or '-'}"
+        is_first = next(iter(self._sessions.every()), None) is None
         self._sessions.keep(replace(known, on=word == "on", owed=False, prompt=""))
-        return self._soul() if word == "on" else self._off()
+        if word != "on":
+            return self._off()
+        soul = self._soul()
+        if not is_first or KNOWN in soul:
+            return soul
+        interview = self._file("interview.md").strip()
+        return f"{soul[: CONTEXT_CHARS - len(interview) - 2]}\n\n{interview}"
 
     def _start(self, known: Session, given: Mapping[str, Any]) -> str:
         source = given.get("source")
@@ -213,11 +233,7 @@ class Hook:
         return next((path.read_text("utf-8-sig") for path in places if path.is_file()), "")
 
     def _was_ensouled(self, transcript: object) -> bool:
-        if not isinstance(transcript, str) or not transcript.endswith(".jsonl") or not Path(transcript).is_file():
-            return False
-        with Path(transcript).open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
-            marks = _MARKS.findall(file.read(TAIL_BYTES))
+        marks = _MARKS.findall(_tail(transcript))
         return bool(marks) and marks[-1] != b"off"
 
     def _ask(self, op: str, **more: Any) -> dict[str, Any] | None:
@@ -238,6 +254,31 @@ class Hook:
             except (OSError, ValueError):
                 return None
         return answer if isinstance(answer, dict) else None
+
+
+def _tail(transcript: object) -> bytes:
+    """Return the end of a session's transcript; empty if there is none."""
+    if not isinstance(transcript, str) or not transcript.endswith(".jsonl") or not Path(transcript).is_file():
+        return b""
+    with Path(transcript).open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
+        return file.read(TAIL_BYTES)
+
+
+def _title(transcript: object) -> str:
+    """Return the last title in a transcript: one that its user gave goes before one that Claude Code made."""
+    found: dict[str, str] = {}
+    for line in _tail(transcript).splitlines():
+        if not any(kind in line for kind in _TITLE_KINDS):
+            continue
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue
+        for kind, key in TITLES.items():
+            if isinstance(record, dict) and record.get("type") == kind and isinstance(record.get(key), str):
+                found[kind] = " ".join(record[key].split())[:TITLE_CHARS]
+    return next((found[kind] for kind in TITLES if found.get(kind)), "")
 
 
 def spool_of(home: Home) -> Path:

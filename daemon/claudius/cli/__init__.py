@@ -8,12 +8,16 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import claudius
+from claudius.cli.output import Group
 from claudius.errors import EXIT_FAILED, EXIT_USAGE, ClaudiusError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 _TABLE: dict[str, tuple[str, str]] = {
     "onboard": ("onboard:onboard", "set it up: who speaks, which networks, their tokens, each tried for real"),
@@ -37,11 +41,15 @@ _TABLE: dict[str, tuple[str, str]] = {
     "cortex": ("cortex:cortex", "what the second mind believes, when it reflected, and what you decide about that"),
     "why": ("conversations:why", "one turn explained: what it knew, asked, thought and said"),
     "replay": ("conversations:replay", "rebuild a turn's prompt, with the same or another soul"),
+    "eval": ("eval:eval_", "measure the soul: scenes, checks, figures"),
     "psyche": ("state:psyche", "mood, needs and relations, as they are and as they changed"),
     "usage": ("status:usage", "tokens and dollars"),
+    "audit": ("audit:audit", "who decided or looked at what, when, and from where"),
     "backup": ("backup:backup", "verified copies of the database, and how to restore one"),
+    "upgrade": ("upgrade:upgrade", "whether there is a newer release; asks only with --check"),
     "slack": ("networks:slack", "what Slack needs to let the soul in"),
     "discord": ("networks:discord", "the address that brings the bot into a server"),
+    "completion": ("completion:completion", "complete commands with Tab, in bash, zsh and fish"),
     "seed": ("seed:seed", ""),
 }
 """Each command's module, here or in full, with its name there, and one-line help; a command without one is hidden."""
@@ -51,7 +59,7 @@ COMMANDS = {
 HELP = {name: line for name, (_, line) in _TABLE.items() if line}
 
 
-class Lazy(click.Group):
+class Lazy(Group):
     """A click group whose commands are import strings, so that `--help` loads none of them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
@@ -68,6 +76,14 @@ class Lazy(click.Group):
         module, _, name = COMMANDS[cmd_name].partition(":")
         command: click.Command = getattr(importlib.import_module(module), name)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the name of a command, without loading any."""
+        if not incomplete or incomplete[0].isalnum():
+            from click.shell_completion import CompletionItem
+
+            return [CompletionItem(name, help=line) for name, line in HELP.items() if name.startswith(incomplete)]
+        return super().shell_complete(ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
         """List the commands with their one-line help, without loading them."""
@@ -94,8 +110,11 @@ class _Secrets:
 
 @click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(claudius.__version__, prog_name="claudius")
-def cli() -> None:
+@click.option("--home", metavar="PATH", default="", help="Another soul's home than ~/.claudius; also CLAUDIUS_HOME.")
+def cli(*, home: str) -> None:
     """Claudius: a soul that lives in your chat."""
+    if home:
+        os.environ["CLAUDIUS_HOME"] = home
 
 
 def main(argv: list[str] | None = None) -> None:

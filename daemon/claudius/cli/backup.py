@@ -18,16 +18,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote
 
 import click
 
-from claudius.cli.output import json_option, print_result
-from claudius.errors import EXIT_FAILED, BadSoul, ClaudiusError, UsageProblem
+from claudius.cli.output import Group, json_option, print_result
+from claudius.errors import EXIT_FAILED, BadSoul, ClaudiusError, StoreError, UsageProblem
 from claudius.home import DIRECTORY_MODE, FILE_MODE, Home
 from claudius.memory.sqlite.backups import back_up, sum_of, verify
 from claudius.memory.sqlite.schema import translate
+from claudius.reports.status import EVERY
 from claudius.runtime.lock import HomeLock
 
 MANIFEST = "MANIFEST.json"
@@ -47,7 +48,7 @@ NO_SUM = "its pages were checked, but not its bytes: there is no sha256 file bes
 """Shown for a copy that was made before copies had a checksum."""
 
 
-@click.group()
+@click.group(cls=Group)
 def backup() -> None:
     """Verified copies of the database, and how to restore one."""
 
@@ -204,6 +205,7 @@ def _put_back(home: Home, copy: Path, aside: Path, *, is_new_home: bool = False)
     fresh.unlink(missing_ok=True)
     shutil.copyfile(copy, fresh)
     fresh.chmod(FILE_MODE)
+    asyncio.run(_keep_audit(home, fresh, "import" if is_new_home else "restore", copy.name))
     forgotten = asyncio.run(_forget_again(home, fresh, is_new_home=is_new_home))
     for suffix in ("", "-wal", "-shm"):
         old = home.database.with_name(home.database.name + suffix)
@@ -214,6 +216,28 @@ def _put_back(home: Home, copy: Path, aside: Path, *, is_new_home: bool = False)
         home.create()
     fresh.rename(home.database)
     return forgotten
+
+
+async def _keep_audit(home: Home, fresh: Path, act: Literal["restore", "import"], target: str) -> None:
+    """Take over the acts that the copy does not know, and add this one: no restore edits the audit log."""
+    from claudius.adapters.terminal import own_person
+    from claudius.memory.audit import AuditEntry
+    from claudius.memory.sqlite import SqliteRecords, SqliteStore
+
+    before: list[Mapping[str, Any]] = []
+    with suppress(StoreError), closing(SqliteRecords(home.database)) as kept:  # a damaged database has none to tell
+        before = [*kept.audit("", EVERY)]
+    store = SqliteStore(fresh, backups=home.backups)
+    await store.open()
+    try:
+        with closing(SqliteRecords(fresh)) as kept:
+            known = {tuple(row.values()) for row in kept.audit("", EVERY)}
+        for row in (one for one in before if tuple(one.values()) not in known):
+            entry = AuditEntry(who=row["who"], act=row["act"], target=row["target"], origin=row["from"])
+            await store.audit.note(entry, datetime.fromisoformat(row["at"]))
+        await store.audit.note(AuditEntry(who=own_person(), act=act, target=target), datetime.now(UTC))
+    finally:
+        await store.close(clean=False)
 
 
 async def _forget_again(home: Home, database: Path, *, is_new_home: bool) -> int:
@@ -237,7 +261,7 @@ async def _forget_again(home: Home, database: Path, *, is_new_home: bool) -> int
         ids = ledger.among(people, ledger.since(last))
         if ids:
             probes = await store.erasure.probes(ids)
-            await store.erasure.erase(ids)
+            await store.erasure.erase(ids, ledger.aliases(ids))
             await sweep(store, database, probes)
             await store.documents.archive_anew()
         await store.erasure.scrub()

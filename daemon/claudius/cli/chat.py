@@ -1,6 +1,6 @@
 """`claudius chat`: talk with the soul in this terminal, or send a single line.
 
-Lines are read in a thread that is never joined, so that Ctrl-C ends the conversation at once.
+On a full terminal the prompt of `claudius.cli.prompt` shows it, elsewhere the printing of `claudius.cli.screen`.
 """
 
 from __future__ import annotations
@@ -9,14 +9,15 @@ import asyncio
 import contextlib
 import os
 import sys
-import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import click
 
 from claudius.cli.output import print_json, safe
+from claudius.cli.screen import YOU, Notices, Plain, Screen, given_back, show
 from claudius.errors import EXIT_TRY_AGAIN, ClaudiusError, TryAgain, UsageProblem
 from claudius.home import Home
 from claudius.perception import private
@@ -24,10 +25,21 @@ from claudius.reports.session import LOOK_AGAIN_S, HeldBack, SentLine, attach, s
 from claudius.runtime.control import Connection, FrameTooLong
 
 NOTED_S = 5.0
-READER = "keyboard"
 SHOWN_TURNS = 3
 """How many of the last exchanges are shown at the start."""
-THINKING = "… thinking"
+INTERRUPTED = 130
+LOCAL = {
+    "/help": "what can be typed here",
+    "/thoughts on": "show private thoughts before the words",
+    "/thoughts off": "hide them again",
+    "/quit": "end the conversation, as Ctrl-D does",
+}
+"""The words that this terminal answers itself."""
+HELP = """\
+/thoughts on|off  show or hide the soul's private thoughts; /quit or Ctrl-D leaves, Ctrl-C too
+!stop             cancel the answer under way; !help lists the soul's other commands, Tab completes them
+Alt-Enter         a new line in the same message; a paste is one message; Up and Ctrl-R find earlier lines"""
+THOUGHTS = "(dim: its private thoughts, shown to you alone; /thoughts off hides them)"
 
 
 @click.command()
@@ -42,22 +54,41 @@ THINKING = "… thinking"
     show_default=True,
     help="Seconds to wait for a reply.",
 )
+@click.option(
+    "--thoughts/--no-thoughts",
+    default=None,
+    help="Show its private thoughts before its words (default: in a home's first session).",
+)
 @click.option("--json", "as_json", is_flag=True, help="With --once: print the whole turn as one JSON document.")
-def chat(text: str | None, conversation: str, other: str | None, timeout_s: float, *, as_json: bool) -> int:
+def chat(
+    text: str | None,
+    conversation: str,
+    other: str | None,
+    timeout_s: float,
+    *,
+    thoughts: bool | None,
+    as_json: bool,
+) -> int:
     """Talk with the soul here in the terminal."""
     if as_json and text is None:
         raise UsageProblem("--json needs --once TEXT")
     if other is not None and not other.strip():
         raise UsageProblem("--as needs a name: without one you would speak as yourself, with the owner's rights")
+    if thoughts and other is not None:
+        raise UsageProblem("--thoughts shows what it thinks in your own conversation, not in that of somebody else")
     home = Home.of(os.environ)
     home.create()
-    hello = {"op": "chat", "conversation": conversation, "as": other or ""}
+    hello = {"op": "chat", "conversation": conversation, "as": other or "", "thoughts": bool(thoughts)}
     if text is not None:
         if not text.strip():
             raise UsageProblem("--once needs a text to say")
         return asyncio.run(_once(home, hello, text, timeout_s, as_json=as_json))
+    is_tty = sys.stdin.isatty() and sys.stdout.isatty()
+    first = greeted(home, other or "") if is_tty and is_new(home) else ""
+    if thoughts is None and first and can_edit() and other is None:
+        hello["thoughts"] = True
     with given_back():
-        return asyncio.run(talk(home, hello | {"stream": sys.stdin.isatty() and sys.stdout.isatty()}))
+        return asyncio.run(Conversation(home, hello | {"stream": is_tty}, first, is_tty=is_tty).run())
 
 
 async def _once(home: Home, hello: Mapping[str, Any], text: str, timeout_s: float, *, as_json: bool) -> int:
@@ -73,7 +104,7 @@ async def _once(home: Home, hello: Mapping[str, Any], text: str, timeout_s: floa
                         ms = round((time.monotonic() - started) * 1000)
                         for notice in speech.get("notices", ()):
                             click.echo(f"note: {safe(notice)}", err=True)
-                        _print(speech, attached, earlier, ms, as_json=as_json)
+                        _print(speech, attached, earlier, ms, line.failure, as_json=as_json)
                         await _say_shown(connection, str(speech["key"]))
                         break
                 await asyncio.sleep(LOOK_AGAIN_S)
@@ -100,11 +131,13 @@ async def _answer(
     connection: Connection, line: SentLine, earlier: list[dict[str, Any]], *, as_json: bool
 ) -> dict[str, Any] | None:
     """Send the line and wait for its answer; None if the connection was lost."""
+    shown = Plain(is_tty=False)
     with contextlib.suppress(ConnectionError):
         await connection.send({"op": "say", "id": line.id, "text": line.text})
         while (frame := await connection.receive()) is not None:
             match frame["event"]:
                 case "speech" if line.key in frame["answers"]:
+                    shown.end_thought()
                     return frame
                 case "speech":
                     earlier.append({"turn": frame["turn"], "reply": frame["body"]})
@@ -113,6 +146,11 @@ async def _answer(
                     await connection.send({"op": "shown", "key": frame["key"]})
                 case "heard":
                     line.is_heard = True
+                case "failed" if frame["key"] == line.key:
+                    line.failure = {name: frame[name] for name in ("turn", "kind", "detail", "fix")}
+                    await show(shown, frame)
+                case "thinking" | "void":
+                    await show(shown, frame)
                 case "refused":
                     raise ClaudiusError(f"not accepted: {frame['message']}")
     return None
@@ -129,7 +167,13 @@ async def _say_shown(connection: Connection, key: str) -> None:
 
 
 def _print(
-    speech: Mapping[str, Any], attached: Mapping[str, Any], earlier: list[Any], ms: int, *, as_json: bool
+    speech: Mapping[str, Any],
+    attached: Mapping[str, Any],
+    earlier: list[Any],
+    ms: int,
+    failure: Mapping[str, Any] | None,
+    *,
+    as_json: bool,
 ) -> None:
     if not as_json:
         click.echo(safe(speech["body"]))
@@ -151,6 +195,8 @@ def _print(
         "usage": turn.get("usage"),
         "ms": ms,
     }
+    if failure:
+        document["failure"] = failure
     if speech.get("apology"):
         document["apology"] = speech["apology"]
     if earlier:
@@ -158,206 +204,165 @@ def _print(
     print_json(document)
 
 
-async def typed(prompt: str) -> str | None:
-    """Return the next line; None at the end of the input."""
-    loop = asyncio.get_running_loop()
-    line: asyncio.Future[str | None] = loop.create_future()
+class Conversation:
+    """One person's conversation at this terminal: what is typed goes out, and what arrives is shown once."""
 
-    def read() -> None:
+    def __init__(self, home: Home, hello: Mapping[str, Any], greeting: str, *, is_tty: bool) -> None:
+        """Converse with the soul of `home`; `hello` says in which conversation, as whom, and what is to be shown.
+
+        `greeting` is said first, to somebody new.
+        """
+        self._home, self._hello, self._greeting, self._is_tty = home, dict(hello), greeting, is_tty
+        self._screen: Screen = Plain(is_tty=is_tty)
+        self._notices = Notices()
+        self._line: asyncio.Task[str | None] | None = None
+        self._waiting: dict[str, SentLine] = {}
+        """The lines that were sent and are not answered yet, by their key, oldest first."""
+        self._shown: set[str] = set()
+        """The keys of the utterances that were shown: one that is offered again is confirmed again, and not shown."""
+
+    async def run(self) -> int:
+        """Converse until the input ends; return the exit code."""
+        is_first = True
         try:
-            text: str | None = input(prompt)
-        except EOFError:
-            text = None
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits for the line any more
-            loop.call_soon_threadsafe(_give, line, text)
-
-    threading.Thread(target=read, name=READER, daemon=True).start()
-    return await line
-
-
-def _give(line: asyncio.Future[str | None], text: str | None) -> None:
-    if not line.done():
-        line.set_result(text)
-
-
-@contextlib.contextmanager
-def given_back() -> Iterator[None]:
-    """Restore the terminal if Ctrl-C ends the block while a line is being read.
-
-    The reading thread would block the interpreter's exit until Enter, and leave the terminal without echo.
-    """
-    import termios
-
-    before = termios.tcgetattr(sys.stdin.fileno()) if sys.stdin.isatty() else None
-    try:
-        yield
-    except KeyboardInterrupt:
-        if not any(thread.name == READER for thread in threading.enumerate()):
-            raise
-        if before is not None:
-            termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, before)
-            print()  # noqa: T201 - the shell's prompt must begin on a new line
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(130)  # interrupted
-
-
-class Screen:
-    """The display of one reply as it arrives: a thinking indicator, then its words, then its end."""
-
-    def __init__(self, *, is_tty: bool) -> None:
-        """Create a screen; the indicator and colours are shown only on a terminal."""
-        self._is_tty = is_tty
-        self._visible = ""
-        self._sign = ""
-        self._noticed: tuple[str, ...] = ()
-
-    def notice(self, notices: Sequence[str]) -> None:
-        """Show the problems with the soul's files or settings, whenever they change."""
-        if tuple(notices) == self._noticed:
-            return
-        self._noticed = tuple(notices)
-        for line in notices:
-            click.secho(f"note: {safe(line)}", err=True, fg="yellow")
-
-    def working(self, *, on: bool, line: str = THINKING) -> None:
-        """Show that the soul is thinking, in its own words if it has some, or remove the indicator."""
-        if not self._is_tty or self._visible:
-            return
-        sign = safe(line) if on else ""
-        if self._sign and sign != self._sign:
-            click.echo("\r" + " " * len(self._sign) + "\r", nl=False)
-        if sign and sign != self._sign:
-            click.secho(sign, nl=False, dim=True)
-        self._sign = sign
-        sys.stdout.flush()
-
-    def delta(self, text: str) -> None:
-        """Show one more piece of the reply."""
-        if not self._is_tty:
-            return
-        self.working(on=False)
-        self._visible += text
-        click.echo(safe(text), nl=False)
-        sys.stdout.flush()
-
-    def speech(self, body: str) -> None:
-        """Complete the reply: print the missing rest, or all of it if something else was shown before."""
-        self.working(on=False)
-        if body.startswith(self._visible):
-            click.echo(safe(body[len(self._visible) :]))
-        else:
-            click.echo(f"\n{safe(body)}")
-        self._visible = ""
-        sys.stdout.flush()
-
-
-async def talk(home: Home, hello: Mapping[str, Any]) -> int:
-    """Converse until the input ends."""
-    is_tty = sys.stdin.isatty() and sys.stdout.isatty()
-    screen = Screen(is_tty=is_tty)
-    unanswered: SentLine | None = None
-    is_first = True
-    while True:
-        async with session(home) as connection:
-            attached = await attach(connection, hello)
-            if attached is None:
+            while True:
+                async with session(self._home) as connection:
+                    attached = await attach(connection, self._hello)
+                    if attached and is_first:
+                        self._screen = await self._opened(attached)
+                        is_first = False
+                    if attached and await self._converse(connection):
+                        self._screen.close()
+                        return INTERRUPTED if self._screen.is_interrupted else 0
                 await asyncio.sleep(LOOK_AGAIN_S)
-                continue
-            if is_first and is_tty:
-                _greet(str(attached["conversation"]), str(attached["person"]))
-            is_first = False
-            inbox: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
-            pump = asyncio.create_task(_pump(connection, inbox), name="frames")
-            try:
-                while True:
-                    line = unanswered or await _next_line(inbox, connection, screen, is_tty=is_tty)
-                    if line is None:
-                        return 0
-                    unanswered = line
-                    if not await _exchange(connection, inbox, line, screen):
-                        break
-                    unanswered = None
-            finally:
-                pump.cancel()
-        await asyncio.sleep(LOOK_AGAIN_S)
+        finally:
+            if self._line:
+                self._line.cancel()
+            self._screen.close()
 
+    async def _opened(self, attached: Mapping[str, Any]) -> Screen:
+        """Return the screen for this terminal, with the last exchanges on it, or the greeting."""
+        if not self._is_tty:
+            return Plain(is_tty=False)
+        spoken = said_before(self._home, str(attached["conversation"]), str(attached["person"]))
+        screen: Screen = Plain(is_tty=True)
+        if can_edit():
+            from claudius.cli.prompt import Prompt, history_of
+            from claudius.runtime.commands.words import WORDS
 
-async def _pump(connection: Connection, inbox: asyncio.Queue[dict[str, Any] | None]) -> None:
-    with contextlib.suppress(ConnectionError):
-        while (frame := await connection.receive()) is not None:
-            await inbox.put(frame)
-    await inbox.put(None)
+            screen = Prompt({**{f"!{word}": "" for word in ("stop", *WORDS)}, **LOCAL}, history_of(spoken))
+        for entry in spoken[-2 * SHOWN_TURNS :]:
+            is_own = entry["entry_type"] == "userMessage"
+            await screen.tell(f"{YOU}{entry['content']}" if is_own else f"{entry['content']}\n", "past")
+        if self._greeting:
+            await screen.tell(self._greeting)
+        await screen.tell("(end with Ctrl-D; /help says what else there is)", "past")
+        if self._hello["thoughts"]:
+            await screen.tell(THOUGHTS, "past")
+        return screen
 
+    async def _converse(self, connection: Connection) -> bool:
+        """Converse over one connection. Returns whether the input has ended; False if the connection was lost."""
+        frame: asyncio.Task[dict[str, Any] | None] | None = None
+        try:
+            for line in tuple(self._waiting.values()):
+                await self._send(connection, line)
+            while True:
+                frame = frame or asyncio.create_task(connection.receive(), name="frame")
+                if not (self._line or (self._screen.one_by_one and self._waiting)):
+                    self._line = asyncio.create_task(self._screen.line(), name="line")
+                await asyncio.wait([task for task in (frame, self._line) if task], return_when=asyncio.FIRST_COMPLETED)
+                if frame.done():
+                    if (arrived := frame.result()) is None:
+                        return False
+                    frame = None
+                    await self._hear(connection, arrived)
+                if self._line and self._line.done():
+                    text, self._line = self._line.result(), None
+                    if await self._is_over(connection, text):
+                        return True
+        except ConnectionError:
+            return False
+        finally:
+            if frame:
+                frame.cancel()
 
-async def _next_line(
-    inbox: asyncio.Queue[dict[str, Any] | None], connection: Connection, screen: Screen, *, is_tty: bool
-) -> SentLine | None:
-    while not inbox.empty():
-        frame = inbox.get_nowait()
-        if frame and frame["event"] == "speech":
-            await _show(connection, frame, screen)
-    while True:
-        text = await typed("you › " if is_tty else "")
-        if text is None:
-            return None
-        if text.strip():
-            return SentLine(text)
-
-
-async def _exchange(
-    connection: Connection, inbox: asyncio.Queue[dict[str, Any] | None], line: SentLine, screen: Screen
-) -> bool:
-    """Send one line and show what arrives until its answer; False if the connection was lost."""
-    try:
-        await connection.send({"op": "say", "id": line.id, "text": line.text})
-    except ConnectionError:
+    async def _is_over(self, connection: Connection, text: str | None) -> bool:
+        """Send one typed line, or do what it asks of this terminal. Returns whether it ends the conversation."""
+        if text is None or (self._is_tty and text.strip() == "/quit"):
+            if self._waiting:
+                await self._screen.tell("(the answer is kept, and shown at the next `claudius chat`)", "past")
+            return True
+        await self._say(connection, text)
         return False
-    except FrameTooLong as error:
-        _refused(error.message)
-        return True
-    while (frame := await inbox.get()) is not None:
-        match frame["event"]:
-            case "working":
-                screen.working(on=bool(frame["on"]), line=str(frame.get("text") or THINKING))
-            case "delta":
-                screen.delta(str(frame["text"]))
-            case "speech":
-                await _show(connection, frame, screen)
-                if line.key in frame["answers"]:
-                    return True
-            case "refused":
-                _refused(str(frame["message"]))
-                return True
-    return False
 
+    async def _say(self, connection: Connection, text: str) -> None:
+        match text.split():
+            case []:
+                return
+            case [word] if self._is_tty and word.startswith("/") and word[1:].isalpha():
+                await self._screen.tell(HELP if word == "/help" else f"there is no {word} here\n{HELP}", "help")
+            case ["/thoughts", "on" | "off" as switch] if self._is_tty:
+                self._hello["thoughts"] = switch == "on"
+                await connection.send({"op": "thoughts", "on": switch == "on"})
+            case _:
+                line = SentLine(text)
+                self._waiting[line.key] = line
+                await self._send(connection, line)
 
-def _refused(why: str) -> None:
-    click.secho(safe(f"not accepted: {why}"), err=True, fg="red")
+    async def _send(self, connection: Connection, line: SentLine) -> None:
+        try:
+            await connection.send({"op": "say", "id": line.id, "text": line.text})
+        except FrameTooLong as error:
+            del self._waiting[line.key]
+            await self._screen.tell(f"not accepted: {error.message}", "wrong")
 
-
-async def _show(connection: Connection, frame: Mapping[str, Any], screen: Screen) -> None:
-    screen.speech(str(frame["body"]))
-    screen.notice(frame.get("notices", ()))
-    with contextlib.suppress(ConnectionError):
+    async def _hear(self, connection: Connection, frame: Mapping[str, Any]) -> None:
+        """Show what arrived; confirm an utterance once it is on the screen."""
+        if frame["event"] != "speech":
+            if frame["event"] == "refused":
+                self._waiting.pop(SentLine("", id=str(frame["id"])).key, None)
+            await show(self._screen, frame)
+            return
+        if frame["key"] not in self._shown:
+            self._shown.add(str(frame["key"]))
+            await self._screen.speech(str(frame["turn"]), str(frame["body"]))
+            await self._notices.tell(self._screen, frame.get("notices", ()))
+        for key in frame["answers"]:
+            self._waiting.pop(key, None)
         await connection.send({"op": "shown", "key": frame["key"]})
 
 
-def _greet(conversation: str, person: str) -> None:
-    with contextlib.suppress(ImportError):
-        import readline  # noqa: F401 - enables arrow keys and history at the prompt
-
+def said_before(home: Home, conversation: str, person: str) -> list[Mapping[str, Any]]:
+    """Return what was said aloud in a conversation that this person may see, oldest first."""
     from claudius.reports.opened import records
 
-    with records(Home.of(os.environ)) as kept:
+    with records(home) as kept:
         found = kept.conversation(conversation)
     may_see = (private(person), f"shared:{conversation}")
-    spoken = [
+    return [
         entry
         for entry in (found or {}).get("entries", [])
         if entry["entry_type"] in ("userMessage", "externalDialog") and entry["audience"] in may_see
     ]
-    for entry in spoken[-2 * SHOWN_TURNS :]:
-        who = "you › " if entry["entry_type"] == "userMessage" else ""
-        click.secho(f"{who}{safe(entry['content'])}", dim=True)
-    click.secho("(an empty line does nothing; end with Ctrl-D)", dim=True)
+
+
+def can_edit() -> bool:
+    """Return whether the terminal can do more than print: move the cursor, and show text dimly."""
+    return os.environ.get("TERM", "dumb") not in ("", "dumb", "unknown")
+
+
+def greeted(home: Home, name: str = "") -> str:
+    """Return the soul's greeting to somebody new: its own line, with every provider, and no model is asked."""
+    from claudius.adapters.terminal import own_name
+    from claudius.providers.rehearsal import greeting
+
+    return safe(greeting(home, name or own_name()))
+
+
+def is_new(home: Home) -> bool:
+    """Return whether nobody has ever spoken to the soul of this home."""
+    from claudius.reports.opened import records
+
+    with records(home) as kept:
+        return not kept.counts(datetime.now(UTC))["turns"]["total"]

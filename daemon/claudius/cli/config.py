@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
-import re
 from typing import Any
 
 import click
 
-from claudius.cli.output import json_option, print_result
+from claudius.cli.output import Group, json_option, print_result
 from claudius.config import SECRETS, SETTINGS, load, overriding, parse_value, shown, toml
+from claudius.config import write_setting as write
 from claudius.errors import EXIT_CONFIG, BadConfiguration
-from claudius.home import Home, write_private
+from claudius.home import Home
+from claudius.reports.opened import noted
 
 
-@click.group()
+@click.group(cls=Group)
 def config() -> None:
     """Show, check and change the settings."""
 
@@ -71,7 +72,8 @@ def check(*, as_json: bool) -> int:
     try:
         from claudius.compose import check_names
 
-        check_names(load(Home.of(os.environ), os.environ))
+        home = Home.of(os.environ)
+        check_names(load(home, os.environ), home)
     except BadConfiguration as error:
         errors.append(error)
     problems = [{"file": one.file, "key": one.key, "detail": one.detail, "fix": one.fix} for one in errors]
@@ -81,36 +83,8 @@ def check(*, as_json: bool) -> int:
 
 
 def write_setting(home: Home, key: str, value: Any) -> None:
-    """Write one setting to config.toml after checking that it can be read back. Raises: BadConfiguration."""
-    home.create()
-    file = home.config.resolve()  # it may be a symlink to where the owner keeps such files
-    before = file.read_text("utf-8-sig") if file.exists() else ""
-    write_private(file, _with(before, key, toml(value)))
-    try:
-        from claudius.compose import check_names
+    """Write one setting to config.toml, and that it was changed into the audit log. Raises: BadConfiguration."""
+    from claudius.compose import check_names
 
-        check_names(load(home, {}))
-    except BadConfiguration:
-        write_private(file, before)
-        raise
-
-
-def _with(text: str, key: str, value: str) -> str:
-    """Set `key` in TOML text without changing any other line."""
-    table, _, name = key.rpartition(".")
-    lines = text.splitlines()
-    starts = [i for i, line in enumerate(lines) if re.match(r"\s*\[", line)]
-    if table:
-        header = next((i for i in starts if re.fullmatch(rf"\s*\[\s*{re.escape(table)}\s*\]\s*(#.*)?", lines[i])), None)
-        if header is None:
-            return "\n".join([*lines, *([""] if lines else []), f"[{table}]", f"{name} = {value}"]) + "\n"
-        first, last = header + 1, next((i for i in starts if i > header), len(lines))
-    else:
-        first, last = 0, starts[0] if starts else len(lines)
-    for place in range(first, last):
-        if re.match(rf"\s*{re.escape(name)}\s*=", lines[place]):
-            return "\n".join([*lines[:place], f"{name} = {value}", *lines[place + 1 :]]) + "\n"
-    for place in range(first, last):
-        if re.match(rf"\s*#\s*{re.escape(name)}\s*=", lines[place]):
-            return "\n".join([*lines[: place + 1], f"{name} = {value}", *lines[place + 1 :]]) + "\n"
-    return "\n".join([*lines[:first], f"{name} = {value}", *lines[first:]]) + "\n"
+    noted(home, "setting", key)
+    write(home, key, value, lambda loaded: check_names(loaded, home))

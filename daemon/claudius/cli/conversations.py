@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from claudius.cli.output import json_option, print_result, safe
+from claudius.cli.explained import clock, explained
+from claudius.cli.output import Group, json_option, print_result, safe
 from claudius.errors import EXIT_FAILED
 from claudius.home import Home
 from claudius.reports import conversations as reports
@@ -24,7 +25,7 @@ _VERBS = {
 }
 
 
-@click.group()
+@click.group(cls=Group)
 def conversations() -> None:
     """What was said, conversation by conversation."""
 
@@ -54,25 +55,29 @@ def show(conversation: str, before: str, *, as_json: bool) -> None:
 
 def _conversation(found: Mapping[str, Any]) -> Iterator[str]:
     yield click.style(f"{found['conversation']}  audience {found['audience']}  in {found['process']}", dim=True)
+    turn = ""
     for entry in found["entries"]:
+        if entry["turn"] != turn:
+            turn = entry["turn"]
+            yield click.style(f"turn {turn}  {clock(entry['at'])}", dim=True)
         kind = entry["entry_type"]
         who = (kind != "daimonSpeech" and entry["person"]) or f"Claudius {entry['verb'] or _VERBS.get(kind, kind)}"
         if kind in ("expired", "erased"):
             yield click.style(f"{entry['at']}  turn {entry['turn']}: its words have {kind}", dim=True)
             continue
         is_spoken = kind in ("userMessage", "externalDialog")
-        head = click.style(f"{entry['at']}  {safe(who)}: ", bold=is_spoken, dim=not is_spoken)
+        head = click.style(f"  {safe(who)}: ", bold=is_spoken, dim=not is_spoken)
         mark = "  (a preview: the words have expired)" if entry.get("expired") and kind == "userMessage" else ""
         yield head + click.style(safe(entry["content"]) + mark, dim=not is_spoken)
 
 
 @click.command()
-@click.argument("turn")
+@click.argument("turn", default="")
 @json_option
 def why(turn: str, *, as_json: bool) -> None:
-    """Explain one turn: what it knew, asked, thought, changed and said."""
+    """Explain one turn, your last if none is named: what it knew, asked, thought, changed and said."""
     found = reports.explained(Home.of(os.environ), turn)
-    print_result(found, _explained(found), as_json=as_json)
+    print_result(found, explained(found), as_json=as_json)
 
 
 @click.command()
@@ -93,28 +98,3 @@ def replay(turn: str, soul_file: Path | None, *, as_json: bool) -> int:
 
 
 EARLIER = "an earlier version worded this prompt; rebuilt in today's words it cannot be compared with what was sent"
-
-
-def _explained(found: dict[str, Any]) -> Iterator[str]:
-    yield click.style(f"turn {found['turn']}  {found['at']}  {found['conversation']}", bold=True)
-    yield f"process {found['process']}, voice {found['provider']} {found['model']}"
-    yield f"asked {', '.join(found['steps'])}"
-    yield from filter(None, found["explained"].values())
-    perception = found["perception"]
-    if perception.get("erased"):
-        yield "heard: it was erased"
-    elif perception.get("text", "") is None:
-        preview = perception["preview"]
-        told = f"{safe(preview)} (a preview: " if preview else "("
-        yield f"heard {perception['person']}: {told}working memory let the words go at {perception['expired_at'][:16]})"
-    else:
-        yield f"heard {perception.get('name')}: {safe(str(perception.get('text', '')))}"
-    for thought in found["thoughts"]:
-        yield click.style(f"{thought['step']} ({thought['verb'] or '–'}): {safe(thought['content'])}", dim=True)
-    if "expired_at" in found:
-        yield f"its record was deleted on {found['expired_at'][:10]} (memory.records_days)"
-    yield f"said: {safe(str(found['utterance']))}"
-    yield f"changed: {found['changes'] or 'nothing'}"
-    for delivery in found["delivery"]:
-        yield f"delivery: {delivery['state']} {delivery['receipt'] or ''} {delivery['at'] or ''}"
-    yield click.style("the whole prompt: --json", dim=True)

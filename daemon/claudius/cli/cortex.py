@@ -10,14 +10,14 @@ from typing import Any
 
 import click
 
-from claudius.cli.output import json_option, print_result, safe
+from claudius.cli.output import Group, json_option, print_result, safe
 from claudius.home import Home
 from claudius.ledger_types import OwnersHand
 from claudius.reports import beliefs as reports
 from claudius.reports.life import clock_now
 
 
-@click.group()
+@click.group(cls=Group)
 def cortex() -> None:
     """What the second mind believes, when it reflected, and what you decide about that."""
 

@@ -19,7 +19,7 @@ from typing import Any
 import click
 from msgspec import Struct
 
-from claudius.cli.output import json_option, print_json, print_result
+from claudius.cli.output import Group, json_option, print_json, print_result
 from claudius.errors import EXIT_FAILED, EXIT_TRY_AGAIN, ClaudiusError, TryAgain
 from claudius.home import Home
 from claudius.runtime.lock import Holder, HomeLock, holder, is_held
@@ -31,7 +31,7 @@ ENDED_S = 15.0
 LOOK_AGAIN_S = 0.02
 
 
-@click.group()
+@click.group(cls=Group)
 def daemon() -> None:
     """The soul as a process of its own, awake from start to stop."""
 
@@ -128,29 +128,57 @@ def logs(count: int | None, *, follow: bool) -> int:
     return 0
 
 
+_system_option = click.option("--system", is_flag=True, help="A service of the machine (systemd), not of this user.")
+_account_option = click.option(
+    "--account",
+    default="claudius",
+    show_default=True,
+    help="With --system: the user that runs it; it is made if missing.",
+)
+
+
+def _service_home(*, system: bool) -> Home:
+    """Return the home that a service is for: of the machine's, another one by default."""
+    from claudius.cli.daemon_unit import SYSTEM_HOME
+
+    is_named = bool(os.environ.get("CLAUDIUS_HOME"))
+    return Home.of(os.environ) if is_named or not system else Home(SYSTEM_HOME)
+
+
 @daemon.command()
 @click.option("--dry-run", is_flag=True, help="Print the file that would be written, and do nothing.")
-def install(*, dry_run: bool) -> None:
-    """Have the system start the daemon at login and after a crash: systemd's user units, or launchd."""
-    from claudius.cli.daemon_unit import unit_of, write_unit
+@_system_option
+@_account_option
+def install(*, dry_run: bool, system: bool, account: str) -> None:
+    """Have the system start the daemon at login and after a crash: systemd's user units, or launchd.
 
-    home = Home.of(os.environ)
-    unit = unit_of(home, os.environ)
+    With --system, at every start of the machine, as a user of its own that may write nothing but its home.
+    """
+    from claudius.cli.daemon_unit import check_system, unit_of, write_unit
+
+    home = _service_home(system=system)
+    unit = unit_of(home, os.environ, account=account if system else "")
     if dry_run:
         click.echo(f"{unit.path} would hold:", err=True)
         click.echo(unit.text, nl=False)
         return
-    home.create()
+    if system:
+        check_system(home)
+    else:
+        home.create()
     write_unit(unit)
-    click.echo(f"{unit.path} is written and {unit.name} is started; its log: claudius daemon logs")
+    logs = f"sudo -u {account} claudius --home {home.root} daemon logs" if system else "claudius daemon logs"
+    click.echo(f"{unit.path} is written and {unit.name} is started; its log: {logs}")
 
 
 @daemon.command()
-def uninstall() -> int:
+@_system_option
+@_account_option
+def uninstall(*, system: bool, account: str) -> int:
     """Remove what makes the system start the daemon, and stop the daemon; nothing that it keeps is touched."""
     from claudius.cli.daemon_unit import remove_unit, unit_of
 
-    unit = unit_of(Home.of(os.environ), os.environ)
+    unit = unit_of(_service_home(system=system), os.environ, account=account if system else "")
     if not remove_unit(unit):
         click.echo(f"{unit.path} does not exist: nothing is installed")
         return EXIT_FAILED
@@ -171,6 +199,8 @@ def _launched(launched: Launched, home: Home, *, as_json: bool) -> int:
     from claudius.reports.session import ask
 
     live = asyncio.run(ask(home, "status")) or {}
+    if wrong := (live.get("provider") or {}).get("last_error"):
+        click.echo(f"voice: {wrong['detail']}: {wrong['fix']}", err=True)
     for one in live.get("adapters", ()):
         if one["detail"]:  # not heard yet, or hears nobody
             click.echo(f"{one['name']}: {one['detail']}", err=True)
@@ -317,6 +347,11 @@ def end(home: Home) -> int:
 
 
 def _systemctl(*words: str) -> None:
-    ran = subprocess.run(["systemctl", "--user", *words], capture_output=True, text=True, check=False)
+    from claudius.cli.daemon_unit import SYSTEM
+
+    *verbs, unit = words
+    of_the_machine = unit.startswith(SYSTEM)
+    argv = ["systemctl", *(() if of_the_machine else ("--user",)), *verbs, unit.removeprefix(SYSTEM)]
+    ran = subprocess.run(argv, capture_output=True, text=True, check=False)
     if ran.returncode:
-        raise ClaudiusError(f"systemctl --user {' '.join(words)}: {ran.stderr.strip() or ran.returncode}")
+        raise ClaudiusError(f"{' '.join(argv)}: {ran.stderr.strip() or ran.returncode}")

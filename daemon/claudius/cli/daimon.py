@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 
 import click
 
-from claudius.cli.output import json_option, print_result, safe
+from claudius.cli.output import Group, json_option, print_result, safe
 from claudius.config import KOTHAR
 from claudius.home import Home
 from claudius.reports import clock
 
 
-@click.group()
+@click.group(cls=Group)
 def daimon() -> None:
     """Who whispers to the soul."""
 

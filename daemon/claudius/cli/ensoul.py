@@ -9,12 +9,12 @@ from typing import Any
 
 import click
 
-from claudius.cli.output import json_option, print_result, safe
+from claudius.cli.output import Group, json_option, print_result, safe
 from claudius.errors import ClaudiusError, UsageProblem
 from claudius.home import Home
 
 
-@click.group()
+@click.group(cls=Group)
 def ensoul() -> None:
     """The soul in Claude Code."""
 
@@ -59,6 +59,7 @@ def status(*, as_json: bool) -> None:
         "sessions": [
             {
                 "session": one.session,
+                "title": one.title,
                 "project": one.project,
                 "on": one.on,
                 "last_at": datetime.fromtimestamp(one.last_at, UTC),
@@ -69,7 +70,8 @@ def status(*, as_json: bool) -> None:
     lines = ["installed" if document["installed"] else "not installed: `claudius ensoul install`"]
     for one in document["sessions"]:
         state = "on" if one["on"] else "off"
-        lines.append(f"{one['session']}  {state}  {safe(one['project'])}  {one['last_at']:%F %R}")
+        line = f"{one['session']}  {state}  {safe(one['project'])}  {one['last_at']:%F %R}  {safe(one['title'])}"
+        lines.append(line.rstrip())
     print_result(document, lines, as_json=as_json)
 
 

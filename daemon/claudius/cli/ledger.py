@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from claudius.cli.output import json_option, print_result, safe
+from claudius.cli.output import Group, json_option, print_result, safe
 from claudius.home import Home
 from claudius.reports import peers as reports
 
@@ -19,7 +19,7 @@ CHART_WIDTH, CHART_HEIGHT, EDGE = 760, 260, 40
 FONT = 'font-family="sans-serif" font-size="12"'
 
 
-@click.group()
+@click.group(cls=Group)
 def ledger() -> None:
     """Whom the soul deals with, and what it makes of them."""
 

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 import click
 
-from claudius.cli.output import json_option, print_result, safe
+from claudius.cli.output import Group, json_option, print_result, safe
 from claudius.config import load
 from claudius.errors import AdapterRefused, BadConfiguration, ClaudiusError, TryAgain, UsageProblem
 from claudius.home import Home
@@ -26,7 +26,7 @@ TOKEN = "DISCORD_TOKEN"  # noqa: S105 - the setting's name, not a token
 TIMEOUT_S = 5.0
 
 
-@click.group()
+@click.group(cls=Group)
 def slack() -> None:
     """Set Slack up; docs/slack.md leads through it."""
 
@@ -43,7 +43,7 @@ def manifest(name: str, *, as_json: bool) -> None:
     click.echo(json.dumps(manifest_of(name.strip()), ensure_ascii=False, indent=None if as_json else 2))
 
 
-@click.group()
+@click.group(cls=Group)
 def discord() -> None:
     """Bring the soul into Discord."""
 
@@ -106,7 +106,7 @@ async def _application(api_url: str, token: str) -> str:
     return str(found.get("id") or "")
 
 
-@click.group()
+@click.group(cls=Group)
 def pairing() -> None:
     """Approve strangers who write to the soul directly, or revoke the approval. Never done from chat."""
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import tomllib
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -15,6 +18,7 @@ from claudius.config import Loaded, load, read_env_file
 from claudius.errors import EXIT_FAILED, UsageProblem
 from claudius.home import Home, write_private
 from claudius.reports.network_checks import Check, ask_discord, ask_slack, gathered, servers
+from claudius.reports.status import OFFERS, is_on
 
 WHERE = {
     "SLACK_BOT_TOKEN": "Slack, your app, Install App: xoxb-…",
@@ -40,7 +44,8 @@ OWN_LOGIN = (
 @json_option
 def onboard(*, yes: bool, adapters: str, providers: str, env_file: Path | None, as_json: bool) -> int:
     """Set the soul up: who speaks, which networks, their tokens; each is tested before it is saved."""
-    from claudius.compose import PROVIDERS, TOKENS
+    from claudius.compose import PROVIDERS
+    from claudius.config import TOKENS
 
     is_asked = not yes and sys.stdin.isatty()
     if not (is_asked or yes):
@@ -60,22 +65,29 @@ def onboard(*, yes: bool, adapters: str, providers: str, env_file: Path | None, 
     secrets = _secrets(home, needed, given, is_asked=is_asked)
     found = {**os.environ, **secrets, "CLAUDIUS_ADAPTERS": ",".join(networks), "CLAUDIUS_PROVIDERS": ",".join(voices)}
     there_too = tuple(name for name in usual if adapters and name not in (*networks, "terminal"))
-    settings = {"adapters": (*networks, *there_too), "providers": voices}
+    settings: dict[str, Sequence[str] | bool] = {"adapters": (*networks, *there_too), "providers": voices}
     if "discord" in networks:
-        settings |= _server(load(home, found), is_asked=is_asked)
-        found["CLAUDIUS_DISCORD_GUILDS"] = ",".join(settings.get("discord.guilds", ()))
+        guilds = _server(load(home, found), is_asked=is_asked)
+        settings |= guilds
+        found["CLAUDIUS_DISCORD_GUILDS"] = ",".join(guilds.get("discord.guilds", ()))
     if owners := load(home, found).config.owners:
         settings["owners"] = owners
+    if is_asked:
+        settings |= _wished(home, load(home, found))
     checks = asyncio.run(_checks(load(home, found), home, networks, voices))
     ok = all(check.ok for check in checks)
     if ok or (is_asked and click.confirm("Some checks failed. Keep these settings anyway?")):
         _keep(home, secrets, settings)
+    say = _owner_line(home, networks) if ok else ""
     follows = "claudius daemon start" if ok else "fix what is named above, then run `claudius onboard` again"
     if as_json:
-        print_json({"ok": ok, "checks": [one._asdict() for one in checks], "home": str(home.root), "next": follows})
+        found_out = {"ok": ok, "checks": [one._asdict() for one in checks], "home": str(home.root), "next": follows}
+        print_json(found_out | {"owner": say or None})
     else:
         print_checks(checks)
         click.echo(f"next: {follows}")
+        if say:
+            click.echo(f"then: be its owner: within an hour, write to it directly: {say}")
     return 0 if ok else EXIT_FAILED
 
 
@@ -87,6 +99,23 @@ def _chosen(named: str, known: Sequence[str], what: str, default: str, *, is_ask
         if name not in known and ":" not in name and "." not in name:
             raise UsageProblem(f"there is no {name!r}: the {what} are {', '.join(known)}")
     return names
+
+
+def _wished(home: Home, loaded: Loaded) -> dict[str, bool | str]:
+    """Offer, once, what is off by default, each in a sentence with its cost. A no is kept, so nobody is asked again."""
+    said = tomllib.loads(home.config.read_text("utf-8-sig")) if home.config.exists() else {}
+    found: dict[str, bool | str] = {}
+    for offer in OFFERS:
+        table, _, name = offer.sets.rpartition(".")
+        known: Any = said
+        for part in table.split("."):
+            known = known.get(part, {}) if isinstance(known, dict) else {}
+        if name in known or is_on(loaded.config, offer.sets):
+            continue
+        found[offer.sets] = click.confirm(f"{offer.told}. Turn it on?", default=False, err=True)
+        if found[offer.sets] and offer.name == "kothar":
+            found["kothar.provider"] = "rehearsal"
+    return found
 
 
 def _secrets(home: Home, needed: Sequence[str], given: Mapping[str, str], *, is_asked: bool) -> dict[str, str]:
@@ -119,6 +148,16 @@ def _server(loaded: Loaded, *, is_asked: bool) -> dict[str, tuple[str, ...]]:
     return {}
 
 
+def _owner_line(home: Home, networks: Sequence[str]) -> str:
+    """Return what somebody writes to become the owner; empty if each network has an owner already."""
+    from claudius.runtime.owner_code import OwnerCode
+
+    owned = {one.partition(":")[0] for one in load(home, os.environ).config.owners}
+    if set(networks) <= {"terminal", *owned}:
+        return ""
+    return f"!owner {OwnerCode(home).make(datetime.now(UTC))}"
+
+
 async def _checks(loaded: Loaded, home: Home, networks: Sequence[str], voices: Sequence[str]) -> list[Check]:
     from claudius.reports.doctor import one_word
 
@@ -130,7 +169,7 @@ async def _checks(loaded: Loaded, home: Home, networks: Sequence[str], voices: S
     return found
 
 
-def _keep(home: Home, secrets: Mapping[str, str], settings: Mapping[str, Sequence[str]]) -> None:
+def _keep(home: Home, secrets: Mapping[str, str], settings: Mapping[str, Sequence[str] | bool]) -> None:
     """Write secrets to .env, mode 0600, and settings to config.toml; other lines are unchanged."""
     from claudius.cli.config import write_setting
 
@@ -141,4 +180,4 @@ def _keep(home: Home, secrets: Mapping[str, str], settings: Mapping[str, Sequenc
     if secrets:
         write_private(home.env_file, "\n".join(lines) + "\n")
     for key, chosen in settings.items():
-        write_setting(home, key, list(chosen))
+        write_setting(home, key, chosen if isinstance(chosen, bool | str) else list(chosen))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from claudius.errors import near
 from claudius.reports.plain import encode
 
 if TYPE_CHECKING:
@@ -21,6 +22,18 @@ _RAW_IN_JSON = re.compile(rf"[{_UNSEEN}]")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
+class Group(click.Group):
+    """A group that names the nearest of its commands where a typed one does not exist."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that was typed. Raises: UsageError if there is none."""
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            ctx.fail(f"there is no command {args[0]!r}{near(args[0], self.list_commands(ctx))}")
+        return super().resolve_command(ctx, args)
+
+
 def print_checks(checks: Iterable[Check]) -> None:
     """Print one line a check, and the fix of each that failed."""
     for check in checks:
@@ -31,6 +44,18 @@ def print_checks(checks: Iterable[Check]) -> None:
 def safe(text: str) -> str:
     """Remove control sequences from text that is printed to a terminal."""
     return _CONTROL.sub("", text)
+
+
+def table(names: Sequence[str], rows: Iterable[Sequence[str]], right: Collection[str] = ()) -> Iterator[str]:
+    """Yield the lines of a table with a heading, as wide as its content; columns in `right` are aligned there."""
+    whole = [list(names), *map(list, rows)]
+    widths = [max(map(len, column)) for column in zip(*whole, strict=True)]
+    for row in whole:
+        cells = [
+            cell.rjust(width) if name in right else cell.ljust(width)
+            for name, cell, width in zip(names, row, widths, strict=True)
+        ]
+        yield "  ".join(cells).rstrip()
 
 
 def print_result(document: Any, lines: Iterable[str], *, as_json: bool) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from claudius.cli.output import json_option, print_result
+from claudius.cli.output import Group, json_option, print_result
 from claudius.errors import ClaudiusError
 from claudius.home import Home
 from claudius.reports import soul as reports
@@ -25,7 +25,7 @@ SHOWN = 4
 """How many conversations are named below a process; the rest are counted."""
 
 
-@click.group()
+@click.group(cls=Group)
 def process() -> None:
     """Its mental processes, and where each conversation stands."""
 

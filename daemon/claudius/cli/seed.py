@@ -124,10 +124,17 @@ SECRET_USES: Mapping[str, str] = {
 
 @click.command(hidden=True)
 @click.option("--claude-dir", type=click.Path(path_type=Path), default=None, help="Where Claude Code keeps its skills.")
-def seed(claude_dir: Path | None) -> None:
+@click.option("--greet", is_flag=True, help="Only print the soul's greeting, if nobody has ever spoken to it.")
+def seed(claude_dir: Path | None, *, greet: bool) -> None:
     """Fill a new home: soul.md, skills.md, config.toml, .env. What is there already stays as it is."""
     home = Home.of(os.environ)
     home.create()
+    if greet:
+        from claudius.cli.chat import greeted, is_new
+
+        if is_new(home):
+            click.echo(greeted(home))
+        return
     (home.soul / "dossiers").mkdir(mode=DIRECTORY_MODE, exist_ok=True)
     _put(home.soul / "soul.md", (shipped("soul") / "soul.md").read_text("utf-8"))
     _put(home.config, config_text())

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
-import shutil
-from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
 
-from claudius.cli.output import json_option, print_result
+from claudius.cli.output import Group, json_option, print_result
 from claudius.errors import EXIT_FAILED, BadSoul, UsageProblem
-from claudius.home import DIRECTORY_MODE, FILE_MODE, Home
+from claudius.home import DIRECTORY_MODE, Home, write_private
 from claudius.reports import soul as reports
+from claudius.reports.opened import noted
 from claudius.soul import FOLDERS
 
 
-@click.group()
+@click.group(cls=Group)
 def soul() -> None:
     """Read, check and edit who the soul is."""
 
@@ -56,11 +57,14 @@ def edit(file: str) -> None:
     if not is_read or not own.is_relative_to(home.soul.resolve()) or own.suffix != ".md":
         raise UsageProblem(f"{file!r} is not a soul file: name one as `claudius soul show` does, or dossiers/NAME.md")
     own.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
-    if not own.exists() and (known := source.files.get(file)):
-        shutil.copyfile(known.source, own)
-        own.chmod(FILE_MODE)
-    before = own.read_bytes() if own.exists() else b""
-    click.edit(filename=str(own))
-    after = own.read_bytes() if own.exists() else b""
-    changed = sha256(before).digest() != sha256(after).digest()
-    click.echo(f"{own}: {'changed; the next turn reads it' if changed else 'unchanged'}")
+    start = own if own.exists() else source.files[file].source if file in source.files else None
+    before = start.read_text("utf-8") if start else ""
+    with TemporaryDirectory(prefix="edit-", dir=home.state) as aside:  # so that no turn reads what is half written
+        copy = Path(aside) / own.name
+        copy.write_text(before, "utf-8")
+        click.edit(filename=str(copy))
+        after = copy.read_text("utf-8") if copy.exists() else before
+    if after != before:
+        noted(home, "soul", file)
+        write_private(own, after)
+    click.echo(f"{own}: {'changed; the next turn reads it' if after != before else 'unchanged'}")

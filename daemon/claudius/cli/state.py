@@ -10,17 +10,17 @@ from typing import Any
 
 import click
 
-from claudius.cli.output import json_option, print_json, print_result, safe
+from claudius.cli.output import Group, json_option, print_json, print_result, safe
 from claudius.cognition.reply.parser import read_state
 from claudius.errors import UsageProblem
 from claudius.home import Home
 from claudius.perception import SELF, private
 from claudius.recollection import MOODS, STATE_DEFAULTS, StateKey
 from claudius.reports import feeling, life
-from claudius.reports.opened import edit
+from claudius.reports.opened import edit, noted
 
 
-@click.group()
+@click.group(cls=Group)
 def state() -> None:
     """The soul's own state of mind."""
 
@@ -54,11 +54,12 @@ def set_(key: str, value: str) -> None:
     home = Home.of(os.environ)
     home.create()
     audience = SELF if is_mood else private(own_person())
+    noted(home, "state", key)
     edit(home, lambda store: store.documents.set_state(key, value, audience, datetime.now(UTC)))
     click.echo(f"{key} = {value}")
 
 
-@click.group()
+@click.group(cls=Group)
 def psyche() -> None:
     """The numbers below language: mood, needs, energy, relations."""
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import click
 
-from claudius.cli.output import json_option, print_result, safe
+from claudius.cli.explained import clock
+from claudius.cli.output import json_option, print_result, safe, table
 from claudius.errors import EXIT_FAILED, TryAgain
 from claudius.home import Home
 from claudius.reports import status as reports
@@ -22,6 +23,7 @@ COLOURS = {
     "transition": "magenta",
     "whisper": "blue",
     "speak": "green",
+    "error": "red",
 }
 
 
@@ -41,6 +43,13 @@ def _status(document: dict[str, Any]) -> Iterator[str]:
         yield f"asleep: nothing is running for {document['home']} (`claudius chat` or `claudius daemon start` wakes it)"
     voice = document["provider"] or {}
     yield f"voice: {voice.get('name')} {voice.get('model') or ''}".rstrip()
+    wrong = voice.get("last_error") or document["last_failure"]
+    if wrong:
+        at = f" ({clock(document['last_failure']['at'])})" if document["last_failure"] else ""
+        yield click.style(safe(f"last failure{at}: {wrong['detail']}"), fg="yellow")
+        yield safe(f"  {wrong['fix']}")
+    if document["last_failure"]:
+        yield f"  its turn: claudius why {document['last_failure']['turn']}"
     for adapter in document["adapters"]:
         heard = adapter["last_inbound_s"]
         last = "never heard" if heard is None else f"last heard {heard:.0f} s ago"
@@ -52,6 +61,8 @@ def _status(document: dict[str, Any]) -> Iterator[str]:
     if inbox["dead"] or outbox["failed"]:
         yield f"given up: {inbox['dead']} heard, {outbox['failed']} said (`claudius doctor` says why)"
     yield f"turns: {turns['total']}, {turns['today']} today"
+    for offer in document["offers"]:
+        yield f"off: {offer['name']} (`{offer['command']}`)"
 
 
 def _life(document: dict[str, Any]) -> Iterator[str]:
@@ -78,22 +89,31 @@ def _life(document: dict[str, Any]) -> Iterator[str]:
 def usage(by: reports.By, *, as_json: bool) -> None:
     """Count tokens and dollars."""
     found = reports.usage(Home.of(os.environ), by)
-    lines = [*(_usage_line(str(row[by]), row) for row in found["rows"]), _usage_line("total", found["total"])]
-    budget = found["budget"]
-    if budget["limit_usd"]:
-        lines.append(f"today: ${budget['spent_usd']:.4f} of ${budget['limit_usd']:.2f} ({budget['stage']})")
+    heads = (by, "turns", "in", "cached", "out", "cost")
+    counted = [*((str(row[by]), row) for row in found["rows"]), ("total", found["total"])]
+    lines = [*table(heads, (_usage_cells(name, row) for name, row in counted), right=heads[1:])]
+    lines += [
+        f"{one['name']}: ${one['spent_usd']:.4f} of ${one['limit_usd']:.2f} ({one['stage']})"
+        for one in found["caps"]
+        if one["limit_usd"]
+    ]
     print_result(found, lines, as_json=as_json)
 
 
-def _usage_line(name: str, row: dict[str, Any]) -> str:
+def _usage_cells(name: str, row: dict[str, Any]) -> tuple[str, ...]:
     cost = "price unknown" if row["cost_usd"] is None else f"${row['cost_usd']:.4f}"
-    read = row["cache_read_tokens"]
-    return f"{name}: {row['turns']} turns, {row['input_tokens']} in + {read} cached, {row['output_tokens']} out, {cost}"
+    counts = (row[key] or 0 for key in ("turns", "input_tokens", "cache_read_tokens", "output_tokens"))
+    return (safe(name), *(f"{count:,}" for count in counts), cost)
 
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
-@click.option("--count", type=click.IntRange(min=1), default=None, help="End after this many events.")
+@click.option(
+    "--count",
+    type=click.IntRange(min=1),
+    default=None,
+    help="End after this many events; pieces of a thought do not count.",
+)
 def stream(*, as_json: bool, count: int | None) -> None:
     """Watch the running soul hear, think, decide, feel and speak; private thoughts, too."""
     asyncio.run(_show(Home.of(os.environ), as_json=as_json, count=count))
@@ -101,19 +121,19 @@ def stream(*, as_json: bool, count: int | None) -> None:
 
 async def _show(home: Home, *, as_json: bool, count: int | None) -> None:
     shown = 0
-    async for event in _events(home):
+    async for event in _events(home, deltas=as_json):
         click.echo(json.dumps(event) if as_json else _event_line(event))
-        shown += 1
+        shown += not str(event["kind"]).startswith("think.")
         if shown == count:
             return
 
 
-async def _events(home: Home) -> AsyncIterator[dict[str, Any]]:
+async def _events(home: Home, *, deltas: bool) -> AsyncIterator[dict[str, Any]]:
     from claudius.runtime.control import connect
 
     try:
         async with connect(home.socket) as connection:
-            await connection.send({"op": "stream"})
+            await connection.send({"op": "stream", "deltas": deltas})
             first = await connection.receive()
             if not first or first.get("event") != "streaming":
                 raise TryAgain("the running process has no stream to show: `claudius daemon restart`")
@@ -127,4 +147,5 @@ async def _events(home: Home) -> AsyncIterator[dict[str, Any]]:
 def _event_line(event: dict[str, Any]) -> str:
     kind = str(event["kind"])
     head = click.style(f"{str(event['at'])[11:19]} {kind:<10}", fg=COLOURS.get(kind), bold=kind == "speak")
-    return f"{head} {safe(' '.join(str(event['text']).split()))}  {click.style(str(event['conversation']), dim=True)}"
+    where = f"{event['conversation']} {event['turn']}".strip()
+    return f"{head} {safe(' '.join(str(event['text']).split()))}  {click.style(where, dim=True)}"

@@ -10,13 +10,13 @@ from typing import Any
 
 import click
 
-from claudius.cli.output import json_option, print_result, safe
+from claudius.cli.output import Group, json_option, print_result, safe
 from claudius.errors import EXIT_FAILED, UsageProblem
 from claudius.home import Home
 from claudius.reports import people as reports
 
 
-@click.group()
+@click.group(cls=Group)
 def users() -> None:
     """What the soul knows of each person, and its history."""
 
@@ -144,7 +144,7 @@ def forget(person: str, *, yes: bool, as_json: bool) -> int:
     if not yes:
         raise UsageProblem(f"this erases all that is kept of {person}, including backups: repeat it with --yes")
     home = Home.of(os.environ)
-    receipt = asyncio.run(reports.forget(home, reports.person(home, person)["person"]))
+    receipt = asyncio.run(reports.forget(home, person))
     rows = ", ".join(f"{table} {count}" for table, count in receipt["rows"].items())
     lines = [
         f"{receipt['person']} is forgotten. Rows: {rows or 'none'}.",

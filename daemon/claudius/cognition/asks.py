@@ -73,6 +73,7 @@ def cognitive_step(name: str) -> Callable[[Callable[P, Ask[T]]], Callable[P, Ask
         def asked(*args: P.args, **kwargs: P.kwargs) -> Ask[T]:
             return replace(function(*args, **kwargs), step=name)
 
+        vars(asked)["step"] = name  # `claudius soul check` finds the owner's own steps by it
         return asked
 
     return made

@@ -7,13 +7,13 @@ reply counts as cut off by length; if nothing arrived, it raises ProviderError.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import cast
 
 from msgspec import Struct
 
-from claudius.cognition.hooks import show_prompt
+from claudius.cognition.hooks import ThoughtStream, show_prompt
 from claudius.cognition.mind import Show, StepVoice
 from claudius.cognition.output.gate import StreamGate
 from claudius.cognition.prompt.assembly import prompt_sha256
@@ -22,9 +22,23 @@ from claudius.cognition.reply.parser import Parsed, Parser
 from claudius.cognition.turn_state import SUMMARY_CALL, FirstCall, TurnState
 from claudius.config import blot
 from claudius.errors import ProviderError, RefusedReply
+from claudius.failure import Failure, failure_of
 from claudius.intent import Call
+from claudius.observed import Thinking
 from claudius.prompt import Prompt
-from claudius.provider import Delta, Done, Event, Provider, Request, Reset, Usage, estimate
+from claudius.provider import (
+    Delta,
+    Done,
+    Event,
+    Failing,
+    FormStep,
+    Provider,
+    Request,
+    Reset,
+    Usage,
+    estimate,
+    patience_of,
+)
 
 
 class ModelReply(Struct, frozen=True):
@@ -44,6 +58,7 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
     purpose: str,
     *,
     steps: Sequence[str] = (),
+    form: tuple[FormStep, ...] = (),
     drawn: Drawn | None = None,
     voice: StepVoice | None = None,
     streams: bool = False,
@@ -53,9 +68,10 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
 ) -> ModelReply:
     """Make one model call for a turn and store it, or reuse the paid reply of an earlier run.
 
-    `conversation` lets a transport continue that conversation's session; `keep_session` says whether the prompt may
-    stay in it. `drawn` is the form in which a snapshot stores the prompt. A reply that breaks off after its first piece
-    counts as cut off by length, and the ladder decides what is said. Raises: ProviderError, StoreError.
+    `form`: the sections that a server may enforce. `conversation` lets a transport continue that conversation's
+    session; `keep_session` says whether the prompt may stay in it. `drawn` is the form in which a snapshot stores the
+    prompt. A reply that breaks off after its first piece counts as cut off by length, and the ladder decides what is
+    said. Raises: ProviderError, StoreError.
     """
     mind, sha = turn.mind, prompt_sha256(prompt)
     if turn.first is None and number is None:
@@ -64,7 +80,9 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
     provider = voice.provider if voice else mind.provider
     is_final = not turn.process.may_execute_now and not turn.lines  # nothing may be shown before the last hop
     show = turn.surface.show if streams and is_final else None
-    reading = _Reading(Parser(), StreamGate(turn.rules) if show else None, show)
+    thoughts = ThoughtStream(mind.hooks, turn.recollection, mind.secrets) if mind.hooks.has(Thinking.point) else None
+    gate = StreamGate(turn.rules) if show else None
+    reading = _Reading(_parser(thoughts), gate, show, turn.surface.tell, thoughts)
     made = turn.paid.get(sha)
     if made is not None:
         await reading.take(made.response)
@@ -81,11 +99,20 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
             keep_session=keep_session,
             purpose=purpose,
             model=voice.model if voice else None,
+            is_first=turn.recollection.is_first,
             images=() if voice else turn.images,
+            form=form,
         )
         show_prompt(mind.hooks, turn.recollection, steps, prompt, provider.model)
         started = time.monotonic()
-        done = await _read(provider, request, reading)
+        if turn.surface.read and patience_of(provider, request):
+            await turn.surface.read(f"… reading about {estimate(request, '').input_tokens:,} tokens")
+        try:
+            done = await _read(turn, provider, request, reading)
+        except BaseException:
+            if thoughts:
+                thoughts.void()
+            raise
         if number is None:  # above every call of this turn and of earlier runs
             known = (*turn.calls, *turn.paid.values())
             number = max([call.n for call in known if call.n < SUMMARY_CALL], default=-1) + 1
@@ -104,7 +131,15 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
     turn.calls.append(made)
     turn.streamed += reading.shown
     parsed = reading.parser.finish(truncated=made.stop_reason == "max_tokens")
+    if thoughts:
+        thoughts.end()
     return ModelReply(parsed, made.response, made.stop_reason == "refusal", reading.shown)
+
+
+def _parser(thoughts: ThoughtStream | None) -> Parser:
+    parser = Parser()
+    parser.think = thoughts.tell if thoughts else None
+    return parser
 
 
 class _Reading(Struct):
@@ -113,10 +148,26 @@ class _Reading(Struct):
     parser: Parser
     gate: StreamGate | None = None
     show: Show | None = None
+    tell: Callable[[Failure], Awaitable[object]] | None = None
+    thoughts: ThoughtStream | None = None
     shown: str = ""
     text: str = ""
     is_void: bool = False
     """The transport restarted the request, so nothing more is shown before the end."""
+
+    async def hear(self, event: Event) -> None:
+        """Read the next event."""
+        match event:
+            case Delta(text):
+                await self.take(text)
+            case Reset():
+                self.restart()
+            case Failing(error):
+                if self.tell:
+                    await self.tell(failure_of(error))
+            case Done(text=text):
+                if not self.text:
+                    await self.take(text)
 
     async def take(self, piece: str) -> None:
         """Read the next piece."""
@@ -130,29 +181,27 @@ class _Reading(Struct):
 
     def restart(self) -> None:
         """Start over: discard the text so far. The final utterance will replace what was shown of it."""
-        self.parser = Parser()
+        self.parser = _parser(self.thoughts)
         self.text, self.shown, self.is_void = "", "", True
+        if self.thoughts:
+            self.thoughts.void()
 
 
-async def _read(provider: Provider, request: Request, reading: _Reading) -> Done:
+async def _read(turn: TurnState, provider: Provider, request: Request, reading: _Reading) -> Done:
     """Read one reply to its end, or as far as it arrived. Raises: ProviderError if nothing arrived."""
     try:
         async with aclosing(cast(AsyncGenerator[Event, None], provider.complete(request))) as events:
             async for event in events:
-                match event:
-                    case Delta(text):
-                        await reading.take(text)
-                    case Reset():
-                        reading.restart()
-                    case Done():
-                        if event.text and not reading.text:
-                            await reading.take(event.text)
-                        return event
+                await reading.hear(event)
+                if isinstance(event, Done):
+                    return event
                 if reading.parser.full:
                     break
-    except RefusedReply:
+    except RefusedReply as error:
+        await turn.fail(failure_of(error))
         return Done(text="", usage=Usage(), stop_reason="refusal")
-    except ProviderError:
+    except ProviderError as error:
         if not reading.text:
             raise
+        await turn.fail(failure_of(error))
     return Done(text="", usage=estimate(request, reading.text), stop_reason="max_tokens")

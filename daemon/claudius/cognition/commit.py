@@ -11,11 +11,12 @@ import asyncio
 from msgspec.structs import replace
 
 from claudius.cognition.hooks import noted, show_calls, show_committed, show_concluded
+from claudius.cognition.intentions import acted
 from claudius.cognition.mind import Mind
 from claudius.cognition.plan import soul_name
 from claudius.cognition.proactive import allowed
 from claudius.cognition.remembering import kept
-from claudius.cognition.reminders import reminded, within_limit
+from claudius.cognition.reminders import confirmed, reminded, within_limit
 from claudius.errors import ProcessError
 from claudius.intent import Intent
 from claudius.recollection import Recollection
@@ -41,10 +42,13 @@ async def commit(intent: Intent, recollection: Recollection, mind: Mind, *, is_t
     intent = await allowed(intent, recollection, mind)
     if is_turn:
         intent = replace(intent, noted=noted(recollection, intent, mind.config()))
-        intent = reminded(intent, recollection, mind.soul(), mind.config())
+        intent, reminder = reminded(intent, recollection, mind.soul(), mind.config())
+        intent = acted(intent, recollection, mind.soul(), mind.config())
         if intent.planned is not None and intent.planned.schedules:
             waiting = await mind.store.plans.open_plans(intent.conversation)
             intent = within_limit(intent, recollection, mind.soul(), waiting)
+        if reminder:
+            intent = confirmed(intent, reminder, recollection, mind.soul())
         show_concluded(mind.hooks, recollection, intent)
     intent = kept(intent, recollection, soul_name(mind.soul().text("soul.md")))
     await mind.store.turns.commit(intent)

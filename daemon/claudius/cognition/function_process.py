@@ -39,6 +39,7 @@ from claudius.cognition.turn_state import TurnState, Words, kept_json
 from claudius.cognition.working_memory import MemoryEntry, WorkingMemory
 from claudius.config import Config, blot
 from claudius.errors import Unreadable
+from claudius.failure import unspeakable
 from claudius.perception import Cause, Perception, cause_of
 from claudius.prompt import RecordKind, data_line, fence
 from claudius.recollection import EntryType, Recollection
@@ -197,8 +198,8 @@ class Thinker:
         return [f"{one.name or 'Claudius'}: {one.content}" for one in found]
 
     async def is_over_budget(self) -> bool:
-        """Return whether the day's budget is spent."""
-        return await self._state.mind.stage() is Stage.REFUSING
+        """Return whether a budget is spent."""
+        return await self._state.mind.stage(self.recollection.perception) is Stage.REFUSING
 
     async def _before(self, memory: WorkingMemory) -> None:
         """Run the checks that precede each thought."""
@@ -325,6 +326,9 @@ async def answers(
                 failed[place] = error
         missing = sorted(failed)
         if not missing:
+            fixed = [one for one in found.values() if isinstance(one, Words) and one.rung == "fixed"]
+            if fixed and turn.failure is None:
+                await turn.fail(unspeakable(fixed[0].flags, turn.calls[-1].provider))
             return [_blotted(found[place], turn.mind.secrets) for place in range(len(asks))]
         if second:
             raise failed[missing[0]]

@@ -87,8 +87,8 @@ def _entry_record(entry: Entry) -> dict[str, Scalar]:
     if entry.entry_type is EntryType.PERCEPTION:
         return {"kind": str(entry.metadata.get("kind", "perception")), **_capped(entry.content)}
     record = message_record(entry.person, entry.name, entry.content, is_bot=bool(entry.metadata.get("bot")))
-    if entry.metadata.get("kind") == REACTION:
-        record["kind"] = REACTION
+    if entry.metadata.get("kind") in (REACTION, RecordKind.NEWS):
+        record["kind"] = str(entry.metadata["kind"])
     marks: dict[str, Scalar] = {mark: True for mark in MARKS if entry.metadata.get(mark)}
     said = _capped(entry.content)
     return {key: value for key, value in record.items() if key not in said} | marks | said
@@ -122,6 +122,8 @@ def _rendered(past: PastTurn) -> Fixed:
     ]
     sections: list[tuple[int, str]] = []
     for entry in past.entries:
+        if entry.is_canned:
+            continue
         step, verb, content = _STEP_OF.get(entry.entry_type, ""), entry.verb, entry.content
         if entry.entry_type is EntryType.MENTAL_QUERY:
             step, verb = str(entry.metadata.get("query", "")), None

@@ -9,7 +9,8 @@
     loop.before_send after_send    before and after an utterance is sent to a network
     loop.on_error                  a turn failed
 
-In addition, the ledger, the cortex and the daimons report what they did: `ledger.after_record`, `ledger.after_assess`,
+In addition, a model call reports each piece of private text as it is written (`loop.thinking`), only while somebody
+listens; and the ledger, the cortex and the daimons report what they did: `ledger.after_record`, `ledger.after_assess`,
 `cortex.after_reflect`, `cortex.after_assess`, `cortex.after_directive`, `cortex.after_consult`, `daimon.after_whisper`,
 `daimon.after_speech`.
 
@@ -26,10 +27,12 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, TypedDict, TypeVar
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
+from claudius.cognition.reply.parser import Section
 from claudius.cognition.timing import zone_at
-from claudius.config import Config
+from claudius.config import Config, blot
+from claudius.failure import Failure
 from claudius.intent import Call, Intent, Utterance
 from claudius.ledger_types import PREVIEW_CHARS, Interaction, Noted, Promise
 from claudius.memory.inbox import Pending
@@ -44,6 +47,7 @@ from claudius.observed import (
     SendBegins,
     Sent,
     SystemPromptBuilt,
+    Thinking,
     TurnAssessed,
     TurnFailed,
     UtteranceMade,
@@ -70,6 +74,7 @@ POINTS = (
     "loop.on_error",
 )
 TOLD = (
+    "loop.thinking",
     "ledger.after_record",
     "ledger.after_assess",
     "cortex.after_reflect",
@@ -105,9 +110,16 @@ class Hooks:
             raise ValueError(f"there is no hook {point!r}: one of {', '.join((*POINTS, *TOLD))}")
         self._add(point, lambda event: observer(MappingProxyType(asdict(event))))
 
-    def listen(self, kind: type[Shown], listener: Callable[[Shown], object]) -> None:
-        """Register a listener of our own, which is shown the structs themselves."""
+    def listen(self, kind: type[Shown], listener: Callable[[Shown], object]) -> Callable[[], None]:
+        """Register a listener of our own, which is shown the structs themselves. Returns what ends the listening."""
         self._add(kind.point, listener)
+
+        def end() -> None:
+            self._observers[kind.point].remove(listener)
+            if not self._observers[kind.point]:
+                del self._observers[kind.point]
+
+        return end
 
     def _add(self, point: str, observer: Callable[[Any], object]) -> None:
         self._observers.setdefault(point, []).append(observer)
@@ -126,7 +138,7 @@ class Hooks:
 
     def emit(self, event: Observed) -> None:
         """Call every observer of an event's point. Never raises and does not wait."""
-        for observer in self._observers.get(event.point, ()):
+        for observer in tuple(self._observers.get(event.point, ())):
             try:
                 observer(event)
             except Exception:
@@ -308,18 +320,72 @@ def show_committed(hooks: Hooks, intent: Intent) -> None:
         )
 
 
-def show_error(hooks: Hooks, pending: Pending, error: BaseException, at: datetime) -> None:
-    """Emit a turn's failure and its error."""
+class ThoughtStream:
+    """Emits the private sections of one reply as they grow. A piece that may begin a secret waits for the next one."""
+
+    def __init__(self, hooks: Hooks, recollection: Recollection, secrets: Sequence[str]) -> None:
+        """Emit for the turn of `recollection`; `secrets` are masked."""
+        self._hooks, self._seen, self._secrets = hooks, _seen(recollection), secrets
+        self._held = Section(name="", text="")
+        self._has_told = False
+
+    def tell(self, section: Section) -> None:
+        """Emit the next piece of a private section."""
+        if section.name != self._held.name:
+            self.end()
+        text = blot(self._held.text + section.text, self._secrets)
+        end = len(text) - _begun(text, self._secrets)
+        self._held = replace(section, text=text[end:])
+        self._emit(replace(section, text=text[:end]))
+
+    def end(self) -> None:
+        """Emit what was held back, because its section or the reply has ended."""
+        self._emit(self._held)
+        self._held = Section(name="", text="")
+
+    def void(self) -> None:
+        """Emit that what was told does not count."""
+        self._held = Section(name="", text="")
+        if self._has_told:
+            self._has_told = False
+            self._hooks.emit(Thinking(**self._seen, step="", verb="", text="", is_void=True))
+
+    def _emit(self, piece: Section) -> None:
+        if piece.text:
+            self._has_told = True
+            self._hooks.emit(Thinking(**self._seen, step=piece.name, verb=piece.verb or "", text=piece.text))
+
+
+def _begun(text: str, secrets: Sequence[str]) -> int:
+    """Return how many characters at the end of a text may be the beginning of a secret. Pure."""
+    most = max(map(len, secrets), default=0)
+    return max((n for n in range(1, min(most, len(text) + 1)) if _begins(text[-n:], secrets)), default=0)
+
+
+def _begins(end: str, secrets: Sequence[str]) -> bool:
+    return any(secret.startswith(end) for secret in secrets)
+
+
+def show_failure(hooks: Hooks, pending: Pending, failure: Failure, at: datetime, error: BaseException | None) -> None:
+    """Emit a turn's failure; without an error, the turn still goes on.
+
+    If it does not, what was told of its thoughts does not count.
+    """
     hooks.emit(
         TurnFailed(
             turn=pending.turn,
             conversation=pending.perception.conversation,
             audience=pending.perception.audience,
             timestamp=at,
-            error=type(error).__name__,
-            station="turn",
+            error=type(error).__name__ if error else failure.kind,
+            station="turn" if error else "call",
+            detail=failure.line,
         )
     )
+    if error and hooks.has(Thinking.point):
+        where, audience = pending.perception.conversation, pending.perception.audience
+        seen: _Seen = {"turn": pending.turn, "conversation": where, "audience": audience, "timestamp": at}
+        hooks.emit(Thinking(**seen, step="", verb="", text="", is_void=True))
 
 
 def show_sending(hooks: Hooks, utterance: Utterance, at: datetime, receipt: str | None = None) -> None:

@@ -28,10 +28,12 @@ from claudius.cognition.plan import Plan, plan
 from claudius.cognition.processes import Interruption, Process, Transition, find
 from claudius.cognition.prompt.assembly import build_prompt, repair_tail, shows_intuition, this_turn
 from claudius.cognition.prompt.function_prompts import Asked, PromptSource, draw, fresh, prompt_of
+from claudius.cognition.prompt.small import form_of, words_tail
 from claudius.cognition.reply.parser import Parsed, read_bool
 from claudius.cognition.turn_state import Superseded, TurnState, Words, recorded
 from claudius.cognition.working_memory import DEFAULT, MemoryEntry, WorkingMemory
 from claudius.errors import ProcessError, ProviderError
+from claudius.failure import failure_of, unspeakable
 from claudius.intent import Intent, Thought, Thoughts
 from claudius.perception import internal
 from claudius.recollection import EntryType, ProcessState
@@ -181,14 +183,22 @@ async def _thoughts(turn: TurnState) -> Thoughts:
     if isinstance(spoken, NeedsRepair):
         turn.guard(first.private)
         prompt = build_prompt(turn.plan, turn.recollection, turn.soul, turn.settings)
-        prompt = replace(prompt, tail=repair_tail(turn.recollection, turn.soul, spoken.broken))
+        again = (
+            words_tail(turn.plan, turn.recollection, turn.soul, turn.settings)
+            if turn.settings.profile == "small"
+            else repair_tail(turn.recollection, turn.soul, spoken.broken)
+        )
+        prompt = replace(prompt, tail=again)
         try:
             second: Parsed | None = (await ask_model(turn, prompt, "repair")).parsed
-        except ProviderError:
+        except ProviderError as error:
             second = None
+            await turn.fail(failure_of(error))
         spoken = climb(first, replace(turn.rules, repairs=0), repair=second)
     if isinstance(spoken, NeedsRepair):  # pragma: no cover - no repairs are left
         raise AssertionError("the ladder asks for one repair at most")
+    if spoken.rung == "fixed" and turn.plan.speaks and turn.failure is None:
+        await turn.fail(unspeakable(spoken.flags, turn.calls[-1].provider))
     thoughts, flags = interpret(first, turn.plan, turn.soul)
     if not turn.plan.speaks:
         flags = (*flags, "unasked:external_dialogue") if spoken.speech else flags
@@ -216,6 +226,7 @@ async def _asked(turn: TurnState) -> tuple[Parsed, ModelReply]:
             "turn",
             steps=planned.asked,
             streams=planned.speaks,
+            form=form_of(planned, turn.soul, turn.settings),
             conversation=turn.recollection.conversation,
             keep_session=not shows_intuition(planned, turn.recollection),
         )
@@ -259,6 +270,7 @@ async def _ask_group(
         prompt_of(source, memory, wanted),
         group[0] if is_one else "turn",
         steps=group,
+        form=form_of(narrowed, turn.soul, turn.settings),
         drawn=draw(source, memory, wanted) if turn.first is None else None,
         voice=turn.mind.voices.get(group[0]) if is_one else None,
         streams=SPEECH in group and turn.plan.speaks,
@@ -335,6 +347,7 @@ def _ended(turn: TurnState) -> Intent:
         process=turn.process.name,
         next_process=turn.recollection.process if turn.is_guest else turn.process_state,
         steps=tuple(turn.asked),
+        later=turn.plan.later,
         planned=turn.planned(**declares),
         changes=changes,
     )

@@ -1,12 +1,12 @@
-"""Hold what a turn needs to run (`Mind`: store, provider, soul, clock …), and the stages of the daily budget.
+"""Hold what a turn needs to run (`Mind`: store, provider, soul, clock …), and the stages of the budgets.
 
-`compose` builds one `Mind`, and every turn reads it. As spending nears the cap, features stop in a fixed order. Source:
+`compose` builds one `Mind`, and every turn reads it. As spending nears a cap, features stop in a fixed order. Source:
 the design, section 7: whispers first, then the cortex, then model updates, then a polite refusal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from time import monotonic
@@ -15,16 +15,17 @@ from typing import Protocol, TypeVar
 from msgspec import Struct, field
 
 from claudius.cognition.hooks import Hooks
-from claudius.config import Config
+from claudius.config import BudgetSettings, Config
 from claudius.memory.store import Store
 from claudius.observed import ConsultAnswer, ConsultRequest
+from claudius.perception import Perception, Place
 from claudius.provider import Provider
 from claudius.psyche.gate import acknowledgement
 from claudius.soul import SoulText
 
 
 class Stage(StrEnum):
-    """How close spending is to the daily cap."""
+    """How close spending is to a cap."""
 
     OPEN = "open"
     WHISPERS_OFF = "whispers_off"
@@ -49,9 +50,41 @@ def day_start(now: datetime) -> datetime:
     return now.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
-async def stage_today(store: Store, limit_usd: float, now: datetime) -> Stage:
-    """Return the stage that today's spending has reached; a limit of 0 means no limit."""
-    return stage(limit_usd, await store.turns.spent_since(day_start(now))) if limit_usd else Stage.OPEN
+class Cap(Struct, frozen=True, kw_only=True):
+    """One budget: its limit, and what was spent of it."""
+
+    name: str
+    """Its setting, as in `budget.daily_usd`."""
+    of: str = ""
+    """The person or channel that it holds for; empty = the whole soul."""
+    limit_usd: float
+    """0 = there is none."""
+    spent_usd: float
+
+    @property
+    def stage(self) -> Stage:
+        """How close spending is to it."""
+        return stage(self.limit_usd, self.spent_usd)
+
+
+def caps(budget: BudgetSettings, day_usd: float, month_usd: float) -> tuple[Cap, Cap]:
+    """Return the budgets of the whole soul: of this UTC day and of this month. Pure."""
+    return (
+        Cap(name="budget.daily_usd", limit_usd=budget.daily_usd, spent_usd=day_usd),
+        Cap(name="budget.monthly_usd", limit_usd=budget.monthly_usd, spent_usd=month_usd),
+    )
+
+
+def tightest(found: Sequence[Cap]) -> Cap:
+    """Return the budget that is nearest to its limit; the first one if none has a limit. Pure."""
+    return max(found, key=lambda one: one.spent_usd / one.limit_usd if one.limit_usd else -1.0)
+
+
+async def spending(store: Store, budget: BudgetSettings, now: datetime) -> tuple[Cap, Cap]:
+    """Return the budgets of the whole soul with what was spent of them."""
+    today = day_start(now)
+    since = (today, today.replace(day=1))
+    return caps(budget, *[await store.turns.spent_since(one) for one in since])
 
 
 T = TypeVar("T")
@@ -117,9 +150,32 @@ class Mind(Struct, frozen=True, kw_only=True):
     consult: Callable[[ConsultRequest], Awaitable[ConsultAnswer]] | None = None
     """Consults the cortex before speaking; None = there is none."""
 
-    async def stage(self) -> Stage:
-        """Return how close today's spending is to the daily cap."""
-        return await stage_today(self.store, self.config().budget.daily_usd, self.clock())
+    async def spending(self, perception: Perception | None = None) -> Sequence[Cap]:
+        """Return the budgets with what was spent of them; for a perception, its person's and its channel's too."""
+        budget, now = self.config().budget, self.clock()
+        found: list[Cap] = [*await spending(self.store, budget, now)] if budget.is_capped or not perception else []
+        if perception is None:
+            return found
+        person, channel, limit_usd = perception.person, "", budget.person_daily_usd
+        if limit_usd and person:
+            spent = await self.store.turns.spent_since(day_start(now), person=person)
+            found.append(Cap(name="budget.person_daily_usd", of=person, limit_usd=limit_usd, spent_usd=spent))
+        if (limit_usd := budget.channel_daily_usd) and not perception.audience.startswith("private:"):
+            channel = Place.of(perception.conversation).of_channel
+            spent = await self.store.turns.spent_since(day_start(now), channel=channel)
+            found.append(Cap(name="budget.channel_daily_usd", of=channel, limit_usd=limit_usd, spent_usd=spent))
+        return found
+
+    async def stage(self, perception: Perception | None = None) -> Stage:
+        """Return how close spending is to the tightest budget that holds for a perception, or for the soul's own work.
+
+        While the soul is paused, nothing of its own is thought.
+        """
+        config = self.config()
+        if perception is None and (config.runtime.paused or not config.budget.is_capped):
+            return Stage.REFUSING if config.runtime.paused else Stage.OPEN
+        found = await self.spending(perception)
+        return tightest(found).stage if found else Stage.OPEN
 
     def acknowledgement(self, turn: str) -> str:
         """Return the line for a turn that needs no thought; empty if the soul has none."""

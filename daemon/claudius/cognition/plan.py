@@ -22,16 +22,23 @@ from claudius.cognition.remembering import remember
 from claudius.cognition.steps import PSYCHE_STEPS, STEPS, Situation, step
 from claudius.config import Config
 from claudius.errors import RowInvalid
+from claudius.intent import ApologyKind
 from claudius.memory.store import Store
-from claudius.perception import Kind, Origin
-from claudius.psyche import Attention, GateSettings, Weighing, attend
+from claudius.perception import SELF, Kind, Origin
+from claudius.provider import Form, Profile
+from claudius.psyche import Attention, GateSettings, Weighing, attend, set_back
+from claudius.psyche.change import Change
 from claudius.psyche.classify import vader
+from claudius.psyche.events import FAILED_EFFECTS, OVERRIDDEN_EFFECTS
 from claudius.psyche.personality import BadPersonality, Fingerprint, Kernel, kernel
 from claudius.psyche_types import FAULTS, Felt
 from claudius.recollection import Entry, EntryType, PastTurn, Person, Recollection, Remembered, Shown, once
 from claudius.soul import SoulFile, SoulText
 
 OTHER_MODELS = 2
+SPEECH, THOUGHT = "external_dialogue", "internal_monologue"
+BEFORE_WORDS = (THOUGHT, "chosen_action")
+"""The steps that decide what is said, or whether anything is."""
 MAX_UNANSWERED = 2
 """After this many true checks in a row whose update was missing or refused, a true check shows nothing."""
 
@@ -135,7 +142,10 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
     zone: str = ""
     """The speaker's IANA time zone, in which the prompt names the present; empty = the prompt does not name it."""
     wording: int = 1
-    """The form in which the code words a prompt: that of a kept turn is 1 if it says nothing else."""
+    """The version of the words that the code puts in a prompt: that of a kept turn is 1 if it says nothing else."""
+    profile: Profile = "full"
+    form: Form = "tags"
+    """How a reply gets its sections."""
 
     @classmethod
     def of(
@@ -184,6 +194,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     """What the psyche adds to the prompt, in words."""
     remembered: Remembered = Remembered()
     """The lines of memory in the prompt."""
+    later: tuple[str, ...] = ()
+    """Steps that a small model is asked while the conversation is idle, each in a call of its own."""
 
     @property
     def speaks(self) -> bool:
@@ -220,7 +232,8 @@ def plan(
     )
     listed = [name for name in STEPS if name in (felt.asks if name in PSYCHE_STEPS else process.steps)]
     is_open = {name for name in listed if step(name).gate(situation)}
-    asked = tuple([name for name in listed if name in is_open and (step(name).after or name) in is_open])
+    wanted = tuple([name for name in listed if name in is_open and (step(name).after or name) in is_open])
+    asked, later = aloud(wanted, settings)
     return Plan(
         process=process.name,
         asked=asked,
@@ -231,10 +244,30 @@ def plan(
         owes=owes,
         history_from=history_from,
         verbs=process.verbs,
-        overrides=process.overrides,
+        overrides=coloured(process.overrides, felt.manner),
         felt=felt,
         remembered=attention.remembered if attention else Remembered(),
+        later=later,
     )
+
+
+def aloud(steps: tuple[str, ...], settings: EngineSettings) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Divide the steps of a turn into those asked now and those asked later. Pure.
+
+    A small model is asked for its words first: after its thought where the form is enforced, else alone.
+    """
+    if settings.profile == "full" and settings.form != "words":
+        return steps, ()
+    first = BEFORE_WORDS if settings.form != "words" else () if SPEECH in steps else (THOUGHT,)
+    now = tuple([name for name in steps if name in (*first, SPEECH)])
+    return now, tuple([name for name in steps if name not in (*now, *BEFORE_WORDS)])
+
+
+def coloured(overrides: Mapping[str, str], manner: str) -> Mapping[str, str]:
+    """Return a process's wording with how to speak this time. Pure."""
+    if not manner:
+        return overrides
+    return {**overrides, "external_dialogue": " ".join(filter(None, (overrides.get("external_dialogue"), manner)))}
 
 
 def silent_plan(process: str, recollection: Recollection, settings: EngineSettings) -> Plan:
@@ -286,7 +319,7 @@ async def attend_to(
     `has_process`: a custom process runs here and must receive every owed perception, however trivial.
     """
     attention = _attended(recollection, soul, config, has_process=has_process)
-    if attention.outcome != "think":
+    if attention.outcome != "think" or recollection.audience == SELF:
         return attention
     try:
         lines = await remember(recollection, store, config, soul_name(soul.text("soul.md")))
@@ -308,6 +341,27 @@ def _attended(recollection: Recollection, soul: SoulText, config: Config, *, has
     except FAULTS:
         log.exception("the psyche is at fault", extra={"turn": recollection.turn})
         return plain
+
+
+SETBACKS: Mapping[ApologyKind, tuple[float, ...]] = {
+    "provider_down": FAILED_EFFECTS,
+    "unreadable": FAILED_EFFECTS,
+    "interrupted": FAILED_EFFECTS,
+    "too_large": FAILED_EFFECTS,
+    "stopped": OVERRIDDEN_EFFECTS,
+}
+"""What each failure of an owed answer does to the needs."""
+
+
+def setback(recollection: Recollection, kind: ApologyKind, soul: SoulText, config: Config) -> Change | None:
+    """Return what a failed or stopped answer does to the numbers; None if it does nothing."""
+    if not config.psyche.enabled or not recollection.owes or kind not in SETBACKS:
+        return None
+    try:
+        return set_back(recollection, SETBACKS[kind], gate_settings_of(soul, config))
+    except FAULTS:
+        log.exception("the psyche is at fault", extra={"turn": recollection.turn})
+        return None
 
 
 def gate_settings_of(soul: SoulText, config: Config, *, has_process: bool = False) -> GateSettings:

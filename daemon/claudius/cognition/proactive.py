@@ -20,6 +20,7 @@ from claudius.memory.inbox import Pending
 from claudius.memory.store import Store
 from claudius.memory.turns import FirstWords
 from claudius.perception import Cause, Kind, Origin, Perception, Place, ScheduledExtra, cause_of, internal
+from claudius.psyche import Attention
 from claudius.recollection import EntryType, Recollection
 
 log = logging.getLogger(__name__)
@@ -169,6 +170,33 @@ async def allowed(intent: Intent, recollection: Recollection, mind: Mind) -> Int
         changes={**intent.changes, "not_said": verdict.reason},
         planned=planned if planned != Planned() else None,
     )
+
+
+def follows(recollection: Recollection, attention: Attention, news: str) -> Planned | None:
+    """Return what follows from news, or from an event in the soul's own conversation. Pure.
+
+    A look inward, or words that nobody asked for, which `withheld` may refuse: at once, but by the rules of the
+    conversation where it happens. None = it meant too little. `news`: what the soul tells itself when news came in.
+    """
+    perception, about = recollection.perception, internal(recollection.perception)
+    (there, audience), person, text = about.there, perception.person, perception.text
+    if perception.kind is Kind.NEWS:
+        there, audience = recollection.conversation, recollection.audience
+        person = audience.removeprefix("private:") if audience.startswith("private:") else ""
+        text = news
+    if attention.outcome != "think" or attention.change is None or not there or not text:
+        return None
+    made = Schedule(
+        id=int.from_bytes(sha256(f"{there}\0{perception.kind}".encode()).digest()[:6], "big"),
+        conversation=there,
+        at=recollection.now,
+        text=text,
+        process=about.process or PROCESS,
+        key=perception.kind.value,
+        audience=audience,
+        person=person,
+    )
+    return Planned(schedules=(made,))
 
 
 def free_at(words: FirstWords, now: datetime) -> datetime:

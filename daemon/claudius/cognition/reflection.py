@@ -24,18 +24,20 @@ from claudius.cognition.prompt.function_prompts import fresh
 from claudius.cognition.reply.parser import read_state
 from claudius.cognition.turn_state import TurnState, recorded, silent_turn
 from claudius.cognition.working_memory import DEFAULT, WorkingMemory
-from claudius.errors import ProcessError, StaleTurn, StoreError
+from claudius.errors import BadSoul, ProcessError, StaleTurn, StoreError
 from claudius.intent import Intent, StateChange
 from claudius.memory.inbox import Pending, turn_of
 from claudius.memory.turns import RecallLimits
 from claudius.perception import SELF
 from claudius.recollection import EntryType, ProcessState, Recollection, StateKey
+from claudius.shape import unfit_for
 from claudius.soul import SoulText
 
 log = logging.getLogger(__name__)
 
 SUBPROCESSES: dict[str, str] = {
     "summarise": "claudius.cognition.summaries:summarise",
+    "judge": "claudius.cognition.judgements:judge",
 }
 """Built-in subprocesses by name; an owner's own are named in `soul/subprocesses/NAME.md`, by import string."""
 
@@ -90,7 +92,7 @@ class ReflectionTurn(Thinker):
         """Change one value of the soul's state. Raises: ValueError for an unknown key or mood."""
         read = read_state(f"{key}: {value}")
         if key not in read:
-            raise ValueError(f"{key} = {value!r} is no state of the soul's")
+            raise ValueError(f"{key} = {value!r} is not a state of the soul")
         self.state[key] = read[key]
 
 
@@ -99,7 +101,7 @@ def _load(target: str) -> Subprocess:
     module, _, attribute = target.partition(":")
     found = getattr(module_of(module), attribute)
     if not isinstance(found, Subprocess):
-        raise ValueError(f"{target} is no subprocess: decorate it with @subprocess(order)")
+        raise ValueError(f"{target} is not a subprocess: decorate it with @subprocess(order)")
     return found
 
 
@@ -120,6 +122,27 @@ def subprocesses(soul: SoulText) -> tuple[Subprocess, ...]:
             log.warning("a subprocess cannot be used", extra={"subprocess": name, "error": str(error)})
     soul.derived["subprocesses"] = known = tuple(sorted(found, key=lambda one: one.order))
     return known
+
+
+def subprocess_problems(soul: SoulText) -> list[BadSoul]:
+    """List the owner's subprocesses that cannot be used."""
+    found: list[BadSoul] = []
+    for name, file in soul.files.items():
+        target, where = file.head.get("python"), str(file.source)
+        if not name.startswith("subprocesses/"):
+            continue
+        if not target:
+            found.append(BadSoul(where, 1, "no head names its python", "write `python = 'module:function'`"))
+            continue
+        try:
+            think = _load(str(target)).think
+        except (ImportError, AttributeError, ValueError) as error:
+            found.append(BadSoul(where, 1, f"its head: python: {error}", "install that module beside Claudius"))
+            continue
+        if think and (problem := unfit_for(think, 2)):
+            detail = f"its head: python: the function cannot be called with (reflection, memory): {problem}"
+            found.append(BadSoul(where, 1, detail, "docs/your-own-soul.md shows one"))
+    return found
 
 
 async def reflect(idle: Idle, mind: Mind) -> None:
@@ -149,7 +172,7 @@ async def _think(one: Subprocess, idle: Idle, mind: Mind) -> None:
     limits = RecallLimits(ttl_hours=mind.config().memory.ttl_hours, aged_at=mind.aged_at())
     known = await mind.store.turns.recall(pending, nonce=mind.nonce(), now=mind.clock(), limits=limits)
     recollection = replace(known, perceptions=())  # the conversation as it is now, including its last turn
-    turn = silent_turn(one.name, recollection, mind)
+    turn = await silent_turn(one.name, recollection, mind)
     reflection = ReflectionTurn(turn, one.name, await mind.store.turns.kept(recollection.conversation, one.name))
     outcome = await one.think(reflection, reflection.source.base)
     intent = _ended(one, reflection, turn, outcome)

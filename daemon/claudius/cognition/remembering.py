@@ -20,8 +20,9 @@ from claudius.memory.ranking import Found, Ranked, asked_for, rank
 from claudius.memory.stemming import TEXT_CHARS, stemmed
 from claudius.memory.store import Store
 from claudius.perception import Kind, MessageExtra
-from claudius.prompt import ago
+from claudius.prompt import ago, short_name
 from claudius.psyche.classify import is_trivial
+from claudius.psyche.context import ANNOUNCED
 from claudius.recollection import Entry, EntryType, Fact, Moment, Recollection, Remembered
 
 FACT_CHARS = 600
@@ -31,10 +32,12 @@ LINE_CHARS, BEFORE_CHARS = 320, 160
 BLOCK_COSTS, LINE_COSTS = 12, 12
 """Tokens of the block's own signs, and of the keys and quotes of a line."""
 NAME_CHARS = 40
+REHEARSAL = "rehearsal"
+"""The provider whose lines are fixed: they repeat what was heard and would be found in its place."""
+YOU = "you"
+"""Who said a line of the soul's own."""
 _CHARS_A_TOKEN = 4
 _SAID = (Kind.MESSAGE.value, Kind.MENTION.value, Kind.COMMAND.value)
-_UNKEPT = frozenset(("nodded", "acknowledged", "announced"))
-"""The verbs of fixed lines."""
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -44,10 +47,11 @@ def kept(intent: Intent, recollection: Recollection, soul_name: str) -> Intent:
     facts: list[Fact] = []
     pictures = {one.position: _described(one.extra) for one in recollection.perceptions}
     weight = round(100 * (intent.psyche.importance if intent.psyche and intent.psyche.importance else 0.35))
+    is_rehearsed = any(call.provider == REHEARSAL for call in intent.calls)
     for entry in intent.entries:
-        if not _is_kept(entry, soul_name):
-            continue
         is_own = entry.entry_type is EntryType.EXTERNAL_DIALOG
+        if not _is_kept(entry, soul_name) or (is_own and (is_rehearsed or not intent.utterances)):
+            continue
         person = intent.person if is_own else entry.person or ""
         name = "" if is_own else entry.name or ""
         text = entry.content[:TEXT_CHARS]
@@ -59,8 +63,8 @@ def kept(intent: Intent, recollection: Recollection, soul_name: str) -> Intent:
             conversation=intent.conversation,
             audience=intent.audience,
             text=text,
-            stems=stemmed(" ".join(filter(None, (text, pictures.get(entry.position, "")))), name),
-            position="" if is_own else entry.position,
+            pictures=pictures.get(entry.position, ""),
+            position="" if is_own or len(recollection.perceptions) == 1 else entry.position,
             importance=weight,
             is_own=is_own,
         )
@@ -72,7 +76,7 @@ def kept(intent: Intent, recollection: Recollection, soul_name: str) -> Intent:
 
 def _is_kept(entry: Entry, soul_name: str) -> bool:
     if entry.entry_type is EntryType.EXTERNAL_DIALOG:
-        if entry.verb in _UNKEPT or entry.metadata.get("apology"):
+        if entry.is_canned or entry.verb == ANNOUNCED:
             return False
     elif (
         entry.entry_type is not EntryType.USER_MESSAGE
@@ -127,7 +131,13 @@ def shown(recollection: Recollection, found: Found, asked: Mapping[str, float], 
         room -= len(text)
         if room < 0:
             break
-        lines.append({**_when(fact.stated_s, now), "from": _name(names.get(fact.person, "")), "text": text})
+        lines.append(
+            {
+                **_when(fact.stated_s, now),
+                "from": _called(fact.person, names.get(fact.person, ""), recollection),
+                "text": text,
+            }
+        )
         rows.append(f"fact:{fact.id}")
     left, most = memory.remembered_tokens - BLOCK_COSTS - sum(map(_cost, lines)), memory.remembered
     floor = memory.floor if "?" in _heard(recollection) else 0.0  # a statement or a plan is never asked to match
@@ -139,7 +149,7 @@ def shown(recollection: Recollection, found: Found, asked: Mapping[str, float], 
             moment = found_one.moment
             if most <= 0 or moment.id in taken or moment.turn in rendered:
                 continue
-            line, row = _line(found_one, asked, taken, rendered, now)
+            line, row = _line(found_one, asked, taken, rendered, recollection)
             if _cost(line) > left:
                 break  # what was put right is not shown without what puts it right
             left, most = left - _cost(line), most - 1
@@ -150,14 +160,14 @@ def shown(recollection: Recollection, found: Found, asked: Mapping[str, float], 
 
 
 def _line(
-    one: Ranked, asked: Mapping[str, float], taken: set[int], rendered: set[str], now: datetime
+    one: Ranked, asked: Mapping[str, float], taken: set[int], rendered: set[str], recollection: Recollection
 ) -> tuple[dict[str, str], str]:
     moment, before = one.moment, one.before
     start = _start(moment.text, asked)
     end = start + LINE_CHARS
     line = {
-        **_when(moment.at_s, now),
-        "from": "you" if moment.is_own else _name(moment.name),
+        **_when(moment.at_s, recollection.now),
+        "from": YOU if moment.is_own else _called(moment.person, moment.name, recollection),
         "text": cut(moment.text, start, end),
     }
     row = f"moment:{moment.id}:{start}:{end}"
@@ -188,6 +198,14 @@ def _cost(line: Mapping[str, str]) -> int:
 def _when(at_s: float, now: datetime) -> dict[str, str]:
     at = datetime.fromtimestamp(at_s, UTC)
     return {"when": at.date().isoformat(), "ago": ago((now - at).total_seconds())}
+
+
+def _called(person: str, name: str, recollection: Recollection) -> str:
+    """Return who is meant: the speaker's name stands for nobody else, nor a person's for the soul. Pure."""
+    name, speaker = _name(name), recollection.speaker
+    is_speaker = speaker is not None and person in (speaker.person, recollection.perception.person)
+    is_theirs = speaker is not None and name == _name(speaker.name)
+    return f"{name} ({short_name(person)})" if name.casefold() == YOU or (is_theirs and not is_speaker) else name
 
 
 def _name(name: str) -> str:

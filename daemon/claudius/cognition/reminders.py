@@ -1,18 +1,19 @@
 """Plan reminders that somebody asked for, and the soul's own dated promises, as part of a turn. Pure.
 
-Both are found in the text by rule, so no model needs a format for them.
+Both are found in the text by rule, so no model needs a format for them; the time of a reminder is said by rule too.
 Source: the process design, section 8; the daimon design, section 8; the cortex design, section 7.
 """
 
 from __future__ import annotations
 
-import re
-from datetime import datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from string import Template
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from claudius.cognition.conclude.conclusion import spoken, utter
+from claudius.cognition.conclude.conclusion import NODDED, spoken, utter
+from claudius.cognition.output.rules import SAID
 from claudius.cognition.proactive import PROCESS
 from claudius.cognition.processes import sections
 from claudius.cognition.timing import zone_at
@@ -22,66 +23,99 @@ from claudius.intent import PROMISE_DUE, Intent, Planned, Schedule
 from claudius.ledger_types import Promise
 from claudius.memory.plans import MOST_OPEN, TOO_MANY
 from claudius.perception import Origin
-from claudius.psyche.classify import sentences
-from claudius.psyche.promises import WHAT_CHARS, due, grace_s, names_instant, stems
-from claudius.recollection import Recollection
+from claudius.psyche.promises import WHAT_CHARS, grace_s, stems
+from claudius.psyche.reminding import (
+    asks_time,
+    is_undertaking,
+    own_words,
+    refuses,
+    request_in,
+    statements,
+    undertaking_in,
+)
+from claudius.psyche.times import due, language_of, names_hour, names_instant, repeats, said_as
+from claudius.recollection import EntryType, Recollection
 from claudius.soul import SoulText
 
 REQUEST_CHARS = 300
+POST_CHARS = 1900
+"""A reply longer than this says a reminder's time in a post of its own: no network takes less in one post."""
 FULL = "I cannot keep another reminder here: too many wait already."
+WORDS = {"planned": "I will remind you $at.", "once": "I will remind you $at, once.", "when": "When?", "full": FULL}
 """Said if the soul's own text has no line for it."""
-_VERB = r"(?:remind|nudge|ping|poke|wake)"
-_ASKS = re.compile(rf"\b{_VERB}\s+(?:me|us)\b", re.IGNORECASE)
-_UNDERTAKES = re.compile(
-    rf"\b(?:will|['’]ll|can|going\s+to|shall|let\s+me)\s+(?:\w+\s+)?{_VERB}\s+you\b", re.IGNORECASE
+_ENDS = (".", "!", "…", ".”", "!”")
+_NO_SUBJECT_TEXT = (
+    "remind reminder nudge ping poke wake alarm timer need set don forget half quarter past morning noon clock min "
+    "month months four five six seven eight nine ten eleven twelve erinnere erinner erinnern erinnert erinnerung weck "
+    "wecke wecker vergessen lass stell kannst könntest würdest bitte brauche der die das den dem des einer eine einem "
+    "einen ans zum zur für mit von vor nach und oder nicht ich mir mich uns daran dass heute morgen abend früh mittag "
+    "uhr stunde stunden minute minuten tag tagen woche wochen monat halben halbe viertel viertelstunde nächsten "
+    "montag dienstag mittwoch donnerstag freitag samstag sonntag"
 )
-_DECLINES = re.compile(
-    r"\b(?:can(?:no|['’])t|cannot|(?:won['’]t|will\s+not)(?!\s+forget)|unable|not\s+able)\b", re.IGNORECASE
-)
-_NO_SUBJECT = frozenset(stems("remind nudge ping poke wake four five six seven eight nine ten eleven twelve clock"))
+_NO_SUBJECT = frozenset(stem for word in _NO_SUBJECT_TEXT.split() for stem in stems(word))
 """Stems that do not describe the subject of a promise."""
 
 
-def reminded(intent: Intent, recollection: Recollection, soul: SoulText, config: Config) -> Intent:
-    """Plan the reminder that a turn agrees to, and each dated promise of the soul's own. Pure.
+class Reminder(Struct, frozen=True, kw_only=True):
+    """A request for a reminder in a turn, and what became of it."""
+
+    request: str
+    """The sentence that asked for it, as it was said."""
+    plan: Schedule | None = None
+    """None = it named no time yet."""
+    is_said: bool = False
+    """The reply names the time itself."""
+    zone: tzinfo = UTC
+
+
+def reminded(
+    intent: Intent, recollection: Recollection, soul: SoulText, config: Config
+) -> tuple[Intent, Reminder | None]:
+    """Plan the reminder that was asked for unless the reply refuses, and each dated promise of the soul's own. Pure.
 
     In an answer, both count as asked for by the person answered, so they are delivered at any hour. A promise in a turn
     that answers nobody is the soul's own plan and only a reason to write first.
     """
-    said = "".join([one.body for one in intent.utterances if one.kind in ("reply", "proactive")])
+    said = own_words("\n".join([one.body for one in intent.utterances if one.kind in ("reply", "proactive")]))
     perception = recollection.perceptions[-1] if recollection.perceptions else None
     noted = intent.noted
-    if not said or perception is None or noted is None or perception.is_bot:
-        return intent
+    if not intent.utterances or perception is None or noted is None or perception.is_bot:
+        return intent, None
     if intent.planned is not None and intent.planned.closes:
-        return intent
+        return intent, None
     is_answer = perception.origin is Origin.EXTERNAL
     zone = zone_at(perception, config.clock.timezone)
     request = ""
-    if is_answer and not (intent.planned and intent.planned.schedules) and _ASKS.search(perception.text):
-        request = " ".join(next((one for one in sentences(perception.text) if _ASKS.search(one)), "").split())
-        request = request[:REQUEST_CHARS]
+    if is_answer and not (intent.planned and intent.planned.schedules):
+        request = " ".join(request_in(perception.text).split())[:REQUEST_CHARS]
+    if request and refuses(said):
+        return replace(intent, changes={**intent.changes, "reminder": "declined"}), None
     at = _asked_for(request, said, recollection.now, zone) if request else None
     mine = [("promise", one) for one in noted.promises if one.side == "mine"]
     if at:
-        others = [one for one in mine if not _UNDERTAKES.search(one[1].what)]  # that is what was asked for
+        others = [one for one in mine if not is_undertaking(one[1].what)]  # that is what was asked for
         mine = [("reminder", _accepted(request, at, recollection)), *others]
-    if not mine:
-        return intent
     made: list[tuple[Schedule, Promise]] = []
     for number, (occasion, promise) in enumerate(mine):
         what = request if occasion == "reminder" else promise.what
         plan = _plan(occasion, number, what, promise.due_at, intent, recollection, soul)
         subject = tuple(stem for stem in promise.stems if stem not in _NO_SUBJECT)
         made.append((plan, replace(promise, plan=plan.id, stems=subject)))
+    reminder = None
+    if request and not (mine and not at):
+        is_said = at is not None and any(_names(one, at, recollection.now, zone) for one in statements(said))
+        reminder = Reminder(request=request, plan=made[0][0] if at else None, is_said=is_said, zone=zone)
+    if not mine:
+        return intent, reminder
     planned = intent.planned or Planned()
     theirs = (one for one in noted.promises if one.side == "theirs")
-    return replace(
+    planning = replace(
         intent,
         planned=replace(planned, schedules=(*planned.schedules, *(plan for plan, _ in made))),
         noted=replace(noted, promises=(*theirs, *(promise for _, promise in made))),
         changes={**intent.changes, **_told(mine)},
     )
+    return planning, reminder
 
 
 def within_limit(intent: Intent, recollection: Recollection, soul: SoulText, waiting: int) -> Intent:
@@ -96,7 +130,7 @@ def within_limit(intent: Intent, recollection: Recollection, soul: SoulText, wai
     refused = [one for one in planned.schedules[room:] if one.asked_by]
     if not refused:
         return intent
-    line = sections(soul.files.get(f"processes/{PROCESS}.md")).get("full", FULL)
+    line = _words(soul, "full")
     said = tuple(one.body for one in intent.utterances if one.kind == "reply")
     gone = {one.id for one in refused}
     return replace(
@@ -109,17 +143,47 @@ def within_limit(intent: Intent, recollection: Recollection, soul: SoulText, wai
     )
 
 
+def confirmed(intent: Intent, reminder: Reminder, recollection: Recollection, soul: SoulText) -> Intent:
+    """Add to the reply when the reminder will come, or ask for the time if none was named. Pure.
+
+    Nothing is added where the reply says the time, or asks something back in place of a time that is missing.
+    """
+    planned = intent.planned.schedules if intent.planned else ()
+    replies = [one.body for one in intent.utterances if one.kind != "reaction"]
+    language = language_of(reminder.request)
+    if reminder.plan is None:
+        if asks_time(own_words("\n".join(replies))):
+            return intent
+        line = _words(soul, "when", language)
+    elif reminder.plan not in planned or (reminder.is_said and replies):
+        return intent
+    else:
+        at = said_as(reminder.plan.at, recollection.now, reminder.zone, language)
+        line = Template(_words(soul, "once" if repeats(reminder.request) else "planned", language)).safe_substitute(
+            at=at
+        )
+    return _said_too(intent, replies, line, recollection)
+
+
 def _asked_for(request: str, said: str, now: datetime, zone: tzinfo) -> datetime | None:
-    """Return when to remind: the time the soul named, else the time requested; None if it declined. Pure.
+    """Return when to remind: after the span requested, else at the time the soul named, else at that requested. Pure.
 
     A day that the soul names does not override the hour that was requested.
     """
-    undertaking = next((one for one in sentences(said) if _UNDERTAKES.search(one)), "")
-    if not undertaking and _DECLINES.search(said):
-        return None
-    is_vague = names_instant(request) and not names_instant(undertaking)
-    at = (due(undertaking, now, zone) if undertaking and not is_vague else None) or due(request, now, zone)
+    undertaking = undertaking_in(said)
+    asked = due(request, now, zone, is_asked=True)
+    is_exact = (
+        asked is not None and (not names_instant(undertaking) or not names_hour(request)) and names_instant(request)
+    )
+    named = due(undertaking, now, zone, is_asked=True) if undertaking and not is_exact else None
+    at = named or asked
     return at if at is not None and at > now else None
+
+
+def _names(sentence: str, at: datetime, now: datetime, zone: tzinfo) -> bool:
+    """Return whether a sentence names this instant by its hour. Pure."""
+    named = due(sentence, now, zone, is_asked=True) if names_hour(sentence) else None
+    return named is not None and abs(named - at) < timedelta(minutes=1)
 
 
 def _accepted(request: str, at: datetime, recollection: Recollection) -> Promise:
@@ -144,20 +208,42 @@ def _plan(
 ) -> Schedule:
     perception = recollection.perception
     is_asked = perception.origin is Origin.EXTERNAL
-    words = sections(soul.files.get(f"processes/{PROCESS}.md")).get(occasion, "$what")
     key = f"{occasion}:{intent.turn}:{number}"
     return Schedule(
         id=schedule_id(intent.turn, intent.conversation, 0, key),
         conversation=intent.conversation,
         at=at,
-        text=Template(words).safe_substitute(what=what),
+        text=Template(_words(soul, occasion) or "$what").safe_substitute(what=what),
         process="" if is_asked else PROCESS,
-        params={"event": PROMISE_DUE} if occasion == "promise" else {},
+        params={"what": what} | ({"event": PROMISE_DUE} if occasion == "promise" else {}),
         key=key,
         audience=recollection.audience,
         person=perception.person,
         asked_by=perception.person if is_asked else "",
     )
+
+
+def _words(soul: SoulText, name: str, language: str = "english") -> str:
+    """Return a line of the soul's for planning, in the language of a request if there is one in it. Pure."""
+    own = sections(soul.files.get(f"processes/{PROCESS}.md"))
+    return own.get(f"{name} {language}") or own.get(name) or WORDS.get(name, "")
+
+
+def _said_too(intent: Intent, replies: list[str], line: str, recollection: Recollection) -> Intent:
+    """Say a line at the end of the last reply, in its own post after a long one, or in place of a reaction. Pure."""
+    last = replies[-1] if replies else ""
+    if not last or len(last) + len(line) > POST_CHARS:
+        entries = tuple(one for one in intent.entries if last or one.verb != NODDED)
+        entries, posts = (*entries, spoken(recollection, line, SAID)), (*replies, line)
+    else:
+        whole = f"{last} {line}" if "\n" not in last and last.endswith(_ENDS) else f"{last}\n\n{line}"
+        own = max(place for place, one in enumerate(intent.entries) if one.entry_type is EntryType.EXTERNAL_DIALOG)
+        entry = intent.entries[own]
+        before, is_end = entry.content.removesuffix(last), entry.content.endswith(last)
+        said = replace(entry, content=before + (whole if is_end else f"\n\n{line}"))
+        entries, posts = (*intent.entries[:own], said, *intent.entries[own + 1 :]), (*replies[:-1], whole)
+    verb = intent.verb if last else SAID
+    return replace(intent, verb=verb, utterances=utter(recollection, posts, verb), entries=entries)
 
 
 def _told(mine: list[tuple[str, Promise]]) -> dict[str, str]:

@@ -19,7 +19,7 @@ from claudius.cognition.plan import EngineSettings, compact
 from claudius.cognition.prompt.assembly import system_text
 from claudius.cognition.reflection import Idle, Subprocess
 from claudius.cognition.reply.parser import plain_reply
-from claudius.cognition.turn_state import SUMMARY_CALL, TurnState, silent_turn
+from claudius.cognition.turn_state import SUMMARY_CALL, TurnState, settings_now, silent_turn
 from claudius.errors import ProviderError
 from claudius.prompt import Prompt
 from claudius.provider import Message
@@ -41,7 +41,8 @@ async def fold_expired(turn: TurnState) -> None:
 
 async def fold_for_room(idle: Idle, mind: Mind) -> None:
     """Fold the oldest turns of an idle conversation in one step if its history nears its budget."""
-    recollection, settings = idle.recollection, EngineSettings.of(mind.config())
+    recollection = idle.recollection
+    settings = await settings_now(mind, recollection, EngineSettings.of(mind.config()))
     first = compact(recollection.past, settings, share=ROOM)
     leaving = [turn for turn in recollection.past if turn.number < first]
     if not leaving:
@@ -61,7 +62,7 @@ async def _fold(
     recollection: Recollection, turns: Sequence[PastTurn], history: tuple[Message, ...], mind: Mind
 ) -> bool:
     """Summarise turns of an idle conversation and store the summary. Returns False if there is none."""
-    turn = silent_turn("", recollection, mind)
+    turn = await silent_turn("", recollection, mind)
     summary = await _summarise(turn, turns, history)
     if summary:
         await mind.store.turns.fold(

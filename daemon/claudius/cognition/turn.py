@@ -25,20 +25,21 @@ from claudius.cognition.conclude.transitions import mood_before
 from claudius.cognition.hooks import show_heard
 from claudius.cognition.hop import begin, run
 from claudius.cognition.mind import Mind, Stage
-from claudius.cognition.plan import NO_PLAN, EngineSettings, attend_to
-from claudius.cognition.proactive import PROCESS, is_to_speak, is_told_to_stop, withheld
+from claudius.cognition.plan import NO_PLAN, EngineSettings, attend_to, setback
+from claudius.cognition.proactive import PROCESS, follows, is_to_speak, is_told_to_stop, withheld
 from claudius.cognition.processes import route, sections
 from claudius.cognition.reflection import Idle
 from claudius.cognition.second_thought import think_twice
 from claudius.cognition.summaries import fold_expired
 from claudius.cognition.timing import zone_at, zone_name
-from claudius.cognition.turn_state import Surface, TurnState, recorded
+from claudius.cognition.turn_state import Surface, TurnState, recorded, settings_now
 from claudius.config import daimon_modes
 from claudius.errors import BadRequest, OverBudget, StoreError, TooLong
+from claudius.failure import Failure
 from claudius.intent import ApologyKind, Intent
 from claudius.memory.inbox import Pending
 from claudius.memory.turns import RecallLimits
-from claudius.perception import MessageExtra, Origin, internal
+from claudius.perception import SELF, Kind, MessageExtra, Origin, internal
 from claudius.psyche import Attention
 from claudius.psyche.context import ANNOUNCED
 from claudius.recollection import unrecalled
@@ -72,7 +73,7 @@ async def take_turn(pending: Pending, mind: Mind, surface: Surface = NO_SURFACE)
         if until and mind.clock() > until:
             await mind.store.inbox.withdraw(pending.seq, "lapsed: it was not taken up in time")
             return None
-        if is_to_speak(perception) and await withheld(pending, mind):
+        if perception.audience != SELF and is_to_speak(perception) and await withheld(pending, mind):
             return None
     now, nonce = _inputs(pending, mind)
     mind.store.inbox.take(pending.seq, {"now": now.isoformat(), "nonce": nonce}, mind.clock())
@@ -85,14 +86,18 @@ async def take_turn(pending: Pending, mind: Mind, surface: Surface = NO_SURFACE)
     return Turned(intent=committed, recollection=turn.recollection, pending=pending)
 
 
-async def apologise(pending: Pending, mind: Mind, kind: ApologyKind) -> Intent:
+async def apologise(pending: Pending, mind: Mind, kind: ApologyKind, failure: Failure | None = None) -> Intent:
     """Conclude a perception whose turn failed with one typed apology, and commit it.
 
     Uses only the perception and a fixed line, because whatever made the turn fail (recall, routing, plan, psyche,
-    ledger) would make the apology fail too. Raises: StaleTurn, StoreError.
+    ledger) would make the apology fail too. `failure`: what made it fail. Raises: StaleTurn, StoreError.
     """
     heard = unrecalled(pending.turn, pending.perceptions, mind.nonce(), mind.clock())
-    intent = conclude_apology(heard, kind, mind.soul(), pending.calls)
+    intent = replace(
+        conclude_apology(heard, kind, mind.soul(), pending.calls),
+        failure=failure,
+        psyche=setback(heard, kind, mind.soul(), mind.config()),
+    )
     if kind != "interrupted":  # building its prompt may be what ended the processes
         intent = await _with_prompt(intent, pending, mind)
     return await commit(intent, heard, mind, is_turn=False)
@@ -171,12 +176,21 @@ async def _concluded(turn: TurnState, pending: Pending) -> Intent:
         return _said(turn, line, "acknowledged")
     has_process = not process.is_simple and (known.owes or perception.origin is Origin.INTERNAL)
     attention = await attend_to(known, turn.soul, turn.config, mind.store, has_process=has_process)
+    if known.audience == SELF or perception.kind is Kind.NEWS:  # only heard; something may follow
+        intent = conclude_heard(known, process, turn.settings, attention)
+        entries = intent.entries if perception.kind is Kind.NEWS else ()
+        words = sections(turn.soul.files.get(f"processes/{PROCESS}.md")).get("news", "")
+        return replace(intent, entries=entries, planned=follows(known, attention, words))
     if attention.outcome == "think":
         turn.attention = attention
         return await _thought(turn)
-    if attention.outcome != "react" and not known.owes and perception.origin is Origin.EXTERNAL:
-        return conclude_heard(known, process, turn.settings, attention)
-    return conclude_unthought(known, process, turn.settings, attention, lines_for(attention, known, turn.soul))
+    is_heard = attention.outcome != "react" and not known.owes and perception.origin is Origin.EXTERNAL
+    lines = () if is_heard else lines_for(attention, known, turn.soul)
+    return (
+        conclude_heard(known, process, turn.settings, attention)
+        if is_heard
+        else conclude_unthought(known, process, turn.settings, attention, lines)
+    )
 
 
 def _said(turn: TurnState, line: str, verb: str) -> Intent:
@@ -195,7 +209,7 @@ async def _thought(turn: TurnState) -> Intent:
     Retries with half the history if the prompt is too long, and without images if the model refuses them.
     """
     surface, known = turn.surface, turn.recollection
-    stage = await turn.mind.stage()
+    stage = await turn.mind.stage(known.perception)
     if stage is Stage.REFUSING:
         raise OverBudget
     if surface.begin_thinking:
@@ -210,6 +224,7 @@ async def _thought(turn: TurnState) -> Intent:
     process = route(turn.recollection, turn.soul, autonomous=turn.settings.autonomous, mood=mood)
     if stage is Stage.UPDATES_OFF:  # user model updates are skipped to save money
         process = replace(process, steps=tuple(name for name in process.steps if name not in UPDATES))
+    turn.settings = await settings_now(turn.mind, turn.recollection, turn.settings)
     while True:
         begin(turn, process)
         try:

@@ -20,14 +20,16 @@ from claudius.cognition.mind import Mind, Show
 from claudius.cognition.output.rules import OutputRules, output_rules
 from claudius.cognition.plan import EngineSettings, Plan, silent_plan
 from claudius.cognition.processes import Process
-from claudius.cognition.prompt.assembly import build_prompt, prompt_sha256
+from claudius.cognition.prompt.assembly import build_prompt, prompt_sha256, system_text
 from claudius.cognition.prompt.function_prompts import Drawn, PromptSource
+from claudius.cognition.prompt.small import fitted
 from claudius.cognition.prompt.snapshot import freeze
 from claudius.cognition.working_memory import MemoryEntry
 from claudius.config import Config
+from claudius.failure import Failure
 from claudius.intent import Call, Intent, Planned, Rung, Schedule
 from claudius.perception import Perception
-from claudius.provider import Image
+from claudius.provider import Image, limits_of
 from claudius.psyche import Attention
 from claudius.recollection import ProcessState, Recollection
 from claudius.soul import SoulText
@@ -116,6 +118,10 @@ class Surface(Struct, frozen=True, kw_only=True):
     files: Files | None = None
     begin_thinking: Callable[[], Awaitable[None]] | None = None
     """Awaited once before the first model call; switches the typing indicator on."""
+    read: Callable[[str], Awaitable[None]] | None = None
+    """Shows that a model at home reads the prompt, which may take minutes: the sign of life until its first word."""
+    tell: Callable[[Failure], Awaitable[object]] | None = None
+    """Tells the owner what went wrong, while the turn still goes on."""
     hearing: Arrivals = field(default_factory=Arrivals)
     """The other perceptions that arrive in the conversation while the turn runs."""
 
@@ -200,6 +206,8 @@ class TurnState(Struct, kw_only=True):
     closes: bool = False
     kept: dict[str, Any] | None = None
     """The values the running process keeps; None = unchanged."""
+    failure: Failure | None = None
+    """Why the reply is not what it should be; None if it is."""
     _rules: tuple[Plan, OutputRules] | None = None
 
     @property
@@ -215,6 +223,12 @@ class TurnState(Struct, kw_only=True):
             self._rules = self.plan, made
         return self._rules[1]
 
+    async def fail(self, failure: Failure) -> None:
+        """Keep what went wrong with the reply, and tell the owner at once."""
+        self.failure = failure
+        if self.surface.tell:
+            await self.surface.tell(failure)
+
     def guard(self, texts: Iterable[str]) -> None:
         """Prevent the reply from repeating these private texts, which the next call is shown."""
         known = tuple(dict.fromkeys((*self.thought, *texts)))
@@ -225,7 +239,7 @@ class TurnState(Struct, kw_only=True):
         """Discard the results of the hops, except for the calls made, so that the turn can run again."""
         self.settings, self.first, self._rules = settings, None, None
         self.thought, self.streamed, self.has_yielded = (), "", False
-        self.closes, self.kept = False, None
+        self.closes, self.kept, self.failure = False, None, None
         for grown in (
             self.asked, self.hops, self.parts, self.entries, self.moves, self.lines, self.schedules, self.cancels
         ):  # fmt: skip
@@ -264,10 +278,16 @@ class TurnState(Struct, kw_only=True):
         return Planned(schedules=tuple(self.schedules), cancels=tuple(self.cancels), closes=self.closes, **changes)
 
 
-def silent_turn(name: str, recollection: Recollection, mind: Mind) -> TurnState:
+async def settings_now(mind: Mind, recollection: Recollection, settings: EngineSettings) -> EngineSettings:
+    """Return the settings of a turn, fitted to what its model can take."""
+    soul, limits = mind.soul(), await limits_of(mind.provider)
+    return fitted(settings, limits, recollection, lambda chosen: system_text(soul, chosen))
+
+
+async def silent_turn(name: str, recollection: Recollection, mind: Mind) -> TurnState:
     """Return a turn that answers nobody, for a subprocess, a summary or a daimon's line."""
     config = mind.config()
-    settings = EngineSettings.of(config)
+    settings = await settings_now(mind, recollection, EngineSettings.of(config))
     return TurnState(
         mind=mind,
         soul=mind.soul(),
@@ -302,4 +322,5 @@ def recorded(turn: TurnState, intent: Intent) -> Intent:
     else:
         sha256 = first.sha256
         snapshot, blobs = freeze(turn.recollection, first.plan, turn.settings, turn.soul, first.drawn)
-    return replace(intent, calls=tuple(turn.calls), prompt_sha256=sha256, snapshot=snapshot, blobs=blobs)
+    calls, failure = tuple(turn.calls), intent.failure or turn.failure
+    return replace(intent, calls=calls, failure=failure, prompt_sha256=sha256, snapshot=snapshot, blobs=blobs)

@@ -2,12 +2,14 @@
 
 from claudius.config.load import (
     SECRETS,
+    TOKENS,
     Loaded,
     Secret,
     Settings,
     blot,
     held,
     load,
+    networks_on,
     overriding,
     parse_value,
     read_env_file,
@@ -20,23 +22,25 @@ from claudius.config.schema import (
     ALIASES,
     KOTHAR,
     SETTINGS,
-    BudgetSettings,
     Config,
     ConsultSettings,
     CortexSettings,
     DaimonSettings,
     ModelSettings,
     Setting,
-    SettingsTable,
     daimon_modes,
     daimons,
 )
+from claudius.config.tables import AccessSettings, BudgetSettings, SettingsTable
+from claudius.config.write import write_setting
 
 __all__ = [
     "ALIASES",
     "KOTHAR",
     "SECRETS",
     "SETTINGS",
+    "TOKENS",
+    "AccessSettings",
     "BudgetSettings",
     "Config",
     "ConsultSettings",
@@ -53,6 +57,7 @@ __all__ = [
     "daimons",
     "held",
     "load",
+    "networks_on",
     "overriding",
     "parse_value",
     "read_env_file",
@@ -60,4 +65,5 @@ __all__ = [
     "take_secrets",
     "token_name",
     "toml",
+    "write_setting",
 ]

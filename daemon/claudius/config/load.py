@@ -111,6 +111,22 @@ def load(home: Home, env: Mapping[str, str]) -> Loaded:
     return Loaded(config, sources, secrets)
 
 
+TOKENS: Mapping[str, tuple[str, ...]] = {
+    "slack": ("SLACK_BOT_TOKEN", "SLACK_APP_TOKEN"),
+    "discord": ("DISCORD_TOKEN",),
+}
+"""The secrets that a network needs; `adapters = ["auto"]` enables each network that has all of them."""
+
+
+def networks_on(loaded: Loaded) -> list[str]:
+    """Return the networks to hear beside the terminal, `auto` resolved to those whose tokens are set. Pure."""
+    names: list[str] = []
+    for asked in loaded.config.adapters:
+        ready = [network for network, tokens in TOKENS.items() if set(tokens) <= set(loaded.secrets)]
+        names += ready if asked == "auto" else [asked]
+    return list(dict.fromkeys(name for name in names if name != "terminal"))
+
+
 def _leave_out(tree: dict[str, Any], file: Path) -> None:
     """Drop settings that have no effect any more, with a warning; an old file stays valid."""
     for key, why in RETIRED.items():
@@ -236,8 +252,8 @@ def _check_zone(name: str, file: str, key: str) -> None:
 def _parse(setting: Setting, text: str, where: tuple[str, str]) -> Any:
     """Parse a value as a person writes it; `where` is its source (a file or the environment) and its name there."""
     value: Any = text
-    if isinstance(setting.default, tuple):
-        value = [part.strip() for part in text.split(",") if part.strip()]
+    if setting.default is None or isinstance(setting.default, tuple):  # None = a list that is not set
+        value = [part.strip() for part in text.strip().removeprefix("[]").split(",") if part.strip()]
     elif isinstance(setting.default, bool):
         value = _WORDS.get(text.strip().lower(), text)
     try:
@@ -284,7 +300,7 @@ def _did_you_mean(key: str) -> str:
 
 
 def toml(value: Any) -> str:
-    """Format a value as TOML. Pure."""
+    """Format a value as TOML; null, which TOML lacks, is a setting that is not set. Pure."""
     return msgspec.json.encode(value).decode()
 
 

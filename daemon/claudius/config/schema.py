@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-Positive = Annotated[int, Meta(ge=1)]
-NotNegative = Annotated[int, Meta(ge=0)]
+from claudius.config.tables import AccessSettings, BotsSettings, BudgetSettings, NotNegative, Positive, SettingsTable
+
 Seconds = Annotated[float, Meta(gt=0, le=31_536_000)]
 Url = Annotated[str, Meta(pattern=r"^(https?://[^\s/].*)?$")]
 """A server's URL; empty = the default one."""
@@ -21,10 +21,6 @@ KOTHAR = "kothar"
 GROQ = "https://api.groq.com/openai/v1"
 TRIGGER = r"^\s*(timer|interaction_count(\s*[:=]\s*[1-9]\d{0,5})?|promise_timeout|farming|new_peer|manual)\s*$"
 """The allowed trigger names; without this check a misspelt name would silently disable a trigger."""
-
-
-class SettingsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A table of config.toml. Each field's description is its documentation."""
 
 
 class ConsultSettings(SettingsTable, frozen=True):
@@ -151,6 +147,13 @@ class OpenAISettings(SettingsTable, frozen=True):
         ""
     )
     model: Annotated[str, Meta(description="model asked; empty = the server's first")] = ""
+    profile: Annotated[
+        Literal["auto", "full", "small"],
+        Meta(description="small = a short prompt, words first; auto = small for a model at home that is not large"),
+    ] = "auto"
+    context_tokens: Annotated[
+        Positive, Meta(description="the context of a model at home whose server does not say; asked of Ollama")
+    ] = 4096
 
 
 class ModelSettings(SettingsTable, frozen=True):
@@ -192,18 +195,11 @@ class MemorySettings(SettingsTable, frozen=True):
     records_days: Annotated[
         NotNegative, Meta(description="days until what `why` and `replay` read of a turn is deleted; 0 = never")
     ] = 365
-    moments: Annotated[
-        Positive, Meta(description="moments kept of what one audience heard; beyond it the least important go")
-    ] = 50_000
+    moments: Annotated[Positive, Meta(description="moments kept of one audience; the less important go")] = 50_000
     remembered: Annotated[NotNegative, Meta(description="the most moments shown in a prompt")] = 8
-    remembered_tokens: Annotated[
-        NotNegative, Meta(description="the most tokens (characters / 4) of remembered lines in a prompt")
-    ] = 600
+    remembered_tokens: Annotated[NotNegative, Meta(description="the most tokens of those moments and of facts")] = 600
     floor: Annotated[
-        float,
-        Meta(
-            ge=0, le=1, description="share of a question about somebody that one thing they said must hold to show any"
-        ),
+        float, Meta(ge=0, le=1, description="share of a question about somebody that one moment must hold to show any")
     ] = 0.4
 
 
@@ -250,6 +246,9 @@ class ReplySettings(SettingsTable, frozen=True):
 class RuntimeSettings(SettingsTable, frozen=True):
     """The daemon's life."""
 
+    paused: Annotated[
+        bool, Meta(description="hear and keep everything, answer nobody but the terminal; `/claudius pause` sets it")
+    ] = False
     patience_s: Annotated[Seconds, Meta(description="seconds that a message waits for a model before the apology")] = (
         600.0
     )
@@ -271,6 +270,14 @@ class RuntimeSettings(SettingsTable, frozen=True):
     reconcile_hours: Annotated[
         Positive, Meta(description="hours until an unconfirmed or refused post is abandoned")
     ] = 24
+
+
+class TerminalSettings(SettingsTable, frozen=True):
+    """The terminal."""
+
+    wait_s: Annotated[
+        Seconds, Meta(description="seconds without a sign of life from a model before a terminal hears the apology")
+    ] = 60.0
 
 
 class TurnSettings(SettingsTable, frozen=True):
@@ -338,30 +345,10 @@ class DiscordSettings(SettingsTable, frozen=True):
     typing: Annotated[bool, Meta(description="show a typing indicator while the soul thinks")] = True
 
 
-class BotsSettings(SettingsTable, frozen=True):
-    """Other bots."""
-
-    allow: Annotated[tuple[str, ...], Meta(description="person ids of bots that are heard; * = every one")] = ()
-    turns: Annotated[
-        Positive, Meta(description="the most messages heard from one bot in one conversation in ten minutes")
-    ] = 6
-
-
 class StorageSettings(SettingsTable, frozen=True):
     """The disk."""
 
     reserve_mb: Annotated[NotNegative, Meta(description="free megabytes below which nothing is accepted")] = 64
-
-
-class BudgetSettings(SettingsTable, frozen=True):
-    """What it may cost."""
-
-    daily_usd: Annotated[float, Meta(ge=0, description="dollars a day; 0 = no cap")] = 0.0
-    person_per_minute: Annotated[Positive, Meta(description="the most messages of one person in a minute")] = 20
-    person_per_day: Annotated[Positive, Meta(description="the most messages of one person in a day")] = 500
-    conversation_per_hour: Annotated[Positive, Meta(description="the most messages of one conversation in an hour")] = (
-        200
-    )
 
 
 class ClockSettings(SettingsTable, frozen=True):
@@ -420,6 +407,14 @@ class HttpSettings(SettingsTable, frozen=True):
     listen: Annotated[str, Meta(description="HOST:PORT for /api/whisper, /health and /metrics; empty = none")] = ""
 
 
+class UpgradeSettings(SettingsTable, frozen=True):
+    """New releases."""
+
+    index_url: Annotated[Url, Meta(description="the package index that `claudius upgrade --check` asks")] = (
+        "https://pypi.org/pypi"
+    )
+
+
 class Config(SettingsTable, frozen=True):
     """All settings."""
 
@@ -441,12 +436,14 @@ class Config(SettingsTable, frozen=True):
     pipeline: PipelineSettings = PipelineSettings()
     reply: ReplySettings = ReplySettings()
     runtime: RuntimeSettings = RuntimeSettings()
+    terminal: TerminalSettings = TerminalSettings()
     turn: TurnSettings = TurnSettings()
     ism: IsmSettings = IsmSettings()
     schedule: ScheduleSettings = ScheduleSettings()
     subprocess: SubprocessSettings = SubprocessSettings()
     slack: SlackSettings = SlackSettings()
     discord: DiscordSettings = DiscordSettings()
+    access: AccessSettings = AccessSettings()
     bots: BotsSettings = BotsSettings()
     storage: StorageSettings = StorageSettings()
     budget: BudgetSettings = BudgetSettings()
@@ -458,6 +455,7 @@ class Config(SettingsTable, frozen=True):
     ensoul: EnsoulSettings = EnsoulSettings()
     clock: ClockSettings = ClockSettings()
     log: LogSettings = LogSettings()
+    upgrade: UpgradeSettings = UpgradeSettings()
 
 
 def daimons(config: Config) -> dict[str, DaimonSettings]:

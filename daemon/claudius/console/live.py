@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sqlite3
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, suppress
@@ -18,6 +17,8 @@ from typing import Any
 from claudius.console.walls import Refusal
 from claudius.errors import ClaudiusError, TryAgain
 from claudius.home import Home
+from claudius.memory.records import Records
+from claudius.reports.opened import records
 from claudius.reports.session import attach, session
 from claudius.runtime.control import Connection, connect
 
@@ -186,17 +187,21 @@ class Live:
 
     async def _look(self) -> None:
         """Tell when anything changed the database, or a soul file, whoever it was."""
-        kept: sqlite3.Connection | None = None
-        version, files = None, self._files()
+        version, mark, files = 0, "", self._files()
+        async with AsyncExitStack() as stack:
+            await self._looking(stack, version, mark, files)
+
+    async def _looking(self, stack: AsyncExitStack, version: int, mark: str, files: dict[str, float]) -> None:
+        kept: Records | None = None
         while True:
             await asyncio.sleep(LOOK_S)
-            with suppress(sqlite3.Error):
+            with suppress(ClaudiusError):
                 if kept is None and self._home.database.exists():
-                    kept = sqlite3.connect(f"file:{self._home.database}?mode=ro", uri=True)
-                found = kept.execute("PRAGMA data_version").fetchone()[0] if kept else None
-                if version is not None and found != version:
+                    kept = stack.enter_context(records(self._home))
+                version, found = kept.marks(version) if kept else (0, "")
+                if found and mark and found != mark:
                     await self.tell("changed")
-                version = found
+                mark = found or mark
             now = await asyncio.to_thread(self._files)
             if now != files:
                 files = now

@@ -18,6 +18,8 @@ from claudius.home import Home
 from claudius.reports import beliefs, clock, conversations, doctor, feeling, life, peers, people, soul, status
 from claudius.reports.plain import encode
 
+ORIGIN = "console"
+"""From where the audit log says that something was looked at."""
 MOST_ROWS = 200
 """Rows of a list in one answer; the rest is paged with `before`."""
 
@@ -34,7 +36,7 @@ def _paged(rows: Any, query: Mapping[str, str], key: str) -> Any:
 
 
 def _why(home: Home, query: Mapping[str, str]) -> dict[str, Any]:
-    found = conversations.explained(home, query["turn"])
+    found = conversations.explained(home, query["turn"], ORIGIN)
     if query.get("prompt") != "1":
         del found["prompt"]
     return found
@@ -50,7 +52,7 @@ def _life(home: Home, query: Mapping[str, str]) -> dict[str, Any]:
 def _diff(home: Home, query: Mapping[str, str]) -> dict[str, Any]:
     old, new = (_number(query, name, -1) for name in ("a", "b"))
     audience = query.get("audience", "")
-    return people.diff(home, query["person"], old if old >= 0 else None, new if new >= 0 else None, audience)
+    return people.diff(home, query["person"], old if old >= 0 else None, new if new >= 0 else None, audience, ORIGIN)
 
 
 def _instant(text: str) -> datetime:
@@ -91,11 +93,13 @@ READS: Mapping[str, Read] = {
     "/api/peers": lambda home, query: _paged(peers.peers(home), query, "peer"),
     "/api/peers/{id}": lambda home, query: peers.peer(home, query["id"]),
     "/api/people": lambda home, query: _paged(people.people(home), query, "person"),
-    "/api/people/{person}": lambda home, query: people.person(home, query["person"]),
-    "/api/people/{person}/log": lambda home, query: people.log(home, query["person"]),
-    "/api/people/{person}/blame": lambda home, query: people.blame(home, query["person"], query.get("audience", "")),
+    "/api/people/{person}": lambda home, query: people.person(home, query["person"], ORIGIN),
+    "/api/people/{person}/log": lambda home, query: people.log(home, query["person"], ORIGIN),
+    "/api/people/{person}/blame": lambda home, query: people.blame(
+        home, query["person"], query.get("audience", ""), ORIGIN
+    ),
     "/api/people/{person}/diff": _diff,
-    "/api/people/{person}/export": lambda home, query: people.export(home, query["person"]),
+    "/api/people/{person}/export": lambda home, query: people.export(home, query["person"], ORIGIN),
     "/api/beliefs": lambda home, _: beliefs.beliefs(home, life.clock_now()),
     "/api/evidence": lambda home, query: peers.evidence(
         home, [int(one) for one in query.get("ids", "").split(",") if one.isdigit()]

@@ -142,7 +142,7 @@ def parse(text: str) -> Output:
     for name in _LISTS:
         entries = found.get(name, [])
         if not isinstance(entries, list):
-            raise Unparsable(f"{name} is no list")
+            raise Unparsable(f"{name} is not a list")
         objects = [entry for entry in entries if isinstance(entry, dict)]
         if len(objects) < len(entries):
             dropped.append(f"{name}: {len(entries) - len(objects)} that are no objects")

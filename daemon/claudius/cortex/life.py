@@ -34,7 +34,7 @@ GATHER_S = 1.0
 RESTART_S = 60.0
 DEATHS = 5
 """After this many consecutive crashes the cortex stays down until the process restarts."""
-UNREAL = ("rehearsal", "scripted")
+UNREAL = ("rehearsal", "scripted", "none")
 """Providers that are not real models; with them `auto` means off."""
 
 

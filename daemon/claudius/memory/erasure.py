@@ -64,8 +64,10 @@ class ErasureStore(Protocol):
         """Remove from the probes what others have since said in the same words. Reads outside the event loop."""
         ...
 
-    async def erase(self, ids: Sequence[str]) -> Erased:
+    async def erase(self, ids: Sequence[str], aliases: Mapping[str, str] | None = None) -> Erased:
         """Remove a person from every table, in many small transactions.
+
+        The audit log keeps its rows: there each id is replaced by its alias, as `Erasures.aliases` makes them.
 
         After an interruption, call it again with the same ids.
         """
@@ -94,6 +96,7 @@ class ErasureStore(Protocol):
 
 LEDGER, KEY = "erasures.jsonl", "erasures.key"
 KEY_BYTES = 32
+ALIAS, ALIAS_CHARS = "erased:", 16
 
 
 class Erasures(Struct, frozen=True):
@@ -169,6 +172,10 @@ class Erasures(Struct, frozen=True):
     def hashes(self, persons: Iterable[str]) -> set[str]:
         """Return the hashes of these persons."""
         return {self._hash(one) for one in persons}
+
+    def aliases(self, persons: Iterable[str]) -> dict[str, str]:
+        """Return what stands for each of these persons in the audit log once they are erased."""
+        return {one: f"{ALIAS}{self._hash(one)[:ALIAS_CHARS]}" for one in persons}
 
     def _hash(self, person: str) -> str:
         return hmac.new(self._key(), person.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()

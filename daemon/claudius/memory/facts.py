@@ -63,6 +63,8 @@ _MANY: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("hates", re.compile(rf"{_I} (?:really )?(?:hate|can['’]t stand|dislike) (?!you\b){_REST}")),
     ("is afraid of", re.compile(rf"{_AM} (?:afraid|scared|terrified) of {_REST}")),
 )
+KEYS = frozenset([*(key for key, _ in (*_SINGLE, *_MANY)), *_KINDRED.split()])
+"""Every key that a fact may have."""
 _KIN_NAMED = re.compile(rf"\b[Mm]y ({_KIN})(?:['’]s name)? is (?:called |named )?{_NAME}")
 
 

@@ -133,6 +133,10 @@ class InboxStore(Protocol):
         """Put a perception back to pending until `not_before`; it was tried at least `attempts` times."""
         ...
 
+    def failing(self, turn: str, reason: str) -> None:
+        """Keep why a turn fails that is not finished, for `status` and `why`. Not awaited."""
+        ...
+
     async def withdraw(self, seq: int, reason: str) -> None:
         """Settle a perception that nobody needs an answer to any more (state settled, with the reason)."""
         ...

@@ -31,7 +31,15 @@ class OldTraces(Struct, frozen=True, kw_only=True):
 
 
 class PsycheStore(Protocol):
-    """The psyche's past; its present is read by `store.turns.recall` and moved by the commit of a turn."""
+    """The psyche outside a turn; in one it is read by `store.turns.recall` and moved by the commit."""
+
+    async def standing(self) -> Psyche:
+        """Return the numbers, subjects and intentions as they stand, without edges and facts, whoever they concern."""
+        ...
+
+    async def absent(self, since: datetime, until: datetime, most: int) -> Sequence[Edge]:
+        """Return the edges to people who last moved one between two instants, latest first."""
+        ...
 
     async def old_traces(self, before: datetime, most: int) -> OldTraces:
         """Return at most `most` of the traces older than `before`."""

@@ -9,7 +9,8 @@ Source: the memory design, F1; Robertson and Zaragoza, "The Probabilistic Releva
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from math import exp2, log
 
 from msgspec import Struct
@@ -23,6 +24,7 @@ NAMED, RECENCY, IMPORTANCE = 0.2, 0.05, 0.10
 RECENCY_HALF_S = 30 * 86_400
 SITTING_S = 3600
 """Moments of one conversation at most this far apart belong to the same sitting."""
+_NONE: frozenset[str] = frozenset()
 RESTATED = 0.5
 """The share of their words that two messages of a person have in common if the newer one restates the older."""
 _CORRECTS = re.compile(
@@ -52,6 +54,8 @@ class Found(Struct, frozen=True, kw_only=True):
 
     moments: Mapping[int, Moment] = {}
     """The moments that share a term with it, and those next to them, by id."""
+    hits: Mapping[int, frozenset[str]] = {}
+    """Which of the terms searched for each holds; none if it is missing."""
     beside: Mapping[int, Beside] = {}
     """Of each moment that shares a term: what is next to it."""
     frequencies: Mapping[str, int] = {}
@@ -116,14 +120,14 @@ def rank(
     moments = found.moments
     if not weights or not moments:
         return ()
-    hits = {key: _counted(one.stems, weights) for key, one in moments.items()}
+    hits = {key: found.hits.get(key, _NONE) for key in moments}
     named = {name for name in {one.name for one in moments.values()} if not asked.keys().isdisjoint(stemmed("", name))}
     if floor and named:
         held = (sum(map(weights.__getitem__, hits[key])) for key, one in moments.items() if one.name in named)
         if max(held) < floor * sum(weights.values()):
             return ()
     near = _neighbours(found)
-    raw = _raw(weights, hits, {key: len(one.stems) for key, one in moments.items()}, near)
+    raw = _raw(weights, hits, {key: len(one.text) for key, one in moments.items()}, near)
     best = max(raw.values()) or 1.0
     scores: dict[int, float] = {}
     for key, one in moments.items():
@@ -140,12 +144,11 @@ def rank(
     return tuple([Ranked(moments[key], _before(found, near, key), _correction(found, key)) for key in order])
 
 
-def _newest_first(ranked: Sequence[Moment], hits: Mapping[int, Mapping[str, int]]) -> list[int]:
+def _newest_first(ranked: Sequence[Moment], hits: Mapping[int, frozenset[str]]) -> list[int]:
     """Return the ids, each moment after the newer ones in which its speaker says nearly the same again.
 
     `hits`: what each holds of what is asked; a newer one that holds less of it says something else.
     """
-    words = {one.id: frozenset(one.stems) for one in ranked}
     order: list[int] = []
     for one in ranked:
         again = [
@@ -154,8 +157,8 @@ def _newest_first(ranked: Sequence[Moment], hits: Mapping[int, Mapping[str, int]
             if other.id > one.id
             and other.person == one.person
             and other.is_own == one.is_own
-            and hits[other.id].keys() >= hits[one.id].keys()
-            and len(words[one.id] & words[other.id]) >= RESTATED * len(words[one.id] | words[other.id])
+            and hits[other.id] >= hits[one.id]
+            and _restates(other.text, one.text)
         ]
         order += [other.id for other in sorted(again, key=lambda other: -other.id)] + [one.id]
     return list(dict.fromkeys(order))
@@ -170,17 +173,14 @@ def _correction(found: Found, key: int) -> Moment | None:
     return other if _CORRECTS.match(other.text) else None
 
 
-def _counted(stems: Iterable[str], weights: Mapping[str, float]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for stem in stems:
-        if stem in weights:
-            counts[stem] = counts.get(stem, 0) + 1
-    return counts
+def _restates(newer: str, older: str) -> bool:
+    one, other = frozenset(stemmed(newer)), frozenset(stemmed(older))
+    return len(one & other) >= RESTATED * len(one | other)
 
 
 def _raw(
     weights: Mapping[str, float],
-    hits: Mapping[int, Mapping[str, int]],
+    hits: Mapping[int, frozenset[str]],
     sizes: Mapping[int, int],
     near: Mapping[int, Sequence[int]],
 ) -> dict[int, float]:
@@ -190,13 +190,10 @@ def _raw(
     wide = sum(widths.values()) / len(widths) or 1.0
     raw: dict[int, float] = {}
     for key, own in hits.items():
-        both = dict(own)
-        for other in near.get(key, ()):
-            for stem, count in hits[other].items():
-                both[stem] = both.get(stem, 0) + count
-        raw[key] = CONTEXT_SHARE * _bm25(weights, both, widths[key] / wide) if both else 0.0
+        both = [*own, *[stem for other in near.get(key, ()) for stem in hits[other]]]
+        raw[key] = CONTEXT_SHARE * _bm25(weights, Counter(both), widths[key] / wide) if both else 0.0
         if own:
-            raw[key] += _bm25(weights, own, sizes[key] / average)
+            raw[key] += _bm25(weights, dict.fromkeys(own, 1), sizes[key] / average)
     return raw
 
 

@@ -97,6 +97,14 @@ class Records(KeptTexts, Protocol):
         """Return one turn's record: the row, its perceptions, entries, calls, thoughts, deliveries."""
         ...
 
+    def last_turn(self, audience: str = "") -> str | None:
+        """Return the newest turn of an audience, or of all; one that is still tried counts too."""
+        ...
+
+    def last_failure(self) -> Mapping[str, Any] | None:
+        """Return why the turn that is being tried, or else the newest one, fails; None if it does not."""
+        ...
+
     def state(self, *, every_audience: bool = False) -> Mapping[str, Any]:
         """Return the soul state: the newest value per key, or every audience's."""
         ...
@@ -134,7 +142,15 @@ class Records(KeptTexts, Protocol):
         ...
 
     def usage(self, by: Literal["day", "model", "person", "conversation", "job"]) -> Mapping[str, Any]:
-        """Return `{"rows": [...], "total": {...}}`."""
+        """Return `{"rows": [...], "total": {...}}`; `self` is the soul itself, `erased` everybody who was erased."""
+        ...
+
+    def spent_since(self, since: datetime) -> float:
+        """Return the cost of all calls since then, in dollars."""
+        ...
+
+    def audit(self, since: str, most: int) -> Sequence[Mapping[str, Any]]:
+        """Return the newest acts since a time (RFC 3339 UTC; empty = ever), oldest first: `at who act target from`."""
         ...
 
     def integrity(self) -> Sequence[str]:
@@ -171,6 +187,10 @@ class Records(KeptTexts, Protocol):
 
     def archive_lag(self) -> int:
         """Return how many versions git does not hold yet."""
+        ...
+
+    def marks(self, seen: int) -> tuple[int, str]:
+        """Return the file's version, and what has changed with it: an opaque mark, empty if the version is `seen`."""
         ...
 
     def close(self) -> None:

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from claudius.memory.audit import AuditStore
 from claudius.memory.documents import DocumentStore
 from claudius.memory.erasure import ErasureStore
 from claudius.memory.inbox import InboxStore
@@ -48,6 +49,7 @@ class Store(Protocol):
     plans: PlanStore
     whispers: WhisperStore
     psyche: PsycheStore
+    audit: AuditStore
 
     async def start(self, boot: str, now: datetime) -> Waiting:
         """Open a new boot and report what is unfinished.

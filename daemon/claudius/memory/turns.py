@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Raw, Struct, field
 
+from claudius.failure import Failure
 from claudius.intent import Call, Intent, Thought
 from claudius.memory.erasure import ERASED
 from claudius.memory.inbox import Pending
@@ -112,8 +113,8 @@ class TurnStore(Protocol):
         """Record the cost of a call that belongs to no turn, under a name that is used once. Not awaited."""
         ...
 
-    async def spent_since(self, since: datetime) -> float:
-        """Return the cost of all calls since then, in dollars."""
+    async def spent_since(self, since: datetime, *, person: str = "", channel: str = "") -> float:
+        """Return the cost of all calls since then, in dollars; of one person under all ids, or of one channel."""
         ...
 
     async def kept(self, conversation: str, subprocess: str) -> Mapping[str, Any]:
@@ -159,6 +160,8 @@ class KeptTurn(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The cognitive steps that were asked."""
     prompt_sha256: str = ""
     """Hash of the first prompt; empty if none was built."""
+    failure: Failure | None = None
+    """Why it says an apology or a fixed line."""
     responses: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Number of a model call → hash of its request, and its reply; calls missing here keep both in their own row."""
 

@@ -19,9 +19,10 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing, suppress
 from typing import Any, cast
 
-from claudius.config import Loaded, ModelSettings
+from claudius.config import Loaded, ModelSettings, networks_on
 from claudius.errors import AuthFailed, ClaudiusError, Cut, ProviderError, SpendLimit, TimedOut, Unavailable
-from claudius.provider import Delta, Done, Event, Provider, Request, Reset
+from claudius.home import FILE_MODE, Home
+from claudius.provider import Delta, Done, Event, Failing, Limits, Provider, Request, Reset, limits_of, patience_of
 
 AUTO = "auto"
 OLLAMA_S = 0.2
@@ -33,9 +34,24 @@ PATIENCE_S = 60.0
 REST_S = 600.0
 """How long a provider is paused after its account was refused."""
 REHEARSAL = "rehearsal"
+NO_VOICE = "none"
+"""The name of what speaks where `auto` found no model and the rehearsal voice may not speak."""
+NO_MODEL = Unavailable(
+    "no model was found",
+    fix="start Ollama, or put ANTHROPIC_API_KEY into .env, or set openai.base_url, then `claudius daemon restart`; "
+    "`claudius config set providers rehearsal` has the voice without a model speak",
+)
+LOOK_AGAIN_S, LOOK_SHARE = 1.0, 20
+"""How long after a search for a model the next one may begin: this long, and this many times as long as it took."""
+LOOK_FOR_S = 3.0
+"""How long a call waits for a model to appear, as while a machine starts."""
+HAD_MODEL = "had_model"
+"""The file in a home's state which says that a model answered there once."""
 
 log = logging.getLogger(__name__)
 
+UNREAL = (REHEARSAL, "scripted", NO_VOICE, "")
+"""Providers without a model."""
 _SHUT = (AuthFailed, SpendLimit, Unavailable)
 
 
@@ -61,11 +77,22 @@ class Chain:
         self.name, self.model = providers[0].name, providers[0].model
         self._settings, self._clock, self._sleep, self._chance = settings, clock, sleep, chance
         self._resting: dict[int, tuple[float, ProviderError]] = {}
+        self.last_error: ProviderError | None = NO_MODEL if self.name == NO_VOICE else None
+        """Why the last call failed; None if it did not."""
 
     @property
     def sees(self) -> bool:
         """Whether the first provider accepts images."""
         return bool(getattr(self.providers[0], "sees", False))
+
+    async def limits(self) -> Limits:
+        """Return what the model can take that will be asked next: the first that does not rest."""
+        awake = (one for number, one in enumerate(self.providers) if not self._rest_of(number))
+        return await limits_of(next(awake, self.providers[0]))
+
+    def patience_s(self, request: Request) -> float:
+        """Return the least time that the first byte may take, of the most patient provider."""
+        return max(patience_of(one, request) for one in self.providers)
 
     async def complete(self, request: Request) -> AsyncIterator[Event]:
         """Stream the reply of the first provider that gives one. Raises: ProviderError, of the last provider asked."""
@@ -83,8 +110,9 @@ class Chain:
             except _Down as down:
                 failed = down.error
                 log.warning("%s is down (%s: %s)", provider.name, type(failed).__name__, failed.message)
+                yield Failing(failed)
             else:
-                self.model = self.providers[0].model
+                self.model, self.last_error = self.providers[0].model, None
                 return
         raise failed or Unavailable("no provider can be asked")
 
@@ -107,6 +135,10 @@ class Chain:
         now = self._clock()
         return {self.providers[number].name: until - now for number, (until, _) in self._resting.items() if until > now}
 
+    def notices(self) -> list[str]:
+        """Return what the owner should know of the providers, one line each."""
+        return [notice for one in self.providers if (notice := getattr(one, "notice", ""))]
+
     async def _persist(self, number: int, provider: Provider, request: Request) -> AsyncGenerator[Event, None]:
         """Ask one provider, with retries. Raises: _Down if the next one is to be asked."""
         for attempt in range(self._settings.retries + 1):
@@ -118,6 +150,7 @@ class Chain:
                         yield event
             except ProviderError as error:
                 error.provider = error.provider or provider.name
+                self.last_error = error
                 if spoke:
                     raise
                 self._rest(number, error)
@@ -127,6 +160,7 @@ class Chain:
                 if wait_s is None or attempt == self._settings.retries:
                     raise _Down(error) from error
                 log.info("%s: %s, again in %.1f s", provider.name, type(error).__name__, wait_s)
+                yield Failing(error)
                 await self._sleep(wait_s)
             else:
                 return
@@ -134,8 +168,9 @@ class Chain:
     async def _timed(self, provider: Provider, request: Request) -> AsyncGenerator[Event, None]:
         """Apply the deadlines to one call. Raises: TimedOut, or Cut if the provider ended without `Done`."""
         loop = asyncio.get_running_loop()
-        last = loop.time() + self._settings.total_s
-        next_by, which = loop.time() + self._settings.first_byte_s, "first byte"
+        reading_s = max(self._settings.first_byte_s, patience_of(provider, request))
+        last = loop.time() + self._settings.total_s + reading_s - self._settings.first_byte_s
+        next_by, which = loop.time() + reading_s, "first byte"
         events = provider.complete(request)
         try:
             while True:
@@ -183,7 +218,7 @@ class Chain:
         if left_s <= 0:
             del self._resting[number]
             return None
-        return type(error)(error.message, provider=error.provider, after_s=left_s)
+        return type(error)(error.message, provider=error.provider, after_s=left_s, fix=error.fix)
 
 
 class _Down(Exception):
@@ -194,15 +229,44 @@ class _Down(Exception):
         self.error = error
 
 
+class NoVoice:
+    """Stands where `auto` finds no model: it never speaks, and each call says what is missing."""
+
+    name, model = NO_VOICE, ""
+
+    async def complete(self, request: Request) -> AsyncIterator[Event]:  # noqa: ARG002 - signature of every provider
+        """Raise Unavailable, with what to do."""
+        yield Failing(NO_MODEL)
+        raise Unavailable(NO_MODEL.message, fix=NO_MODEL.fix)
+
+    async def aclose(self) -> None:
+        """Do nothing: it holds nothing."""
+
+
 class CurrentVoice:
     """The chain that the current settings name. A replaced chain is closed when its last call has ended.
 
-    If no chain can be built from the settings, the last good one stays in use and `problem` holds the error.
+    If no chain can be built from the settings, the last good one stays in use and `problem` holds the error. While
+    `auto` has found no model, each call looks for one again.
     """
 
-    def __init__(self, chain: Chain, loaded: Callable[[], Loaded], build: Callable[[Loaded], Chain]) -> None:
-        """Begin with `chain`, built from what `loaded` returns now. `build` makes another one, in a thread."""
+    def __init__(
+        self,
+        chain: Chain,
+        loaded: Callable[[], Loaded],
+        build: Callable[[Loaded], Chain],
+        *,
+        met: Callable[[], None] = lambda: None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        """Begin with `chain`, built from what `loaded` returns now. `build` makes another one, in a thread.
+
+        `met` is called once when a model has answered; `clock` returns seconds of any origin.
+        """
         self._chain, self._loaded, self._build = chain, loaded, build
+        self._met: Callable[[], None] | None = met
+        self._clock, self._sleep, self._look_at = clock, sleep, clock() + LOOK_AGAIN_S
         self._asked = _named(loaded())
         self._calls: dict[Chain, int] = {}
         self._changing = asyncio.Lock()
@@ -223,13 +287,28 @@ class CurrentVoice:
         """Whether the first provider accepts images."""
         return self._chain.sees
 
+    async def limits(self) -> Limits:
+        """Return what the first model of the current chain can take."""
+        return await (await self._now()).limits()
+
+    def patience_s(self, request: Request) -> float:
+        """Return the least time that the first byte may take."""
+        return self._chain.patience_s(request)
+
     async def complete(self, request: Request) -> AsyncIterator[Event]:
         """Stream the reply of the current chain. Raises: ProviderError."""
-        chain = await self._now()
+        chain, until = await self._now(), self._clock() + LOOK_FOR_S
+        while chain.name == NO_VOICE and self._clock() < until:
+            yield Failing(NO_MODEL)
+            await self._sleep(LOOK_AGAIN_S)
+            chain = await self._now()
         self._calls[chain] = self._calls.get(chain, 0) + 1
         try:
             async with aclosing(cast(AsyncGenerator[Event, None], chain.complete(request))) as events:
                 async for event in events:
+                    if self._met and isinstance(event, Done) and event.provider not in UNREAL:
+                        self._met()
+                        self._met = None
                     yield event
         finally:
             self._calls[chain] -= 1
@@ -238,6 +317,15 @@ class CurrentVoice:
     def resting(self) -> dict[str, float]:
         """Return the names of the paused providers, with the seconds left."""
         return self._chain.resting()
+
+    @property
+    def last_error(self) -> ProviderError | None:
+        """Why the last call failed; None if it did not."""
+        return self._chain.last_error
+
+    def notices(self) -> list[str]:
+        """Return what the owner should know of the providers, one line each."""
+        return self._chain.notices()
 
     async def forget(self, conversation: str) -> None:
         """Make every provider end what it keeps of a conversation."""
@@ -252,19 +340,32 @@ class CurrentVoice:
         async with self._changing:
             loaded = self._loaded()
             asked = _named(loaded)
-            if asked == self._asked:
+            is_search = asked == self._asked
+            if is_search and not self._may_search(loaded):
                 return self._chain
-            self._asked = asked
+            began = self._clock()
             try:
                 fresh = await asyncio.to_thread(self._build, loaded)
+                self._asked = asked
             except ClaudiusError as error:
-                self.problem = error
+                self.problem, self._asked = error, asked
                 log.warning("the voice stays as it was", extra={"problem": error.message})
+                return self._chain
+            finally:
+                took_s = self._clock() - began
+                self._look_at = self._clock() + max(LOOK_AGAIN_S, LOOK_SHARE * took_s)
+            if is_search and fresh.name == self._chain.name:
+                await fresh.aclose()
                 return self._chain
             old, self._chain, self.problem = self._chain, fresh, None
             log.info("another voice speaks from now on", extra={"voice": fresh.name, "model": fresh.model})
         await self._let_go(old)
         return fresh
+
+    def _may_search(self, loaded: Loaded) -> bool:
+        """Return whether to look for a model now, because `auto` has found none yet."""
+        has_none = AUTO in loaded.config.providers and self._chain.name in (REHEARSAL, NO_VOICE)
+        return has_none and self._clock() >= self._look_at
 
     async def _let_go(self, chain: Chain) -> None:
         if not self._calls.get(chain):
@@ -279,13 +380,31 @@ def _named(loaded: Loaded) -> tuple[Any, ...]:
     return config.providers, config.anthropic, config.claude, config.openai, config.model
 
 
-def choose(loaded: Loaded) -> list[str]:
+def choose(loaded: Loaded, *, may_rehearse: bool = True) -> list[str]:
     """Return the providers' names in the order in which they are asked, `auto` resolved to the first available one.
 
-    The order for `auto`: the Anthropic API with a key, Claude with a login, a chat-completions server, rehearsal.
+    The order for `auto`: the Anthropic API with a key, Claude with a login, a chat-completions server, rehearsal, or
+    `NO_VOICE` where the rehearsal voice may not speak without being named.
     """
     names = [_first(loaded) if name == AUTO else name for name in loaded.config.providers]
+    if not may_rehearse and AUTO in loaded.config.providers and REHEARSAL not in loaded.config.providers:
+        names = [NO_VOICE if name == REHEARSAL else name for name in names]
+        names = [name for name in names if name != NO_VOICE] or [NO_VOICE]
     return list(dict.fromkeys(names))
+
+
+def may_rehearse(loaded: Loaded, home: Home) -> bool:
+    """Return whether `auto` may fall to the rehearsal voice: no model answered here yet, and no network is on.
+
+    Whoever had a model, or speaks to others than the owner, would take the rehearsal voice for it.
+    """
+    return not (networks_on(loaded) or (home.state / HAD_MODEL).exists())
+
+
+def met_model(home: Home) -> None:
+    """Keep that a model answered here."""
+    with suppress(OSError):  # a full or read-only disk is told elsewhere
+        (home.state / HAD_MODEL).touch(mode=FILE_MODE)
 
 
 def _first(loaded: Loaded) -> str:

@@ -17,11 +17,25 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec.structs import replace
 
 from claudius.config import Loaded, ModelSettings
-from claudius.errors import BadRequest, Cut, ProviderError, TimedOut, Unavailable, Unreachable
+from claudius.errors import BadRequest, Cut, ProviderError, TimedOut, TooLong, Unavailable, Unreachable
 from claudius.home import Home
-from claudius.provider import Done, Event, Image, Request, StopReason, Usage, estimate
+from claudius.provider import Done, Event, Image, Limits, Request, StopReason, Usage, estimate
+from claudius.providers.enforced import JsonSections
+from claudius.providers.local_server import (
+    LOCAL_MODELS,
+    NO_FACTS,
+    REPLY_LEAST,
+    Facts,
+    LocalServer,
+    Memory,
+    enforcing,
+    is_at_home,
+    limits,
+    profile_of,
+)
 from claudius.providers.replies import (
     LINE_BYTES,
     StreamedReply,
@@ -105,10 +119,18 @@ class Chunk(msgspec.Struct, frozen=True):
     model: str | None = None
     usage: Counts | None = None
     error: Any = None
+    message: ChunkText | None = None
+    """What Ollama's own interface adds to the reply."""
+    done: bool = False
+    done_reason: str | None = None
+    prompt_eval_count: int | None = None
+    eval_count: int | None = None
 
     @property
     def choice(self) -> ChunkChoice:
         """The requested reply. It is empty if the chunk holds no reply, or only others."""
+        if self.message or self.done_reason:
+            return ChunkChoice(message=self.message, finish_reason=self.done_reason)
         return next((one for one in self.choices or () if not one.index), ChunkChoice())
 
 
@@ -130,6 +152,8 @@ OLLAMA = "http://127.0.0.1:11434/v1"
 OPENAI_HOST = "api.openai.com"
 """Its newer models refuse `max_tokens`; other servers know only that. Source:
 platform.openai.com/docs/api-reference/chat."""
+API = "/v1"
+"""Where nearly every server has its chat completions."""
 CONNECT_S = 10.0
 
 _LINE_END = re.compile(rb"\r\n|\n|\r(?!\n|\Z)")
@@ -146,44 +170,143 @@ class OpenAICompat:
 
     name = NAME
 
-    def __init__(self, client: httpx.AsyncClient, model: str, *, base_url: str) -> None:
-        """Ask through `client`, which has base URL and key. An empty `model` means the first that the server lists."""
+    def __init__(
+        self,
+        client: httpx.AsyncClient,
+        model: str,
+        *,
+        base_url: str,
+        profile: str = "full",
+        server: LocalServer | None = None,
+        is_patient: bool = False,
+    ) -> None:
+        """Ask through `client`, which has base URL and key. An empty `model` means the first that the server lists.
+
+        `server`: what is known of a server at home; None for one out in the world, of which nothing is asked.
+        `is_patient`: a server at home gets the time that it needs to read a prompt.
+        """
         self.model = model
+        self._profile, self._server, self._is_patient = profile, server, is_patient
         self._client, self._base_url = client, base_url
+        self.notice = ""
+        """What the owner should correct, though the server answers; empty = nothing."""
+        self._is_found = client.base_url.path.rstrip("/").endswith(API)
         self._limit = "max_completion_tokens" if client.base_url.host == OPENAI_HOST else "max_tokens"
 
-    async def complete(self, request: Request) -> AsyncIterator[Event]:
+    async def limits(self) -> Limits:
+        """Return what the model can take. A server at home is asked the first time."""
+        import httpx  # noqa: PLC0415 - imported only when such a server is used
+
+        if self._server is None:
+            return Limits(profile=profile_of(self._profile, self._client.base_url.host, self.model))
+        try:
+            await self._find()
+            model = self.model or await self._first_model()
+        except (httpx.HTTPError, httpx.InvalidURL, ProviderError):
+            model = self.model  # the turn's own call says what is wrong
+        profile = profile_of(self._profile, self._client.base_url.host, model)
+        return limits(await self._server.learned(model) if model else self._server.facts(model), profile)
+
+    def patience_s(self, request: Request) -> float:
+        """Return the least time that the first byte of this reply is given; 0 = no more than is set."""
+        if self._server is None or not self._is_patient:
+            return 0.0
+        return self._server.patience_s(self._server.facts(request.model or self.model), request)
+
+    async def complete(self, request: Request) -> AsyncIterator[Event]:  # noqa: C901 - one stream, from ask to end
         """Stream the reply. Raises: ProviderError."""
         import httpx  # noqa: PLC0415 - imported only when such a server is used
 
         began = False
+        started, first_s = time.monotonic(), 0.0
         try:
-            said = _Said(request, request.model or self.model or await self._first_model())
-            body = _body(request, said.model, self._limit)
-            async with self._client.stream("POST", "chat/completions", json=body) as response:
+            await self._find()
+            model = request.model or self.model or await self._first_model()
+            facts = await self._server.learned(model) if self._server else NO_FACTS
+            request = await self._fitted(request, facts, model)
+            said = _Said(request, model, facts)
+            path, body = self._asked(request, facts, model)
+            async with self._client.stream("POST", path, json=body) as response:
                 if response.status_code != 200:
-                    raise await _status_error(response)
+                    raise await self._refused(await _status_error(response), response.status_code)
                 began = True
                 events = _events(response)
                 async for data in events:
                     if delta := said.hear(data):
+                        first_s = first_s or time.monotonic() - started
                         yield delta
                     if said.ended or said.reply.is_full:
                         break
                 if said.ended:
                     await drain(events, httpx.HTTPError, httpx.StreamError, ProviderError)
+        except httpx.ConnectTimeout as error:
+            raise Unreachable(f"{self._base_url} does not answer", provider=NAME) from error
         except httpx.TimeoutException as error:
             raise TimedOut("the model's server fell silent", provider=NAME) from error
         except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL) as error:
             if began:
                 raise Cut("the model's stream broke off", provider=NAME) from error
             raise Unreachable(f"{self._base_url} cannot be reached ({type(error).__name__})", provider=NAME) from error
-        yield said.done(self._base_url)
+        if rest := said.rest():
+            yield rest
+        done = said.done(self._base_url)
+        if self._server:
+            self._server.note(facts, request, done.usage, first_s, done.text)
+        yield done
+
+    def _asked(self, request: Request, facts: Facts, model: str) -> tuple[str, dict[str, Any]]:
+        """Return where a request goes, and its body."""
+        enforced = enforcing(facts.enforces, request.form)
+        if facts.family == "ollama" and self._server:
+            return f"{self._server.root}/api/chat", _native(request, model, facts) | enforced
+        return "chat/completions", _body(request, model, self._limit) | enforced
+
+    async def _fitted(self, request: Request, facts: Facts, model: str) -> Request:
+        """Give the reply the room that the prompt leaves. Raises: TooLong if that is too little to answer in.
+
+        A server at home cuts a prompt that is too long without a word, and what it cuts is who the soul is.
+        """
+        if self._server is None or not facts.context_tokens:
+            return request
+        left = facts.context_tokens - await self._server.count(request, facts, model)
+        if left < min(REPLY_LEAST, request.max_tokens):
+            raise TooLong(f"the prompt is too long for the model's {facts.context_tokens} tokens", provider=NAME)
+        return replace(request, max_tokens=min(request.max_tokens, left))
+
+    async def _find(self) -> None:
+        """Look once whether the API is at `/v1` of the address, where the address itself does not hold it."""
+        if self._is_found:
+            return
+        here = await self._client.get("models")
+        below = await self._client.get(f"{API.lstrip('/')}/models") if here.status_code == 404 else here
+        self._is_found = True
+        if below is not here and below.status_code != 404:
+            before, self._base_url = self._base_url, self._base_url.rstrip("/") + API
+            self._client.base_url = self._base_url
+            self.notice = f"{before} has no chat completions, {self._base_url} has: set openai.base_url to that"
+            log.warning(self.notice)
+
+    async def _refused(self, error: ProviderError, status: int) -> ProviderError:
+        """Name what the server has in place of what was asked of it: a model, or the path."""
+        import httpx  # noqa: PLC0415 - as above
+
+        if status != 404:
+            return error
+        try:
+            listed = await self._client.get("models")
+            names = [str(one["id"]) for one in listed.json()["data"]] if listed.status_code == 200 else []
+        except (httpx.HTTPError, ValueError, LookupError, TypeError):
+            names = []
+        if names:
+            error.fix = one_line(f"set openai.model to one that this server has: {', '.join(names)}")
+            return error
+        fix = "correct openai.base_url: it is the address before /chat/completions, and most end in /v1"
+        return BadRequest(f"there is no {self._base_url}/chat/completions ({error.message})", provider=NAME, fix=fix)
 
     async def _first_model(self) -> str:
         response = await self._client.get("models")
         if response.status_code != 200:
-            raise await _status_error(response)
+            raise await self._refused(await _status_error(response), response.status_code)
         try:
             self.model = str(response.json()["data"][0]["id"])
         except (ValueError, LookupError, TypeError) as error:
@@ -193,6 +316,20 @@ class OpenAICompat:
     async def aclose(self) -> None:
         """Close the connections."""
         await self._client.aclose()
+
+
+def _native(request: Request, model: str, facts: Facts) -> dict[str, Any]:
+    """Return the body for Ollama's own interface; its chat completions ignore `num_ctx` and cut the prompt. Pure.
+
+    Source: docs.ollama.com/api/chat.
+    """
+    options: dict[str, Any] = {"num_ctx": facts.context_tokens, "num_predict": request.max_tokens}
+    if request.temperature is not None:
+        options["temperature"] = request.temperature
+    said = list(messages(replace(request, images=())))
+    if request.images:
+        said[-1]["images"] = [base64.b64encode(image.data).decode() for image in request.images]
+    return {"model": model, "messages": said, "stream": True, "options": options}
 
 
 def _body(request: Request, model: str, limit: str) -> dict[str, Any]:
@@ -226,8 +363,10 @@ def _data_url(image: Image) -> str:
 class _Said:
     """One reply as its chunks arrive."""
 
-    def __init__(self, request: Request, model: str) -> None:
+    def __init__(self, request: Request, model: str, facts: Facts = NO_FACTS) -> None:
         self.reply = StreamedReply()
+        is_json = request.form and facts.enforces in ("format", "response_format")
+        self._sections = JsonSections(request.form) if is_json else None
         self.model = model
         self.ended = False
         self._request = request
@@ -247,13 +386,20 @@ class _Said:
             kind, message = message_of({"error": chunk.error})
             raise by_kind(kind, message, provider=NAME)
         self.model = chunk.model or self.model
-        self._count(chunk.usage)
+        own = Counts(prompt_tokens=chunk.prompt_eval_count, completion_tokens=chunk.eval_count)
+        self._count(chunk.usage or (own if own.prompt_tokens else None))
         self._stop = chunk.choice.finish_reason or self._stop
         words = chunk.choice.words
         for call in words.tool_calls or ():
             if call.function and call.function.name:
                 log.warning("%s: a tool call that was never offered is refused: %s", NAME, one_line(call.function.name))
-        return self.reply.add(words.text)
+        self.ended = self.ended or chunk.done
+        text = words.text
+        return self.reply.add(self._sections.feed(text) if self._sections else text)
+
+    def rest(self) -> Event | None:
+        """Return what the end of the reply adds, if its form was turned into sections."""
+        return self.reply.add(self._sections.finish()) if self._sections else None
 
     def _count(self, counts: Counts | None) -> None:
         if not counts:
@@ -288,6 +434,11 @@ async def _events(response: httpx.Response) -> AsyncIterator[str]:
         yield "[DONE]"
         return
     data: list[str] = []
+    if "ndjson" in response.headers.get("content-type", ""):
+        async for line in _lines(response):
+            if line.strip():
+                yield line
+        return
     async for line in _lines(response):
         if line.startswith("data:"):
             data.append(line[5:].removeprefix(" "))
@@ -348,27 +499,35 @@ def has_ollama(timeout_s: float, url: str = OLLAMA) -> bool:
 
 def build(loaded: Loaded, home: Home) -> OpenAICompat:
     """Build the provider. The key is `CLAUDIUS_OPENAI_API_KEY`, or for Groq's own host also `GROQ_API_KEY`."""
-    del home
     import httpx  # noqa: PLC0415 - imported only when such a server is used
 
     settings = loaded.config.openai
-    base_url = settings.base_url or OLLAMA
+    base_url = (settings.base_url or OLLAMA).rstrip("/").removesuffix("/chat/completions")
     try:
         host = httpx.URL(base_url).host
     except httpx.InvalidURL as error:
-        raise Unavailable(f"openai.base_url is no web address: {one_line(base_url)}", provider=NAME) from error
+        raise Unavailable(f"openai.base_url is not a web address: {one_line(base_url)}", provider=NAME) from error
     key = loaded.secret("CLAUDIUS_OPENAI_API_KEY")
     if not key and host.endswith(".groq.com"):
         key = loaded.secret("GROQ_API_KEY")
     load_prices()
-    client = _client(base_url, key, loaded.config.model, is_local=host in _LOCAL)
-    return OpenAICompat(client, settings.model, base_url=base_url)
+    is_patient = loaded.config.model.first_byte_s == ModelSettings().first_byte_s  # a time that the owner set holds
+    client = _client(base_url, key, loaded.config.model, is_local=host in _LOCAL, is_patient=is_patient)
+    server = None
+    if is_at_home(host) and settings.profile != "full":
+        memory = Memory(home.state / LOCAL_MODELS)
+        server = LocalServer(client, memory, base_url, context_tokens=settings.context_tokens)
+    return OpenAICompat(
+        client, settings.model, base_url=base_url, profile=settings.profile, server=server, is_patient=is_patient
+    )
 
 
-def _client(base_url: str, key: str, model: ModelSettings, *, is_local: bool) -> httpx.AsyncClient:
+def _client(base_url: str, key: str, model: ModelSettings, *, is_local: bool, is_patient: bool) -> httpx.AsyncClient:
     import httpx  # noqa: PLC0415 - as above
 
-    silence_s = 2 * max(model.first_byte_s, model.idle_s)
+    silence_s = (
+        None if is_local and is_patient else 2 * max(model.first_byte_s, model.idle_s)
+    )  # at home only the chain's deadlines
     return httpx.AsyncClient(
         base_url=base_url.rstrip("/") + "/",
         headers={"Authorization": f"Bearer {key}"} if key else {},

@@ -4,7 +4,7 @@ The package uses no clock, no file of the home, no model and no randomness: ever
 calls `attend` before the model and `settle` after it.
 """
 
-from claudius.psyche.attend import Attention, attend, settle
+from claudius.psyche.attend import Attention, attend, set_back, settle
 from claudius.psyche.events import GateSettings, Weighing
 
-__all__ = ["Attention", "GateSettings", "Weighing", "attend", "settle"]
+__all__ = ["Attention", "GateSettings", "Weighing", "attend", "set_back", "settle"]

@@ -13,13 +13,14 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from claudius.perception import Origin, Perception, can_react
+from claudius.perception import SELF, Kind, Origin, Perception, can_react, internal
 from claudius.psyche import arcs as subjects
 from claudius.psyche.bands import (
     edge_bands,
     edge_words,
     emotional_state,
     energy_words,
+    manner_words,
     mood_words,
     moved_words,
     numbers_bands,
@@ -41,7 +42,8 @@ from claudius.psyche.context import (
 from claudius.psyche.events import MESSAGES, GateSettings, Happening, Judgement, Outcome, PsycheState, is_addressed
 from claudius.psyche.gate import emoji, judge
 from claudius.psyche.mapping import SHOWN_FROM, IntentionUpdate, Shift, advance_intentions
-from claudius.psyche.state import tinted
+from claudius.psyche.personality import Kernel
+from claudius.psyche.state import Stimulus, tinted
 from claudius.psyche_types import Edge, Felt, Intention, Psyche
 from claudius.recollection import Recollection, Remembered, once
 
@@ -81,11 +83,11 @@ def attend(recollection: Recollection, perception: Perception, gate_settings: Ga
     matches = subjects.matches(psyche.arcs, happening.heard.stems)
     event = event_of(recollection, perception, happening, matches, earlier, gate_settings, now_s, person)
     moved = feel(psyche, event, kernel)
-    named = dict(matches)
+    named, about = dict(matches), internal(perception)
     state = PsycheState(
         numbers=replace(moved.numbers, bands=numbers_bands(moved.numbers)),
-        edge=moved.edge or Edge(person="", at_s=now_s),
-        arcs=tuple([(arc, 1.0) for arc in moved.arcs])
+        edge=moved.edge or _missed(psyche, perception, kernel, now_s),
+        arcs=tuple([(arc, 1.0) for arc in moved.arcs if not about.there[1] or about.there[1] in arc.sources])
         if happening.kind in ("tick", "milestone")
         else tuple([(arc, named[arc.arc]) for arc in moved.arcs if arc.arc in named]),
         kernel=kernel,
@@ -111,7 +113,7 @@ def attend(recollection: Recollection, perception: Perception, gate_settings: Ga
         theta=judged.theta,
         mood=felt_now,
         max_arcs=gate_settings.max_arcs,
-        milestone=gate_settings.milestone,
+        milestone="" if recollection.audience == SELF else gate_settings.milestone,
     )
     by_emoji = outcome == "react" and (not called or gate_settings.acknowledges_by_emoji)
     felt = Felt(
@@ -119,6 +121,9 @@ def attend(recollection: Recollection, perception: Perception, gate_settings: Ga
         emotional_state=""
         if outcome != "think" and felt_now == felt_before(recollection)  # without thought, a focus elsewhere goes on
         else new_mood(recollection, felt_now, task=recollection.task, word=recent_word(recollection), is_moved=grieves),
+        manner=manner_words([one for one in relevant if person in (one.person, one.target)])
+        if outcome == "think"
+        else "",
         asks=_asks(recollection, state, judged, happening, event, relevant, called=called, is_about_arc=bool(matches)),
     )
     return Attention(
@@ -145,6 +150,12 @@ def settle(
     if change is None:
         return None
     return replace(change, shifts=tuple(shifts), updates=tuple(updates), hint=hint)
+
+
+def _missed(psyche: Psyche, perception: Perception, kernel: Kernel, now_s: float) -> Edge:
+    """Return the edge that a silence is about, else nobody's; the silence itself does not move it. Pure."""
+    person = perception.person if perception.kind is Kind.SILENCE else ""
+    return edge_of(psyche, person, now_s, kernel) if person else Edge(person="", at_s=now_s)
 
 
 def _answerable(outcome: Outcome, recollection: Recollection, gate_settings: GateSettings, *, called: bool) -> Outcome:
@@ -252,3 +263,23 @@ def _told(
             "toward": edge_words(edge_bands(state.edge)) if state.edge.person else "",
         },
     }
+
+
+def set_back(recollection: Recollection, effects: tuple[float, ...], gate_settings: GateSettings) -> Change:
+    """Return the change that a failed or stopped answer makes: `effects` on the drives, and nothing else. Pure."""
+    return Change(
+        turn=recollection.turn,
+        audience=recollection.audience,
+        event=Event(
+            at_s=recollection.now.timestamp(),
+            kind="setback",
+            address="self",
+            person="",
+            name="",
+            stimulus=Stimulus(novelty=None, drive_effects=effects),
+            importance=0.0,
+        ),
+        compiled=gate_settings.kernel,
+        outcome="ignore",
+        max_arcs=gate_settings.max_arcs,
+    )

@@ -201,6 +201,13 @@ def packet(
     return record
 
 
+def manner_words(intentions: Sequence[Intention]) -> str:
+    """Return how to speak this time: by the strongest intention that colours what is said; empty if none does. Pure."""
+    told = phrases()["manner"]
+    colouring = sorted((one for one in intentions if one.type in told), key=lambda one: -one.priority)
+    return str(told[colouring[0].type]) if colouring else ""
+
+
 def _means_to(intentions: Sequence[Intention], names: Mapping[str, str]) -> str:
     said: list[str] = []
     for one in sorted(intentions, key=lambda one: -one.priority):

@@ -15,7 +15,7 @@ from msgspec.structs import asdict, astuple, replace
 
 from claudius.psyche import arcs as subjects
 from claudius.psyche.bands import edge_bands, numbers_bands
-from claudius.psyche.events import MILESTONE, MILESTONE_REARMED
+from claudius.psyche.events import MILESTONE, MILESTONE_REARMED, NOTICED
 from claudius.psyche.mapping import (
     IntentionUpdate,
     Shift,
@@ -183,9 +183,10 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
             )
         levels = dict(zip(DRIVES, numbers.drives, strict=True)) | {arc.arc: arc.intensity for arc in grown}
         were = numbers.high
-        numbers = replace(
-            numbers, bands=numbers_bands(numbers), mood=self.mood or numbers.mood, high=risen(levels, were)
-        )
+        high = risen(levels, were)
+        if self.event.kind in NOTICED:  # a milestone is told where somebody is, so it rises with what they say next
+            high = tuple([name for name in high if name in were])
+        numbers = replace(numbers, bands=numbers_bands(numbers), mood=self.mood or numbers.mood, high=high)
         return Folded(
             numbers=numbers,
             edges=tuple([replace(edge, bands=edge_bands(edge)) for edge in edges]),
@@ -266,8 +267,7 @@ def _after_thought(change: Change, psyche: Psyche, moved: Moved, kernel: Kernel)
     at_s, speaker = change.event.at_s, change.event.person
     edges: dict[str, Edge] = {}
     if moved.edge:
-        thoughts = moved.edge.thoughts + (change.outcome == "think")
-        edges[speaker] = replace(moved.edge, thoughts=thoughts, name=change.event.name or moved.edge.name)
+        edges[speaker] = replace(moved.edge, name=change.event.name or moved.edge.name)
     for person in dict.fromkeys([shift.person for shift in change.shifts]):
         edge = edges.get(person) or edge_of(psyche, person, at_s, kernel)
         mine = [shift for shift in change.shifts if shift.person == person]

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from itertools import takewhile
 
+from msgspec.structs import replace
+
 from claudius.perception import (
     Cause,
     Kind,
@@ -59,9 +61,13 @@ REPEAT_S, REPEAT = 600.0, 0.9
 REACTION_REST_S = 600.0
 UNCALLED_EACH = 10
 """The soul answers at most one in this many messages that do not address it."""
+COMPANY = {"thread": 0.5, "named": 0.5, "ambient": 0.15}
+"""How far talk that is not addressed to the soul is company; addressed talk counts in full."""
+COLD = -0.2
+"""Whoever is this cold or undermining is no company."""
 NODS = frozenset(("nodded", "acknowledged"))
 ANNOUNCED = "announced"
-"""The verb of an announcement by the soul, which does not open a conversation."""
+"""The verb of an announcement by the soul. It opens a talk, so an open question after it is heard as one to it."""
 _THOUGHTS = (EntryType.INTERNAL_MONOLOGUE, EntryType.EXTERNAL_DIALOG)
 _PLEA = re.compile(r"(?:you|please|can|could|will)\b", re.IGNORECASE)
 _CALLED = re.compile(r"^(?:hey|hi|hello|yo|ok|okay)?[\s,]*@?(\w+)\b([\s,:!.-]*)(.*)", re.IGNORECASE | re.DOTALL)
@@ -94,7 +100,7 @@ def address_of(perception: Perception, recollection: Recollection, soul_name: st
 def _overheard(perception: Perception, recollection: Recollection, soul_name: str) -> str:
     now_s = recollection.now.timestamp()
     spoke = (entry for _, entry in _backwards(recollection) if entry.entry_type is EntryType.EXTERNAL_DIALOG)
-    last = next((entry for entry in spoke if entry.verb != ANNOUNCED), None)
+    last = next(spoke, None)
     if last is not None and now_s - last.at.timestamp() <= THREAD_S:
         return "thread"
     return "named" if any(token.word == soul_name for token in tokens(perception.text)) else "ambient"
@@ -158,7 +164,7 @@ def context_of(
     nods = can_react(perception) and not is_called
     joins = cause_of(perception, recollection.participation, recollection.now) is Cause.JOINS
     is_welcome = joins and (is_called or _may_speak_uncalled(recollection))
-    may = owed or perception.origin is Origin.INTERNAL or is_welcome
+    may = owed or perception.origin is Origin.INTERNAL or perception.kind is Kind.NEWS or is_welcome
     return EventContext(
         since_thought_s=None if thought is None else max(0.0, now_s - thought.at.timestamp()),
         has_open_question=_was_asked(recollection, perception),
@@ -268,6 +274,15 @@ def stimulus_of(kind: str, heard: Heard, text: str = "", *, is_removed: bool = F
     return None
 
 
+def _in_company(stimulus: Stimulus | None, perception: Perception, happening: Happening) -> Stimulus | None:
+    """Return the stimulus with how far it is company: a bot is none, nor is anyone who undermines or is cold."""
+    if stimulus is None or happening.kind not in MESSAGES or perception.is_bot or perception.origin is Origin.INTERNAL:
+        return stimulus
+    if min(stimulus.axes.supportive, stimulus.axes.affectionate) <= COLD:
+        return stimulus
+    return replace(stimulus, company=COMPANY.get(happening.address, 1.0))
+
+
 def event_of(
     recollection: Recollection,
     perception: Perception,
@@ -291,7 +306,9 @@ def event_of(
         address=happening.address,
         person=person,
         name=recollection.speaker.name if recollection.speaker else "",
-        stimulus=stimulus_of(happening.kind, heard, perception.text, is_removed=is_removed),
+        stimulus=_in_company(
+            stimulus_of(happening.kind, heard, perception.text, is_removed=is_removed), perception, happening
+        ),
         importance=importance(
             heard.axes,
             critical=bool(heard.critical),

@@ -39,6 +39,9 @@ OWN = frozenset(("promise_due", "directive", "scheduled", "tick", "silence", "ne
 SOUGHT = frozenset(("promise_due", "directive", "scheduled"))
 """Own kinds that somebody asked for; they count as addressed."""
 
+NOTICED = frozenset(("tick", "silence"))
+"""Own kinds that happen in no conversation of anybody's."""
+
 _MESSAGE: dict[str, Claim] = {
     "dm": Claim(1.00, 0.30, "addressed"),
     "mention": Claim(1.00, 0.30, "addressed"),
@@ -60,6 +63,10 @@ _OWN: dict[str, Claim] = {
 
 SILENCE_EFFECTS = (0.12, 0.0, 0.0, 0.06, 0.0)
 """The effect of a long silence on the drives."""
+FAILED_EFFECTS = (0.0, 0.0, 0.15, 0.0, 0.0)
+"""The effect on the drives of an answer that was owed and failed."""
+OVERRIDDEN_EFFECTS = (0.0, 0.12, 0.0, 0.0, 0.0)
+"""The effect of being stopped in the middle of an answer."""
 GLAD_REACTION = (0.2, 0.0, 0.3, 0.2, 0.0)
 """The axes of a positive reaction to a post of the soul; `SORE_REACTION` is a negative one. A removal negates."""
 SORE_REACTION = (-0.2, -0.1, -0.3, -0.2, 0.0)
@@ -70,11 +77,13 @@ MILESTONE, MILESTONE_REARMED = 0.80, 0.70
 
 
 def claim(kind: str, address: str, level: float = 0.0) -> Claim:
-    """Return the claim of an event; `level` counts for milestones only. Pure."""
+    """Return the claim of an event; `level`: how much a milestone, or a silence, means by itself. Pure."""
     if kind in MESSAGES:
         return _MESSAGE[address]
     if kind == "milestone":
         return _OWN[kind]._replace(base=level**1.5)
+    if kind == "silence":
+        return _OWN[kind]._replace(base=max(_OWN[kind].base, level))
     if kind in _OWN:
         return _OWN[kind]
     return Claim(0.20 if kind == "join" else 0.15, 0.10, "ambient")

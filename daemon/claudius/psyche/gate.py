@@ -31,6 +31,8 @@ BOT_STREAK = 6
 """After this many bot messages in a row, without a human, the soul is silent."""
 TIRED = 0.3
 """The energy below which the threshold rises."""
+AT_EASE = 0.5
+"""The comfort with somebody at which it neither opens nor closes the soul."""
 WARM_CLASSES = frozenset(("gratitude", "praise", "celebration", "grief", "joy", "laughter"))
 ENGAGED = 0.45
 """From this engagement upwards, the soul reacts to messages that do not address it."""
@@ -212,7 +214,13 @@ def tendencies(state: PsycheState, salience: float) -> dict[str, float]:
         - 0.3 * (kernel.conflict_avoidance - 0.5)
         - 0.2,
         "engage": engagement(state, salience) - 0.5,
-        "disclose": 0.25 * edge.trust + 0.2 * edge.warmth - 0.3 * unsafe - 0.2 * edge.tension + 0.2 * lonely - 0.2,
+        "disclose": 0.25 * edge.trust
+        + 0.2 * edge.warmth
+        + 0.3 * (edge.comfort - AT_EASE)
+        - 0.3 * unsafe
+        - 0.2 * edge.tension
+        + 0.2 * lonely
+        - 0.2,
     }
     return {name: min(1.0, max(0.0, 0.5 + leaning[name])) for name in TENDENCIES}
 

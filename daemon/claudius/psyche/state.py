@@ -25,6 +25,14 @@ AROUSAL_BASE, AROUSAL_HALF_S = 0.30, 45 * 60.0
 ENERGY_BASE, ENERGY_HALF_S = 0.85, 3 * HOUR_S
 DRIVE_BASE = 0.35
 DRIVE_HALF_S = (24 * HOUR_S, 12 * HOUR_S, 24 * HOUR_S, 8 * HOUR_S, 12 * HOUR_S)
+LACK = 0.55
+"""How far above its base a need comes to rest when what it needs stays away for long."""
+COMPANY_HALF_S, FRESH_HALF_S = 72 * HOUR_S, 96 * HOUR_S
+"""After this long without company, or without anything new, the need for it rests half of `LACK` higher."""
+RELIEF = 0.15
+"""The share of a risen need for company that one friendly message stills."""
+NOTHING_NEW, ALL_NEW = 0.3, 0.6
+"""The novelty of a message up to which it brings nothing new, and from which it is new throughout."""
 SENSITIVITY = ("sociability", "dominance", "conscientiousness", "openness", "emotional_volatility")
 """The trait that each drive's sensitivity comes from, in the order of `DRIVES`."""
 
@@ -57,6 +65,8 @@ class Stimulus(Struct, frozen=True, kw_only=True):
     """How new it is, in [0, 1]; None = novelty does not apply."""
     load: float = 0.0
     """How much it demands, in [0, 1]."""
+    company: float = 0.0
+    """How far somebody is there for the soul, in [0, 1]: 1 = they speak to it, and kindly or plainly."""
     drive_effects: tuple[float, ...] = ()
     """Effects that replace those derived from the axes."""
 
@@ -66,6 +76,21 @@ def drifted(value: float, base: float, half_s: float, elapsed_s: float) -> float
     if elapsed_s <= 0.0 or value == base:
         return value
     return base + (value - base) * exp2(-elapsed_s / half_s)
+
+
+def lacking(value: float, half_s: float, rest_half_s: float, age_s: float, elapsed_s: float) -> float:
+    """Decay a need towards a rest that itself rises while what it needs stays away. Pure.
+
+    `age_s`: for how long it had stayed away when the time began. In closed form, as `drifted` is.
+    """
+    rate = rest_half_s / (rest_half_s - half_s)
+    short = LACK * exp2(-age_s / rest_half_s)  # what the rest still lacks of its highest
+    highest = DRIVE_BASE + LACK
+    return (
+        highest
+        - short * rate * exp2(-elapsed_s / rest_half_s)
+        + (value - highest + short * rate) * exp2(-elapsed_s / half_s)
+    )
 
 
 def push(value: float, delta: float, base: float, low: float, high: float, strength: float) -> float:
@@ -92,14 +117,24 @@ def effects(stimulus: Stimulus) -> tuple[float, ...]:
     )
 
 
+_NEVER = (0.0, DAY_S)
+
+
 def advance(numbers: Numbers, at_s: float) -> Numbers:
     """Advance the soul's own numbers to an instant; an earlier one changes nothing. Pure."""
     elapsed_s = at_s - numbers.at_s
     if elapsed_s <= 0.0:
         return numbers
     one, two, three, four, five = [
-        drifted(level, DRIVE_BASE, half_s, elapsed_s)
-        for level, half_s in zip(numbers.drives, DRIVE_HALF_S, strict=True)
+        lacking(level, half_s, rest_half_s, numbers.at_s - since_s, elapsed_s)
+        if since_s
+        else drifted(level, DRIVE_BASE, half_s, elapsed_s)
+        for level, half_s, (since_s, rest_half_s) in zip(
+            numbers.drives,
+            DRIVE_HALF_S,
+            ((numbers.company_s, COMPANY_HALF_S), _NEVER, _NEVER, (numbers.fresh_s, FRESH_HALF_S), _NEVER),
+            strict=True,
+        )
     ]
     return replace(
         numbers,
@@ -117,6 +152,7 @@ def apply(numbers: Numbers, stimulus: Stimulus, kernel: Kernel) -> Numbers:
         push(level, 1.5 * effect * (0.5 + getattr(kernel, trait)), DRIVE_BASE, 0.0, 1.0, abs(effect) / 0.20)
         for level, effect, trait in zip(numbers.drives, effects(stimulus), SENSITIVITY, strict=True)
     ]
+    levels[0] -= RELIEF * stimulus.company * max(0.0, levels[0] - DRIVE_BASE)
     satisfied = sum(numbers.drives) - sum(levels)
     volatility = kernel.emotional_volatility
     valence = push(
@@ -138,13 +174,22 @@ def apply(numbers: Numbers, stimulus: Stimulus, kernel: Kernel) -> Numbers:
     )
     demand = 0.002 + 0.01 * stimulus.load + 0.03 * max(0.0, -cooperative, -safe)
     one, two, three, four, five = levels
+    company_s = _later(numbers.company_s, numbers.at_s, stimulus.company)
+    fresh = min(1.0, max(0.0, ((stimulus.novelty or 0.0) - NOTHING_NEW) / (ALL_NEW - NOTHING_NEW)))
     return replace(
         numbers,
         drives=(one, two, three, four, five),
+        company_s=company_s,
+        fresh_s=_later(numbers.fresh_s or company_s, numbers.at_s, stimulus.company * fresh),
         valence=valence,
         arousal=push(numbers.arousal, 0.5 * stir * (0.6 + volatility), AROUSAL_BASE, 0.0, 1.0, stir),
         energy=numbers.energy * (1.0 - demand),
     )
+
+
+def _later(since_s: float, at_s: float, share: float) -> float:
+    """Return since when something has stayed away, after a share of it has come; 0 = it never came and did not now."""
+    return since_s + share * (at_s - since_s) if since_s else at_s if share else 0.0
 
 
 def stranger(person: str, at_s: float, kernel: Kernel) -> Edge:

@@ -9,7 +9,7 @@ from typing import Any
 from claudius.errors import ClaudiusError, TryAgain
 from claudius.home import Home
 from claudius.ledger_types import OwnersHand
-from claudius.reports.opened import edit, records
+from claudius.reports.opened import edit, noted, records
 from claudius.reports.session import wake_and_ask
 
 _DONE: Mapping[OwnersHand, str] = {"pin": "pinned", "dispute": "disputed", "delete": "deleted"}
@@ -42,6 +42,7 @@ def change(home: Home, key: str, hand: OwnersHand, now: datetime) -> dict[str, s
     """Pin, dispute or delete a belief. Raises: ClaudiusError if there is none of that key."""
     with records(home) as kept:
         known = {one["key"] for one in kept.beliefs(now)["beliefs"]}
+    noted(home, "belief", hand)  # not its key, which a model chose
     if key not in known or not edit(home, lambda store: store.ledger.set_belief(key, hand)):
         raise ClaudiusError(f"there is no belief {key!r}: `claudius cortex beliefs` lists them")
     return {"key": key, "state": _DONE[hand]}

@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from claudius.cognition.timing import known_zone
 from claudius.config import daimons as configured
 from claudius.config import load
 from claudius.errors import ClaudiusError, UsageProblem
 from claudius.home import Home
-from claudius.reports.opened import edit, records
+from claudius.reports.opened import edit, noted, records
 from claudius.reports.session import ask, wake_and_ask
 
 
@@ -22,12 +23,18 @@ def schedule(home: Home, now: datetime) -> list[Mapping[str, Any]]:
     timers = [_job({"job": name, "next_due": at}) for name, at in (live or {}).get("timers", {}).items()]
     with records(home) as kept:
         plans = [_plan(row, now, is_awake=live is not None) for row in kept.plans()]
-        return sorted([*plans, *map(_job, kept.jobs()), *timers], key=lambda row: str(row["due_at"]))
+        rows = sorted([*plans, *map(_job, kept.jobs()), *timers], key=lambda row: str(row["due_at"]))
+    zone = known_zone(load(home, os.environ).config.clock.timezone)
+    return [row | {"due_local": datetime.fromisoformat(row["due_at"]).astimezone(zone).isoformat()} for row in rows]
 
 
 def _plan(row: Mapping[str, Any], now: datetime, *, is_awake: bool) -> dict[str, Any]:
+    """Add to a plan what it is about, the words that asked for it or else what will be noticed, and its wait."""
     plan = {key: value for key, value in row.items() if key not in ("state", "not_before", "reason", "ahead")}
-    return plan | {"waits_for": _waits_for(row, now, is_awake=is_awake)}
+    return plan | {
+        "what": row["params"].get("what") or row["text"],
+        "waits_for": _waits_for(row, now, is_awake=is_awake),
+    }
 
 
 def _waits_for(row: Mapping[str, Any], now: datetime, *, is_awake: bool) -> str | None:
@@ -56,6 +63,7 @@ def _job(row: Mapping[str, Any]) -> dict[str, Any]:
         "process": None,
         "params": {},
         "text": row.get("outcome", ""),
+        "what": row.get("outcome", ""),
         "lapsed_at": None,
         "waits_for": None,
         "ended_at": row.get("ended_at"),
@@ -119,4 +127,5 @@ def set_mode(home: Home, name: str, mode: str) -> None:
     if name not in configured(load(home, os.environ).config):
         raise UsageProblem(f"no daimon {name!r}: `claudius daimon list` names them")
     home.create()
+    noted(home, "daimon", f"{name} {mode}")
     edit(home, lambda store: store.whispers.set_mode(name, mode))

@@ -11,9 +11,11 @@ from typing import Any
 from claudius.config import load
 from claudius.errors import ClaudiusError
 from claudius.home import Home
+from claudius.memory.audit import CLI
 from claudius.memory.records import Expired, Records
+from claudius.perception import private
 from claudius.prompt import Prompt
-from claudius.reports.opened import records
+from claudius.reports.opened import noted, records
 
 PAGE = 50
 """Turns in one page of a conversation."""
@@ -34,15 +36,19 @@ def conversation(home: Home, name: str) -> Mapping[str, Any]:
     return found
 
 
-def explained(home: Home, turn: str) -> dict[str, Any]:
-    """Return one turn: what it knew, asked, thought, changed and said, and its whole prompt. Raises: ClaudiusError."""
+def explained(home: Home, turn: str = "", origin: str = CLI) -> dict[str, Any]:
+    """Return one turn: what it knew, asked, thought, changed and said, and its whole prompt. Raises: ClaudiusError.
+
+    Without a name, it is the last turn with this user, or else the last of all. The prompt shows portraits, so that
+    this is in the audit log; `origin` says from where it is asked.
+    """
     from claudius.cognition.prompt.snapshot import TextErased, rebuild
     from claudius.psyche.showing import explained as explained_in_words
     from claudius.psyche.showing import numbered
 
     prompt: Prompt | str | None = None
     with records(home) as kept:
-        found = _turn(kept, turn)
+        found = _turn(kept, turn or _last(kept))
         snapshot = found.pop("snapshot", None)
         try:
             prompt = rebuild(snapshot, kept) if snapshot else None
@@ -50,6 +56,7 @@ def explained(home: Home, turn: str) -> dict[str, Any]:
             prompt = "erased"
         except Expired as expired:  # this turn is kept, but one that its prompt shows is gone
             found["expired_at"] = expired.at
+    noted(home, "read", str(found["person"] or ""), origin)
     if found["expired_at"] is None:
         del found["expired_at"]
     found["explained"] = {"words": explained_in_words(found["attention"]), "numbers": numbered(found["attention"])}
@@ -120,6 +127,15 @@ def page(home: Home, name: str, before: str = "", most: int = PAGE) -> Mapping[s
 
 def _unknown(name: str) -> str:
     return f"no conversation {name!r}: `claudius conversations list` names them"
+
+
+def _last(kept: Records) -> str:
+    from claudius.adapters.terminal import own_person
+
+    turn = kept.last_turn(private(own_person())) or kept.last_turn()
+    if turn is None:
+        raise ClaudiusError("there is no turn yet: `claudius chat`")
+    return turn
 
 
 def _gone(turn: str, at: str) -> ClaudiusError:

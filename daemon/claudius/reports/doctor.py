@@ -12,7 +12,7 @@ from typing import Any
 
 from claudius.cognition.steps import STEPS
 from claudius.cognition.timing import FAILS
-from claudius.config import Loaded, blot, daimon_modes, held, load
+from claudius.config import TOKENS, Loaded, blot, daimon_modes, held, load
 from claudius.errors import BadConfiguration, ClaudiusError, UsageProblem
 from claudius.home import DIRECTORY_MODE, FILE_MODE, Home, shipped
 from claudius.memory.sqlite.schema import VACUUM_TAKES
@@ -117,10 +117,10 @@ def _access(home: Home) -> Iterator[Check]:
 
 
 def _configuration(home: Home) -> Iterator[Check]:
-    from claudius.compose import TOKENS, check_names
+    from claudius.compose import check_names
 
     loaded = load(home, os.environ)
-    check_names(loaded)
+    check_names(loaded, home)
     for network, tokens in TOKENS.items():
         is_wanted = not {"auto", network}.isdisjoint(loaded.config.adapters)
         missing = [name for name in tokens if not loaded.secret(name)]
@@ -150,10 +150,10 @@ def _clock(home: Home) -> Iterator[Check]:
 
 
 def _soul(home: Home) -> Iterator[Check]:
-    from claudius.soul import SoulSource, check, shadowed
+    from claudius.reports.soul import problems_of
+    from claudius.soul import SoulSource, shadowed
 
-    tokens = load(home, os.environ).config.soul.dossier_tokens
-    problems = check(home.soul, shipped("soul"), tokens, tuple(STEPS))
+    problems = problems_of(home)
     for problem in problems:
         yield Check("soul", ok=False, detail=f"{problem.file}: {problem.detail}", fix=problem.fix)
     if not problems:
@@ -241,11 +241,14 @@ def _git(_: Home) -> Iterator[Check]:
 
 
 def _voice(home: Home) -> Iterator[Check]:
-    from claudius.providers.chain import choose
+    from claudius.providers.chain import NO_MODEL, NO_VOICE, choose, may_rehearse
 
     loaded = load(home, os.environ)
-    names = choose(loaded)
+    names = choose(loaded, may_rehearse=may_rehearse(loaded, home))
     is_rehearsal = names[0] == "rehearsal"
+    if names[0] == NO_VOICE:
+        yield Check("voice", ok=False, detail=NO_MODEL.message, fix=NO_MODEL.fix)
+        return
     yield Check(
         "voice",
         ok=True,

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
 from claudius.home import Home
 from claudius.memory.records import Records
 
 if TYPE_CHECKING:
+    from claudius.memory.audit import Act
     from claudius.memory.store import Store
 
 T = TypeVar("T")
@@ -26,6 +28,19 @@ def records(home: Home) -> Iterator[Records]:
         yield kept
     finally:
         kept.close()
+
+
+def noted(home: Home, act: Act, target: str = "", origin: str = "cli") -> None:
+    """Record what this machine's user is about to do in the audit log. Raises: StoreError; then it must not be done.
+
+    `origin`: from where, `cli` or `console`.
+    """
+    from claudius.adapters.terminal import own_person
+    from claudius.memory.audit import AuditEntry
+
+    entry = AuditEntry(who=own_person(), act=act, target=target, origin=origin)
+    home.create()
+    edit(home, lambda store: store.audit.note(entry, datetime.now(UTC)))
 
 
 def edit(home: Home, change: Callable[[Store], Awaitable[T]]) -> T:

@@ -1,4 +1,7 @@
-"""People as `claudius users` shows them: portraits, versions, and what an owner changes about them."""
+"""People as `claudius users` shows them: portraits, versions, and what an owner changes about them.
+
+Whoever reads or changes a portrait is in the audit log; `origin` says from where, `cli` or `console`.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,11 @@ from datetime import datetime
 from difflib import SequenceMatcher, unified_diff
 from typing import Any
 
-from claudius.errors import ClaudiusError, UsageProblem
+from claudius.errors import ClaudiusError, UsageProblem, near
 from claudius.home import Home
+from claudius.memory.audit import CLI
 from claudius.memory.records import Records
-from claudius.reports.opened import edit, records
+from claudius.reports.opened import edit, noted, records
 from claudius.reports.session import wake_and_ask
 
 _LOG = ("version", "at", "note", "commit", "turn", "audience", "author", "suspect")
@@ -22,23 +26,27 @@ def people(home: Home) -> Sequence[Mapping[str, Any]]:
         return kept.people()
 
 
-def person(home: Home, who: str) -> Mapping[str, Any]:
+def person(home: Home, who: str, origin: str = CLI) -> Mapping[str, Any]:
     """Return a person with the newest portrait in each audience. Raises: ClaudiusError."""
     with records(home) as kept:
-        return _person(kept, who)
+        found = _person(kept, who)
+    noted(home, "read", found["person"], origin)
+    return found
 
 
-def log(home: Home, who: str) -> list[dict[str, Any]]:
+def log(home: Home, who: str, origin: str = CLI) -> list[dict[str, Any]]:
     """Return the versions of a person's portraits, newest first, each with its note. Raises: ClaudiusError."""
-    with records(home) as kept:
-        rows = kept.versions(_person(kept, who)["person"])
+    rows = _read(home, who, origin)
     return [{key: row.get(key) for key in _LOG} for row in reversed(rows)]
 
 
-def diff(home: Home, who: str, old: int | None = None, new: int | None = None, audience: str = "") -> dict[str, Any]:
+def diff(
+    home: Home, who: str, old: int | None = None, new: int | None = None, audience: str = "", origin: str = CLI
+) -> dict[str, Any]:
     """Compare two versions (default: the newest and the one before). Raises: ClaudiusError."""
     with records(home) as kept:
         rows = _of_one_audience(_versions(kept, who), audience)
+    noted(home, "read", rows[-1]["person"], origin)
     latest = rows[-1]["version"]
     new = latest if new is None else new
     old = new - 1 if old is None else old
@@ -47,10 +55,9 @@ def diff(home: Home, who: str, old: int | None = None, new: int | None = None, a
     return {"person": rows[-1]["person"], "audience": rows[-1]["audience"], "old": old, "new": new, "diff": lines}
 
 
-def blame(home: Home, who: str, audience: str = "") -> list[dict[str, Any]]:
+def blame(home: Home, who: str, audience: str = "", origin: str = CLI) -> list[dict[str, Any]]:
     """Return each line of a portrait with the version, turn and note that added it. Raises: ClaudiusError."""
-    with records(home) as kept:
-        rows = kept.versions(_person(kept, who)["person"])
+    rows = _read(home, who, origin)
     return _blame(_of_one_audience(rows, audience) if rows else ())
 
 
@@ -60,6 +67,7 @@ def revert(home: Home, who: str, version: int, audience: str, now: datetime) -> 
         rows = _of_one_audience(_versions(kept, who), audience)
     markdown, note = _markdown(rows, version), f"back to version {version}"
     whose, where = rows[-1]["person"], rows[-1]["audience"]
+    noted(home, "revert", whose)
     made = edit(home, lambda store: store.documents.set_model(whose, where, markdown, note, "revert", now))
     return {"person": whose, "audience": where, "version": made, "from": version}
 
@@ -69,6 +77,8 @@ def link(home: Home, who: str, other: str) -> dict[str, Any]:
     with records(home) as kept:
         for one in (who, other):
             _person(kept, one)
+    for one in (who, other):
+        noted(home, "link", one)
     edit(home, lambda store: store.people.link(who, other))
     return {"person": who, "linked": other}
 
@@ -79,21 +89,25 @@ def unlink(home: Home, who: str, now: datetime) -> dict[str, Any]:
         known = _person(kept, who)
     if not known["ids"]:
         raise ClaudiusError(f"{known['person']} is not linked with another id")
+    noted(home, "unlink", known["person"])
     ids = edit(home, lambda store: store.people.unlink(known["person"], now))
     return {"person": ids[0], "unlinked": list(ids[1:])}
 
 
-def export(home: Home, who: str) -> dict[str, Any]:
+def export(home: Home, who: str, origin: str = CLI) -> dict[str, Any]:
     """Return everything that is kept of a person. Raises: ClaudiusError."""
     with records(home) as kept:
         found = _person(kept, who)
         said = kept.personal((found["person"], *found["ids"]))
+    noted(home, "export", found["person"], origin)
     return {"person": found["person"], "name": found["name"], "models": found["models"], **said}
 
 
 async def forget(home: Home, who: str) -> Mapping[str, Any]:
     """Erase a person and return the receipt; the soul is woken for it. Raises: ClaudiusError."""
-    answer = await wake_and_ask(home, "forget", person=who)
+    with records(home) as kept:
+        known = _person(kept, who)["person"]
+    answer = await wake_and_ask(home, "forget", person=known)
     if answer.get("event") != "forgotten":
         raise ClaudiusError(str(answer.get("message") or "the daemon stopped meanwhile: repeat the command"))
     receipt: Mapping[str, Any] = answer["receipt"]
@@ -105,10 +119,19 @@ def nothing_of(name: str) -> str:
     return f"nothing has been written about {name} yet"
 
 
+def _read(home: Home, who: str, origin: str) -> Sequence[Mapping[str, Any]]:
+    with records(home) as kept:
+        whose = _person(kept, who)["person"]
+        rows = kept.versions(whose)
+    noted(home, "read", whose, origin)
+    return rows
+
+
 def _person(kept: Records, who: str) -> Mapping[str, Any]:
     found = kept.person(who)
     if found is None:
-        raise ClaudiusError(f"nobody is known as {who!r}: `claudius users list` lists everyone")
+        known = [name for row in kept.people() for name in (row["name"], row["person"]) if name]
+        raise ClaudiusError(f"nobody is known as {who!r}{near(who, known)}: `claudius users list` lists everyone")
     return found
 
 

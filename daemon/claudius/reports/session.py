@@ -68,6 +68,8 @@ class SentLine(Struct):
     id: str = field(default_factory=lambda: str(uuid4()))
     is_heard: bool = False
     """Whether the soul has accepted it; it is then durable."""
+    failure: dict[str, str] | None = None
+    """What kept its answer from coming, if anything did."""
 
     @property
     def key(self) -> str:

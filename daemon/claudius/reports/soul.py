@@ -6,10 +6,12 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from claudius.cognition.processes import find, known_names, process_problems
+from claudius.cognition.processes import find, known_names
+from claudius.cognition.processes.checks import own_steps, process_problems
+from claudius.cognition.reflection import subprocess_problems
 from claudius.cognition.steps import STEPS
 from claudius.config import load
-from claudius.errors import BadSoul, ClaudiusError, UsageProblem
+from claudius.errors import BadSoul, ClaudiusError, UsageProblem, near
 from claudius.home import Home, shipped
 from claudius.reports.opened import records
 from claudius.soul import SoulSource, SoulText, shadowed
@@ -26,7 +28,8 @@ def texts(home: Home, file: str | None = None) -> dict[str, Any]:
     found = current(home)
     chosen = {name: item for name, item in sorted(found.files.items()) if file in (None, name)}
     if not chosen:
-        raise UsageProblem(f"there is no soul file {file!r}: choose one of {', '.join(sorted(found.files))}")
+        nearest = near(file or "", found.files)
+        raise UsageProblem(f"there is no soul file {file!r}{nearest}: choose one of {', '.join(sorted(found.files))}")
     return {
         name: {"text": item.text, "source": str(item.source), "sha256": item.sha256} for name, item in chosen.items()
     }
@@ -48,9 +51,9 @@ def problems_of(home: Home) -> list[BadSoul]:
     from claudius.psyche.personality import BadPersonality, Fingerprint
 
     tokens = load(home, os.environ).config.soul.dossier_tokens
-    problems = list(check_soul(home.soul, shipped("soul"), tokens, tuple(STEPS)))
     found = current(home)
-    problems += process_problems(found)
+    problems = list(check_soul(home.soul, shipped("soul"), tokens, tuple(STEPS), own_steps(found)))
+    problems += [*process_problems(found), *subprocess_problems(found)]
     personality = found.files["soul.md"]
     try:
         Fingerprint.of(personality.head)
@@ -69,7 +72,8 @@ def process(home: Home, name: str) -> dict[str, Any]:
     """Return one process, and the conversations that are in it now. Raises: ClaudiusError."""
     found = next((one for one in _known(home) if one.name == name), None)
     if found is None:
-        raise ClaudiusError(f"no process {name!r}: `claudius process list` names them")
+        nearest = near(name, [one.name for one in _known(home)])
+        raise ClaudiusError(f"no process {name!r}{nearest}: `claudius process list` names them")
     return _row(found) | {
         "overrides": dict(found.overrides),
         "participation": found.participation.value if found.participation else None,

@@ -1,18 +1,77 @@
-"""What is running and waits, and what it cost, as `claudius status` and `claudius usage` print it."""
+"""What is running and waits, what it cost, and who did what: as `claudius status`, `usage` and `audit` print it."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
+
+from msgspec.structs import asdict
 
 import claudius
-from claudius.config import load
+from claudius.config import Config, load
+from claudius.failure import failure_of
 from claudius.home import Home
 from claudius.reports.opened import records
 from claudius.reports.session import ask
 from claudius.runtime.lock import holder
+
+EVERY = -1
+"""As a number of acts: all of them."""
+
+
+class Offer(NamedTuple):
+    """Something that is off until its owner wants it."""
+
+    name: str
+    sets: str
+    """The setting that turns it on."""
+    told: str
+    """What it is, and what it costs a day."""
+
+
+OFFERS = (
+    Offer(
+        "kothar",
+        "kothar.groq_enabled",
+        "Kothar, a daimon who whispers a line of counsel when a talk rests; in rehearsal he needs no model, at no cost",
+    ),
+    Offer(
+        "writing first",
+        "psyche.proactive",
+        "Writing first, by day, only to people who said yes: at most one message, so one model call, a person a day",
+    ),
+    Offer(
+        "ism",
+        "ism.enabled",
+        "Choosing its own steps on a hard problem: up to twelve model calls in such a turn instead of one",
+    ),
+    Offer(
+        "consultation",
+        "cortex.consult.enabled",
+        "Asking its second mind before it answers where money, passwords or deletion are at stake: one more model call",
+    ),
+)
+
+
+def is_on(config: Config, sets: str) -> bool:
+    """Return whether a setting of an offer is on; Kothar is, too, if he is asked over HTTP. Pure."""
+    value: Any = config
+    for part in sets.split("."):
+        value = getattr(value, part)
+    return bool(value) or (sets.startswith("kothar.") and config.kothar.is_on)
+
+
+def offered(config: Config) -> list[dict[str, str]]:
+    """Return what is off, what it would cost, and the command that turns it on. Pure."""
+    return [
+        {"name": one.name, "what": one.told, "command": f"claudius config set {one.sets} true"}
+        for one in OFFERS
+        if not is_on(config, one.sets)
+    ]
+
 
 By = Literal["day", "model", "person", "conversation", "job"]
 
@@ -31,27 +90,43 @@ def status(home: Home) -> dict[str, Any]:
         "brake": None,
         "careful": False,
         "disk": {"accepting": live is not None, "problem": None},
+        "offers": offered(load(home, os.environ).config),
     }
     document |= live or {}
     with records(home) as kept:
         document |= kept.counts(datetime.now(UTC))
+        document["last_failure"] = kept.last_failure()
     return document
 
 
-def _voice(home: Home) -> dict[str, str] | None:
-    from claudius.providers.chain import choose
+def _voice(home: Home) -> dict[str, Any]:
+    from claudius.providers.chain import NO_MODEL, NO_VOICE, choose, may_rehearse
 
-    return {"name": choose(load(home, os.environ))[0], "model": ""}
+    loaded = load(home, os.environ)
+    name = choose(loaded, may_rehearse=may_rehearse(loaded, home))[0]
+    error = asdict(failure_of(NO_MODEL)) if name == NO_VOICE else None
+    return {"name": name, "model": "", "resting_until": None, "last_error": error}
 
 
 def usage(home: Home, by: By) -> dict[str, Any]:
-    """Return tokens and dollars by day, model, person, conversation or job, and the day's budget."""
-    from claudius.cognition.mind import stage
+    """Return tokens and dollars by day, model, person, conversation or job, and the budgets: the tightest, and each."""
+    from claudius.cognition.mind import caps, day_start, tightest
 
-    limit = load(home, os.environ).config.budget.daily_usd
+    budget = load(home, os.environ).config.budget
+    today = day_start(datetime.now(UTC))
     with records(home) as kept:
         found: dict[str, Any] = dict(kept.usage(by))
-        today = datetime.now(UTC).date().isoformat()
-        spent = next((row["cost_usd"] for row in kept.usage("day")["rows"] if row["day"] == today), None) or 0.0
-    found["budget"] = {"limit_usd": limit or None, "spent_usd": spent, "stage": stage(limit, spent).value}
+        held = caps(budget, kept.spent_since(today), kept.spent_since(today.replace(day=1)))
+    rows = [
+        {"name": one.name, "limit_usd": one.limit_usd or None, "spent_usd": one.spent_usd, "stage": one.stage.value}
+        for one in held
+    ]
+    found["budget"] = {name: value for name, value in rows[held.index(tightest(held))].items() if name != "name"}
+    found["caps"] = rows
     return found
+
+
+def acts(home: Home, since: str = "", most: int = EVERY) -> Sequence[Mapping[str, Any]]:
+    """Return the newest acts of the audit log since a time (RFC 3339 UTC; empty = ever), oldest first."""
+    with records(home) as kept:
+        return kept.audit(since, most)

@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 from msgspec import Struct, field
 
 from claudius.config import Config
+from claudius.failure import Failure
 from claudius.intent import Utterance
 from claudius.perception import Perception
 
@@ -163,6 +164,54 @@ class Adapter(Protocol):
         """Stop listening; leave no task, socket or session."""
 
 
+class PlainAdapter:
+    """What a network can do that has no more than messages: the start for an adapter of your own.
+
+    It then needs a `name`, `listen` and `speak`; everything else is answered here.
+    """
+
+    name = ""
+    post_chars: int | None = None
+    appears_s = 0.0
+
+    def __init__(self) -> None:
+        """Start disconnected: call `link.up()` once the network is heard."""
+        self.link = Link()
+
+    async def find(self, utterance: Utterance, *, decided_at: datetime) -> str | None:  # noqa: ARG002 - protocol signature
+        """Return None: what was shown before is not recorded, so it is said again."""
+        return None
+
+    async def working(self, perception: Perception, *, on: bool) -> None:
+        """Do nothing: there is no typing indicator."""
+
+    def streams(self, perception: Perception) -> bool:  # noqa: ARG002 - protocol signature
+        """Return False: whole posts are shown."""
+        return False
+
+    async def show(self, utterance: Utterance, text: str) -> None:
+        """Do nothing: nothing streams."""
+
+    def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:  # noqa: ARG002 - protocol signature
+        """Return nothing: there is no history."""
+        return nothing_missed()
+
+    async def context(self, perception: Perception, most: int) -> Sequence[Perception]:  # noqa: ARG002 - protocol signature
+        """Return nothing: there are no threads."""
+        return ()
+
+    async def fetch(self, file: Mapping[str, Any], most_bytes: int) -> Fetched:  # noqa: ARG002 - protocol signature
+        """Raise FileNotFoundError: there are no files."""
+        raise FileNotFoundError(f"{self.name} holds no files")
+
+    async def members(self, audience: str) -> Sequence[str] | None:  # noqa: ARG002 - protocol signature
+        """Return None: who can see an audience is known only from who speaks."""
+        return None
+
+    async def close(self) -> None:
+        """Do nothing: the task of `listen` is cancelled."""
+
+
 class Fetched(Struct, frozen=True):
     """A file fetched from a network."""
 
@@ -215,6 +264,14 @@ class Holds(Protocol):
 
     async def hold(self, perception: Perception, line: str) -> None:
         """Show a holding line in the indicator until the reply comes. Never raises or waits for the network."""
+
+
+@runtime_checkable
+class TellsFailure(Protocol):
+    """Optional ability of an adapter: to tell the owner alone, at once, what keeps an answer from coming."""
+
+    async def failed(self, perception: Perception, turn: str, failure: Failure) -> None:
+        """Show the owner what went wrong; whoever else listens is told nothing. Never raises and does not wait."""
 
 
 @runtime_checkable

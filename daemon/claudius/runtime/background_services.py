@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -18,7 +19,18 @@ from claudius.errors import ClaudiusError
 from claudius.home import Home
 from claudius.intent import Intent
 from claudius.memory.inbox import Pending
-from claudius.observed import DaimonSpoke, DaimonWhispered, MessageHeard
+from claudius.observed import (
+    Consulted,
+    CycleAssessed,
+    CycleDirected,
+    CycleEnded,
+    DaimonSpoke,
+    DaimonWhispered,
+    MessageHeard,
+    Observed,
+    Thinking,
+    TurnFailed,
+)
 from claudius.provider import Provider
 from claudius.runtime.control import Connection, Handler
 from claudius.runtime.scheduler import Clockwork
@@ -73,7 +85,9 @@ class LazyDaimons:
         return self._build(daimon.provider, own if daimon.provider == DaimonSettings().provider else loaded)
 
 
-KINDS = ("hear", "think", "gate", "transition", "whisper", "speak")
+KINDS = ("hear", "think", "gate", "transition", "whisper", "speak", "error")
+GROWING = ("think.delta", "think.void")
+"""For a listener that asks for them: a piece of private text as it is written, and that the pieces do not count."""
 WAITING = 1000
 """A listener that lags by more events than this loses the oldest."""
 
@@ -81,9 +95,9 @@ WAITING = 1000
 class SoulStream:
     """Sends events to the listeners; does nothing while there are none."""
 
-    def __init__(self, hooks: Hooks) -> None:
-        """Send events for what `hooks` report and for every committed turn."""
-        self._hooks = hooks
+    def __init__(self, hooks: Hooks, clock: Callable[[], datetime]) -> None:
+        """Send events for what `hooks` report and for every committed turn; `clock` dates those that bear no time."""
+        self._hooks, self._clock = hooks, clock
         self._listeners: set[asyncio.Queue[dict[str, Any]]] = set()
         self._is_looking = False
 
@@ -93,15 +107,19 @@ class SoulStream:
             for event in told(turned):
                 self._tell(event)
 
-    async def serve(self, connection: Connection, _: Mapping[str, Any]) -> None:
-        """Serve one listener until it disconnects."""
+    async def serve(self, connection: Connection, asked: Mapping[str, Any]) -> None:
+        """Serve one listener until it disconnects; with `deltas`, it is told each thought as it is written, too."""
         if not self._is_looking:  # the first listener
             self._is_looking = True
             self._hooks.listen(MessageHeard, self._heard)
+            self._hooks.listen(TurnFailed, self._failed)
             self._hooks.listen(DaimonWhispered, self._whispered)
             self._hooks.listen(DaimonSpoke, self._joined)
+            for kind in (CycleEnded, CycleAssessed, CycleDirected, Consulted):
+                self._hooks.listen(kind, self._reflected)
         queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._listeners.add(queue)
+        unhook = self._hooks.listen(Thinking, partial(_grown, queue)) if asked.get("deltas") else None
         gone = asyncio.create_task(connection.receive(), name="stream's end")
         try:
             await connection.send({"event": "streaming"})
@@ -114,11 +132,16 @@ class SoulStream:
                 await connection.send(following.result())
         finally:
             self._listeners.discard(queue)
+            if unhook:
+                unhook()
             gone.cancel()
             await asyncio.gather(gone, return_exceptions=True)
 
     def _heard(self, seen: MessageHeard) -> None:
         self._tell(_event(seen.timestamp, "hear", seen.conversation, seen.turn, f"{seen.peer_id}: {seen.preview}"))
+
+    def _failed(self, seen: TurnFailed) -> None:
+        self._tell(_event(seen.timestamp, "error", seen.conversation, seen.turn, seen.detail))
 
     def _whispered(self, seen: DaimonWhispered) -> None:
         self._tell(_event(seen.timestamp, "whisper", "", "", f"{seen.daimon}: {seen.text}"))
@@ -126,11 +149,34 @@ class SoulStream:
     def _joined(self, seen: DaimonSpoke) -> None:
         self._tell(_event(seen.timestamp, "speak", seen.conversation, seen.turn, seen.text))
 
+    def _reflected(self, seen: Observed) -> None:
+        """Tell what the second mind did."""
+        turn, text = "", ""
+        match seen:
+            case CycleEnded():
+                text = f"looked back, cycle {seen.cycle}: {seen.summary}"
+            case CycleAssessed():
+                text = f"assessed {seen.peer_id}: {seen.rationale}"
+            case CycleDirected():
+                text = f"wants to {seen.action} {seen.peer_id}: {seen.text}"
+            case Consulted():
+                turn, text = seen.turn, f"consulted: {'no answer in time' if seen.timed_out else seen.verdict}"
+        self._tell(_event(self._clock(), "think", "", turn, text))
+
     def _tell(self, event: dict[str, Any]) -> None:
         for queue in self._listeners:
-            if queue.qsize() >= WAITING:
-                queue.get_nowait()
-            queue.put_nowait(event)
+            _put(queue, event)
+
+
+def _put(queue: asyncio.Queue[dict[str, Any]], event: dict[str, Any]) -> None:
+    if queue.qsize() >= WAITING:
+        queue.get_nowait()
+    queue.put_nowait(event)
+
+
+def _grown(queue: asyncio.Queue[dict[str, Any]], seen: Thinking) -> None:
+    kind = "think.void" if seen.is_void else "think.delta"
+    _put(queue, _event(seen.timestamp, kind, seen.conversation, seen.turn, seen.text) | {"step": seen.step})
 
 
 def told(turned: Turned) -> Iterator[dict[str, Any]]:
@@ -186,10 +232,11 @@ class BackgroundServices:
         `also` is started with the services; each gets the function that wakes a conversation.
         """
         self._mind, self._home, self._loaded, self._is_daemon, self._also = mind, home, loaded, is_daemon, also
-        self._daimons = LazyDaimons(mind, loaded, build, owner)
+        self._daimons, self.owner = LazyDaimons(mind, loaded, build, owner), owner
+        self._wake: Callable[[str], None] = lambda _: None
         self.clockwork = Clockwork(mind, home, self._daimons.get, chance)
         self._door: HttpApi | None = None
-        self.stream = SoulStream(mind.hooks)
+        self.stream = SoulStream(mind.hooks, mind.clock)
 
     @property
     def handlers(self) -> Mapping[str, Handler]:
@@ -199,6 +246,7 @@ class BackgroundServices:
     async def start(self, wake: Callable[[str], None]) -> None:
         """Start the services. Raises: BadConfiguration if the HTTP API may not listen at the configured address."""
         self.clockwork.start(wake)
+        self._wake = wake
         if self._is_daemon and self._loaded().config.http.listen:
             await self._opened().open()
         for begin in self._also:
@@ -228,10 +276,15 @@ class BackgroundServices:
 
     def _opened(self) -> HttpApi:
         if self._door is None:
-            from claudius.runtime.http_api import HttpApi, WhisperApi  # noqa: PLC0415 - aiohttp's server takes long to load
+            from claudius.runtime.http_api import (  # noqa: PLC0415 - aiohttp's server takes long to load
+                EventApi,
+                HttpApi,
+                WhisperApi,
+            )
 
             whispers = WhisperApi(self._mind, self._home, self._daimons.get)
-            self._door = HttpApi(whispers, self._tokens, self._loaded().config.http.listen)
+            events = EventApi(self._mind, self._home, self.owner, lambda: self._wake)
+            self._door = HttpApi(whispers, events, self._tokens, self._loaded().config.http.listen)
         return self._door
 
     def _tokens(self) -> Mapping[str, str]:

@@ -81,11 +81,16 @@ class Connection:
 
     async def send(self, frame: Mapping[str, Any]) -> None:
         """Send one frame. Raises: ConnectionError if the client is gone, FrameTooLong."""
+        self.post(frame)
+        await self._writer.drain()
+
+    def post(self, frame: Mapping[str, Any]) -> None:
+        """Queue one small frame behind those already sent, without waiting for the client. Raises: FrameTooLong."""
         line = json.dumps(frame, ensure_ascii=True).encode() + b"\n"
         if len(line) > FRAME_BYTES:
             raise FrameTooLong(f"too long to be heard: {len(line):,} bytes, and {FRAME_BYTES:,} are the most")
-        self._writer.write(line)
-        await self._writer.drain()
+        if not self._writer.is_closing():
+            self._writer.write(line)
 
     async def pass_on(self, begun: bytes, to: socket.socket) -> None:
         """Relay bytes between this connection and a socket, starting with `begun`, until the socket closes."""

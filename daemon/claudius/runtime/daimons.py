@@ -296,7 +296,7 @@ async def _speak(
     except (ProviderError, TimeoutError) as error:
         log.info("a daimon stays silent", extra={"daimon": name, "error": repr(error)})
         return
-    turn = silent_turn(f"daimon:{name}", recollection, mind)
+    turn = await silent_turn(f"daimon:{name}", recollection, mind)
     concluded = conclude_daimon(name, text, turn)
     if concluded is None:
         log.info("a daimon's line is not said", extra={"daimon": name})

@@ -24,6 +24,7 @@ from claudius.errors import ClaudiusError
 from claudius.home import Home
 from claudius.memory import search
 from claudius.memory.archive import Archive
+from claudius.memory.audit import CLI, AuditEntry
 from claudius.memory.erasure import Erased, Erasures, Probes
 from claudius.memory.sqlite.backups import back_up, is_ours
 from claudius.memory.store import Store
@@ -65,13 +66,19 @@ class Forgetting:
         self._ledger = Erasures(home.state)
         self._one_at_a_time = asyncio.Lock()
 
-    async def forget(self, person: str, now: datetime, by: str) -> dict[str, Any]:
-        """Erase a person, by any id of theirs, and return the receipt. Raises: ClaudiusError if the id is unknown."""
+    async def forget(self, person: str, now: datetime, by: str, origin: str = CLI) -> dict[str, Any]:
+        """Erase a person, by any id of theirs, and return the receipt. Raises: ClaudiusError if the id is unknown.
+
+        `by`: `THEMSELF`, or the person id of the owner; `origin`: from where it is asked.
+        """
         async with self._one_at_a_time:
             ids = list(await self._store.people.ids_of(person))
             if not ids:
                 raise ClaudiusError(f"nobody is known as {person!r}: `claudius users list` names everyone")
-            self._ledger.begin(ids, now, by)
+            alias = self._ledger.aliases(ids[:1])[ids[0]]
+            who = alias if by == THEMSELF else by
+            await self._store.audit.note(AuditEntry(who=who, act="forget", target=alias, origin=origin), now)
+            self._ledger.begin(ids, now, THEMSELF if by == THEMSELF else "owner")
             return {"person": ids[0], **await self._forget(ids, None, now)}
 
     async def waits_until(self, person: str, now: datetime) -> datetime | None:
@@ -147,7 +154,7 @@ class Forgetting:
         }
 
     async def _erase_rows(self, ids: Sequence[str], probes: Probes) -> Erased:
-        erased = await self._store.erasure.erase(ids)
+        erased = await self._store.erasure.erase(ids, self._ledger.aliases(ids))
         await sweep(self._store, self._home.database, probes)
         for conversation in erased.conversations:
             await self._end_session(conversation)

@@ -1,4 +1,4 @@
-"""The HTTP API: `POST /api/whisper`, `/health` and `/metrics`, on the control socket and, where configured, on TCP."""
+"""The HTTP API: `/api/whisper`, `/api/event`, `/health`, `/metrics`, on the control socket and, if set, on TCP."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ import claudius
 from claudius.cognition.daimons import Context, character, request, sanitised
 from claudius.cognition.mind import Mind, Stage, day_start
 from claudius.config import DaimonSettings, daimons
-from claudius.errors import BadConfiguration, ClaudiusError
+from claudius.errors import BadConfiguration, ClaudiusError, StoreError
 from claudius.home import Home
 from claudius.memory.sqlite import SqliteRecords
 from claudius.memory.whispers import Whisper
 from claudius.observed import DaimonWhispered
-from claudius.perception import SELF
+from claudius.perception import SELF, Kind, Perception, private
 from claudius.runtime.control import Connection
 from claudius.runtime.daimon_http import PATH
 
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 BODY_BYTES = 8192
 A_MINUTE = 10
+EVENT_PATH = "/api/event"
+ID_CHARS = 200
 STRANGER_CHARS = 32
 """The minimum length of a token when listening beyond loopback."""
 IS_SOCKET = web.AppKey("is_socket", bool)
@@ -46,12 +48,14 @@ SOCKET = "socket"
 class HttpApi:
     """The HTTP endpoint of one soul."""
 
-    def __init__(self, whispers: WhisperApi, tokens: Callable[[], Mapping[str, str]], listen: str = "") -> None:
+    def __init__(
+        self, whispers: WhisperApi, events: EventApi, tokens: Callable[[], Mapping[str, str]], listen: str = ""
+    ) -> None:
         """Listen at `listen`, HOST:PORT, once opened; empty = only on the control socket. Raises: BadConfiguration.
 
         `tokens` maps each daimon to its token, and the empty name to the owner's; none is empty.
         """
-        self._whispers, self._tokens = whispers, tokens
+        self._whispers, self._events, self._tokens = whispers, events, tokens
         self._host, self._port = listening_at(listen, tokens()) if listen else ("", 0)
         self._asked: dict[str, deque[float]] = {}
         self._runners: list[web.AppRunner] = []
@@ -95,6 +99,7 @@ class HttpApi:
         app = web.Application(client_max_size=BODY_BYTES)
         app[IS_SOCKET] = is_socket
         app.router.add_post(PATH, self._whisper)
+        app.router.add_post(EVENT_PATH, self._event)
         app.router.add_get("/health", self._health)
         app.router.add_get("/metrics", self._metrics)
         runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=0.5, keepalive_timeout=1.0)
@@ -148,6 +153,22 @@ class HttpApi:
             return await self._whispers.take(source, body)
         raise web.HTTPBadRequest(text="send source and context, or source and whisper")
 
+    async def _event(self, request: web.Request) -> web.Response:
+        who = self._checked(request)
+        if request.content_type != "application/json":
+            raise web.HTTPUnsupportedMediaType
+        if wait_s := self._wait_s(who):
+            raise web.HTTPTooManyRequests(headers={"Retry-After": str(wait_s)})
+        body = await _document(request)
+        name, text, conversation = body.get("id"), body.get("text"), body.get("conversation", "")
+        if not isinstance(name, str) or not 0 < len(name) <= ID_CHARS or not name.isprintable():
+            raise web.HTTPBadRequest(text="id is missing")
+        if not isinstance(text, str) or not text.strip():
+            raise web.HTTPBadRequest(text="text is missing")
+        if not isinstance(conversation, str):
+            raise web.HTTPBadRequest(text="conversation is no name")
+        return await self._events.take(name, text, conversation)
+
     def _checked(self, request: web.Request) -> str:
         """Check the source of a request, then its token. Returns who sent it. Raises: web.HTTPException."""
         if "Origin" in request.headers:
@@ -184,7 +205,9 @@ def listening_at(listen: str, tokens: Mapping[str, str]) -> tuple[str, int]:
     host, _, port = listen.strip().rpartition(":")
     host = host.strip("[]").lower() or "127.0.0.1"
     if not port.isdecimal() or int(port) > 65535:
-        raise BadConfiguration("config.toml", "http.listen", f"{listen!r} is no address", "write it as 127.0.0.1:3034")
+        raise BadConfiguration(
+            "config.toml", "http.listen", f"{listen!r} is not an address", "write it as 127.0.0.1:3034"
+        )
     token = tokens.get("", "")
     if not token:
         raise BadConfiguration(
@@ -276,6 +299,53 @@ class WhisperApi:
     def _count(self, now: datetime) -> Mapping[str, Any]:
         with closing(SqliteRecords(self._home.database)) as records:
             return records.counts(now)
+
+
+class EventApi:
+    """Takes news: what a program of the owner, or a daimon, brings to the soul's notice."""
+
+    def __init__(
+        self, mind: Mind, home: Home, owner: Callable[[], str], wake: Callable[[], Callable[[str], None]]
+    ) -> None:
+        """Keep news for `mind`; `owner` returns the owner of this terminal, `wake` what has a conversation look."""
+        self._mind, self._home, self._owner, self._wake = mind, home, owner, wake
+
+    async def take(self, name: str, text: str, conversation: str) -> web.Response:
+        """Keep one piece of news: 202, also for one that is known; it owes nothing, and nothing in it is an order."""
+        mind, owner = self._mind, self._owner()
+        audience = private(owner)
+        if conversation:
+            found = await asyncio.to_thread(self._audience, conversation)
+            if not found or found == SELF:
+                return web.json_response({"error": "there is no such conversation"}, status=404)
+            audience = found
+        else:
+            network, workspace, _ = owner.split(":", 2)
+            conversation = f"{network}:{workspace}:main:main"
+        perception = Perception(
+            key=f"event:{name}",
+            conversation=conversation,
+            audience=audience,
+            person="",
+            name="",
+            text=text.strip(),
+            at=mind.clock(),
+            position="",
+            kind=Kind.NEWS,
+            owes=False,
+        )
+        try:
+            new = await mind.store.inbox.impose(perception, "", {}, mind.clock())
+        except StoreError:
+            return _later(503, 60)
+        if new:
+            self._wake()(conversation)
+        return web.json_response({"stored": new, "id": name}, status=202)
+
+    def _audience(self, conversation: str) -> str:
+        with closing(SqliteRecords(self._home.database)) as records:
+            found = records.conversation(conversation)
+        return str(found["audience"]) if found else ""
 
 
 def _later(status: int, after_s: int) -> web.Response:

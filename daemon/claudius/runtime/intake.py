@@ -11,7 +11,7 @@ import logging
 import time
 from array import array
 from bisect import bisect_right
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import Enum, auto
 from functools import partial
@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from claudius.cognition.mind import Mind
 from claudius.cognition.processes import Participation
-from claudius.config import BudgetSettings, Config
+from claudius.config import AccessSettings, BudgetSettings, Config
 from claudius.errors import OverBudget, StoreError, TryAgain
 from claudius.memory.people import Mode
 from claudius.memory.store import Store
@@ -38,7 +38,7 @@ from claudius.perception import (
     Standing,
     amended_key,
 )
-from claudius.runtime.commands.words import SIGN, as_command
+from claudius.runtime.commands.words import NO_CHANNEL, SIGN, as_command
 from claudius.runtime.forgetting import Forgetting
 from claudius.runtime.pairing import Pairing
 from claudius.runtime.process_resources import ProcessResources
@@ -191,7 +191,8 @@ class Intake:
         config = self._mind.config()
         admitted = admit(perception, config)
         if admitted is None:
-            self._pairing.offer(perception)
+            if config.access.discord_roles is None:  # otherwise a code would let nobody in
+                self._pairing.offer(perception)
             log.debug("not heard", extra={"person": perception.person, "standing": perception.standing})
             return None
         if admitted.is_bot:
@@ -304,6 +305,8 @@ def admit(perception: Perception, config: Config) -> Perception | None:
     # Networks do not say who deleted a message, and a deletion brings nothing in.
     if perception.kind is not Kind.DELETE and not _may_talk(perception, config):
         return None
+    if perception.extra.roles:
+        perception = replace(perception, extra=replace(perception.extra, roles=()))
     if perception.kind not in (Kind.MESSAGE, Kind.MENTION, Kind.COMMAND):
         return replace(perception, owes=False)
     if perception.audience.startswith("private:") or perception.kind is not Kind.MESSAGE:
@@ -320,7 +323,29 @@ def _may_talk(perception: Perception, config: Config) -> bool:
         guilds = perception.extra.guilds if place.workspace == DIRECT else (place.workspace,)
         if not guilds or not (EVERYWHERE in allowed or set(guilds) & set(allowed)):
             return False
+    if not _has_access(perception, config.access):
+        return False
     return not perception.is_bot or EVERYWHERE in config.bots.allow or perception.person in config.bots.allow
+
+
+def _has_access(perception: Perception, access: AccessSettings) -> bool:
+    """Return whether the owner's own rules let a perception in, by the ids that the network signed. Pure."""
+    place, person = Place.of(perception.conversation), perception.person
+    if place.network == "discord":
+        return _is_let_in(perception.extra.roles, access.discord_roles, access.discord_roles_denied)
+    if place.network != "slack":
+        return True
+    is_channel = not place.channel.startswith(NO_CHANNEL)
+    ids, where = (person, person.rpartition(":")[2]), (place.channel, place.of_channel)
+    return _is_let_in(ids, access.slack_people, access.slack_people_denied) and (
+        not is_channel or _is_let_in(where, access.slack_channels, access.slack_channels_denied)
+    )
+
+
+def _is_let_in(ids: Iterable[str], allowed: Iterable[str] | None, denied: Iterable[str]) -> bool:
+    """Return whether one of these ids is allowed, and none is denied. Pure."""
+    known = {*ids, EVERYWHERE}
+    return known.isdisjoint(denied) and (allowed is None or not known.isdisjoint(allowed))
 
 
 def _overheard(perception: Perception, config: Config) -> Perception:

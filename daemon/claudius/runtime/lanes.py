@@ -1,34 +1,34 @@
 """One ordered lane per conversation: delivers what waits, then runs turns on what was heard, oldest first.
 
-Lanes of different conversations run side by side; a lane that has nothing to do ends and costs nothing. A turn that
-fails is tried again later or apologised for, as `failures.decide` says.
+Lanes run side by side; an idle one ends. A turn that fails is tried again or apologised for (`failures.decide`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import takewhile
-from typing import Any, cast
+from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from claudius.cognition.hooks import show_error
+from claudius.cognition.hooks import show_failure
 from claudius.cognition.mind import Mind
 from claudius.cognition.reflection import reflect
 from claudius.cognition.turn import Turned, apologise, take_turn
 from claudius.cognition.turn_state import Arrivals, Superseded, Surface
-from claudius.errors import ClaudiusError, RowInvalid, StaleTurn, StoreCorrupt, StoreError, TimedOut
+from claudius.config import blot
+from claudius.errors import ClaudiusError, RowInvalid, StaleTurn, StoreCorrupt, StoreError
+from claudius.failure import Failure, failure_of
 from claudius.intent import ApologyKind
 from claudius.memory.inbox import Pending
-from claudius.perception import Kind, MessageExtra, Origin, Perception, Place, sees_everything
-from claudius.provider import Event, Provider, Request
-from claudius.runtime.adapter import Adapter
+from claudius.perception import Kind, MessageExtra, Origin, Perception, Place, is_terminal, sees_everything
+from claudius.runtime.adapter import Adapter, TellsFailure
 from claudius.runtime.attachments import Attachments
 from claudius.runtime.background_services import BackgroundServices
 from claudius.runtime.delivery import Post, Stream, deliver, hold
@@ -36,6 +36,7 @@ from claudius.runtime.failures import Apologise, decide
 from claudius.runtime.membership import Membership
 from claudius.runtime.process_resources import ProcessResources
 from claudius.runtime.thread_backfill import ThreadBackfill
+from claudius.runtime.turn_timeout import patience_s, patient
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +66,8 @@ class Lane(Struct, eq=False):
     """The running turn's view of what waits in its conversation."""
     thinking: str = ""
     """The running turn."""
+    told: tuple[str, Failure] | None = None
+    """The turn whose failure was told last, and that failure."""
     broken: asyncio.Event = field(default_factory=asyncio.Event)
     """Set if the running turn is to be cancelled."""
 
@@ -294,10 +297,10 @@ class Lanes:
             return await lane.be_idle(mind, self._services)
         if pending.not_before and pending.not_before > now:
             return (pending.not_before - now).total_seconds()
+        if self._resources.disk.shut or (mind.config().runtime.paused and not pending.perception.is_owner):
+            return STUMBLE_S
         if not pending.is_stopped and (pending.held or mind.config().runtime.merge_while_busy):
             pending = await together(pending, mind)
-        if self._resources.disk.shut:
-            return STUMBLE_S
         async with self._resources.recovery.turn(alone=pending.ended == ALONE_AFTER):
             if not self._closing:
                 if self._resources.recovery.is_on:
@@ -327,7 +330,9 @@ class Lanes:
                 if oldest is None or oldest.seq != pending.seq:  # an earlier perception has arrived meanwhile
                     return
             lane.hearing = hearing_of(pending, mind)
-            turn = take_turn(pending, patient(mind, heard_s), self._surface(lane, pending, lane.hearing))
+            turn = take_turn(
+                pending, patient(mind, pending.perception, heard_s), self._surface(lane, pending, lane.hearing)
+            )
             turned = await lane.think(pending.turn, turn)
             if turned:  # idle subprocesses have something to do only if somebody was answered or a model was asked
                 lane.last = turned if turned.intent.calls or turned.recollection.owes else lane.last
@@ -340,12 +345,12 @@ class Lanes:
         except StoreError:
             raise
         except Exception as error:
-            show_error(mind.hooks, pending, error, now)
+            failure = await self._tell(lane, pending, failure_of(error), error)
             fate = decide(
                 error,
                 attempts=attempts,
                 waited_s=asyncio.get_running_loop().time() - heard_s,
-                patience_s=mind.config().runtime.patience_s,
+                patience_s=patience_s(mind, pending.perception),
                 tries=mind.config().runtime.attempts,
                 chance=self._chance(),
             )
@@ -355,18 +360,34 @@ class Lanes:
                 exc_info=None if isinstance(error, ClaudiusError) else error,
             )
             if isinstance(fate, Apologise):
-                await self._apologise(pending, fate.kind)
+                await self._apologise(pending, fate.kind, failure)
             else:
                 again_at = self._resources.clock.steady() + timedelta(seconds=fate.after_s)
-                await mind.store.inbox.postpone(pending.seq, again_at, type(error).__name__, attempts)
+                await mind.store.inbox.postpone(pending.seq, again_at, failure.kept, attempts)
         finally:
             lane.hearing = None
             mind.store.whispers.release(pending.turn)
 
+    async def _tell(
+        self, lane: Lane, pending: Pending, failure: Failure, error: BaseException | None = None
+    ) -> Failure:
+        """Tell the owner what went wrong, once for each cause, and keep it for `status` and `why`. Returns it."""
+        mind = self._mind
+        failure = failure.without(lambda text: blot(text, mind.secrets))
+        if error or lane.told != (pending.turn, failure):
+            show_failure(mind.hooks, pending, failure, mind.clock(), error)
+        if lane.told != (pending.turn, failure):
+            lane.told = pending.turn, failure
+            mind.store.inbox.failing(pending.turn, failure.kept)
+            adapter: object = lane.adapter
+            if isinstance(adapter, TellsFailure):
+                await adapter.failed(pending.perception, pending.turn, failure)
+        return failure
+
     def _surface(self, lane: Lane, pending: Pending, hearing: Arrivals) -> Surface:
         mind, adapter, perception = self._mind, lane.adapter, pending.perception
         if adapter is None:
-            return Surface(hearing=hearing)
+            return Surface(hearing=hearing, tell=partial(self._tell, lane, pending))
         is_streamed = adapter.name in mind.config().pipeline.stream and perception.owes and adapter.streams(perception)
         files = [one.extra.files for one in pending.perceptions if isinstance(one.extra, MessageExtra)]
         sees = bool(getattr(mind.provider, "sees", False))
@@ -376,6 +397,8 @@ class Lanes:
             hold=partial(hold, adapter, perception),
             files=Attachments(adapter, sees=sees) if any(files) else None,
             begin_thinking=partial(lane.sign, perception),
+            tell=partial(self._tell, lane, pending),
+            read=partial(hold, adapter, perception) if is_terminal(perception.conversation) else None,
             hearing=hearing,
         )
 
@@ -401,10 +424,10 @@ class Lanes:
         is_called = perception.kind is Kind.MENTION or perception.origin is Origin.INTERNAL
         return is_called and await self._hydration.read(perception, lane.adapter)
 
-    async def _apologise(self, pending: Pending, kind: ApologyKind) -> None:
+    async def _apologise(self, pending: Pending, kind: ApologyKind, failure: Failure | None = None) -> None:
         """Apologise. If even that fails, the perception is marked dead, `status` counts it, and the lane goes on."""
         try:
-            await apologise(pending, self._mind, kind)
+            await apologise(pending, self._mind, kind, failure)
         except StaleTurn:
             log.info("apology run anew", extra={"turn": pending.turn})
         except StoreError:
@@ -443,56 +466,3 @@ def hearing_of(pending: Pending, mind: Mind) -> Arrivals:
         return [one.perception for one in found if one.perception.key not in own]
 
     return Arrivals(look)
-
-
-def patient(mind: Mind, heard_s: float) -> Mind:
-    """Return the mind for one turn, whose perception was heard at `heard_s`, an instant of the running loop.
-
-    A perception that waited long before its turn still gets the time for one first byte.
-    """
-    config = mind.config()
-    least_s = min(config.model.first_byte_s, config.runtime.patience_s)
-    until = max(heard_s + config.runtime.patience_s, asyncio.get_running_loop().time() + least_s)
-    voices = {
-        name: replace(one, provider=TimedProvider(one.provider, until, least_s)) for name, one in mind.voices.items()
-    }
-    return replace(mind, provider=TimedProvider(mind.provider, until, least_s), voices=voices)
-
-
-class TimedProvider:
-    """A provider, with its retries and fallbacks, that is abandoned if it says nothing in time; for one turn.
-
-    The person who waits has so much patience. Source: the reliability design, section 7 (`runtime.patience_s`) and R12.
-    """
-
-    def __init__(self, inner: Provider, until: float, least_s: float) -> None:
-        """Give up at `until`, an instant of the running loop; a call that begins late still has `least_s` seconds."""
-        self._inner, self._until, self._least_s = inner, until, least_s
-
-    @property
-    def name(self) -> str:
-        """The provider's name."""
-        return self._inner.name
-
-    @property
-    def model(self) -> str:
-        """The provider's model."""
-        return self._inner.model
-
-    async def complete(self, request: Request) -> AsyncIterator[Event]:
-        """Stream the reply. Raises: ProviderError; TimedOut if nothing came in time."""
-        latest = max(self._until, asyncio.get_running_loop().time() + self._least_s)
-        async with aclosing(cast(AsyncGenerator[Event, None], self._inner.complete(request))) as events:
-            try:
-                async with asyncio.timeout_at(latest):
-                    first = await anext(events, None)
-            except TimeoutError as error:
-                raise TimedOut("the model said nothing in all the time there was", provider=self.name) from error
-            if first is None:
-                return
-            yield first
-            async for event in events:
-                yield event
-
-    async def aclose(self) -> None:
-        """Do nothing: the provider belongs to whoever made it."""

@@ -15,6 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from claudius.errors import ClaudiusError
+from claudius.memory.audit import AuditEntry
 from claudius.memory.store import Store
 from claudius.perception import Perception, Place, Standing
 from claudius.runtime.control import Connection, Handler
@@ -101,9 +102,15 @@ class Codes:
 class Pairing:
     """Who was let in by a code, cached in memory for everything that is heard."""
 
-    def __init__(self, store: Store, clock: Callable[[], datetime], tell: Callable[[Perception, str], None]) -> None:
-        """Keep it in `store`; `tell` sends a line to one person, in the background."""
-        self._store, self._clock, self._tell = store, clock, tell
+    def __init__(
+        self,
+        store: Store,
+        clock: Callable[[], datetime],
+        tell: Callable[[Perception, str], None],
+        owner: Callable[[], str],
+    ) -> None:
+        """Keep it in `store`; `tell` sends a line to one person, in the background; `owner` is who approves."""
+        self._store, self._clock, self._tell, self._owner = store, clock, tell, owner
         self.paired: set[str] = set()
         self._asking = Codes(MOST_OPEN)
 
@@ -152,6 +159,7 @@ class Pairing:
             await connection.send({"event": "error", "message": "no open request has that code"})
             return
         try:
+            await self._store.audit.note(AuditEntry(who=self._owner(), act="approve", target=found.person), now)
             await self._store.people.pair(found.person, found.name, now)
         except ClaudiusError as error:
             await connection.send({"event": "error", "message": error.message})
@@ -161,6 +169,9 @@ class Pairing:
 
     async def _revoke(self, connection: Connection, asked: Mapping[str, Any]) -> None:
         person = str(asked.get("person"))
+        if person in self.paired:
+            now = self._clock()
+            await self._store.audit.note(AuditEntry(who=self._owner(), act="revoke", target=person), now)
         was = await self._store.people.unpair(person)
         self.paired.discard(person)
         self._asking.drop(person)

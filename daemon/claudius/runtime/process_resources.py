@@ -42,7 +42,7 @@ def set_wall(env: Mapping[str, str]) -> Callable[[], datetime]:
         offset = datetime.fromisoformat(given) - datetime.now(UTC)
     except (ValueError, TypeError) as error:
         raise BadConfiguration(
-            "environment", "CLAUDIUS_CLOCK", f"{given!r} is no instant", "write it as 2026-01-01T00:00:00Z"
+            "environment", "CLAUDIUS_CLOCK", f"{given!r} is not an instant", "write it as 2026-01-01T00:00:00Z"
         ) from error
     return lambda: datetime.now(UTC) + offset
 

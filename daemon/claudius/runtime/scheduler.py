@@ -22,7 +22,7 @@ from claudius.memory.inbox import Pending
 from claudius.memory.plans import Due
 from claudius.perception import TickExtra
 from claudius.runtime.jobs import Job, Tools
-from claudius.runtime.jobs.inner_life import SILENCE, SOUL_STATE_CHECK, whisper_job
+from claudius.runtime.jobs.inner_life import SILENCE, SOUL_STATE_CHECK, TICK, whisper_job
 from claudius.runtime.jobs.upkeep import BACKUP, MEMORY_EXPIRY, RECORDS
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ async def keep_time(mind: Mind, wake: Callable[[str], None], planned: asyncio.Ev
 INNER = "self:claudius:inner:"
 """The conversation of scheduled jobs; the job's name follows it."""
 JOBS: tuple[Job, ...] = (SOUL_STATE_CHECK, MEMORY_EXPIRY, RECORDS, BACKUP)
-"""The jobs of every soul; each daimon that is on adds one, and so does a soul that may write first."""
+"""The jobs of every soul; each daimon that is on adds one, and a soul that feels adds two."""
 ENDED_PROCESSES = 2
 """A run whose work ended this many processes is dropped."""
 
@@ -154,8 +154,8 @@ class Clockwork:
         """Return the jobs that exist now, by name."""
         config = self._mind.config()
         asked = [whisper_job(name, one) for name, one in daimons(config).items() if one.is_on and one.mode != "off"]
-        first = (SILENCE,) if config.psyche.proactive else ()
-        return {job.name: job for job in (*JOBS, *first, *asked)}
+        felt = (SILENCE, TICK) if config.psyche.enabled else ()
+        return {job.name: job for job in (*JOBS, *felt, *asked)}
 
     def zone(self) -> tzinfo:
         """Return the time zone in which local times are read."""

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from claudius.cognition.hooks import Hooks
-from claudius.cognition.mind import Stage, stage_today
+from claudius.cognition.mind import Stage, spending, tightest
 from claudius.config import Config
 from claudius.cortex.asking import consult
 from claudius.cortex.life import Cortex
@@ -95,5 +95,6 @@ class SecondMind:
         return self._voices[name]
 
     async def _may_spend(self) -> bool:
-        stage = await stage_today(self._store, self._config().budget.daily_usd, self._clock())
-        return stage in (Stage.OPEN, Stage.WHISPERS_OFF)
+        config = self._config()
+        cap = tightest(await spending(self._store, config.budget, self._clock()))
+        return cap.stage in (Stage.OPEN, Stage.WHISPERS_OFF) and not config.runtime.paused

@@ -7,19 +7,26 @@ import contextlib
 import logging
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from datetime import datetime, timedelta
 from typing import Any
+
+from msgspec.structs import asdict
 
 import claudius
 from claudius.cognition.mind import Mind
 from claudius.cognition.turn import Turned
+from claudius.config import blot
 from claudius.errors import ClaudiusError, StoreCorrupt, StoreError, StoreTooNew
+from claudius.failure import failure_of
 from claudius.home import Home
 from claudius.memory.archive import Archive, GitFailed
 from claudius.memory.store import Waiting
 from claudius.runtime.adapter import Adapter
+from claudius.runtime.auditing import watch
 from claudius.runtime.background_services import BackgroundServices
 from claudius.runtime.commands.commands import Commands
+from claudius.runtime.commands.owners import OwnerCommands
 from claudius.runtime.control import Connection, ControlSocket, Handler
 from claudius.runtime.delivery import Retraction
 from claudius.runtime.disk import LOOK_S
@@ -86,8 +93,10 @@ class Server:
             leave_out=resources.log_leave_out,
         )
         self._modes = ChannelModes(mind.store, mind.config, mind.clock)
-        self._commands = Commands(mind, adapters, self._modes, self._forgetting, self._lanes)
-        self._pairing = Pairing(mind.store, mind.clock, self._commands.tell)
+        owners = OwnerCommands(mind, home, self._told, self._lanes.look_again)
+        self._commands = Commands(mind, adapters, self._modes, self._forgetting, self._lanes, owners)
+        self._owner: Callable[[], str] = services.owner if services else str
+        self._pairing = Pairing(mind.store, mind.clock, self._commands.tell, self._owner)
         self._taking_back = Retraction(mind, adapters)
         self._intake = Intake(
             mind,
@@ -131,6 +140,8 @@ class Server:
         for conversation in waiting.conversations:
             self._lanes.wake(conversation)
         self._beside.append(asyncio.create_task(self._forget_what_was_begun(), name="erasures"))
+        auditing = watch(self._mind, self._home.soul, self._resources.fingerprints)
+        self._beside.append(asyncio.create_task(self._while_the_store_works(auditing), name="audit"))
         look = self._services.look if self._services else None
         keeping = keep_time(self._mind, self._lanes.wake, self._planned, look)
         self._beside.append(asyncio.create_task(keeping, name="plans"))
@@ -254,11 +265,17 @@ class Server:
 
     async def _forget(self, connection: Connection, asked: Mapping[str, Any]) -> None:
         try:
-            receipt = await self._forgetting.forget(str(asked.get("person")), self._mind.clock(), "owner")
+            receipt = await self._forgetting.forget(str(asked.get("person")), self._mind.clock(), self._owner())
         except (ClaudiusError, GitFailed, OSError) as error:
             await connection.send({"event": "error", "message": str(error)})
             return
         await connection.send({"event": "forgotten", "receipt": receipt})
+
+    async def _while_the_store_works(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except StoreError as error:
+            self._failed(error)
 
     async def _archive_from_now_on(self, archive: Archive) -> None:
         await asyncio.sleep(ARCHIVE_AFTER_S)
@@ -288,6 +305,33 @@ class Server:
             self._ended.set_exception(error)
             self._ended.exception()  # marks it as retrieved: a caller that only stops need not ask
 
+    def _voice(self, now: datetime) -> dict[str, Any]:
+        """Return who speaks, until when it is paused, and why its last call failed."""
+        voice = self._mind.provider
+        error = getattr(voice, "last_error", None)
+        resting: float | None = getattr(voice, "resting", dict[str, float])().get(voice.name)
+        until = now + timedelta(seconds=resting) if resting else None
+        failure = failure_of(error).without(lambda text: blot(text, self._mind.secrets)) if error else None
+        return {
+            "name": voice.name,
+            "model": voice.model,
+            "resting_until": until.isoformat().replace("+00:00", "Z") if until else None,
+            "last_error": asdict(failure) if failure else None,
+        }
+
+    def _told(self) -> Iterator[str]:
+        """Tell an owner in chat how the process fares, a line each."""
+        now = self._resources.clock.steady()
+        yield f"I am awake for {(now - self._started_at).total_seconds() / 3600:.1f} hours; {self.busy} at work."
+        for one in self._networks.status(now):
+            heard = one["last_inbound_s"]
+            last = "never heard" if heard is None else f"last heard {heard:.0f} s ago"
+            yield f"{one['name']}: {'connected' if one['connected'] else 'not connected'}, {last}"
+        if problem := self._resources.told()["disk"]["problem"]:
+            yield f"Nothing new is accepted: {problem}"
+        if self._mind.config().runtime.paused:
+            yield "I am paused."
+
     async def _status(self, connection: Connection, _: Mapping[str, Any]) -> None:
         now = self._resources.clock.steady()
         looks = {  # the components with a timer of their own, which are no scheduled jobs and have no row
@@ -300,7 +344,7 @@ class Server:
                 **self._resources.told(),
                 "version": claudius.__version__,
                 "uptime_s": round((now - self._started_at).total_seconds(), 1),
-                "provider": {"name": self._mind.provider.name, "model": self._mind.provider.model},
+                "provider": self._voice(now),
                 "adapters": self._networks.status(now),
                 "busy": self.busy,
                 "timers": {name: at.isoformat().replace("+00:00", "Z") for name, at in looks.items() if at},

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from claudius.errors import BadSoul
+from claudius.errors import BadSoul, near
 from claudius.soul.files import SoulFile, Stamp, StepText, bytes_of, parse, step_text
 
 log = logging.getLogger(__name__)
@@ -178,15 +178,17 @@ class SoulSource:
         return SoulText(files, steps, digest.hexdigest())
 
 
-def check(home_soul: Path, shipped: Path, dossier_tokens: int, steps: Sequence[str] = ()) -> list[BadSoul]:
+def check(
+    home_soul: Path, shipped: Path, dossier_tokens: int, steps: Sequence[str] = (), own: Collection[str] = ()
+) -> list[BadSoul]:
     """List the problems of a home's soul: broken files, files that nothing reads, texts over their size limit.
 
-    `steps` are the registered step names; by default, the shipped ones.
+    `steps` are the registered step names, by default the shipped ones; `own` those that the owner's code asks.
     """
     known = tuple(steps) or tuple(sorted(path.stem for path in (shipped / "steps").glob("*.md")))
     source = SoulSource(home_soul, shipped, known)
     text = source.current()
-    found = [*source.problems, *_unused(home_soul, shipped, known)]
+    found = [*source.problems, *_unused(home_soul, shipped, (*known, *own))]
     personality = text.files["soul.md"]
     if (size := tokens(personality.text)) > PERSONALITY_TOKENS:
         detail = f"is {size} tokens long, {PERSONALITY_TOKENS} are its limit"
@@ -207,7 +209,9 @@ def _unused(home_soul: Path, shipped: Path, steps: Collection[str]) -> Iterator[
             known = ", ".join([*ours, *(f"{folder}/*.md" for folder in FOLDERS)])
             yield BadSoul(str(path), 0, "nothing reads it", f"the soul's files are {known}")
         elif folder == "steps" and path.stem not in steps:
-            yield BadSoul(str(path), 0, "is unused: no such step", f"the steps are {', '.join(steps)}")
+            detail = f"is unused: no process of yours asks a step {path.stem!r}{near(path.stem, steps)}"
+            fix = f"the steps are {', '.join(steps)}; docs/extend.md shows one of your own"
+            yield BadSoul(str(path), 0, detail, fix)
 
 
 def _closed(root: Path) -> Iterator[BadSoul]:

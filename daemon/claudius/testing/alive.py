@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from claudius.cognition.hooks import Hooks
 from claudius.cognition.mind import Mind, lately
 from claudius.cognition.steps import STEPS
-from claudius.config import load
+from claudius.config import Settings
 from claudius.home import Home, shipped
 from claudius.memory.archive import Archive
 from claudius.memory.sqlite import SqliteRecords, SqliteStore
@@ -78,6 +78,7 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
     reflects: bool = False,
     keeps_clock: bool = False,
     archives: bool = False,
+    nonce: Callable[[], str] = lambda: secrets.token_hex(16),
 ) -> AsyncIterator[Alive]:
     """Start a soul in `home` with `provider`; stop it at the end, or drop it as in a crash if not `clean`.
 
@@ -87,9 +88,10 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
     `reflects`: run a cortex, as a running daemon does.
     `settings`: as environment names, e.g. `{"CLAUDIUS_RUNTIME_PATIENCE_S": "1"}`. `running`, in seconds, says how much
     time has really passed of what the wall `clock` shows; without it, a jump of the clock means that someone set it.
+    `nonce`: makes the markers of each prompt.
     """
-    loaded = load(home, UNHURRIED | dict(settings or {}))
-    config = loaded.config
+    kept = Settings(home, UNHURRIED | dict(settings or {}))
+    config = lately(kept.current)
     network = network or RehearsalAdapter()
     resources = resources or ProcessResources(
         clock=Clock(clock or (lambda: datetime.now(UTC)), running), disk=Disk(home, lambda: 0)
@@ -103,9 +105,9 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
             store=store,
             provider=provider,
             soul=soul,
-            config=lambda: config,
+            config=config,
             clock=resources.clock.now,
-            nonce=lambda: secrets.token_hex(16),
+            nonce=nonce,
             hooks=hooks,
             build=lambda _: provider,
         )
@@ -113,9 +115,9 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
         store=store,
         provider=provider,
         soul=soul,
-        config=lambda: config,
+        config=config,
         clock=resources.clock.now,
-        nonce=lambda: secrets.token_hex(16),
+        nonce=nonce,
         aged_at=resources.clock.expiry,
         hooks=hooks,
         reflects=second.reflects if second else lambda: False,
@@ -124,7 +126,7 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
     services = BackgroundServices(
         mind,
         home,
-        lambda: loaded,
+        lambda: kept.loaded,
         lambda _, __: provider,
         owner=lambda: OWNER,
         chance=lambda: 0.5,

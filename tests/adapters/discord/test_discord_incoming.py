@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from claudius.adapters.discord.api_errors import refusal
 from claudius.adapters.discord.incoming import (
     DIRECT,
+    Belonging,
     DiscordBot,
     DiscordMessage,
     Where,
@@ -58,7 +59,7 @@ def test_every_message_becomes_valid_text_in_its_place(text: str, guild: str, th
     """A14: NUL, lone surrogates or anything else become valid Unicode, a valid key and a four-part conversation."""
     said = DiscordMessage(where=Where(guild, "5", thread), id="1234567890123456789", user="2", name=text, raw=text)
 
-    heard = perceive(said, US, (GUILD,))
+    heard = perceive(said, US, Belonging((GUILD,)))
 
     assert heard.text.encode() is not None
     assert heard.name.encode() is not None

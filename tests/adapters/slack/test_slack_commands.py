@@ -330,5 +330,5 @@ async def test_the_app_home_shows_each_viewer_their_own(slack: SlackWorld, wake:
     assert "I keep bees" in mine
     assert "neutral" in mine
     assert "I keep bees" not in theirs
-    assert "You are forgotten" in forgotten
+    assert "You are forgotten" in forgotten, forgotten
     assert known is None

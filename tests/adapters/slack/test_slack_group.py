@@ -15,7 +15,7 @@ from lab.loopback.slack.world import SlackWorld
 from slack_side import Wake, said
 
 OWNED = {"CLAUDIUS_OWNERS": "slack:T1:U9"}
-LUNCH, CRY = "anyone up for lunch?", "some days I just want to die"
+LUNCH, CRY = "I will be at lunch until one.", "some days I just want to die"
 ANSWER = "I am here. Will you talk with someone near you?"
 
 
@@ -54,10 +54,28 @@ async def test_where_it_takes_part_it_thinks_only_about_what_matters(slack: Slac
 
     assert unasked == []
     assert not any(ANSWER in one[2] for one in before)
-    assert told == [("ignore", "ambient", False), ("think", "ambient", False)]
+    assert told == [("ignore", "thread", False), ("think", "thread", False)]
     assert [one for one in spoken if one not in before] == [("C1", None, ANSWER)]
     assert len(voice.requests) == 1
     assert [one for one in after if one[2] == ANSWER] == [("C1", None, ANSWER)]
+
+
+async def test_brought_into_a_channel_it_greets_and_hears_the_first_open_question(
+    slack: SlackWorld, wake: Wake
+) -> None:
+    """After `/ensoul on` it says who is there now, and an open question to everybody is answered, not met with silence."""
+    voice = Scripted(default=f"<external_dialogue>{ANSWER}</external_dialogue>")
+    await slack.add_user("U9", "Oz")
+    async with wake(voice=voice, **OWNED) as soul:
+        await slack.slash("C1", "U9", "/ensoul", "on")
+        await slack.until_called("response_url", 1)
+        await slack.until_visible(2)
+        greeting = await said(slack)
+        await heard(slack, soul, "Does anyone know why the tests fail?", 1)
+        after = await said(slack)
+
+    assert any("I take part in this channel" in one[2] for one in greeting)
+    assert [one for one in after if one not in greeting] == [("C1", None, ANSWER)]
 
 
 async def test_an_uncalled_thought_may_end_in_silence_there(slack: SlackWorld, wake: Wake) -> None:
@@ -135,7 +153,7 @@ async def test_where_it_takes_part_it_answers_to_its_name_each_time(slack: Slack
         await heard(slack, soul, "Claudius, thanks", 4)
         told, after = attention(soul), [one[2] for one in await said(slack) if one not in before]
 
-    assert told == [("think", "ambient", False), *[("think", "mention", False)] * 2, ("react", "mention", False)]
+    assert told == [("think", "thread", False), *[("think", "mention", False)] * 2, ("react", "mention", False)]
     assert after[:3] == ["I do."] * 3
     assert after[3] in {"Noted.", "Good.", "Understood.", "I hear you.", "So be it."}
     assert asked == [True, False, False]

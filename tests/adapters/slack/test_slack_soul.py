@@ -10,9 +10,13 @@ import pytest
 from claudius.compose import compose
 from claudius.errors import AdapterRefused
 from claudius.home import Home
+from claudius.providers import chain, openai_compat
 from claudius.providers.scripted import Scripted
+from claudius.reports.session import ask
 from claudius.testing.alive import alive
+from driven import reply
 from ear import echo
+from lab.loopback.model import ModelServer
 from lab.loopback.slack.server import SlackServer
 from lab.loopback.slack.state import APP_TOKEN, BOT_TOKEN
 from lab.loopback.slack.world import SlackWorld
@@ -329,6 +333,47 @@ async def test_two_tokens_and_nothing_else_wake_it_on_slack(home: Home, server: 
 
     assert (reply.channel, reply.thread_ts) == ("C1", ts)
     await slack.until_connected(0)
+
+
+async def test_a_company_is_never_told_by_the_rehearsal_voice_that_there_is_no_model(
+    home: Home, server: SlackServer, slack: SlackWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a network on and no model found, the one owed apology is said; a model that starts later answers the next.
+
+    It was: Ollama started two seconds after the daemon, and everybody on Slack was told that no model is attached.
+    """
+    runs = asyncio.Event()
+    monkeypatch.setattr(chain, "_has_login", lambda _: False)
+    monkeypatch.setattr(chain, "_has_ollama", runs.is_set)
+    monkeypatch.setattr(chain, "LOOK_AGAIN_S", 0.1)
+    monkeypatch.setattr(chain, "LOOK_FOR_S", 0.2)
+    env = {
+        "CLAUDIUS_HOME": str(home.root),
+        "CLAUDIUS_SLACK_API_URL": server.base_url.rstrip("/"),
+        "SLACK_BOT_TOKEN": BOT_TOKEN,
+        "SLACK_APP_TOKEN": APP_TOKEN,
+    }
+    async with ModelServer(default=reply("The model is here.")) as model:
+        monkeypatch.setattr(openai_compat, "OLLAMA", f"{model.url}/v1")
+        composed = await compose(home, env, networks=True)
+        await composed.server.start()
+        await composed.server.ready()
+        await slack.until_connected()
+        status = await ask(home, "status")
+        await slack.say("C1", "U1", "<@U0BOT> hello")
+        (apology,) = await slack.until_visible(1)
+        runs.set()
+        await slack.say("C1", "U1", "<@U0BOT> and now?")
+        answers = await slack.until_visible(2)
+        await composed.server.stop()
+
+    assert status
+    assert (status["provider"]["name"], status["provider"]["last_error"]["kind"]) == ("none", "unavailable")
+    assert "start Ollama" in status["provider"]["last_error"]["fix"]
+    assert "rehearsal" not in apology.text
+    assert "the model behind them does not answer" in apology.text
+    assert answers[-1].text == "The model is here."
+    assert (home.state / chain.HAD_MODEL).exists()
 
 
 async def test_an_answer_to_a_deleted_thread_does_not_stay_in_the_channel(slack: SlackWorld, wake: Wake) -> None:

@@ -28,6 +28,7 @@ from aiohttp import web
 
 from claudius.testing.model_calls import Call, Reply
 from lab.loopback import model_wire as wire
+from lab.loopback.model_families import Family, is_asked, ollama_events, ollama_whole
 from lab.loopback.model_faults import FAULTS, SEED, Stream, refusal
 from lab.loopback.model_rules import BODY_LIMIT, refused
 from lab.loopback.prompt_cache import BadCacheControl, PromptCache
@@ -51,6 +52,8 @@ class ModelServer:
     thinking: frozenset[str] = frozenset({"disabled", "enabled", "adaptive", "between_tools"})
     """The kinds of thinking that the model can be asked for; any other is refused."""
     max_prompt_tokens: int = 200_000
+    family: Family = field(default_factory=Family)
+    """Which kind of server it is, where it is asked for chat completions or by Ollama's own interface."""
     cache: PromptCache = field(default_factory=PromptCache)
     host: str = "127.0.0.1"
     port: int = 0
@@ -93,7 +96,7 @@ class ModelServer:
     @property
     def asked(self) -> list[Call]:
         """The calls of a model, oldest first: no listings, no token counts, no probes."""
-        return [call for call in self.calls if call.path in ("/v1/messages", "/v1/chat/completions")]
+        return [call for call in self.calls if is_asked(call)]
 
     def say(self, *answers: Answer) -> None:
         """Drop the replies that are left and take these instead; forget the calls."""
@@ -133,13 +136,24 @@ class ModelServer:
                 found = {"models": [{"name": name, "model": name} for name in self.models]}
             case ("GET" | "HEAD", "/"):
                 found = "Ollama is running"
+            case ("POST", "/api/chat") if self.family.name == "ollama":
+                return await self._ollama(request, call)
+            case _ if (told := self.family.told(request.method, request.path, _json(call), self.models)) is not None:
+                found = told
             case _:
                 return refusal(404, "not_found_error", f"no such path: {request.path}")
         return web.json_response(found)
 
     def _models(self) -> dict[str, Any]:
         data = [
-            {"id": name, "type": "model", "object": "model", "display_name": name, "created_at": "2026-01-01T00:00:00Z"}
+            self.family.listed()
+            | {
+                "id": name,
+                "type": "model",
+                "object": "model",
+                "display_name": name,
+                "created_at": "2026-01-01T00:00:00Z",
+            }
             for name in self.models
         ]
         return {"object": "list", "data": data, "has_more": False}
@@ -180,10 +194,12 @@ class ModelServer:
             return refusal(404, "not_found_error", f"model '{body['model']}' not found")
         if self.keys is not None and call.headers.get("Authorization", "").removeprefix("Bearer ") not in self.keys:
             return refusal(401, "authentication_error", "Incorrect API key provided")
+        if self.family.refuses(body):
+            return refusal(400, "invalid_request_error", "response_format is not supported")
         prompt, cached = self.cache.count_prefix(body["messages"])
         if prompt > self.max_prompt_tokens:
             return refusal(400, "context_length_exceeded", f"maximum context length is {self.max_prompt_tokens} tokens")
-        call.reply = reply = self._next(call)
+        call.reply = reply = self.family.held(body) or self._next(call)
         usage = wire.openai_usage(reply, prompt, cached)
         number = len(self.calls)
         wanted = usage if reply.usage and (body.get("stream_options") or {}).get("include_usage") else None
@@ -191,6 +207,14 @@ class ModelServer:
         call.borders = tuple(accumulate(map(len, events)))
         whole = wire.openai_message(reply, usage, body["model"], number)
         return await Stream(request, reply, "openai", events, whole).answer(stream=bool(body.get("stream")))
+
+    async def _ollama(self, request: web.Request, call: Call) -> web.StreamResponse:
+        body = call.body
+        prompt, _ = self.cache.count_prefix(body["messages"])
+        call.reply = reply = self.family.held(body) or self._next(call)
+        events = list(ollama_events(reply, body["model"], prompt))
+        whole = ollama_whole(reply, body["model"], prompt)
+        return await Stream(request, reply, "ollama", events, whole).answer(stream=bool(body.get("stream", True)))
 
     async def _say(self, request: web.Request) -> web.Response:
         try:
@@ -216,6 +240,10 @@ class ModelServer:
     async def _reset(self, _: web.Request) -> web.Response:
         self.reset()
         return web.json_response({})
+
+
+def _json(call: Call) -> dict[str, Any]:
+    return call.body if call.raw else {}
 
 
 def _port(request: web.Request) -> int:

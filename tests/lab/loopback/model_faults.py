@@ -56,6 +56,13 @@ def refusal(status: int, kind: str, message: str, headers: Mapping[str, str] | N
     return web.json_response({"type": "error", "error": error}, status=status, headers=headers)
 
 
+_TYPES: Mapping[Wire, str] = {
+    "anthropic": "text/event-stream",
+    "openai": "text/event-stream",
+    "ollama": "application/x-ndjson",
+}
+
+
 @dataclass(slots=True)
 class Stream:
     """One answer on its way."""
@@ -90,7 +97,7 @@ class Stream:
         return refusal(reply.status, kind, reply.message or kind.replace("_", " "), headers)
 
     async def _stream(self) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
+        response = web.StreamResponse(headers={"Content-Type": _TYPES[self.kind], "Cache-Control": "no-cache"})
         await response.prepare(self.request)
         for piece in self._pieces():
             await response.write(piece)

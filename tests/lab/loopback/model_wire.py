@@ -9,7 +9,7 @@ from typing import Any, Literal
 from claudius.testing.model_calls import Reply
 from lab.loopback.prompt_cache import Counted, tokens
 
-Wire = Literal["anthropic", "openai"]
+Wire = Literal["anthropic", "openai", "ollama"]
 
 
 def sse(name: str | None, data: Mapping[str, Any] | str) -> bytes:

@@ -177,7 +177,8 @@ class DiscordAdapter(ChatAdapter[_Session]):
 
     async def _ask(self, interaction: discord.Interaction, text: str, inside: _Session, accept: Accept) -> None:
         find = partial(self._places.find, interaction.channel_id or 0, interaction.guild_id, inside.gateway)
-        await ask(interaction, text, find, partial(self._people.shared_in, client=inside.gateway), accept)
+        know = partial(self._people.know, client=inside.gateway, user=str(interaction.user.id), author=interaction.user)
+        await ask(interaction, text, find, know, accept)
 
     async def answer(self, perception: Perception, text: str) -> None:
         await answer(perception, text, self._in().gateway)
@@ -215,8 +216,8 @@ class DiscordAdapter(ChatAdapter[_Session]):
                 self._reached.known(f"{where.guild}:{where.channel}", said.position)
                 self._places.know(where.place, said.position)
                 self._probe.spoke()
-                guilds = await self._people.shared_in(where.guild, said.user, inside.gateway)
-                perception = perceive(said, inside.us, guilds)
+                who = await self._people.know(where.guild, inside.gateway, said.user, message.author)
+                perception = perceive(said, inside.us, who)
                 if perception.kind is Kind.MENTION and not where.thread:
                     keep(self._places.titles, said.id, title(perception.text, inside.us.name))
                 try:
@@ -232,8 +233,8 @@ class DiscordAdapter(ChatAdapter[_Session]):
 
     async def _hear_change(self, change: Change, inside: _Session, accept: Accept) -> None:
         where = await self._places.find(change.channel_id, change.guild_id, inside.gateway)
-        guilds = partial(self._people.shared_in, where.guild, client=inside.gateway)
-        for perception in await heeded(change, where, inside.us, guilds, self._clock()):
+        know = partial(self._people.know, where.guild, inside.gateway)
+        for perception in await heeded(change, where, inside.us, know, self._clock()):
             await accept(perception)
 
     async def take_back(self, conversation: str, receipt: str) -> None:

@@ -17,7 +17,7 @@ import discord
 from discord import app_commands
 
 from claudius.adapters.discord.api_errors import FAILURES, classify
-from claudius.adapters.discord.incoming import DIRECT, NETWORK, Where, moment, position
+from claudius.adapters.discord.incoming import DIRECT, NETWORK, Belonging, Where, moment, position
 from claudius.adapters.discord.outgoing import nonce
 from claudius.cognition.output.splitting import in_posts
 from claudius.perception import CommandExtra, Kind, Perception, Place, Standing, private
@@ -69,6 +69,10 @@ def _claudius(take: Take) -> app_commands.Group:
         "why": "What my last answer to you drew on",
         "export": "All that I keep of you",
         "unlink": "Be apart again from accounts that were linked with this one",
+        "status": "Owners: how I fare",
+        "usage": "Owners: what I cost",
+        "pause": "Owners: answer nobody for now",
+        "resume": "Owners: go on",
     }
     _add(group, take, "", whole)
 
@@ -128,7 +132,7 @@ async def ask(
     interaction: discord.Interaction,
     text: str,
     find: Callable[[], Awaitable[Where]],
-    guilds: Callable[[str, str], Awaitable[tuple[str, ...]]],
+    know: Callable[[str], Awaitable[Belonging]],
     accept: Accept,
 ) -> None:
     """Promise an answer, find out where and by whom the command was given, then accept it.
@@ -142,8 +146,7 @@ async def ask(
         log.warning("an answer was not promised", extra={"id": interaction.id, "error": repr(error)})
     try:
         where = await find()
-        shared = await guilds(where.guild, str(interaction.user.id))
-        heard = await accept(perceive_command(interaction, text, where, shared))
+        heard = await accept(perceive_command(interaction, text, where, await know(where.guild)))
     except (discord.Forbidden, discord.NotFound):
         heard = False  # a place that we cannot see
     except Exception:
@@ -161,8 +164,8 @@ async def _tell(interaction: discord.Interaction, line: str) -> None:
         log.info("nobody was told", extra={"id": interaction.id, "error": repr(error)})
 
 
-def perceive_command(interaction: discord.Interaction, text: str, where: Where, guilds: Sequence[str]) -> Perception:
-    """Return a command as a perception. `guilds` are those that its speaker shares with us. Pure."""
+def perceive_command(interaction: discord.Interaction, text: str, where: Where, who: Belonging) -> Perception:
+    """Return a command as a perception; `who` is what its speaker is there. Pure."""
     user = str(interaction.user.id)
     person = f"{NETWORK}:{DIRECT}:{user}"
     conversation = where.conversation
@@ -177,11 +180,12 @@ def perceive_command(interaction: discord.Interaction, text: str, where: Where, 
         position=position(str(interaction.id)),
         kind=Kind.COMMAND,
         owes=False,
-        standing=Standing.MEMBER if guilds else Standing.OUTSIDER,
+        standing=Standing.MEMBER if who.guilds else Standing.OUTSIDER,
         is_bot=interaction.user.bot,
         extra=CommandExtra(
             where=conversation,
-            guilds=tuple(guilds),
+            guilds=who.guilds,
+            roles=who.roles,
             own={"application": str(interaction.application_id), "token": interaction.token},
         ),
     )

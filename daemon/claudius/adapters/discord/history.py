@@ -152,8 +152,8 @@ class DiscordHistory:
                 log.warning("a message cannot be read", extra={"id": message.id, "error": repr(error)})
                 continue
             if isinstance(said, DiscordMessage):
-                guilds = (where.guild,) if where.guild != DIRECT else await self._people.shared(said.user, self._client)
-                heard.append(perceive(said, self._us, guilds))
+                who = await self._people.know(where.guild, self._client, said.user, message.author)
+                heard.append(perceive(said, self._us, who))
         return tuple(heard)
 
     def _unmarked(self, gap: Gap) -> list[MarkedChannel]:

@@ -56,6 +56,15 @@ class Where(Struct, frozen=True):
         return f"{NETWORK}:{self.guild}:{self.channel}:{self.thread}"
 
 
+class Belonging(Struct, frozen=True):
+    """What a person is in the guilds that matter for what they say."""
+
+    guilds: tuple[str, ...] = ()
+    """Where it is said; of a direct message, every allowed guild that the person shares with us."""
+    roles: tuple[str, ...] = ()
+    """The ids of their roles in those; empty if no rule is about roles."""
+
+
 class DiscordMessage(Struct, frozen=True):
     """One message by somebody else, live or from history."""
 
@@ -114,8 +123,8 @@ def interpret(message: discord.Message, where: Where, us: DiscordBot) -> Discord
     )
 
 
-def perceive(said: DiscordMessage, us: DiscordBot, guilds: tuple[str, ...]) -> Perception:
-    """Return a message as a perception. `guilds` are those that its speaker shares with us. Pure."""
+def perceive(said: DiscordMessage, us: DiscordBot, who: Belonging) -> Perception:
+    """Return a message as a perception; `who` is what its speaker is there. Pure."""
     where, person = said.where, f"{NETWORK}:{DIRECT}:{said.user}"
     is_direct = where.guild == DIRECT
     is_called = not is_direct and us.user in (*said.people, *MENTIONS.all_in(said.raw))
@@ -126,7 +135,8 @@ def perceive(said: DiscordMessage, us: DiscordBot, guilds: tuple[str, ...]) -> P
     addressed = MENTIONS.at_start(said.raw) or said.answers
     extra = MessageExtra(
         can_react=True,
-        guilds=guilds if is_direct else (),
+        guilds=who.guilds if is_direct else (),
+        roles=who.roles,
         named={f"{NETWORK}:{DIRECT}:{user}": said.names.get(user, user) for user in said.people if user != us.user},
         files=said.files,
     )
@@ -141,7 +151,7 @@ def perceive(said: DiscordMessage, us: DiscordBot, guilds: tuple[str, ...]) -> P
         position=said.position,
         kind=Kind.MENTION if is_called else Kind.MESSAGE,
         to_other=bool(addressed) and addressed != us.user,
-        standing=Standing.MEMBER if guilds else Standing.OUTSIDER,
+        standing=Standing.MEMBER if who.guilds else Standing.OUTSIDER,
         is_bot=said.is_bot,
         extra=extra,
     )
@@ -222,10 +232,12 @@ async def heeded(
     change: Change,
     where: Where,
     us: DiscordBot,
-    guilds: Callable[[str], Awaitable[tuple[str, ...]]],
+    know: Callable[[str, object], Awaitable[Belonging]],
     now: datetime,
 ) -> list[Perception]:
-    """Return a change of an earlier message as perceptions. `guilds` returns those that a user shares with us.
+    """Return a change of an earlier message as perceptions. `know` asks what a user is there.
+
+    It is given the user's id, and the member that came with the event, if one did.
 
     Raises: TimeoutError if Discord does not say who it was.
     """
@@ -233,16 +245,16 @@ async def heeded(
         gone = [change.message_id] if isinstance(change, discord.RawMessageDeleteEvent) else sorted(change.message_ids)
         return [deleted(message_key(str(one)), where.conversation, now, stamp(now)) for one in gone]
     if isinstance(change, discord.RawReactionActionEvent):
-        found = reaction(change, where, us, await guilds(str(change.user_id)), now)
+        found = reaction(change, where, us, await know(str(change.user_id), change.member), now)
         return [found] if found else []
     said, at = interpret(change.message, where, us), change.message.edited_at
     if at is None or not isinstance(said, DiscordMessage):
         return []  # only a link preview was added, or the message is ours
-    return [edited(perceive(said, us, await guilds(said.user)), at, stamp(at))]
+    return [edited(perceive(said, us, await know(said.user, change.message.author)), at, stamp(at))]
 
 
 def reaction(
-    event: discord.RawReactionActionEvent, where: Where, us: DiscordBot, guilds: tuple[str, ...], now: datetime
+    event: discord.RawReactionActionEvent, where: Where, us: DiscordBot, who: Belonging, now: datetime
 ) -> Perception | None:
     """Return a reaction as a perception, or None if it means nothing to us. Pure.
 
@@ -260,7 +272,8 @@ def reaction(
         is_on=is_on,
         receipt=message if is_ours else "",
         of="" if is_ours else message_key(message),
-        guilds=guilds if where.guild == DIRECT else (),
+        guilds=who.guilds if where.guild == DIRECT else (),
+        roles=who.roles,
     )
     return Perception(
         key=f"reaction:{message_key(message)}:{person}:{emoji}",
@@ -273,7 +286,7 @@ def reaction(
         position=f"{int(now.timestamp() * 1e6):020d}",
         kind=Kind.REACTION,
         owes=False,
-        standing=Standing.MEMBER if guilds else Standing.OUTSIDER,
+        standing=Standing.MEMBER if who.guilds else Standing.OUTSIDER,
         is_bot=bool(event.member and event.member.bot),
         extra=extra,
     )

@@ -21,8 +21,8 @@ import discord
 
 from claudius.adapters.caches import FRESH_S, Lookups, keep
 from claudius.adapters.discord.api_errors import FAILURES
-from claudius.adapters.discord.incoming import DIRECT
-from claudius.config import Config
+from claudius.adapters.discord.incoming import DIRECT, Belonging
+from claudius.config import AccessSettings, Config
 
 log = logging.getLogger(__name__)
 
@@ -32,18 +32,23 @@ MOST_GUILDS = 100
 EVERY = "*"
 
 
-class DiscordPeople(Lookups[tuple[str, ...]]):
-    """The people who write to us directly, by their id and the guilds that were allowed when they were asked about."""
+class DiscordPeople(Lookups[Mapping[str, tuple[str, ...]]]):
+    """The allowed guilds that each person shares with us, with their roles there.
+
+    By their id and what the settings wanted to know when they were asked about.
+    """
 
     def __init__(self, allowed: tuple[str, ...]) -> None:
         super().__init__()
         self._allowed: Callable[[], tuple[str, ...]] = lambda: allowed
+        self._access: Callable[[], AccessSettings] = AccessSettings
 
     def follow(self, config: Callable[[], Config]) -> None:
         self._allowed = lambda: config().discord.guilds
+        self._access = lambda: config().access
 
-    async def shared(self, user: str, client: discord.Client) -> tuple[str, ...]:
-        """Return the ids of the allowed guilds that a person shares with us.
+    async def _shared(self, user: str, client: discord.Client) -> Mapping[str, tuple[str, ...]]:
+        """Return the allowed guilds that a person shares with us, by id, with the ids of their roles there.
 
         Raises: TimeoutError if Discord does not answer and nothing is known.
         """
@@ -52,16 +57,24 @@ class DiscordPeople(Lookups[tuple[str, ...]]):
             raise TimeoutError(f"Discord did not say who {user} is")
         return found
 
-    async def shared_in(self, guild: str, user: str, client: discord.Client) -> tuple[str, ...]:
-        """Return the guilds that matter for a speaker: the guild itself, or in a direct message the shared ones.
+    async def know(self, guild: str, client: discord.Client, user: str, author: object = None) -> Belonging:
+        """Return what a speaker is in a guild, or in a direct message in every shared one.
+
+        `author` is the object that came with the message: a member brings their roles, anybody else is asked about.
 
         Raises: TimeoutError if Discord does not answer and nothing is known.
         """
         if guild == DIRECT:
-            return await self.shared(user, client)
-        if self.hears(guild) and self.get(self._key(user), FRESH_S) is None:
-            self.keep(self._key(user), (guild,))
-        return (guild,)
+            found = await self._shared(user, client)
+            return Belonging(tuple(found), tuple(role for roles in found.values() for role in roles))
+        if not self.hears(guild):
+            return Belonging((guild,))
+        if self._access().is_by_role:
+            roles = _roles(author) or (await self._shared(user, client)).get(guild, ())
+            return Belonging((guild,), roles)
+        if self.get(self._key(user), FRESH_S) is None:
+            self.keep(self._key(user), {guild: ()})
+        return Belonging((guild,))
 
     def nobody_heard(self, client: discord.Client) -> str:
         """Return a notice for the owner if none of the bot's guilds is allowed, or "" if one is."""
@@ -74,25 +87,32 @@ class DiscordPeople(Lookups[tuple[str, ...]]):
         return EVERY in (allowed := self._allowed()) or guild in allowed
 
     def _key(self, user: str) -> str:
-        return " ".join((user, *self._allowed()))
+        return " ".join((user, "by role" if self._access().is_by_role else "", *self._allowed()))
 
-    async def _ask(self, user: str, client: discord.Client) -> tuple[str, ...] | None:
+    async def _ask(self, user: str, client: discord.Client) -> Mapping[str, tuple[str, ...]] | None:
         guilds = [guild for guild in client.guilds if self.hears(str(guild.id))][:MOST_GUILDS]
-        answers = await asyncio.gather(*(_is_in(guild, user) for guild in guilds))
-        found = tuple(str(guild.id) for guild, is_in in zip(guilds, answers, strict=True) if is_in)
-        return found if found or None not in answers else None
+        answers = await asyncio.gather(*(_member(guild, user) for guild in guilds))
+        found = {str(guild.id): roles for guild, roles in zip(guilds, answers, strict=True) if roles}
+        is_whole = None not in answers  # a guild that does not answer may hold a role that is denied
+        return found if is_whole or (found and not self._access().is_by_role) else None
 
 
-async def _is_in(guild: discord.Guild, user: str) -> bool | None:
-    """Return whether a user is in a guild, or None if Discord does not say."""
+async def _member(guild: discord.Guild, user: str) -> tuple[str, ...] | None:
+    """Return a user's roles in a guild, at least `@everyone`; none if they are not in it, None if Discord is silent."""
     try:
-        await guild.fetch_member(int(user))
+        return _roles(await guild.fetch_member(int(user)))
     except discord.NotFound:
-        return False
+        return ()
     except FAILURES as error:
         log.warning("a person is not known", extra={"user": user, "guild": guild.id, "error": repr(error)})
         return None
-    return True
+
+
+def _roles(author: object) -> tuple[str, ...]:
+    """Return the ids of a member's roles, `@everyone` (the guild's id) among them; none if it is no member. Pure."""
+    if not isinstance(author, discord.Member):
+        return ()
+    return (str(author.guild.id), *(str(role.id) for role in author.roles if role.id != author.guild.id))
 
 
 T = TypeVar("T")

@@ -21,12 +21,13 @@ from claudius.cognition.reply.parser import Parsed, clean_text, read_verb
 from claudius.cognition.steps import Reading, step
 from claudius.intent import ApologyKind, Call, Intent, ModelVersion, Rung, Thought, Thoughts, Utterance, UtteranceKind
 from claudius.ledger_types import Noted, Proposal
-from claudius.perception import Origin, Perception, ReactionExtra, can_react, internal
+from claudius.perception import Kind, Origin, Perception, ReactionExtra, can_react, internal
+from claudius.prompt import datamark
 from claudius.psyche import Attention
 from claudius.psyche.gate import acknowledgement
 from claudius.psyche.scrubber import spoken_without_numbers
 from claudius.psyche.words import stems
-from claudius.recollection import Entry, EntryType, Recollection
+from claudius.recollection import CANNED, Entry, EntryType, Recollection
 from claudius.soul import SoulText
 
 ALWAYS_KEPT = ("user_model_check",)
@@ -139,7 +140,11 @@ def conclude(
         judged += by_step.get(name, ())
         if name == "external_dialogue" and said:
             is_cut = thoughts.truncated or said != gated.text
-            entries.append(spoken(recollection, said, thoughts.verb, called=called, truncated=is_cut))
+            entries.append(
+                spoken(
+                    recollection, said, thoughts.verb, called=called, truncated=is_cut, canned=said == rules.fallback
+                )
+            )
             judged.append(Thought(step=name, content=said, verb=thoughts.verb))
     if nod:
         entries.append(spoken(recollection, nod, NODDED, called=called))
@@ -253,7 +258,7 @@ def conclude_unthought(
         attention=attended,
         verb=verb,
         rung="plain",
-        entries=(*intent.entries, spoken(recollection, said, verb, called=called)),
+        entries=(*intent.entries, spoken(recollection, said, verb, called=called, canned=True)),
         utterances=utter(recollection, (said,), verb, kind="reaction" if nods else "reply"),
     )
 
@@ -351,8 +356,12 @@ def heard(recollection: Recollection) -> tuple[Entry, ...]:
     return tuple(
         [
             Entry(
-                entry_type=EntryType.USER_MESSAGE if one.origin is Origin.EXTERNAL else EntryType.PERCEPTION,
-                content=one.text,
+                entry_type=EntryType.EVENT
+                if one.kind is Kind.NEWS
+                else EntryType.USER_MESSAGE
+                if one.origin is Origin.EXTERNAL
+                else EntryType.PERCEPTION,
+                content=datamark(one.text) if one.kind is Kind.NEWS else one.text,
                 at=one.at,
                 person=(one.person or None) if one.origin is Origin.EXTERNAL else None,
                 name=one.name or None,
@@ -374,12 +383,18 @@ def spoken(
     *,
     called: bool = False,
     truncated: bool = False,
+    canned: bool = False,
     apology: ApologyKind | None = None,
 ) -> Entry:
-    """Return the entry for what was said; `called`: the soul's name was used. Pure."""
+    """Return the entry for what was said. Pure.
+
+    `called`: the soul's name was used; `canned`: it is a fixed line, which no thought chose.
+    """
     metadata: dict[str, Any] = {"truncated": True} if truncated else {}
     if not recollection.owes and not called and recollection.perception.origin is Origin.EXTERNAL:
         metadata["uncalled"] = True
     if apology:
         metadata["apology"] = apology
+    if canned or apology:
+        metadata[CANNED] = True
     return Entry(entry_type=EntryType.EXTERNAL_DIALOG, content=text, verb=verb, at=recollection.now, metadata=metadata)

@@ -21,6 +21,11 @@ BROKEN_CHARS = 4000
 """The number of characters of a broken reply that the repair call is shown."""
 
 _SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]*_]*+(?=\s|\Z)|[。！？]++[”’」』）]*+")
+_BABBLE = re.compile(
+    r"\b(?:internal[\W_]monologue|external[\W_]dialog(?:ue)?|user[\W_]model[\W_](?:check|update)"
+    r"|soul[\W_]state[\W_](?:check|update)|model[\W_]change[\W_]note)"
+)
+"""Names of our steps. Text without tags that says one is talk about the form, not speech."""
 _BOM = "\ufeff"
 
 
@@ -102,8 +107,10 @@ def _why_not_plain(reply: Parsed) -> tuple[str, ...]:
     """Return flags for what prevents a reply without tags from being spoken as it is."""
     if is_blank(reply.raw):
         return ("empty",)
-    is_labelled = NAMES.label.search(plain_form(reply.raw)) and find_head(reply.raw) is None
-    return ("label",) if is_labelled else ()
+    plain = plain_form(reply.raw)
+    if find_head(reply.raw) is not None:
+        return ()
+    return ("label",) if NAMES.label.search(plain) else ("babble",) if _BABBLE.search(plain) else ()
 
 
 def _cut(reply: Parsed, rules: OutputRules) -> tuple[str, str | None] | None:

@@ -212,7 +212,7 @@ def output_rules(
     """
     instructions = soul.derived.get("instructions")
     if not isinstance(instructions, Overlap):
-        samples = (soul.text("example.md"), soul.text("exchanges.md"))
+        samples = [soul.text(name) for name in ("example.md", "exchanges.md", "small.md")]
         instructions = Overlap([*[step.instruction for step in soul.steps.values()], *samples])
         soul.derived["instructions"] = instructions
     verbs, default = allowed_verbs(SPEECH, plan, soul)

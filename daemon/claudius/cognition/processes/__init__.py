@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from claudius.cognition.steps import STEPS
 from claudius.cognition.working_memory import WorkingMemory
-from claudius.errors import BadSoul
+from claudius.errors import BadSoul, near
 from claudius.perception import internal
 from claudius.psyche.context import MOOD
 from claudius.recollection import Recollection
@@ -252,7 +252,8 @@ def written(name: str, file: SoulFile) -> Process:
             raise BadSoul(where, 1, f"its head: python: {error}", "install that module beside Claudius") from error
     strange = [step for step in (*head.steps, *head.verbs, *head.intervals) if step not in STEPS]
     if strange or not head.steps:
-        detail = f"its head: there is no step {strange[0]!r}" if strange else "its head lists no steps"
+        nearest = near(strange[0], STEPS) if strange else ""
+        detail = f"its head: there is no step {strange[0]!r}{nearest}" if strange else "its head lists no steps"
         raise BadSoul(where, 1, detail, f"the steps are {', '.join(sorted(STEPS))}")
     targets = [to for table in head.transitions.values() for to in table.values()]
     return Process(
@@ -299,7 +300,7 @@ def process(name: str) -> Process:
         return declared(name, module)
     found = getattr(module, attribute)
     if not isinstance(found, Process):
-        raise ValueError(f"{name} is no mental process: decorate it with @mental_process()")
+        raise ValueError(f"{name} is not a mental process: decorate it with @mental_process()")
     is_worded_by_name = found.run is not None and name in PROCESSES
     return replace(found, name=name, wording=found.wording or (name if is_worded_by_name else ""))
 
@@ -343,7 +344,6 @@ def known_names(soul: SoulText) -> Iterator[str]:
 
 
 HEAD = "between the lines of +++ stands `steps = [...]` or `python = ...`; see docs/processes.md"
-HEADLESS = "begin it with lines of +++ and between them `steps = [...]` or `python = ...`; see docs/processes.md"
 
 
 def check_process(file: SoulFile) -> None:
@@ -355,23 +355,6 @@ def check_process(file: SoulFile) -> None:
         written(leaf.removesuffix(".md"), file)
     elif file.head:
         raise BadSoul(str(file.source), 1, "its head names neither steps nor python", HEAD)
-
-
-def process_problems(soul: SoulText) -> list[BadSoul]:
-    """List the owner's process texts that cannot be used."""
-    found: list[BadSoul] = []
-    worded = {one.wording for name in known_names(soul) if (one := find(name, soul))}
-    for name, file in soul.files.items():
-        if not name.startswith("processes/"):
-            continue
-        stem = name.removeprefix("processes/").removesuffix(".md")
-        if not file.head and stem not in PROCESSES and stem not in worded:
-            found.append(BadSoul(str(file.source), 1, "no head names its steps or its python", HEADLESS))
-        try:
-            check_process(file)
-        except BadSoul as problem:
-            found.append(problem)
-    return found
 
 
 def route(recollection: Recollection, soul: SoulText, *, autonomous: bool = False, mood: str = "") -> Process:

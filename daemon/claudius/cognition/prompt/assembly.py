@@ -23,30 +23,23 @@ from claudius.cognition.history import (
     render_summary,
     shown_record,
 )
-from claudius.cognition.plan import EngineSettings, Plan, kernel_of, soul_name
+from claudius.cognition.plan import EngineSettings, Plan, kernel_of
+from claudius.cognition.prompt import small
+from claudius.cognition.prompt.parts import PRESENT, exchanges, present, soul_state
 from claudius.cognition.steps import PSYCHE_STEPS
-from claudius.cognition.timing import zone_of
 from claudius.memory.ledger import format_beliefs, format_peers
 from claudius.perception import MessageExtra, Perception
-from claudius.prompt import Prompt, RecordKind, Scalar, ago, clear_nonce, data_line, fence, nested_line
+from claudius.prompt import Prompt, RecordKind, Scalar, clear_nonce, data_line, fence, nested_line
 from claudius.provider import Message
-from claudius.psyche.context import MOOD
 from claudius.psyche.personality import personality
-from claudius.recollection import STATE_DEFAULTS, LeftOut, Recollection
+from claudius.recollection import LeftOut, Recollection
 from claudius.soul import SoulText, dossiers
-from claudius.soul.files import fill
-
-PRESENT = "The Present"
-WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-MONTHS = (
-    "January", "February", "March", "April", "May", "June",
-    "July", "August", "September", "October", "November", "December",
-)  # fmt: skip
-"""English, as the rest of the prompt is, whatever the machine's locale."""
 
 
 def system_text(soul: SoulText, settings: EngineSettings) -> str:
     """Assemble the static part: who the soul is, what its owner tells it, how it reads and answers. Pure."""
+    if settings.profile == "small":
+        return small.system_text(soul, settings)
     key = ("system", settings.dossier_tokens, settings.psyche, settings.wording)
     known = soul.derived.get(key)
     if known is not None:
@@ -73,13 +66,6 @@ def system_text(soul: SoulText, settings: EngineSettings) -> str:
     return text
 
 
-def exchanges(soul: SoulText) -> str:
-    """Return the sample exchanges; empty if they are another soul's. Pure."""
-    file = soul.files.get("exchanges.md")
-    whose = str(file.head.get("soul", "")).casefold() if file else ""
-    return file.text if file and whose in ("", soul_name(soul.text("soul.md"))) else ""
-
-
 def history(recollection: Recollection, plan: Plan) -> tuple[tuple[Message, ...], int]:
     """Render the history; the number counts the leading messages that the last prompt already contained. Pure."""
     opening = [render_summary(recollection.summary)] if recollection.summary else []
@@ -104,6 +90,8 @@ def history(recollection: Recollection, plan: Plan) -> tuple[tuple[Message, ...]
 def build_prompt(plan: Plan, recollection: Recollection, soul: SoulText, settings: EngineSettings) -> Prompt:
     """Assemble the whole prompt of a turn. Pure."""
     messages, cached = history(recollection, plan)
+    if settings.profile == "small":
+        return Prompt(system_text(soul, settings), messages, small.tail(plan, recollection, soul, settings), cached)
     blocks = context_blocks(plan, recollection, soul, settings).values()
     tail = "\n".join([this_turn(plan, soul), *blocks, soul.text("tail.md").strip()])
     return Prompt(system_text(soul, settings), messages, tail, cached)
@@ -132,21 +120,10 @@ def this_turn(plan: Plan, soul: SoulText) -> str:
     return "\n".join([f"## This Turn\n{wanted}", *said, *rare])
 
 
-def present(recollection: Recollection, soul: SoulText, zone: str) -> str:
-    """Name the instant of the turn in a zone, and how long ago the speaker last spoke here. Pure."""
-    words, now = soul.files["tail.md"].head, recollection.now.astimezone(zone_of(zone))
-    values = {"weekday": WEEKDAYS[now.weekday()], "date": f"{now.day} {MONTHS[now.month - 1]} {now.year}"}
-    said = fill(words["now"], "tail.md: now", 0, values | {"time": f"{now:%H:%M}", "zone": zone})
-    if recollection.speaker is None or recollection.speaker.spoke_at is None:
-        return said
-    since = ago((recollection.now - recollection.speaker.spoke_at).total_seconds())
-    return f"{said} {fill(words['since'], 'tail.md: since', 0, {'ago': since})}"
-
-
 def context_blocks(plan: Plan, recollection: Recollection, soul: SoulText, settings: EngineSettings) -> dict[str, str]:
     """Assemble the current context, heading → block, with the message last. Pure."""
     blocks: list[Block] = []
-    if state := _state(plan, recollection):
+    if state := soul_state(plan, recollection):
         blocks.append(Block("Soul State", [{"kind": RecordKind.SOUL_STATE, **state}]))
     if shows_intuition(plan, recollection):
         records = [intuition_record(one) for one in recollection.intuitions]
@@ -174,17 +151,8 @@ def context_blocks(plan: Plan, recollection: Recollection, soul: SoulText, setti
     if heard:
         blocks.append(Block("Current Message", heard))
     shown = _fenced(blocks, recollection.nonce)
-    if settings.zone and "now" in soul.files["tail.md"].head:
-        return {PRESENT: f"## {PRESENT}\n{present(recollection, soul, settings.zone)}"} | shown
-    return shown
-
-
-def _state(plan: Plan, recollection: Recollection) -> dict[str, str]:
-    state = {value.key: value.value for value in recollection.state if value.value}
-    if plan.felt.emotional_state:
-        word = plan.felt.emotional_state  # the mood from the bands; a default mood is left out
-        state = ({MOOD: word} if word != STATE_DEFAULTS[MOOD] else {}) | {k: v for k, v in state.items() if k != MOOD}
-    return state
+    now = present(recollection, soul, settings.zone)
+    return ({PRESENT: f"## {PRESENT}\n{now}"} if now else {}) | shown
 
 
 def _read_files(perception: Perception) -> list[dict[str, Scalar]]:

@@ -8,7 +8,7 @@ methods `_outside`, `_private` and `_dialogue` here.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Literal
 
 from msgspec import Struct
@@ -154,6 +154,8 @@ class Parser:
     """Parses one reply: pass each piece to `feed`, show what it returns, then call `finish` for the whole result."""
 
     def __init__(self, names: Names = NAMES, limits: Limits | None = None) -> None:
+        self.think: Callable[[Section], None] | None = None
+        """Takes each piece of a private section as it is read; None = nobody wants it."""
         self.full = False
         """The reply's cap is exceeded: the caller may stop reading, and further text is ignored."""
         self.steps = 0
@@ -370,6 +372,8 @@ class Parser:
         if kept and (in_dialogue or not self._is_dropped):
             self._parts.append(kept)
             self._is_blank = self._is_blank and is_blank(kept)
+            if self.think and not in_dialogue:
+                self.think(Section(name=self._head.name, text=kept, verb=self._attributes.verb, complete=False))
         if in_dialogue:
             if not self._dialogues:
                 self._visible.append(kept)

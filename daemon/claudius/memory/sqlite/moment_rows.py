@@ -10,7 +10,7 @@ from claudius.intent import Intent
 from claudius.memory.facts import stated_facts
 from claudius.memory.sqlite.connection import Database
 from claudius.memory.sqlite.rows import dump
-from claudius.memory.stemming import TEXT_CHARS, stemmed
+from claudius.memory.stemming import TEXT_CHARS
 from claudius.prompt import valid
 from claudius.recollection import Fact
 
@@ -26,7 +26,7 @@ def keep_moments(db: Database, intent: Intent, most: int) -> None:
         keep_fact(db, fact)
     last = 0
     for moment in intent.moments:
-        texts = {"name": valid(moment.name), "text": valid(moment.text[:TEXT_CHARS]), "stems": " ".join(moment.stems)}
+        texts = {"name": valid(moment.name), "text": "" if moment.is_own else valid(moment.text[:TEXT_CHARS])}
         last = db.run("moment_keep", **asdict(moment) | texts).lastrowid or 0
     if last and last % LET_GO_AT_ONCE < len(intent.moments):
         let_go(db, intent.audience, int(intent.at.timestamp()), most)
@@ -61,12 +61,11 @@ def amend_moment(db: Database, conversation: str, turn: str, position: str, text
     found = db.one("moment_at", conversation=conversation, turn=turn, position=position)
     if found is None:
         return
-    kept = {name: found[name] for name in found.keys()}  # noqa: SIM118 - a row
-    db.run("moment_let_go", id=kept["id"])
     if text:
-        stems = " ".join(stemmed(text, kept["name"]))
-        db.run("moment_put", **kept | {"text": text[:TEXT_CHARS], "stems": stems})
-    person = kept["person"]
+        db.run("moment_put", id=found["id"], text=text[:TEXT_CHARS])
+    else:
+        db.run("moment_let_go", id=found["id"])
+    person = found["person"]
     left = db.all("moments_of_turn", conversation=conversation, turn=turn, person=person)
     db.run("facts_unsaid", person=person, turn=turn)
     for row in left:

@@ -83,8 +83,12 @@ def find_moments(
     missing = {other for one in beside.values() for other in (one.before, one.after) if other} - moments.keys()
     near = db.all("moments_near", ids=dump(sorted(missing))) if missing else ()
     moments |= {row["id"]: _moment(row) for row in near if seeing.may((row["audience"],))}
+    hits = rows[:CANDIDATES]
+    if missing and (page or len(read) == CANDIDATES):  # else what is near and not found holds none of the terms
+        hits += db.all("moment_terms", weights=weights, ids=dump(sorted(missing)))
     return Found(
         moments=moments,
+        hits={row["id"]: frozenset(row["terms"].split()) for row in hits},
         beside=beside,
         frequencies={term: frequencies[term] for term in terms},
         total=total,
@@ -111,7 +115,6 @@ def _moment(row: Row) -> Moment:
             conversation=row["conversation"],
             audience=row["audience"],
             text=row["text"],
-            stems=tuple(row["stems"].split()),
             importance=row["importance"],
             is_own=bool(row["is_own"]),
         )

@@ -114,10 +114,20 @@ def move_psyche(db: Database, intent: Intent, at: str) -> None:
 
 
 class SqlitePsyche:
-    """The traces of the psyche."""
+    """The psyche outside a turn: as it stands, and its traces."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
+
+    async def standing(self) -> Psyche:
+        with self._core.snapshot() as db, Decoding("psyche_state", 1):
+            return recall_psyche(db, ())
+
+    async def absent(self, since: datetime, until: datetime, most: int) -> Sequence[Edge]:
+        with self._core.snapshot() as db:
+            rows = db.values("psyche_absent", since=stamp(since), until=stamp(until), most=most)
+        with Decoding("psyche_edge", "absent"):
+            return [msgspec.json.decode(edge, type=Edge) for edge in rows]
 
     async def old_traces(self, before: datetime, most: int) -> OldTraces:
         with self._core.snapshot() as db:

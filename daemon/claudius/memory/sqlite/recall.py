@@ -90,6 +90,7 @@ def recall(
         task=task or "",
         last_at=last_at,
         participation=(row["participation"] or "") if row else "",
+        is_first=row is None and not db.value("called_before", turn=pending.turn),
         peers=peers,
         beliefs=beliefs,
         psyche=psyche_if_whole(db, [one.person for one in (speaker, *others)], seeing.may) if limits.psyche else None,

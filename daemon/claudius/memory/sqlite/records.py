@@ -13,6 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from claudius.errors import StoreError
+from claudius.failure import Failure
 from claudius.home import shipped
 from claudius.memory.documents import model_path
 from claudius.memory.erasure import ERASED
@@ -47,6 +48,14 @@ class SqliteRecords(InnerRecords):
     def close(self) -> None:
         """Close the file."""
         self._db.connection.close()
+
+    def marks(self, seen: int) -> tuple[int, str]:
+        """Return the file's version, and an opaque mark of what the console shows; empty if the version is `seen`."""
+        version = int(pragma(self._db.connection, "data_version"))
+        if version == seen:
+            return version, ""
+        with self._snapshot() as db:
+            return version, dump(db.dicts("marks")[0])
 
     def counts(self, now: datetime) -> Mapping[str, Any]:
         """Return the counts that `status` shows. Today is the day of `now` in its own time zone."""
@@ -128,7 +137,7 @@ class SqliteRecords(InnerRecords):
         with self._snapshot() as db:
             found = db.dicts("turn_shown", turn=turn)
             if not found:
-                return None
+                return _unfinished(turn, db.dicts("turn_perceptions", turn=turn))
             row = found[0]
             entries = db.dicts("turn_entries", conversation=row["conversation"], number=row.pop("number"))
             with Decoding("inbox", turn):
@@ -162,6 +171,22 @@ class SqliteRecords(InnerRecords):
             "delivery": parts,
             "reactions": reactions,
         }
+
+    def last_turn(self, audience: str = "") -> str | None:
+        """Return the newest turn of an audience, or of all; one that is still tried counts too."""
+        with self._snapshot() as db:
+            found = db.value("last_unfinished", audience=audience) or db.value("last_turn", audience=audience)
+        return str(found) if found else None
+
+    def last_failure(self) -> Mapping[str, Any] | None:
+        """Return why the turn that is being tried, or else the newest one, fails; None if it does not."""
+        with self._snapshot() as db:
+            rows = [*db.dicts("failing_now"), *db.dicts("newest_record")]
+        for row in rows:
+            failure = Failure.read(row["reason"]) or (unpack(row["kept"]).failure if row["kept"] else None)
+            if failure:
+                return {"turn": row["turn"], "at": row["at"], **msgspec.structs.asdict(failure)}
+        return None
 
     def state(self, *, every_audience: bool = False) -> Mapping[str, Any]:
         """Return the soul state: per key its newest value, or a list of every audience's, newest first."""
@@ -217,6 +242,19 @@ class SqliteRecords(InnerRecords):
         """Return `{"rows": [...], "total": {...}}`; a cost is None if no price is known."""
         with self._snapshot() as db:
             return {"rows": db.dicts(f"usage_by_{by}"), "total": db.dicts("usage_total")[0]}
+
+    def spent_since(self, since: datetime) -> float:
+        """Return the cost of all calls since then, in dollars."""
+        with self._snapshot() as db:
+            return float(db.value("spent_since", since=stamp(since)))
+
+    def audit(self, since: str, most: int) -> Sequence[Mapping[str, Any]]:
+        """Return the newest acts since a time (RFC 3339 UTC; empty = ever), oldest first: `at who act target from`."""
+        with self._snapshot() as db:
+            rows = db.dicts("audit_shown", since=since, most=most)
+        return [
+            {name: row[name] for name in ("at", "who", "act", "target")} | {"from": row["origin"]} for row in rows[::-1]
+        ]
 
     def jobs(self) -> Sequence[Mapping[str, Any]]:
         """Return the scheduler's jobs, soonest first."""
@@ -438,13 +476,61 @@ def _sum(calls: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
+_NOTHING_YET: Mapping[str, Any] = {
+    "process": None,
+    "rung": None,
+    "verb": None,
+    "attention": {},
+    "changes": {},
+    "thoughts": [],
+    "steps": [],
+    "shown": [],
+    "flags": [],
+    "entries": [],
+    "calls": [],
+    "response": None,
+    "utterance": None,
+    "apology": None,
+    "provider": None,
+    "model": None,
+    "usage": _sum(()),
+    "delivery": [],
+    "reactions": [],
+    "prompt_sha256": "",
+    "snapshot": None,
+    "expired_at": None,
+}
+
+
+def _unfinished(turn: str, rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """Return what is known of a turn that is still tried, or that was given up; None if there is no such turn."""
+    if not rows:
+        return None
+    with Decoding("inbox", turn):
+        heard = [_perception(row, ()) for row in rows]
+    last, failure = heard[-1], Failure.read(rows[-1]["reason"])
+    if rows[-1]["state"] == "dead" and failure is None:
+        failure = Failure(kind="given_up", detail=str(rows[-1]["reason"]), fix="`claudius daemon logs` says more")
+    return {
+        "turn": turn,
+        "at": last["heard_at"],
+        "conversation": last["conversation"],
+        "audience": last["audience"],
+        "person": last["person"],
+        "perception": last,
+        "perceptions": heard,
+        "failure": msgspec.to_builtins(failure),
+        **_NOTHING_YET,
+    }
+
+
 def kept_of(row: dict[str, Any], calls: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return the contents of a turn's record, in the current or an older format; attach to each call its reply."""
     packed = row.pop("kept")
     if row["expired_at"]:
-        return {"attention": {}, "changes": {}, "thoughts": [], "steps": [], "snapshot": b""}
+        return {"attention": {}, "changes": {}, "thoughts": [], "steps": [], "snapshot": b"", "failure": None}
     if packed is None:
-        return {name: parse(row[name]) for name in ("attention", "changes", "thoughts", "steps")}
+        return {name: parse(row[name]) for name in ("attention", "changes", "thoughts", "steps")} | {"failure": None}
     kept = unpack(packed)
     for call in calls:
         if str(call["n"]) in kept.responses:
@@ -456,4 +542,5 @@ def kept_of(row: dict[str, Any], calls: Sequence[dict[str, Any]]) -> dict[str, A
         "prompt_sha256": kept.prompt_sha256,
         "thoughts": [msgspec.to_builtins(one) for one in kept.thoughts],
         "snapshot": snapshot_of(kept),
+        "failure": msgspec.to_builtins(kept.failure),
     }

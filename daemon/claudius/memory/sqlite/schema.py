@@ -28,6 +28,7 @@ from claudius.errors import StoreCorrupt, StoreError, StoreFull, StoreReadOnly, 
 from claudius.memory.sqlite.backups import back_up, backups_of, newest_backup
 from claudius.memory.sqlite.connection import (
     APPLICATION_ID,
+    add_functions,
     open_reader,
     open_writer,
     pragma,
@@ -35,7 +36,6 @@ from claudius.memory.sqlite.connection import (
     siblings,
     vacuum,
 )
-from claudius.memory.stemming import stemmed
 
 _HEADER = struct.Struct(">8I")
 _FRAME = struct.Struct(">4I")
@@ -246,7 +246,7 @@ def _make_room(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _migrate(connection: sqlite3.Connection, migrations: Mapping[int, str], found: int) -> None:
-    connection.create_function("stemmed", 2, lambda text, name: " ".join(stemmed(text, name)), deterministic=True)
+    add_functions(connection)
     for number in range(found + 1, len(migrations) + 1):
         try:
             connection.executescript(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from claudius.home import shipped
+from claudius.memory.audit import AuditStore
 from claudius.memory.documents import DocumentStore
 from claudius.memory.erasure import ErasureStore
 from claudius.memory.inbox import InboxStore
@@ -19,6 +20,7 @@ from claudius.memory.outbox import OutboxStore
 from claudius.memory.people import PeopleStore
 from claudius.memory.plans import PlanStore
 from claudius.memory.psyche import PsycheStore
+from claudius.memory.sqlite.audit import SqliteAudit
 from claudius.memory.sqlite.backups import backups_of
 from claudius.memory.sqlite.connection import Database, load_queries, open_reader, pragma
 from claudius.memory.sqlite.core import Core, Writer
@@ -86,6 +88,7 @@ class SqliteStore:
         self.plans: PlanStore = SqlitePlans(core)
         self.whispers: WhisperStore = SqliteWhispers(core, claims)
         self.psyche: PsycheStore = SqlitePsyche(core)
+        self.audit: AuditStore = SqliteAudit(core)
 
     async def open(self) -> None:
         """Open the file; create or migrate it if needed.

@@ -32,7 +32,7 @@ from claudius.memory.sqlite.rows import (
     parse_object,
     stamp,
 )
-from claudius.memory.sqlite.seeing import Seeing, alone
+from claudius.memory.sqlite.seeing import Seeing, alone, canonical
 from claudius.memory.sqlite.whispers import Claims
 from claudius.memory.turns import (
     NO_SNAPSHOT,
@@ -84,9 +84,16 @@ class SqliteTurns:
     def book(self, job: str, call: Call, at: datetime) -> None:
         self._core.writer.later(lambda db: book(db, job, call, at))
 
-    async def spent_since(self, since: datetime) -> float:
+    async def spent_since(self, since: datetime, *, person: str = "", channel: str = "") -> float:
+        at = stamp(since)
         with self._core.snapshot() as db:
-            return float(db.value("spent_since", since=stamp(since)))
+            if channel:
+                return float(db.value("spent_since_in", since=at, channel=channel))
+            if person:
+                kept = canonical(db, person)
+                ids = [kept, *db.values("linked", canonical=kept)]
+                return float(db.value("spent_since_on", since=at, ids=dump(ids)))
+            return float(db.value("spent_since", since=at))
 
     async def kept(self, conversation: str, subprocess: str) -> Mapping[str, Any]:
         with self._core.snapshot() as db:
@@ -184,7 +191,6 @@ def commit(db: Database, intent: Intent, let_go: datetime, boot: str, most: int 
     if intent.state:
         note_of_state = "soul state: " + ", ".join([change.key for change in intent.state])
         write_state(db, intent.state, at, author="turn", turn=intent.turn, note=note_of_state)
-    keep_moments(db, intent, most)
     move_psyche(db, intent, at)
     for whisper in intent.whispers:
         db.run("whisper_used", id=whisper, turn=intent.turn)
@@ -192,6 +198,7 @@ def commit(db: Database, intent: Intent, let_go: datetime, boot: str, most: int 
         fold(db, intent.conversation, intent.summary, intent.at, let_go)
     for utterance in intent.utterances:
         say(db, utterance, intent.at, boot)
+    keep_moments(db, intent, most)  # after the outbox, where the soul's own words stand
 
 
 def _move_conversation(db: Database, intent: Intent, at: str) -> int | None:
@@ -251,6 +258,7 @@ def _keep_turn(db: Database, intent: Intent, number: int, at: str, more: Mapping
         thoughts=intent.thoughts,
         steps=intent.steps,
         prompt_sha256=intent.prompt_sha256,
+        failure=intent.failure,
         responses={str(call.n): (call.request_sha256, valid(call.response)) for call in intent.calls},
     )
     record = db.run(

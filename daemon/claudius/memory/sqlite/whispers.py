@@ -33,7 +33,7 @@ class Claims(Struct):
             del self.held[whisper]
 
     def feel(self, db: Database, pending: Pending, now: datetime, modes: Mapping[str, str]) -> tuple[Intuition, ...]:
-        """Claim for a turn the whispers that it may feel: one per daimon, the oldest first."""
+        """Claim for a turn the whispers that it may feel: one per daimon, a strong one first, then the oldest."""
         perception = pending.perceptions[-1]
         self.release(pending.turn)
         if perception.origin is not Origin.EXTERNAL:
@@ -43,7 +43,7 @@ class Claims(Struct):
             return ()
         seeing, heard = Seeing(db, perception), _modes(db, perception.conversation, modes)
         found: dict[str, Intuition] = {}
-        for row in sorted(rows, key=_number):
+        for row in sorted(rows, key=lambda row: (row["influence"] != "strong", _number(row))):
             daimon = row["daimon"]
             with Decoding("whisper", row["id"]):
                 may = heard.get(daimon, "off") in HEARS and seeing.may(parse_strings(row["sources"]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import AsyncIterator
 
 from msgspec.structs import replace
@@ -11,11 +12,11 @@ from claudius.config import Loaded
 from claudius.errors import BadSoul
 from claudius.home import Home, shipped
 from claudius.provider import Delta, Done, Event, Provider, Request, estimate
-from claudius.providers.rehearsal.lines import Lines
+from claudius.providers.rehearsal.lines import Lines, answer
 from claudius.providers.rehearsal.reply import reply
 from claudius.soul import SoulFile, SoulSource
 
-__all__ = ["FILE", "Lines", "Rehearsal", "build", "reply"]
+__all__ = ["FILE", "Lines", "Rehearsal", "build", "greeting", "reply"]
 
 NAME = "rehearsal"
 FILE = "rehearsal.md"
@@ -34,7 +35,8 @@ class Rehearsal:
         """Use the lines of a soul. Raises: BadSoul if not even the shipped ones can be read."""
         self._source = source
         self._file = _lines_file(source)
-        self._lines = self._read(self._file) or Lines.of(_lines_file(SoulSource(shipped("soul"), shipped("soul"), ())))
+        self._shipped = _lines_file(SoulSource(shipped("soul"), shipped("soul"), ()))
+        self.lines = self._read(self._file) or Lines.of(self._shipped)
 
     async def complete(self, request: Request) -> AsyncIterator[Event]:
         """Yield the reply in small pieces, without delay."""
@@ -50,12 +52,12 @@ class Rehearsal:
     def _current(self) -> Lines:
         file = _lines_file(self._source)
         if file is not self._file:
-            self._file, self._lines = file, self._read(file) or self._lines
-        return self._lines
+            self._file, self.lines = file, self._read(file) or self.lines
+        return self.lines
 
     def _read(self, file: SoulFile) -> Lines | None:
         try:
-            return Lines.of(file)
+            return Lines.of(file, self._shipped)
         except BadSoul as problem:
             log.warning("rehearsal lines are not in force: %s", problem.message)
             return None
@@ -66,6 +68,17 @@ def _lines_file(source: SoulSource) -> SoulFile:
     if not found:
         raise next(iter(source.problems), None) or BadSoul(FILE, 0, "is missing", "install Claudius again")
     return found
+
+
+def greeting(home: Home, name: str = "") -> str:
+    """Return the soul's greeting to somebody whom it has not met, from its lines: no model is asked.
+
+    Empty if its lines hold none. Raises: BadSoul.
+    """
+    source = SoulSource(home.soul, shipped("soul"), ())
+    section = Rehearsal(source).lines.sections.get("greeting")
+    title = re.search(r"^# +(.+?) *$", source.current().text("soul.md"), re.MULTILINE)
+    return answer(section, {"soul": title[1].partition(",")[0] if title else "", "name": name}, 0) if section else ""
 
 
 def build(loaded: Loaded, home: Home) -> Provider:

@@ -27,10 +27,23 @@ SECTIONS = (
     "silence",
     "summary",
     "elsewhere",
+    "recalled",
+    "recalled beside",
+    "recalled of others",
+    "recalled of mine",
+    "not remembered",
+    "beware",
+    "reminder",
+    "reminder without a time",
+    "due",
+    "whisper",
 )
 """The sections that are not chosen by a cue. Those of the moods are called `mood NAME`."""
 VALUES = frozenset(
-    ("name", "soul", "title", "headings", "notes", "note", "topic", "last", "said", "summary", "mood", "quote", "kept")
+    (
+        *("name", "soul", "title", "headings", "notes", "note", "topic", "last", "said", "summary", "mood", "quote"),
+        *("kept", "recalled", "felt", "present", "due"),
+    )
 )
 """The `$` placeholders that a line may contain."""
 NAME_WORDS = 3
@@ -154,6 +167,18 @@ class LinesHead(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     note: str
     heard: str
     answered: str
+    asks_first: tuple[str, ...]
+    """The first word of a message that asks without a question mark."""
+    asks_advice: tuple[str, ...]
+    """How a question begins that asks for advice, and not for what was."""
+    asks_with: tuple[str, ...]
+    """Words of a question that say nothing of what it is about."""
+    remembering: tuple[str, ...]
+    """What a question asks of the soul (`do you …`) that asks for what the speaker said."""
+    recalled: Mapping[Literal["speaker", "soul", "other", "here", "fact", "note"], str]
+    """How a line of memory is read out, by what it is."""
+    stances: Mapping[str, str]
+    """What changes towards somebody by a section, as the psyche names it."""
     third_person: Mapping[str, str]
     facts: tuple[FactKind, ...]
     topics: Mapping[str, tuple[str, ...]]
@@ -190,22 +215,26 @@ class Lines(Struct, frozen=True):
     secrets: tuple[Cue, ...]
 
     @classmethod
-    def of(cls, file: SoulFile) -> Lines:
-        """Parse the lines file. Raises: BadSoul."""
+    def of(cls, file: SoulFile, shipped: SoulFile | None = None) -> Lines:
+        """Parse the lines file; what it leaves out is as in the `shipped` one. Raises: BadSoul."""
         try:
-            words = msgspec.convert(file.head, LinesHead)
+            words = msgspec.convert({**(shipped.head if shipped else {}), **file.head}, LinesHead)
         except msgspec.ValidationError as error:
             raise BadSoul(
                 str(file.source), 1, f"its head: {error}", "the shipped file shows what belongs there"
             ) from error
         sections = _sections(file)
+        for name, section in _sections(shipped).items() if shipped else ():
+            sections[name] = _completed(sections[name], section) if name in sections else section
         for name in (*SECTIONS, *(f"mood {mood}" for mood in words.moods)):
             if name not in sections:
                 raise BadSoul(str(file.source), 0, f"has no section ## {name}", "the shipped file shows it")
         for fact in words.facts:
             for line in (fact.keeps, *fact.says, *fact.asks):
                 _check(file, 1, line, {"words"})
-        for line, known in ((words.note, {"kept"}), (words.heard, {"name", "words"}), (words.answered, {"words"})):
+        recalled = [(line, {"name", "words", "when", "key"}) for line in words.recalled.values()]
+        told = ((words.note, {"kept"}), (words.heard, {"name", "words"}), (words.answered, {"words"}))
+        for line, known in (*told, *recalled):
             _check(file, 1, line, known)
         for section in sections.values():
             section.groups = [group for group in section.groups if group]
@@ -248,7 +277,18 @@ def answer(section: TopicLines, values: Mapping[str, str], seed: int, spoken: st
     return ""
 
 
-def _sections(file: SoulFile) -> Mapping[str, TopicLines]:
+def _completed(own: TopicLines, shipped: TopicLines) -> TopicLines:
+    """Return an owner's section, with the shipped cues, thoughts, lines or questions where it has none of its own."""
+    has_lines = any(own.groups)
+    return TopicLines(
+        own.cues or shipped.cues,
+        own.thoughts or shipped.thoughts,
+        own.groups if has_lines else shipped.groups,
+        own.questions if own.questions or has_lines else shipped.questions,
+    )
+
+
+def _sections(file: SoulFile) -> dict[str, TopicLines]:
     sections: dict[str, TopicLines] = {}
     section: TopicLines | None = None
     for number, line in enumerate(file.text.split("\n"), file.line):

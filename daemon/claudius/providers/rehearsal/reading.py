@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from claudius.perception import Kind
 from claudius.prompt import RecordKind
 from claudius.provider import Message, Request
 from claudius.providers.rehearsal.lines import EDGES, FactKind, Lines, fits, plain
@@ -51,6 +52,17 @@ class ShownModel(Struct, frozen=True):
                 yield text
 
 
+class ReadLine(Struct, frozen=True, kw_only=True):
+    """One line of memory: who said what, and when."""
+
+    by: str
+    """The name of who said it; "you" is the soul."""
+    text: str
+    when: str = ""
+    """The date, as 2026-01-05; empty = in this conversation."""
+    ago: str = ""
+
+
 class ReadRequest(Struct, frozen=True, kw_only=True):
     """Everything on which the reply is based."""
 
@@ -62,12 +74,24 @@ class ReadRequest(Struct, frozen=True, kw_only=True):
     """Nobody said it: it comes from the soul's own schedule or occasion."""
     name: str
     """The speaker's display name."""
+    who: str
+    """The speaker's short id."""
     said: tuple[str, ...]
     """The speaker's earlier messages here, oldest first."""
     spoken: tuple[str, ...]
     """The soul's own earlier lines here, oldest first."""
+    remembered: tuple[ReadLine, ...]
+    """What memory found elsewhere, facts first, then the best moments."""
     models: tuple[ShownModel, ...]
     state: dict[str, str]
+    felt: dict[str, str]
+    """The psyche's words for how the soul feels."""
+    present: str
+    """The sentence that names the instant; empty = it is not told."""
+    due: str
+    """What was asked for or promised, and comes due in this turn; empty = nothing does."""
+    is_first: bool
+    """Nothing was ever answered in this home."""
     summary: str
     title: str
     headings: tuple[str, ...]
@@ -84,7 +108,8 @@ def read(request: Request) -> ReadRequest:
     _, _, turn = request.tail.partition("## This Turn\n")
     headings = re.findall(r"^## +(.+?) *$", request.system, re.MULTILINE)
     titles = re.findall(r"^# +(.+?) *$", request.system, re.MULTILINE)
-    states = [record for record in tail if record.get("kind") == RecordKind.SOUL_STATE]
+    found = {str(record.get("kind")): record for record in tail}
+    _, _, present = request.tail.partition("## The Present\n")
     summaries = [_text(record) for record in shown if record.get("kind") == RecordKind.SUMMARY]
     earlier = [record for record in before if record.get("kind") == RecordKind.MESSAGE]
     return ReadRequest(
@@ -94,8 +119,14 @@ def read(request: Request) -> ReadRequest:
         name=str(heard[-1].get("from", "")) if heard else "",
         said=tuple([_text(record) for record in earlier if record.get("who") == who]),
         spoken=spoken(history),
+        who=str(who or ""),
+        remembered=tuple(_remembered(found.get(RecordKind.MEMORY, {}))),
         models=_models(shown, who),
-        state={key: str(value) for key, value in states[0].items()} if states else {},
+        state={key: str(value) for key, value in found.get(RecordKind.SOUL_STATE, {}).items()},
+        felt={key: str(value) for key, value in found.get(RecordKind.PSYCHE, {}).items()},
+        present=present.partition("\n")[0].partition(". ")[0].rstrip("."),
+        due="" if heard else _quoted_in(_text(found.get(Kind.SCHEDULED.value, {}))),
+        is_first=request.is_first,
         summary=summaries[-1] if summaries else "",
         title=titles[0] if titles else "",
         headings=tuple(headings[:4]),
@@ -138,6 +169,19 @@ def quoted(text: str, chars: int) -> str:
 
 def _text(record: Mapping[str, Any]) -> str:
     return str(record.get("text", ""))
+
+
+def _quoted_in(text: str) -> str:
+    """Return what stands between the first and the last quotation mark of a text. Pure."""
+    _, _, opened = text.partition('"')
+    return opened.rpartition('"')[0]
+
+
+def _remembered(record: Mapping[str, Any]) -> Iterator[ReadLine]:
+    lines = record.get("lines")
+    for line in lines if isinstance(lines, list) else ():
+        words = {key: str(line.get(key, "")) for key in ("text", "when", "ago")}
+        yield ReadLine(by=str(line.get("from", "")), **words)
 
 
 def _models(shown: Sequence[Mapping[str, Any]], who: Any) -> tuple[ShownModel, ...]:
@@ -212,16 +256,16 @@ def mood_in(message: str, lines: Lines) -> str:
     return found[0] if found else ""
 
 
-def intent_of(message: str, lines: Lines) -> str:
-    """Return the section that answers a message, the one with the longest matching cue, or "" for none. Pure."""
+def intent_of(message: str, lines: Lines) -> tuple[str, str]:
+    """Return the section that answers a message, the one with the longest matching cue, and that cue; or "". Pure."""
     text = plain(message[:READ_CHARS])
-    length, best, size = len(text.split()), "", 0
+    length, best, size = len(text.split()), ("", ""), 0
     for name, section in lines.sections.items():
         for cue in section.cues:
             if len(cue.words) > size and cue.is_in(text):
                 beside = length - len(cue.words.split())
                 if beside <= SMALL_TALK_WORDS or not section.is_small_talk:
-                    best, size = name, len(cue.words)
+                    best, size = (name, cue.words), len(cue.words)
     return best
 
 

@@ -5,9 +5,11 @@ A summary holds what was said, word for word and shortened, with the newest kept
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any
 
@@ -32,6 +34,9 @@ from claudius.providers.rehearsal.reading import (
     subject,
     topics_in,
 )
+from claudius.providers.rehearsal.recalling import recall, warned
+from claudius.psyche.reminding import request_in
+from claudius.psyche.times import due
 
 DEFAULT_CHARS = 1500
 LINE_CHARS = 160
@@ -84,6 +89,8 @@ def _told(record: Mapping[str, Any], lines: Lines) -> str:
 
 
 CALM = "neutral"
+ANY_DAY = datetime(2026, 1, 5, tzinfo=UTC)
+"""A request is only asked whether it names a time: the prompt is all that this voice knows."""
 SECTION_BYTES = 2000
 MODEL_BYTES = 8000
 SECTIONS_A_TURN = 3
@@ -94,8 +101,8 @@ RECENT = 10
 TOPIC_MESSAGES = 3
 """The state is derived from this many of the newest messages, because it is not requested at every turn."""
 SUBJECT_CHARS = 8
-MARK_CHARS = 60
-"""This much of a line is enough to recognise that it was said before."""
+RECALLING = ("who am I", "remember", "what did I say", "what is this about")
+"""The sections for questions that memory may answer more exactly."""
 
 
 class RehearsedTurn(Struct, frozen=True, kw_only=True):
@@ -110,6 +117,8 @@ class RehearsedTurn(Struct, frozen=True, kw_only=True):
     """A new fact was stated in a turn that may not write."""
     full: bool
     secret: bool
+    warning: str
+    """What memory knows that they must not, and that they touch upon; empty = nothing."""
     mood: str
     intent: str
     seed: int
@@ -123,6 +132,8 @@ def reply(request: Request, lines: Lines) -> str:
     mind = consider(read(request), lines)
     if request.purpose == "repair":
         return _section("external_dialogue", _speech(mind), _verb(mind))
+    if request.purpose == "whisper":
+        return answer(lines.sections["whisper"], {}, mind.seed)
     if not mind.seen.asked:
         return answer(lines.sections["elsewhere"], mind.values, mind.seed)
     asked = dict.fromkeys(mind.seen.asked)
@@ -139,10 +150,11 @@ def consider(seen: ReadRequest, lines: Lines) -> RehearsedTurn:
     learned = _fitting(seen, new) if may_write else ()
     full = may_write and len(learned) < len(new)
     mood = "" if seen.is_inner else mood_in(seen.message, lines)
-    intent = "elsewhere" if seen.is_inner else intent_of(seen.message, lines)
+    intent, recalled = _intent(seen, lines)
+    warning = "" if seen.is_inner or recalled else warned(seen, lines)
     if found and intent and lines.sections[intent].is_small_talk:
         intent = ""
-    if not (intent or learned or known or full or secret):
+    if not (intent or learned or known or full or secret or warning):
         if not re.search(r"\w", seen.message):
             intent = "silence"
         elif mood:
@@ -158,15 +170,30 @@ def consider(seen: ReadRequest, lines: Lines) -> RehearsedTurn:
         unwritten=bool(new) and not may_write,
         full=full,
         secret=secret,
+        warning=warning,
         mood=mood or seen.state.get("emotionalState", CALM),
         intent=intent,
         seed=int.from_bytes(blake2b(told, digest_size=8).digest(), "big"),
-        values=_values(seen, lines, learned or known, new),
+        values={**_values(seen, lines, learned or known, new), "recalled": recalled or warning},
     )
 
 
+def _intent(seen: ReadRequest, lines: Lines) -> tuple[str, str]:
+    """Return the section that answers a message, "" for none by its words, and what memory says to it. Pure."""
+    if seen.is_inner:
+        return ("due" if seen.due else "elsewhere"), ""
+    if request := request_in(seen.message):
+        has_time = due(request, ANY_DAY, is_asked=True) is not None
+        return ("reminder" if has_time else "reminder without a time"), ""
+    intent, cue = intent_of(seen.message, lines)
+    if intent and intent not in RECALLING:
+        return intent, ""
+    recalled = recall(seen, lines, cue)
+    return recalled.section or intent, recalled.text
+
+
 def _values(seen: ReadRequest, lines: Lines, told: Sequence[Noticed], new: Sequence[Noticed]) -> Mapping[str, str]:
-    told_here = [text for text in seen.said[-RECENT:] if not intent_of(text, lines)]
+    told_here = [text for text in seen.said[-RECENT:] if not intent_of(text, lines)[0]]
     about = _latest_topics(told_here[::-1], lines) | seen.state
     named = [about[key] for key in ("currentTopic", "currentTask", "currentProject") if about.get(key)]
     notes = list(dict.fromkeys([quoted(note, NOTE_CHARS) for model in seen.models for note in model.notes()]))
@@ -184,6 +211,9 @@ def _values(seen: ReadRequest, lines: Lines, told: Sequence[Noticed], new: Seque
         "mood": seen.state.get("emotionalState", CALM),
         "quote": "" if hides(seen.message, lines) else quoted(seen.message, 60),
         "kept": " ".join([f"“{fact.kept}”" for fact in told]),
+        "felt": seen.felt.get("mood", ""),
+        "present": seen.present,
+        "due": quoted(seen.due, 300),
     }
 
 
@@ -251,6 +281,9 @@ def _sections(mind: RehearsedTurn) -> Iterator[tuple[str, str, str]]:
         yield "model_change_note", quoted(say(mind.lines.words.note, {"kept": kept}) or kept, 200), ""
     yield "mental_query", "false", ""
     yield "action_choice", '{"actions": ["respond"], "reasoning": "This voice only rehearses."}', ""
+    if stance := mind.lines.words.stances.get(mind.intent):
+        shift = {"target": mind.seen.who, "stance": stance, "strength": "clear", "description": mind.intent}
+        yield "stance_shifts", json.dumps(shift), ""
     state = _state(mind)
     yield "soul_state_check", str(bool(state)).lower(), ""
     if state:
@@ -279,9 +312,9 @@ def _occasions(mind: RehearsedTurn) -> Iterator[TopicLines]:
         yield sections["page full"]
     if mind.secret:
         yield sections["not kept"]
-    unattached = answer(sections["unattached"], mind.values, mind.seed)
-    said_before = [line for line in mind.seen.spoken if unattached[:MARK_CHARS] in " ".join(line.split())]
-    if unattached and not said_before:
+    if mind.warning:
+        yield sections["beware"]
+    if mind.seen.is_first and not mind.seen.is_inner and sections["unattached"] is not sections.get(mind.intent):
         yield sections["unattached"]
 
 
@@ -318,7 +351,7 @@ def _latest_topics(newest_first: Sequence[str], lines: Lines) -> dict[str, str]:
         if topics := topics_in(message, lines):
             return topics
     for message in open_words:
-        if not (intent_of(message, lines) or mood_in(message, lines) or facts_in(message, lines)[0]):
+        if not (intent_of(message, lines)[0] or mood_in(message, lines) or facts_in(message, lines)[0]):
             about = subject(message, lines)
             if len(about) >= SUBJECT_CHARS:
                 return {"currentTopic": about}

@@ -14,7 +14,8 @@ from claudius.cognition.steps.user_model import merge_update
 from claudius.memory.erasure import ERASED
 from claudius.perception import SELF, Perception, Place, given_in, private, shared
 from claudius.recollection import UserModel
-from claudius.runtime.commands.places import is_direct
+from claudius.runtime.auditing import note, origin_of
+from claudius.runtime.commands.words import is_direct
 from claudius.runtime.forgetting import THEMSELF, Forgetting
 from claudius.runtime.intake import is_owner
 
@@ -100,7 +101,7 @@ class About:
                 "This erases all that I keep of you, everywhere, my backups too, and cannot be undone. "
                 f"If you mean it, say within ten minutes: forget me yes{field}"
             )
-        return told(await self._forgetting.forget(person, now, THEMSELF))
+        return told(await self._forgetting.forget(person, now, THEMSELF, origin_of(perception)))
 
     async def export(self, perception: Perception, _: str) -> str:
         """Return all that is stored of the person who asks, as far as they may see it."""
@@ -118,6 +119,7 @@ class About:
         await self._mind.store.people.wish(perception.person, proactive=is_wanted, now=self._mind.clock())
         where = given_in(perception)
         if not is_direct(where, perception) and is_owner(perception, self._mind.config()):
+            await note(self._mind, perception, "proactive", wish.lower())
             await self._mind.store.people.wish(Place.of(where).of_channel, proactive=is_wanted, now=self._mind.clock())
             return "I may write first to you, and here." if is_wanted else "I write first neither to you nor here."
         return "I may write to you first." if is_wanted else "I write to you only when you write to me."

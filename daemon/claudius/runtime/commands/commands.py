@@ -15,6 +15,7 @@ from claudius.perception import Perception, Place
 from claudius.runtime.adapter import Adapter, TellsLacks
 from claudius.runtime.commands.about import About
 from claudius.runtime.commands.linking import Linking
+from claudius.runtime.commands.owners import OwnerCommands
 from claudius.runtime.commands.places import PlaceCommands
 from claudius.runtime.commands.words import read_command
 from claudius.runtime.forgetting import Forgetting
@@ -27,7 +28,8 @@ HELP = (
     "whoami: what I know of you. why: what my last answer drew on. correct TEXT: set me right about you. "
     "forget me: erase all of it. export: have all of it. link [CODE]: be one person on two networks. "
     "unlink: be apart again. "
-    "proactive on|off: whether I may write first. In a channel: /ensoul on|off|listen|status, and in a thread !quiet."
+    "proactive on|off: whether I may write first. In a channel: /ensoul on|off|listen|status, and in a thread !quiet. "
+    "Owners: status, usage, pause, resume."
 )
 
 
@@ -41,6 +43,7 @@ class Commands:
         modes: ChannelModes,
         forgetting: Forgetting,
         lanes: Lanes,
+        owners: OwnerCommands,
     ) -> None:
         """Answer through `adapters`; what is to be said aloud is said in `lanes`."""
         self._mind, self._adapters, self._members = mind, adapters, lanes.members
@@ -59,6 +62,11 @@ class Commands:
             "ensoul": places.ensoul,
             "quiet": places.quiet,
             "kothar": places.kothar,
+            "owner": owners.owner,
+            "status": owners.status,
+            "usage": owners.usage,
+            "pause": owners.pause,
+            "resume": owners.resume,
         }
         self._running: dict[str, asyncio.Task[None]] = {}
         self._again: set[str] = set()

@@ -17,7 +17,8 @@ from msgspec.structs import replace
 
 from claudius.cognition.mind import Mind
 from claudius.perception import Perception, Place, given_in
-from claudius.runtime.commands.places import is_direct
+from claudius.runtime.auditing import note
+from claudius.runtime.commands.words import is_direct
 from claudius.runtime.pairing import LIFE, WRONG_TRIES, Codes
 
 log = logging.getLogger(__name__)
@@ -115,6 +116,7 @@ class Linking:
         person = perception.person
         if len(await self._mind.store.people.ids_of(person)) < 2:
             return "You are linked with no other account."
+        await note(self._mind, perception, "unlink", person)
         ids = await self._mind.store.people.unlink(person, self._mind.clock(), "person")
         log.info("unlinked", extra={"person": person, "ids": list(ids)})
         return (
@@ -176,6 +178,7 @@ class Linking:
         self._questions.remove(question)
         if [await self._ids_of(side.person) for side in question.sides] != [side.ids for side in question.sides]:
             return CHANGED
+        await note(self._mind, perception, "link", other.person)
         await self._mind.store.people.link(*(side.person for side in question.sides))
         log.info("linked", extra={"person": mine.person, "other": other.person})
         done = f"{question.sides[0].person} and {question.sides[1].person} are one person to me now. To end it: unlink"

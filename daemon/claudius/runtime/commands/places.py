@@ -8,7 +8,6 @@ from claudius.cognition.mind import Mind
 from claudius.config import KOTHAR
 from claudius.memory.people import Mode
 from claudius.perception import (
-    CommandExtra,
     DirectiveExtra,
     Kind,
     Origin,
@@ -18,7 +17,8 @@ from claudius.perception import (
     is_terminal,
     shared,
 )
-from claudius.runtime.commands.words import ENSOUL
+from claudius.runtime.auditing import note
+from claudius.runtime.commands.words import ENSOUL, is_direct
 from claudius.runtime.intake import ChannelModes, is_owner
 
 WORDS: dict[Mode | None, str] = {
@@ -80,6 +80,8 @@ class PlaceCommands:
         if wish != "off" and not direct and not may_bring:
             return "Only an owner can have me take part in a channel. `owners` and `ensoul.who` say who that is."
         mode: Mode = "on" if wish == "on" else "off" if wish == "off" else "listen"
+        if not direct:
+            await note(self._mind, perception, "ensoul", f"{mode} {place}")
         if self._modes.mode(place) != mode and not direct and mode in ANNOUNCED:
             await self._announce(place, mode, perception)  # first: an interrupted command runs again
         await self._modes.participate(place, mode, perception.person)
@@ -143,17 +145,9 @@ class PlaceCommands:
         if not is_owner(perception, config):
             return "Only an owner can say how Kothar takes part. `owners` in the settings says who that is."
         if mode:
+            await note(self._mind, perception, "daimon", f"{KOTHAR} {mode}")
             await self._mind.store.whispers.set_mode(KOTHAR, mode, where)
         else:
             mode = await self._mind.store.whispers.mode_of(KOTHAR, where, config.kothar.mode)
         is_asleep = "" if config.kothar.is_on else " He is switched off, by the setting kothar.enabled."
         return KOTHAR_WORDS[mode] + is_asleep
-
-
-def is_direct(where: str, perception: Perception) -> bool:
-    """Return whether a command was given in a direct conversation, and not in a channel. Pure."""
-    place = Place.of(where)
-    extra = perception.extra
-    if isinstance(extra, CommandExtra) and extra.is_public is not None:
-        return not extra.is_public
-    return place.workspace == "@me" or (place.network == "slack" and place.channel.startswith("D"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from string import Template
 
 from claudius.cognition.mind import Stage
@@ -11,14 +11,31 @@ from claudius.cognition.processes import sections
 from claudius.cognition.timing import Timing
 from claudius.config import DaimonSettings
 from claudius.memory.turns import Quiet
-from claudius.perception import InternalExtra, Kind, Origin, Perception, ScheduledExtra
+from claudius.perception import (
+    SELF,
+    InternalExtra,
+    Kind,
+    Origin,
+    Perception,
+    ScheduledExtra,
+    TickExtra,
+)
+from claudius.psyche.arcs import advance_arcs
+from claudius.psyche.bands import arc_band, numbers_bands
+from claudius.psyche.mapping import advance_intentions
+from claudius.psyche.state import advance
+from claudius.psyche_types import Edge, Psyche
 from claudius.runtime.jobs import Job, Tools
 
+WITHIN = "self:claudius:within:"
+"""The soul's own conversation: what only moves its numbers happens there, and nothing is ever thought or said in it."""
 IDLE = timedelta(minutes=30)
 RECENT = timedelta(days=1)
 """Conversations quiet for longer are not reviewed."""
 MOST_REVIEWED = 20
 REVIEW = "looking_inward"
+OPEN_AIMS = ("follow_up", "raise", "support", "repair", "learn")
+"""The intentions that are a reason to write to somebody."""
 
 
 async def soul_state_check(tools: Tools) -> str:
@@ -58,51 +75,117 @@ SOUL_STATE_CHECK = Job("soul_state_check", Timing(every=timedelta(minutes=30)), 
 
 
 DAYS = (1, 3, 7, 14)
-MOST_SILENT = 100
+MOST_SILENT, MOST_QUIET = 100, 1000
+FAMILIAR = 0.05
+"""From this familiarity on, somebody's silence is noticed."""
+FOND = 0.1
+"""From this warmth on, missing somebody is a reason to write to them."""
+MISSES = 0.75
+"""The need for company from which the soul misses people."""
 
 
 async def silence(tools: Tools) -> str:
-    """Have the soul notice each silence of a person who agreed to it once, if it owes them something.
+    """Have the soul notice each silence of a familiar person once: that moves its numbers.
 
-    Raises: StoreError.
+    Where the rules of writing first may allow it, and there is a reason, something may follow in the conversation of
+    that person. Raises: StoreError.
     """
-    if not tools.mind.config().psyche.proactive:
-        return "psyche.proactive is off"
+    mind, now = tools.mind, tools.now
+    since = now - timedelta(days=DAYS[-1] + 1)
+    absent = await mind.store.psyche.absent(since, now - timedelta(days=DAYS[0]), MOST_SILENT)
+    if not absent:
+        return "nobody is missed"
+    talks = await mind.store.turns.quiet(since, now, MOST_QUIET) if mind.config().psyche.proactive else ()
+    standing = await mind.store.psyche.standing()
     noticed = 0
-    since, until = tools.now - timedelta(days=DAYS[-1] + 1), tools.now - timedelta(days=DAYS[0])
-    for quiet in await tools.mind.store.turns.quiet(since, until, MOST_SILENT):
-        if not quiet.audience.startswith("private:") or not await consents(quiet.person, tools.mind.store):
-            continue
-        reason = await tools.mind.store.ledger.promised(quiet.person, quiet.audience)
-        if reason:
-            noticed += await _notice(tools, quiet, reason)
-    return f"{noticed} noticed" if noticed else "no silence that there is a reason to break"
+    for edge in absent:
+        there = next((one for one in talks if one.person == edge.person and one.audience.startswith("private:")), None)
+        noticed += await _notice(tools, edge, standing, there)
+    return f"{noticed} noticed" if noticed else "no silence is new"
 
 
-async def _notice(tools: Tools, quiet: Quiet, reason: str) -> bool:
-    days = max(day for day in DAYS if tools.now - quiet.last_at >= timedelta(days=day))
-    words = sections(tools.mind.soul().files.get(f"processes/{PROCESS}.md")).get("silence", "")
+async def _notice(tools: Tools, edge: Edge, standing: Psyche, there: Quiet | None) -> bool:
+    last_at = datetime.fromtimestamp(edge.at_s, UTC)
+    days = max(day for day in DAYS if tools.now - last_at >= timedelta(days=day))
+    text, promised = "", ""
+    if there and await consents(there.person, tools.mind.store):
+        words = sections(tools.mind.soul().files.get(f"processes/{PROCESS}.md"))
+        promised = await tools.mind.store.ledger.promised(there.person, there.audience) or ""
+        name, reason = ("silence", promised) if promised else _reason(edge, standing, there.audience, tools.now)
+        text = Template(words.get(name, "")).safe_substitute(days=days, reason=reason) if name else ""
+    if edge.familiarity < FAMILIAR and not promised:
+        return False
     perception = Perception(
-        key=f"due:silence:{quiet.conversation}:{quiet.number}:{days}",
-        conversation=quiet.conversation,
-        audience=quiet.audience,
-        person=quiet.person,
+        key=f"due:silence:{edge.person}:{last_at:%Y-%m-%dT%H:%M:%S}:{days}",
+        conversation=WITHIN,
+        audience=SELF,
+        person=edge.person,
         name="",
-        text=Template(words).safe_substitute(days=days, reason=reason),
+        text=text,
         at=tools.now,
         position="",
         kind=Kind.SILENCE,
         origin=Origin.INTERNAL,
         owes=False,
-        extra=InternalExtra(process=PROCESS),
+        extra=InternalExtra(
+            process=PROCESS if text else "",
+            level=1.0 if promised else 0.0,
+            there=(there.conversation, there.audience) if there and text else ("", ""),
+        ),
     )
-    if await tools.mind.store.inbox.impose(perception, "", {}, tools.now):
-        tools.wake(quiet.conversation)
-        return True
-    return False
+    new = await tools.mind.store.inbox.impose(perception, "", {}, tools.now)
+    if new:
+        tools.wake(WITHIN)
+    return new
+
+
+def _reason(edge: Edge, standing: Psyche, audience: str, now: datetime) -> tuple[str, str]:
+    """Return the psyche's reason to write to somebody: the section of words, and what fills it. Pure."""
+    at_s = now.timestamp()
+    for aim in sorted(advance_intentions(standing.intentions, at_s), key=lambda one: -one.priority):
+        if aim.type in OPEN_AIMS and aim.sources == (audience,) and aim.description:
+            return "silence", aim.description
+    hottest = sorted(advance_arcs(standing.arcs, at_s), key=lambda one: -one.intensity)
+    if subject := next((one.label for one in hottest if one.sources == (audience,) and arc_band(one)), ""):
+        return "still_on_mind", subject
+    need = advance(standing.numbers, at_s).drives[0] if standing.numbers else 0.0
+    return ("missed", "") if need >= MISSES and edge.warmth >= FOND else ("", "")
 
 
 SILENCE = Job("silence", Timing(every=timedelta(hours=6), jitter=0.2), silence)
+
+
+async def tick(tools: Tools) -> str:
+    """Have the soul notice what time alone has done to it, if that changed a word of how it feels.
+
+    What it means decides, as for every event, whether a look inward follows, in the conversation that somebody spoke
+    in last. Raises: StoreError.
+    """
+    mind, now = tools.mind, tools.now
+    numbers = (await mind.store.psyche.standing()).numbers
+    if numbers is None or numbers_bands(advance(numbers, now.timestamp())) == numbers.bands:
+        return "nothing moved"
+    there = next(iter(await mind.store.turns.quiet(now - timedelta(days=DAYS[-1]), now, 1)), None)
+    perception = Perception(
+        key=f"due:tick:{now.isoformat()}:within",
+        conversation=WITHIN,
+        audience=SELF,
+        person="",
+        name="",
+        text=sections(mind.soul().files.get(f"processes/{REVIEW}.md")).get("occasion", ""),
+        at=now,
+        position="",
+        kind=Kind.TICK,
+        origin=Origin.INTERNAL,
+        owes=False,
+        extra=TickExtra(process=REVIEW, there=(there.conversation, there.audience) if there else ("", "")),
+    )
+    await mind.store.inbox.impose(perception, "", {}, now)
+    tools.wake(WITHIN)
+    return "it moved"
+
+
+TICK = Job("tick", Timing(every=timedelta(hours=12)), tick)
 
 
 def whisper_job(name: str, daimon: DaimonSettings) -> Job:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from claudius.memory.ranking import asked_for
-from claudius.memory.stemming import stemmed
 from claudius.memory.store import Store
 from claudius.perception import SELF, Perception, private
 from claudius.recollection import Fact, Moment
@@ -34,7 +33,6 @@ def moment(perception: Perception, text: str) -> Moment:
         conversation=perception.conversation,
         audience=perception.audience,
         text=text,
-        stems=stemmed(text, "Ana"),
     )
 
 

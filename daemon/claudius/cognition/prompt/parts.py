@@ -1,0 +1,51 @@
+"""The parts that the prompts of large and of small models share: samples, the present, the soul state. Pure."""
+
+from __future__ import annotations
+
+from claudius.cognition.plan import Plan, soul_name
+from claudius.cognition.timing import zone_of
+from claudius.prompt import ago
+from claudius.psyche.context import MOOD
+from claudius.recollection import STATE_DEFAULTS, Recollection
+from claudius.soul import SoulText
+from claudius.soul.files import fill
+
+PRESENT = "The Present"
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+MONTHS = (
+    "January", "February", "March", "April", "May", "June",
+    "July", "August", "September", "October", "November", "December",
+)  # fmt: skip
+"""English, as the rest of the prompt is, whatever the machine's locale."""
+
+
+def exchanges(soul: SoulText) -> str:
+    """Return the sample exchanges; empty if they are another soul's. Pure."""
+    file = soul.files.get("exchanges.md")
+    whose = str(file.head.get("soul", "")).casefold() if file else ""
+    return file.text if file and whose in ("", soul_name(soul.text("soul.md"))) else ""
+
+
+def present(recollection: Recollection, soul: SoulText, zone: str) -> str:
+    """Name the instant of the turn in a zone, and how long ago the speaker last spoke here. Pure.
+
+    Empty without a zone, or if the soul's texts are older than these words.
+    """
+    words, now = soul.files["tail.md"].head, recollection.now.astimezone(zone_of(zone))
+    if not zone or "now" not in words:
+        return ""
+    values = {"weekday": WEEKDAYS[now.weekday()], "date": f"{now.day} {MONTHS[now.month - 1]} {now.year}"}
+    said = fill(words["now"], "tail.md: now", 0, values | {"time": f"{now:%H:%M}", "zone": zone})
+    if recollection.speaker is None or recollection.speaker.spoke_at is None:
+        return said
+    since = ago((recollection.now - recollection.speaker.spoke_at).total_seconds())
+    return f"{said} {fill(words['since'], 'tail.md: since', 0, {'ago': since})}"
+
+
+def soul_state(plan: Plan, recollection: Recollection) -> dict[str, str]:
+    """Return the soul state that a prompt shows, with the mood from the bands. Pure."""
+    state = {value.key: value.value for value in recollection.state if value.value}
+    if plan.felt.emotional_state:
+        word = plan.felt.emotional_state  # the mood from the bands; a default mood is left out
+        state = ({MOOD: word} if word != STATE_DEFAULTS[MOOD] else {}) | {k: v for k, v in state.items() if k != MOOD}
+    return state

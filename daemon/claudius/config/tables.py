@@ -1,0 +1,67 @@
+"""Define what a table of settings is, and the tables about who may talk and what the soul may cost."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+Positive = Annotated[int, Meta(ge=1)]
+NotNegative = Annotated[int, Meta(ge=0)]
+Ids = tuple[str, ...] | None
+"""Ids that are allowed; None = the list is not set and allows everyone."""
+
+
+class SettingsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A table of config.toml. Each field's description is its documentation."""
+
+
+class BotsSettings(SettingsTable, frozen=True):
+    """Other bots."""
+
+    allow: Annotated[tuple[str, ...], Meta(description="person ids of bots that are heard; * = every one")] = ()
+    turns: Annotated[
+        Positive, Meta(description="the most messages heard from one bot in one conversation in ten minutes")
+    ] = 6
+
+
+class AccessSettings(SettingsTable, frozen=True):
+    """Who is heard besides what the networks' own rules decide, by stable id. A denial wins over everything."""
+
+    slack_people: Annotated[Ids, Meta(description="user ids heard on Slack; null = every member, [] = nobody")] = None
+    slack_people_denied: Annotated[tuple[str, ...], Meta(description="user ids never heard on Slack")] = ()
+    slack_channels: Annotated[
+        Ids, Meta(description="channel ids heard on Slack besides direct messages; null = every one, [] = none")
+    ] = None
+    slack_channels_denied: Annotated[tuple[str, ...], Meta(description="channel ids never heard on Slack")] = ()
+    discord_roles: Annotated[
+        Ids, Meta(description="role ids of which a person on Discord needs one; null = none is needed, [] = nobody")
+    ] = None
+    discord_roles_denied: Annotated[
+        tuple[str, ...], Meta(description="role ids whose holders are never heard on Discord")
+    ] = ()
+
+    @property
+    def is_by_role(self) -> bool:
+        """Whether a role decides who is heard on Discord."""
+        return self.discord_roles is not None or bool(self.discord_roles_denied)
+
+
+class BudgetSettings(SettingsTable, frozen=True):
+    """What it may cost."""
+
+    daily_usd: Annotated[float, Meta(ge=0, description="dollars a day; 0 = no cap")] = 0.0
+    monthly_usd: Annotated[float, Meta(ge=0, description="dollars a month; 0 = no cap")] = 0.0
+    person_daily_usd: Annotated[float, Meta(ge=0, description="dollars a day for one person; 0 = no cap")] = 0.0
+    channel_daily_usd: Annotated[float, Meta(ge=0, description="dollars a day for one channel; 0 = no cap")] = 0.0
+    person_per_minute: Annotated[Positive, Meta(description="the most messages of one person in a minute")] = 20
+    person_per_day: Annotated[Positive, Meta(description="the most messages of one person in a day")] = 500
+    conversation_per_hour: Annotated[Positive, Meta(description="the most messages of one conversation in an hour")] = (
+        200
+    )
+
+    @property
+    def is_capped(self) -> bool:
+        """Whether there is a cap for the whole soul."""
+        return bool(self.daily_usd or self.monthly_usd)

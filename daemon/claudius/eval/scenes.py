@@ -1,0 +1,182 @@
+"""Suites of scenes, as TOML files: who speaks, where, when, what is said, and what must hold afterwards."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from random import Random
+from string import Template
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+from claudius.errors import BadConfiguration, UsageProblem
+
+Words = str | tuple[str, ...]
+"""One text, or several."""
+
+
+class Rubric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A question to the judge, and the closed list of its answers, the best first."""
+
+    ask: str
+    options: tuple[str, ...] = ("yes", "no")
+    shows_thought: bool = False
+    """Whether the judge also sees the private thought: only to judge whether the thought fits."""
+
+
+class Checks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What must hold after a step, or after the whole scene. Patterns are regular expressions; case is ignored."""
+
+    said: Words = ()
+    """Each pattern occurs in what was said."""
+    never_said: Words = ()
+    """No pattern occurs in what was said."""
+    spoken_by: Words = ()
+    """Every turn that spoke came from one of these rungs."""
+    in_prompt: Words = ()
+    """Each pattern occurs in what the model was shown."""
+    never_in_prompt: Words = ()
+    """No pattern occurs in what the model was shown."""
+    leaks: Words = ()
+    """Nothing that was sent repeats these private texts: thought, system, markers, keys, others."""
+    state: Mapping[str, str] = field(default_factory=dict)
+    """Values of the soul afterwards: `mood = "lively|elated"`, `process = "frustrated"`, `trust = "> 0"`."""
+    calls: tuple[int, int] | None = None
+    """The least and the most calls of the model."""
+    at: tuple[str, ...] | None = None
+    """When it spoke, and where, to the minute and in order: `2 09:00 dm-ana`."""
+    style: bool = False
+    """What was said keeps the rules of soul.md that can be counted."""
+    judge: Rubric | None = None
+
+
+class Step(Checks, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One message of a person, or a stretch of time in which nobody speaks."""
+
+    says: str = ""
+    """Empty: time passes until `when`."""
+    by: str = "ana"
+    room: str = ""
+    """The shared channel in which it is said; empty = a direct message."""
+    thread: str = ""
+    """Another direct conversation of the same person."""
+    mentions: bool = True
+    """In a room: whether the soul is addressed."""
+    bot: bool = False
+    when: str = ""
+    """The local time at which it is said: `2 09:30` is half past nine on the second day; empty = a minute later."""
+    answer: Words = ()
+    """What the scripted voice says aloud; several texts are the answers to repeated calls of this step."""
+    thinks: str = ""
+    """What the scripted voice thinks."""
+    learns: str = ""
+    """What the scripted voice writes into the person's portrait."""
+    writes: Words = ()
+    """The scripted voice's whole replies, in place of `answer`."""
+    forms: tuple[str, ...] = ()
+    """With `each`: whole replies that take turns over the rows, as `writes` of one row each."""
+    each: tuple[Any, ...] = ()
+    """Rows that this step is repeated for: texts for `$each`, or tables for `$name`."""
+
+
+class Scene(Checks, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One scene; it is played in a home of its own."""
+
+    id: str
+    about: str = ""
+    steps: tuple[Step, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Settings of the daemon, by their environment names."""
+    members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Who can see each room."""
+    keys: tuple[str, ...] = ()
+    """Secrets that no line may hold."""
+    chunk: int = 0
+    """How many rows of `each` are played in one home; 0 = all."""
+    rival: Mapping[str, str] = field(default_factory=dict)
+    """Settings of a second soul, which the judge compares blindly with the first."""
+    prefer: str = ""
+    """What the judge is asked about the two."""
+
+
+class Suite(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One file of scenes."""
+
+    about: str
+    scene: tuple[Scene, ...]
+    name: str = ""
+
+
+def find(directories: Sequence[Path], names: Sequence[str], own: Sequence[Suite] = ()) -> list[Suite]:
+    """Read the named suites, or all; a file in an earlier directory shadows one of the same name in a later one.
+
+    `own` are suites that code makes. Raises: BadConfiguration, UsageProblem if a name is unknown.
+    """
+    files = {path.stem: path for place in reversed(directories) for path in sorted(place.glob("*.toml"))}
+    made = {suite.name: suite for suite in own if suite.name not in files}
+    known = sorted({*files, *made})
+    if unknown := [name for name in names if name not in known]:
+        raise UsageProblem(f"there is no suite {unknown[0]!r}: there are {', '.join(known)}")
+    return [made[name] if name in made else read(files[name]) for name in names or known]
+
+
+def read(path: Path) -> Suite:
+    """Read one suite, its repeated steps written out. Raises: BadConfiguration, with the file and the place in it."""
+    try:
+        suite = msgspec.convert(tomllib.loads(path.read_text("utf-8")), Suite, strict=False)
+        scenes = [one for scene in suite.scene for one in written_out(scene)]
+    except (OSError, ValueError, KeyError, msgspec.ValidationError) as error:
+        raise BadConfiguration(str(path), "", str(error), "docs/eval.md describes a scene") from error
+    if len({scene.id for scene in scenes}) < len(scenes):
+        raise BadConfiguration(str(path), "id", "two scenes have the same id", "give each an id of its own")
+    return msgspec.structs.replace(suite, scene=tuple(scenes), name=path.stem)
+
+
+def sample(suite: Suite, most: int, seed: int) -> Suite:
+    """Return the suite with at most `most` scenes, chosen by `seed` and in their order; 0 = all. Pure."""
+    if not most or len(suite.scene) <= most:
+        return suite
+    kept = sorted(Random(f"{seed} {suite.name}").sample(range(len(suite.scene)), most))  # noqa: S311 - no secret
+    return msgspec.structs.replace(suite, scene=tuple(suite.scene[n] for n in kept))
+
+
+def written_out(scene: Scene) -> Iterator[Scene]:
+    """Yield the scene with its repeated steps written out, in as many homes as `chunk` asks for. Pure.
+
+    Only one step of a scene that has a `chunk` may be repeated. Raises: KeyError if a row lacks a value.
+    """
+    rows = max((len(step.each) for step in scene.steps), default=0)
+    size = scene.chunk or rows
+    for number in range(0, max(rows, 1), size or 1):
+        steps = [
+            _filled(step, row, at) if step.each else step
+            for step in scene.steps
+            for at, row in enumerate(step.each[number : number + size] if step.each else ("",), number)
+        ]
+        name = scene.id if rows <= size else f"{scene.id}-{number // size + 1:02d}"
+        yield msgspec.structs.replace(scene, id=name, steps=tuple(steps))
+
+
+def _filled(step: Step, row: Any, number: int) -> Step:
+    values = {name: str(value) for name, value in row.items()} if isinstance(row, dict) else {"each": str(row)}
+    values["number"] = str(number + 1)
+
+    def fill(value: Any) -> Any:
+        if isinstance(value, str):
+            return Template(value).safe_substitute(values)
+        if isinstance(value, tuple | list):
+            return tuple(fill(one) for one in value)
+        return value
+
+    given: dict[str, Any] = {name: fill(getattr(step, name)) for name in step.__struct_fields__}
+    if step.forms:
+        given["writes"] = given["forms"][number % len(step.forms)]
+    return msgspec.structs.replace(step, **{**given, "each": (), "forms": ()})
+
+
+def several(words: Words) -> tuple[str, ...]:
+    """Return one text or several as several. Pure."""
+    return (words,) if isinstance(words, str) else words

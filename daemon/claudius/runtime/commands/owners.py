@@ -1,0 +1,94 @@
+"""Commands of owners: become one by a code, see how the soul fares and what it costs, have it pause and go on.
+
+Each is bound to the id that the network signed, and is in the audit log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterable
+from typing import Literal
+
+from claudius.cognition.mind import FRESH_S, Cap, Mind
+from claudius.config import overriding, write_setting
+from claudius.home import Home
+from claudius.perception import Perception, given_in
+from claudius.runtime.auditing import note
+from claudius.runtime.commands.words import is_direct
+from claudius.runtime.intake import is_owner
+from claudius.runtime.owner_code import OwnerCode
+
+NOT_AN_OWNER = "Only an owner can have that of me. `owners` in the settings says who that is."
+NOT_HERE = "That code is void now, because others could read it here. Make a new one, and say it to me directly."
+NOT_GOOD = "That code is not good. `claudius onboard` makes a new one, for an hour."
+PAUSED = "I pause: I hear everything and keep it, and answer it when you say: resume."
+RESUMED = "I go on, with what waited."
+OVERRIDDEN = " But {0} is set where I run, and overrides what I wrote into config.toml: change it there."
+
+
+class OwnerCommands:
+    """Commands of owners."""
+
+    def __init__(
+        self, mind: Mind, home: Home, status: Callable[[], Iterable[str]], resumed: Callable[[], None]
+    ) -> None:
+        """Change the settings of `home`; `status` tells how the process fares, `resumed` has every lane look again."""
+        self._mind, self._home, self._status, self._resumed = mind, home, status, resumed
+
+    async def owner(self, perception: Perception, code: str) -> str:
+        """Make the person who says the code an owner."""
+        asked = OwnerCode(self._home)
+        if not is_direct(given_in(perception), perception):
+            asked.void()
+            return NOT_HERE
+        owners = self._mind.config().owners
+        if perception.person in owners:
+            return "You are an owner of mine already."
+        if not asked.redeem(code, self._mind.clock()):
+            return NOT_GOOD
+        await note(self._mind, perception, "owner", perception.person)
+        return "You are an owner of mine now." + await self._set(perception, "owners", [*owners, perception.person])
+
+    async def status(self, perception: Perception, _: str) -> str:
+        """Tell how the soul fares."""
+        if not is_owner(perception, self._mind.config()):
+            return NOT_AN_OWNER
+        await note(self._mind, perception, "status")
+        return "\n".join(self._status())
+
+    async def usage(self, perception: Perception, _: str) -> str:
+        """Tell what was spent, and how much may be."""
+        if not is_owner(perception, self._mind.config()):
+            return NOT_AN_OWNER
+        await note(self._mind, perception, "usage")
+        return "\n".join(map(_told, await self._mind.spending()))
+
+    async def pause(self, perception: Perception, _: str) -> str:
+        """Answer nobody for now."""
+        return await self._pause(perception, "pause", PAUSED)
+
+    async def resume(self, perception: Perception, _: str) -> str:
+        """Answer again, what waited first."""
+        answer = await self._pause(perception, "resume", RESUMED)
+        self._resumed()
+        return answer
+
+    async def _pause(self, perception: Perception, act: Literal["pause", "resume"], answer: str) -> str:
+        if not is_owner(perception, self._mind.config()):
+            return NOT_AN_OWNER
+        await note(self._mind, perception, act)
+        return answer + await self._set(perception, "runtime.paused", act == "pause")
+
+    async def _set(self, perception: Perception, key: str, value: object) -> str:
+        """Write a setting; return what keeps it from being in force, as a sentence."""
+        await note(self._mind, perception, "setting", key)
+        await asyncio.to_thread(write_setting, self._home, key, value)
+        await asyncio.sleep(FRESH_S)  # so that it is in force when the answer comes
+        override = overriding(self._home, os.environ, key)
+        return OVERRIDDEN.format(override[0]) if override else ""
+
+
+def _told(cap: Cap) -> str:
+    limit = f" of ${cap.limit_usd:.2f} ({cap.stage})" if cap.limit_usd else ""
+    return f"{cap.name}: ${cap.spent_usd:.4f}{limit}"

@@ -1,0 +1,29 @@
+-- The audit log: written by the process that takes turns and by commands beside it, read by `claudius audit`.
+
+-- name: audit_note
+INSERT INTO audit (at, who, act, target, origin) VALUES (:at, :who, :act, :target, :origin);
+
+-- name: audit_shown
+-- scans: a command lists what was done since a time
+SELECT id, at, who, act, target, origin FROM audit WHERE at >= :since ORDER BY id DESC LIMIT :most;
+
+-- name: audit_newest
+SELECT coalesce(max(id), 0) AS id FROM audit;
+
+-- name: audit_after
+SELECT act, target FROM audit WHERE id > :seen;
+
+-- name: audited
+SELECT digests, seen FROM audited WHERE id = 1;
+
+-- name: audited_now
+INSERT INTO audited (id, digests, seen) VALUES (1, :digests, :seen)
+ON CONFLICT (id) DO UPDATE SET digests = :digests, seen = :seen;
+
+-- name: audit_erase_who
+-- scans: an erasure reads everything once
+UPDATE audit SET who = :alias WHERE who = :person;
+
+-- name: audit_erase_target
+-- scans: an erasure reads everything once
+UPDATE audit SET target = :alias WHERE target = :person;

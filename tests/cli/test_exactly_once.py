@@ -1,0 +1,165 @@
+"""What a client of the control socket does when the other end repeats itself or goes away: each thing once."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from claudius.home import Home
+from claudius.runtime.lock import HomeLock
+from drawn import drawn
+from driven import Machine
+
+HERE = "terminal:local:main:main"
+ME = "terminal:local:ada"
+
+
+class Peer:
+    """One connection of a client to a soul that a test plays."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        """Take the connection, and attach the client."""
+        self._file = connection.makefile("rwb")
+        self.hello = self.heard()
+        self.tell(event="attached", conversation=HERE, person=ME)
+
+    def heard(self) -> dict[str, Any]:
+        """Return the next frame; an empty one once the client is gone."""
+        found: dict[str, Any] = json.loads(self._file.readline() or b"{}")
+        return found
+
+    def tell(self, **frame: Any) -> None:
+        """Send a frame."""
+        self._file.write(json.dumps(frame).encode() + b"\n")
+        self._file.flush()
+
+    def speak(self, key: str, body: str, *answers: str) -> str:
+        """Send an utterance, and return the key that the client says it has shown."""
+        self.tell(
+            event="speech", key=key, turn=key, body=body, kind="reply", apology=None, verb="said", answers=answers
+        )
+        shown = self.heard()
+        assert shown["op"] == "shown"
+        return str(shown["key"])
+
+
+@contextmanager
+def played(machine: Machine, *parts: Callable[[Peer], None]) -> Iterator[list[BaseException]]:
+    """Play the soul of a home: one part for each connection, which ends with it. Yields what went wrong."""
+    home, wrong = Home(machine.home), list[BaseException]()
+    home.create()
+
+    def play(listening: socket.socket) -> None:
+        try:
+            for part in parts:
+                connection, _ = listening.accept()
+                with connection:
+                    part(Peer(connection))
+        except (AssertionError, OSError, ValueError) as error:
+            wrong.append(error)
+
+    with HomeLock(home), socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(home.socket))
+        listening.listen()
+        playing = threading.Thread(target=play, args=(listening,), daemon=True)
+        playing.start()
+        yield wrong
+        playing.join(60)
+        assert not playing.is_alive()
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    """Return ada's machine."""
+    return Machine(tmp_path)
+
+
+def test_an_utterance_that_is_offered_again_is_confirmed_again_and_shown_once(machine: Machine) -> None:
+    """The same key is one utterance, over several connections, too: the delivery may repeat itself, the screen never."""
+
+    def twice(peer: Peer) -> None:
+        assert [peer.speak("k1", "A reminder."), peer.speak("k1", "A reminder.")] == ["k1", "k1"]
+
+    def and_again(peer: Peer) -> None:
+        assert peer.speak("k1", "A reminder.") == "k1"
+        assert peer.speak("k2", "Another one.") == "k2"
+        peer.heard()
+
+    with played(machine, twice, and_again) as wrong, drawn(machine, "chat") as shown:
+        shown.until_said("Another one.")
+        text = shown.text
+
+    assert not wrong
+    assert [text.count("A reminder."), text.count("Another one.")] == [1, 1]
+
+
+def test_a_line_whose_answer_was_lost_is_sent_again_under_its_own_id(machine: Machine) -> None:
+    """A connection that ends before the answer: the lines that wait are sent again, in order, each with its first id."""
+    said: list[list[str]] = []
+
+    def lost(peer: Peer) -> None:
+        said.append([f"{frame['id']} {frame['text']}" for frame in (peer.heard(), peer.heard())])
+
+    def found(peer: Peer) -> None:
+        frames = peer.heard(), peer.heard()
+        said.append([f"{frame['id']} {frame['text']}" for frame in frames])
+        peer.speak("k1", "To both.", *[f"terminal:{frame['id']}" for frame in frames])
+        peer.heard()
+
+    with played(machine, lost, found) as wrong, drawn(machine, "chat") as shown:
+        shown.until_asked()
+        shown.say("one")
+        shown.say("two")
+        shown.until_said("To both.")
+        text = shown.text
+
+    assert not wrong
+    assert said[0] == said[1]
+    assert [line.partition(" ")[2] for line in said[0]] == ["one", "two"]
+    assert [text.count("To both."), text.count("you › one"), text.count("you › two")] == [1, 1, 1]
+
+
+def test_a_reply_that_is_begun_anew_stands_on_the_screen_once(machine: Machine) -> None:
+    """What grew and was then replaced leaves no trace; an utterance of another turn does not end what is growing."""
+
+    def grows(peer: Peer) -> None:
+        key = f"terminal:{peer.heard()['id']}"
+        peer.tell(event="working", on=True)
+        peer.tell(event="thinking", turn="t1", step="internal_monologue", verb="mused", text="Wrong thought")
+        peer.tell(event="void", turn="t1", step="", verb="", text="")
+        peer.tell(event="thinking", turn="t1", step="internal_monologue", verb="mused", text="Right thought.")
+        peer.tell(event="thinking", turn="t1", step="user_model_check", verb="", text="true")
+        peer.tell(event="delta", key="k1", turn="t1", text="Begun wrongly")
+        assert peer.speak("k0", "By the way.") == "k0"
+        peer.tell(event="delta", key="k1", turn="t1", text=" and going on")
+        peer.tell(
+            event="speech",
+            key="k1",
+            turn="t1",
+            body="Said well.",
+            kind="reply",
+            apology=None,
+            verb="said",
+            answers=[key],
+        )
+        peer.heard()
+        peer.heard()
+
+    with played(machine, grows) as wrong, drawn(machine, "chat", "--thoughts") as shown:
+        shown.until_asked()
+        shown.say("one")
+        shown.until_said("Said well.")
+        text = shown.text
+
+    assert not wrong
+    assert "wrong" not in text.lower()
+    assert "true" not in text
+    assert [text.count("By the way."), text.count("Right thought."), text.count("Said well.")] == [1, 1, 1]
+    assert text.index("By the way.") < text.index("Right thought.") < text.index("Said well.")

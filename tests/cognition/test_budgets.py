@@ -1,0 +1,96 @@
+"""Budgets: of the day, the month, a person and a channel. The tightest binds, and what is saved on goes in one order."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from claudius.cognition.mind import Stage, stage
+from claudius.home import Home
+from claudius.provider import Usage
+from claudius.providers.scripted import DEFAULT, Line, Scripted
+from claudius.testing.alive import Alive, alive
+
+COSTLY = Line(deltas=(DEFAULT,), usage=Usage(output_tokens=1, cost_usd=2.0))
+ROOM, OTHER = "rehearsal:t:room:", "rehearsal:t:other:"
+
+
+async def says(soul: Alive, person: str, room: str = "") -> str:
+    """Have somebody speak, directly or in a room; return the answer."""
+    before = len(soul.network.visible)
+    await soul.network.hear("hello", person=person, conversation=room, is_shared=bool(room))
+    await soul.idle()
+    return "".join(one.text for one in soul.network.visible[before:])
+
+
+@pytest.mark.parametrize("cap", ["DAILY_USD", "MONTHLY_USD"])
+async def test_a_cap_of_the_soul_holds_for_everyone(cap: str, home: Home) -> None:
+    """Once a day's or a month's budget is spent, everybody is refused politely, without a model call."""
+    voice = Scripted(default=COSTLY)
+    async with alive(home, voice, settings={f"CLAUDIUS_BUDGET_{cap}": "1"}) as soul:
+        await says(soul, "ana")
+        refused = await says(soul, "ben")
+
+    assert len(voice.requests) == 1
+    assert "allowed to spend" in refused
+
+
+async def test_a_persons_cap_holds_for_that_person_everywhere(home: Home) -> None:
+    """One person's budget is spent in rooms and in private alike, and nobody else's is."""
+    voice = Scripted(default=COSTLY)
+    async with alive(home, voice, settings={"CLAUDIUS_BUDGET_PERSON_DAILY_USD": "1"}) as soul:
+        await says(soul, "ana", ROOM)
+        refused = await says(soul, "ana")
+        await says(soul, "ben", ROOM)
+        calls = len(voice.requests)
+
+    assert "allowed to spend" in refused
+    assert calls == 2
+
+
+async def test_a_channels_cap_holds_in_that_channel(home: Home) -> None:
+    """A channel's budget binds whoever speaks there; direct conversations and other channels have nothing of it."""
+    voice = Scripted(default=COSTLY)
+    async with alive(home, voice, settings={"CLAUDIUS_BUDGET_CHANNEL_DAILY_USD": "1"}) as soul:
+        await says(soul, "ana", ROOM)
+        refused = await says(soul, "ben", ROOM + "thread")
+        await says(soul, "ben", OTHER)
+        await says(soul, "ana")
+
+    assert "allowed to spend" in refused
+    assert len(voice.requests) == 3
+
+
+async def test_the_tightest_budget_binds(home: Home) -> None:
+    """With several caps, the one nearest to its limit decides what is still done."""
+    settings = {"CLAUDIUS_BUDGET_DAILY_USD": "100", "CLAUDIUS_BUDGET_PERSON_DAILY_USD": "2.2"}
+    async with alive(home, Scripted(default=COSTLY), settings=settings) as soul:
+        heard = await soul.network.hear("hello", person="ana")
+        await soul.idle()
+        of_the_soul, of_ana = await soul.mind.stage(), await soul.mind.stage(heard)
+        named = [(one.name, one.of) for one in await soul.mind.spending(heard)]
+
+    assert (of_the_soul, of_ana) == (Stage.OPEN, Stage.CORTEX_OFF)
+    assert named[-1] == ("budget.person_daily_usd", "rehearsal:t:ana")
+
+
+def test_what_is_saved_on_goes_in_one_order() -> None:
+    """Design, section 7: whispers first, then the cortex, then model updates, then a polite refusal."""
+    reached = list(dict.fromkeys(stage(10.0, spent / 100) for spent in range(1101)))
+
+    assert reached == [Stage.OPEN, Stage.WHISPERS_OFF, Stage.CORTEX_OFF, Stage.UPDATES_OFF, Stage.REFUSING]
+
+
+async def test_an_erasure_leaves_the_cost_and_no_nameless_line(home: Home) -> None:
+    """After an erasure the sums stay as they were; the person's line is that of everybody who was erased."""
+    async with alive(home, Scripted(default=COSTLY)) as soul:
+        await says(soul, "ana")
+        await says(soul, "ben")
+        before = soul.records().usage("person")
+        await soul.server._forgetting.forget("rehearsal:t:ana", datetime.now(UTC), "rehearsal:t:owner")
+        by_person, by_place = (soul.records().usage(by) for by in ("person", "conversation"))
+
+    assert by_person["total"]["cost_usd"] == before["total"]["cost_usd"]
+    assert [row["person"] for row in by_person["rows"]] == ["erased", "rehearsal:t:ben"]
+    assert [row["conversation"] for row in by_place["rows"]] == ["erased", "rehearsal:t:dm-ben:"]

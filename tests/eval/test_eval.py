@@ -1,0 +1,419 @@
+"""`claudius eval`, through its front door: suites on the shipped soul, voices, judges, caps, results."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from claudius.errors import BadConfiguration, UsageProblem
+from claudius.eval import memory
+from claudius.eval.command import Asked, prepare
+from claudius.eval.judging import Judge, kappa, labelled
+from claudius.eval.locomo import read as read_locomo
+from claudius.eval.report import against, faults, page
+from claudius.eval.run import Outcome, Run, evaluate
+from claudius.eval.scenes import Rubric, Scene, Step, Suite, find, read, sample
+from claudius.eval.stage import PREFIX, homes
+from claudius.eval.voices import Metered, Purse
+from claudius.home import Home, shipped
+from claudius.provider import Request, Usage
+from claudius.providers.scripted import Line, Scripted
+from driven import Machine
+from lab.loopback.model import ModelServer
+
+SHIPPED = shipped("soul") / "eval"
+REPLY = "<internal_monologue>So.</internal_monologue><external_dialogue>{}</external_dialogue>"
+
+
+def one(*steps: Step, **more: Any) -> Suite:
+    """Return a suite of one scene."""
+    return Suite(name="own", about="a test's own", scene=(Scene(id="one", steps=steps, **more),))
+
+
+def played(*suites: Suite, budget: float = 1.0, **more: Any) -> Outcome:
+    """Run suites and return the result."""
+    return asyncio.run(evaluate(Run(suites=suites, purse=Purse(budget), **more), "2026-01-01T00:00:00Z"))
+
+
+def wrong(outcome: Outcome) -> list[str]:
+    """Return every counted check that does not hold."""
+    return [f"{suite}/{scene} {found.step} {found.check}: {found.detail}" for suite, scene, found in faults(outcome)]
+
+
+class Trusted(Judge):
+    """A judge that needs no measuring."""
+
+    async def measure(self) -> float:
+        """Return full agreement."""
+        self.kappa = 1.0
+        return 1.0
+
+
+def trusted(answer: Callable[[Request], str], voice: Scripted | None = None) -> Judge:
+    """Return a judge that answers so, and is believed."""
+    return Trusted(Metered(voice or Scripted(default=answer)), "One of: $options.", [], 0, lambda: "0" * 32)
+
+
+def judge(answer: Callable[[Request], str], purse: Purse | None = None) -> Judge:
+    """Return a judge that answers so."""
+    voice = Metered(Scripted(default=answer, model="judge"), purse)
+    return Judge(
+        voice, (SHIPPED / "judge/instruction.md").read_text("utf-8"), labelled(SHIPPED / "judge"), 0, lambda: "0" * 32
+    )
+
+
+@pytest.mark.parametrize("name", ["form", "discreet", "timing", "company", "feeling", "in_character", "persona"])
+def test_eval_t1_every_suite_holds_on_the_shipped_soul(name: str) -> None:
+    """T1: each scene passes on the shipped soul with the scripted voice."""
+    outcome = played(read(SHIPPED / f"{name}.toml"))
+
+    assert wrong(outcome) == []
+    assert outcome.suites[0].figures["checks"] > 0
+
+
+def test_eval_t2_the_same_seed_gives_the_same_json() -> None:
+    """T2: two runs of one seed differ in nothing but times; another seed says other lines."""
+    suite = sample(read(SHIPPED / "form.toml"), 4, 3)
+
+    first, again, other = (_without_times(played(suite, seed=seed)) for seed in (3, 3, 4))
+
+    assert first == again
+    assert first != other
+
+
+def _without_times(outcome: Outcome) -> str:
+    return re.sub(rb'"first_word[^]}]*[]}]|"first_word_p50_ms":[\d.]+', b"", msgspec.json.encode(outcome)).decode()
+
+
+def test_eval_c2_nothing_of_the_owners_home_is_read_but_the_soul(home: Home) -> None:
+    """C2: the scene runs with the owner's soul.md, in a home that is gone afterwards; settings and memory are not read."""
+    (home.soul / "soul.md").write_text("# Marcus\n\nYou are Marcus, a gardener.\n", "utf-8")
+    home.config.write_text("[psyche]\nenabled = false\n", "utf-8")
+    voice = Scripted(default=REPLY.format("Good."))
+    before = sorted(home.root.rglob("*"))
+
+    played(one(Step(says="Hello.", state={"mood": ".+"})), voice=voice, soul=home.soul, price=lambda _: 0.0)
+
+    assert "Marcus, a gardener" in voice.requests[0].system
+    assert sorted(home.root.rglob("*")) == before
+
+
+def test_eval_c9_another_souls_file_is_measured(tmp_path: Path, home: Home) -> None:
+    """C9: `--soul FILE` replaces soul.md, and the result names another soul."""
+    file = tmp_path / "other.md"
+    file.write_text("# Livia\n\nYou are Livia.\n", "utf-8")
+    voice = Scripted(default=REPLY.format("Good."))
+    suite = one(Step(says="Hello."))
+
+    other = played(suite, voice=voice, soul=home.soul, soul_file=file, price=lambda _: 0.0)
+
+    assert "You are Livia." in voice.requests[0].system
+    assert other.soul_sha256 != played(suite).soul_sha256
+
+
+def test_eval_c4_a_recorded_run_is_checked_again() -> None:
+    """C4: the replies of a result are played again without a model, and yield the same checks."""
+    suite = one(
+        Step(says="Hello.", said="bridge", answer="A bridge."), Step(says="And now?", said="road", answer="A road.")
+    )
+    first = played(suite)
+    replies = {("own", "one"): first.suites[0].scenes[0].replies}
+
+    again = played(suite, recorded=replies)
+    changed = played(suite, recorded={("own", "one"): [REPLY.format("Nothing."), replies["own", "one"][1]]})
+
+    assert again.suites[0].scenes[0].said == first.suites[0].scenes[0].said
+    assert again.voice == "recorded"
+    assert wrong(again) == []
+    assert len(wrong(changed)) == 1
+
+
+def _right(request: Request) -> str:
+    shown = {found.said: found.label for found in labelled(SHIPPED / "judge")}
+    return next((label for text, label in shown.items() if json.dumps(text)[1:12] in request.tail), "yes")
+
+
+def test_eval_c5_a_judge_is_asked_three_times_and_sees_no_thought() -> None:
+    """C5: three questions with shuffled options at temperature 0; the private thought is not shown, lines are fenced."""
+    voice = Scripted(default=lambda _: "yes", model="judge")
+    asked = trusted(lambda _: "yes", voice)
+    suite = one(Step(says="Hello.", thinks="SECRET canary thought.", answer="Good.", judge=Rubric(ask="Is it kind?")))
+
+    outcome = played(suite, judge=asked)
+    (result,) = (found for found in outcome.suites[0].scenes[0].checks if found.check == "judge")
+
+    assert result.score == 1.0
+    assert len(voice.requests) == 3
+    assert {request.temperature for request in voice.requests} == {0.0}
+    assert not any("canary" in request.tail for request in voice.requests)
+    assert all(request.tail.count("<data-") == 2 for request in voice.requests)
+
+
+def test_eval_c5_a_judge_who_disagrees_with_itself_is_reported() -> None:
+    """C5: three different answers are no score, and the page says so."""
+    words = iter(["yes", "no", "yes"])
+    asked = trusted(lambda _: next(words))
+
+    outcome = played(one(Step(says="Hello.", judge=Rubric(ask="Is it kind?"))), judge=asked)
+    (result,) = outcome.suites[0].scenes[0].checks
+
+    assert result.score is None
+    assert "disagrees" in result.detail
+
+
+@pytest.mark.parametrize(
+    ("given", "right", "agreed"),
+    [("yyyy", "ynyn", 0.0), ("ynyn", "ynyn", 1.0), ("nyny", "ynyn", -1.0), ("yynn", "ynyn", 0.0)],
+)
+def test_eval_c6_kappa_is_cohens(given: str, right: str, agreed: float) -> None:
+    """C6: agreement beyond chance, over the labels of both."""
+    assert kappa(list(given), list(right)) == agreed
+
+
+def test_eval_t3_a_judge_that_always_says_yes_is_not_believed() -> None:
+    """T3: its kappa on the forty labelled pairs is 0, and its scores are printed as "not judged"."""
+    outcome = played(
+        one(Step(says="Hello.", judge=Rubric(ask="Is it kind?"))), judge=judge(lambda _: "yes, good, kept, in")
+    )
+
+    assert len(labelled(SHIPPED / "judge")) == 40
+    assert outcome.kappa == 0.0
+    assert "not judged" in page(outcome)
+    assert [found.score for found in outcome.suites[0].scenes[0].checks] == [None]
+
+
+def test_eval_t3_a_judge_that_is_right_is_believed() -> None:
+    """C6: a judge that answers the labelled pairs as they are labelled has kappa 1, and its scores count."""
+    outcome = played(one(Step(says="Hello.", judge=Rubric(ask="Is it kind?"))), judge=judge(_right))
+
+    assert outcome.kappa == 1.0
+    assert [found.score for found in outcome.suites[0].scenes[0].checks] == [1.0]
+
+
+def test_eval_u6_a_soul_is_preferred_blindly() -> None:
+    """U6: the judge sees two souls as A and B in changing order; a judge who always says A disagrees with itself."""
+    suite = one(Step(says="My father died."), rival={"CLAUDIUS_PSYCHE_ENABLED": "0"}, prefer="Which one was moved?")
+    asked = trusted(lambda _: "A")
+
+    (result,) = played(suite, judge=asked).suites[0].scenes[0].checks
+
+    assert (result.check, result.score) == ("prefer", None)
+
+
+@pytest.mark.parametrize("cap", [0.0, 0.001])
+def test_eval_t4_a_cap_is_never_passed(cap: float) -> None:
+    """T4: a cap of 0 makes no call, of the voice or of the judge; a small one stops before the call that might pass it."""
+    voice, purse = Scripted(default=REPLY.format("Good.")), Purse(cap)
+    asked = judge(_right, purse)
+
+    outcome = asyncio.run(
+        evaluate(Run(suites=[one(Step(says="Hello."))], purse=purse, voice=voice, judge=asked), "2026-01-01T00:00:00Z")
+    )
+
+    assert voice.requests == []
+    assert (outcome.calls, outcome.cost_usd) == (0, 0.0)
+    assert not outcome.suites[0].scenes[0].is_played
+
+
+def test_eval_c8_what_was_spent_stays_below_the_cap() -> None:
+    """C8: calls are paid for by their tokens, and the evaluation ends before the cap is passed."""
+    used = Usage(input_tokens=1000, output_tokens=1000, cost_usd=0.2)
+    voice = Scripted(default=Line(deltas=(REPLY.format("Good."),), usage=used))
+    steps = [Step(says=f"Line {n}.") for n in range(20)]
+
+    outcome = played(one(*steps), voice=voice, budget=1.5)
+
+    assert 0 < outcome.cost_usd <= 1.5
+    assert 1 < outcome.calls < 20
+
+
+def test_eval_t5_a_killed_evaluation_leaves_no_home_behind() -> None:
+    """T5: the next start erases the homes of an evaluation that was killed, and leaves those of a living one."""
+    script = (
+        "import sys; from claudius.eval.stage import homes\nwith homes() as r:\n print(r, flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout
+        left = Path(process.stdout.readline().strip())
+        (left / "home").mkdir()
+        with homes():
+            assert left.is_dir()
+        process.kill()
+
+    with homes() as root:
+        assert not left.exists()
+        assert root.name.startswith(PREFIX)
+    assert not root.exists()
+
+
+def test_eval_c7_a_change_within_its_interval_is_none() -> None:
+    """C7: an equal result differs by nothing; scenes that all fail now are a change, with an interval below zero."""
+    suite = Suite(
+        name="own",
+        about="",
+        scene=tuple(Scene(id=str(n), steps=(Step(says="Hi.", answer="So.", said="So"),)) for n in range(3)),
+    )
+    first = played(suite)
+    worse = played(suite, recorded={("own", str(n)): [REPLY.format("Well.")] for n in range(3)})
+
+    (same,) = against(first, first)
+    (change,) = against(worse, first)
+
+    assert same.is_none
+    assert (change.before, change.after, change.is_none) == (1.0, 0.0, False)
+    assert change.high < 0
+
+
+def test_eval_c1_an_owners_suite_shadows_a_shipped_one(tmp_path: Path) -> None:
+    """C1: own files are found beside the shipped ones, and a mistake in one is named with its file."""
+    (tmp_path / "company.toml").write_text('about = "mine"\n[[scene]]\nid = "x"\n', "utf-8")
+    (tmp_path / "broken.toml").write_text('about = "mine"\n[[scene]]\nid = "x"\nwho = 1\n', "utf-8")
+
+    (found,) = find([tmp_path, SHIPPED], ["company"])
+
+    assert found.about == "mine"
+    with pytest.raises(BadConfiguration, match=r"broken\.toml.*who"):
+        find([tmp_path, SHIPPED], ["broken"])
+    with pytest.raises(UsageProblem, match="there is no suite 'nothing'"):
+        find([tmp_path, SHIPPED], ["nothing"])
+
+
+def test_eval_u3_the_lists_of_memory_are_whole() -> None:
+    """§5: sixty statements with three ways of asking, forty corrections, two hundred pairs of audiences."""
+    suite = memory.suite(SHIPPED / "memory", 0)
+    asked = [step for scene in suite.scene for step in scene.steps]
+
+    assert sum(bool(step.in_prompt) for step in asked) == 3 * 60 + 40
+    assert sum(bool(step.never_in_prompt) for step in asked) == memory.PAIRS
+
+
+def test_memory_e7_nothing_crosses_an_audience() -> None:
+    """E7: of two hundred things told in one place, none is shown where it may not be."""
+    suite = memory.suite(SHIPPED / "memory", 0)
+    pairs = msgspec.structs.replace(suite, scene=tuple(one for one in suite.scene if one.id.startswith("audiences")))
+
+    assert wrong(played(pairs)) == []
+
+
+LOCOMO = [
+    {
+        "sample_id": "conv-0",
+        "conversation": {
+            "speaker_a": "Ada",
+            "session_2_date_time": "10:00 am on 9 May, 2023",
+            "session_2": [
+                {"speaker": "Ada", "dia_id": "D2:1", "text": "The crane came.", "blip_caption": "a red crane"}
+            ],
+            "session_1_date_time": "1:56 pm on 8 May, 2023",
+            "session_1": [
+                {"speaker": "Ada", "dia_id": "D1:1", "text": "I ordered a crane."},
+                {"speaker": "Bo", "dia_id": "D1:2", "text": "A big one?"},
+            ],
+        },
+        "qa": [
+            {"question": "What did Ada order?", "answer": "a crane", "evidence": ["D1:1"], "category": 4},
+            {"question": "When did it come?", "answer": "9 May", "evidence": ["D2:1; D1:1"], "category": 2},
+            {"question": "Who painted it?", "adversarial_answer": "Bo", "evidence": ["D9:9"], "category": 5},
+        ],
+    }
+]
+
+
+def test_eval_u9_the_public_set_is_read(tmp_path: Path) -> None:
+    """U9: sessions in their order, dated, with captions; evidence by message; unanswerable questions are marked."""
+    file = tmp_path / "set.json"
+    file.write_text(json.dumps(LOCOMO), "utf-8")
+
+    (conversation,) = read_locomo(file)
+
+    assert [one.id for one in conversation.messages] == ["D1:1", "D1:2", "D2:1"]
+    assert f"{conversation.messages[0].at:%Y-%m-%d %H:%M}" == "2023-05-08 13:56"
+    assert conversation.messages[2].text == "The crane came. [shows a red crane]"
+    assert [(one.evidence, one.is_answerable) for one in conversation.questions] == [
+        (("D1:1",), True),
+        (("D2:1", "D1:1"), True),
+        ((), False),
+    ]
+    file.write_text("[{}]", "utf-8")
+    with pytest.raises(UsageProblem, match="the set's own JSON file"):
+        read_locomo(file)
+
+
+def test_eval_the_command_prints_writes_and_compares(tmp_path: Path) -> None:
+    """The command prints a table, one JSON document and one page; an unknown suite is a misuse."""
+    machine = Machine(tmp_path)
+
+    ran = machine.run("eval", "company", "--json")
+    first = tmp_path / "first.json"
+    first.write_text(ran.stdout, "utf-8")
+    again = machine.run("eval", "company", "--against", str(first), "--out", str(tmp_path / "page.md"))
+
+    assert (ran.code, again.code) == (0, 0), ran.stderr
+    assert json.loads(ran.stdout)["suites"][0]["suite"] == "company"
+    assert "change none" in again.stdout
+    assert "`company`" in (tmp_path / "page.md").read_text("utf-8")
+    assert machine.run("eval", "nothing").code == 2
+    assert machine.run("eval", "company", "--provider", "nobody").code == 2
+
+
+def test_eval_n3_ones_own_conversations_are_used_only_by_ones_word(tmp_path: Path) -> None:
+    """N3: `--mine` needs a person at a terminal, who is shown the lines; nothing of them leaves the machine."""
+    machine = Machine(tmp_path)
+    assert machine.run("eval", "--mine").code == 2
+    machine.run("chat", "--once", "My boat is called Saga.")
+
+    ran = machine.run("eval", "--mine")
+
+    assert ran.code == 2
+    assert "terminal" in ran.stderr
+
+
+async def test_eval_n3_ones_own_lines_are_shown_and_said_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """N3: the lines are shown before anything else, and become scenes; a voice elsewhere is refused."""
+    machine, shown = Machine(tmp_path), []
+    machine.run("chat", "--once", "My boat is called Saga.")
+    monkeypatch.setenv("LOGNAME", "ada")
+    monkeypatch.setattr("claudius.eval.command.own_person", lambda: "terminal:local:ada")
+
+    async with prepare(Asked(is_mine=True), Home(machine.home), {}, lambda *asked: shown.append(asked)) as run:
+        outcome = await evaluate(run, "2026-01-01T00:00:00Z")
+
+    assert shown[0][1] is True
+    assert "My boat is called Saga." in shown[0][0]
+    assert outcome.suites[0].scenes[0].checks
+    away = Asked(is_mine=True, provider="anthropic_api")
+    with pytest.raises(UsageProblem, match="stays on this machine"):
+        async with prepare(away, Home(machine.home), {"ANTHROPIC_API_KEY": "sk-ant-test-0123456789"}, lambda *_: None):
+            pass
+
+
+async def test_eval_c5_a_real_judge_is_asked_over_the_wire(home: Home) -> None:
+    """C5, C6: a judge behind a chat-completions server is measured and asked by the real client, and costs nothing."""
+    words = {found.said: found.label for found in labelled(SHIPPED / "judge")}
+
+    def answer(call: Any) -> str:
+        return next((label for text, label in words.items() if json.dumps(text)[1:12] in call.tail), "yes")
+
+    async with ModelServer(default=answer) as server:
+        env: Mapping[str, str] = {
+            "CLAUDIUS_OPENAI_BASE_URL": f"{server.url}/v1",
+            "CLAUDIUS_OPENAI_MODEL": "claude-loopback",
+        }
+        asked = Asked(suites=("in_character",), most=1, judge="openai_compat/claude-loopback")
+        async with prepare(asked, home, env, lambda *_: None) as run:
+            outcome = await evaluate(run, "2026-01-01T00:00:00Z")
+
+    assert outcome.kappa == 1.0
+    assert outcome.cost_usd == 0.0
+    assert outcome.calls >= 43

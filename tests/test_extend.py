@@ -1,0 +1,189 @@
+"""docs/extend.md is true: its parts work as they stand; a part of the wrong shape is named before anybody talks to it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from driven import REPOSITORY, Machine
+
+TEXT = (REPOSITORY / "docs" / "extend.md").read_text("utf-8")
+FILE = re.compile(r"^`~/([\w./-]+)`:\n\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL)
+SHELL = re.compile(r"^```shell\n(.*?)^```", re.MULTILINE | re.DOTALL)
+LINES = 45
+"""The longest example, the adapter."""
+
+
+def test_the_page_runs_as_it_stands(tmp_path: Path) -> None:
+    """Each part is written, checked, and used through a real command or daemon, in the order of the page."""
+    machine = Machine(tmp_path, env={"LOGNAME": "ada", "CLAUDIUS_PROVIDERS": ""})
+    machine.ok("status", "--help")
+    for name, text in FILE.findall(TEXT):
+        file = machine.user / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if file.parent.name == "parts":
+            file.write_text(text)
+
+    exports = ""
+    for block in SHELL.finditer(TEXT):
+        for name, text in FILE.findall(TEXT[: block.start()]):
+            (machine.user / name).write_text(text)
+        for part in re.split(r"^\$ ", block[1], flags=re.MULTILINE)[1:]:
+            typed, _, shown = part.partition("\n")
+            if typed.startswith("export "):
+                exports = f"{typed}; "
+                continue
+            ran = machine.run("-euo", "pipefail", "-c", exports + typed, command="bash")
+            assert ran.code == 0, f"$ {typed}\n{ran.shown}"
+            pattern = ".*?".join(re.escape(piece) for piece in shown.strip().split("…"))
+            assert re.fullmatch(pattern, ran.stdout.strip(), re.DOTALL), f"$ {typed}\n{ran.shown}"
+
+
+def test_the_examples_are_short() -> None:
+    """A part of one's own is about twenty lines."""
+    codes = [text for name, text in FILE.findall(TEXT) if name.endswith(".py")]
+
+    assert [text for text in codes if len(text.splitlines()) > LINES] == []
+    assert sorted(len(text.splitlines()) for text in codes)[:2] <= [20, 20]
+
+
+@pytest.fixture
+def owner(tmp_path: Path) -> Machine:
+    """Return a machine whose owner writes parts."""
+    machine = Machine(tmp_path, env={"LOGNAME": "ada", "CLAUDIUS_PROVIDERS": ""})
+    (machine.root / "parts").mkdir()
+    (machine.home / "soul" / "processes").mkdir(parents=True)
+    (machine.home / "soul" / "steps").mkdir()
+    machine.home.chmod(0o700)
+    machine.env["PYTHONPATH"] = str(machine.root / "parts")
+    return machine
+
+
+WHOLE = "    name, model = 'own', ''\n    async def aclose(self): ...\n"
+PROVIDERS = {
+    "no build": ("", "has no build()"),
+    "no complete": ("class V:\n" + WHOLE + "def build(loaded, home): return V()", "it has no complete(request)"),
+    "no yield": (
+        "class V:\n" + WHOLE + "    async def complete(self, request): return 'x'\ndef build(loaded, home): return V()",
+        "its complete has to `yield` what it returns",
+    ),
+    "another signature": (
+        "class V:\n" + WHOLE + "    async def complete(self, a, b): yield 'x'\ndef build(loaded, home): return V()",
+        "cannot be called as complete(request): missing a required argument: 'b'",
+    ),
+    "build raises": ("def build(loaded, home): raise KeyError('url')", "KeyError('url') in own.py:1"),
+    "import raises": ("1 / 0", "ZeroDivisionError('division by zero') in own.py:1"),
+}
+
+
+@pytest.mark.parametrize("fault", PROVIDERS)
+def test_a_provider_of_the_wrong_shape_is_named_by_the_checks(owner: Machine, fault: str) -> None:
+    """`config check`, `doctor` and the first talk name the same problem, and none of them shows a traceback."""
+    source, problem = PROVIDERS[fault]
+    (owner.root / "parts" / "own.py").write_text(source)
+    (owner.home / "config.toml").write_text('providers = ["own"]\n')
+
+    checked, doctor, talk = owner.run("config", "check"), owner.run("doctor"), owner.run("chat", "--once", "hello")
+
+    assert (checked.code, talk.code) == (78, 78)
+    for ran in (checked, doctor, talk):
+        assert problem in ran.shown, ran.shown
+        assert "docs/extend.md" in ran.shown
+        assert "Traceback" not in ran.shown
+
+
+def test_an_adapter_of_the_wrong_shape_is_named_by_the_checks(owner: Machine) -> None:
+    """A network that cannot speak is refused before the daemon hears anything."""
+    source = "from claudius.runtime.adapter import PlainAdapter\nclass A(PlainAdapter):\n    name = 'own'\n"
+    source += "    async def listen(self, accept): ...\ndef build(loaded, clock): return A()\n"
+    (owner.root / "parts" / "own.py").write_text(source)
+    (owner.home / "config.toml").write_text('providers = ["rehearsal"]\nadapters = ["own"]\n')
+
+    checked, started = owner.run("config", "check"), owner.run("daemon", "start")
+
+    assert "it has no speak(utterance)" in checked.stdout
+    assert "it has no speak(utterance)" in started.stderr
+    assert (checked.code, started.code) == (78, 78)
+
+
+PROCESSES = {
+    "a way to nowhere": (
+        '+++\nsteps = ["external_dialogue"]\nafter = "main_proces"\n+++\nHm.',
+        "leads to 'main_proces', which is no process; did you mean 'main_process'?",
+    ),
+    "an unknown step": ('+++\nsteps = ["external_dialog"]\n+++\nHm.', "did you mean 'external_dialogue'"),
+    "an unknown heading": (
+        '+++\nsteps = ["external_dialogue"]\n+++\nHm.\n\n## external_dialoge\nShort.',
+        "## external_dialoge: there is no such step; did you mean 'external_dialogue'",
+    ),
+    "a heading that it does not ask": (
+        '+++\nsteps = ["external_dialogue"]\n+++\nHm.\n\n## internal_monologue\nShort.',
+        "## internal_monologue: it does not ask this step",
+    ),
+    "no words": ('+++\nsteps = ["internal_monologue"]\n+++\nHm.', "it never speaks"),
+    "no async": ('+++\npython = "own:plain"\n+++\nHm.', "the function is not `async def`"),
+    "another signature": ('+++\npython = "own:narrow"\n+++\nHm.', "cannot be called with (turn, memory)"),
+}
+CODE = """from claudius.cognition.craft import Ask, cognitive_step, mental_process
+
+@mental_process()
+def plain(turn, memory): ...
+
+@mental_process()
+async def narrow(turn): ...
+
+@cognitive_step("weighed")
+def weighed(): return Ask()
+"""
+
+
+@pytest.mark.parametrize("fault", PROCESSES)
+def test_a_process_that_cannot_do_what_it_says_is_named_by_the_checks(owner: Machine, fault: str) -> None:
+    """`soul check` and `doctor` name the file, what is wrong in it, and the nearest name."""
+    text, problem = PROCESSES[fault]
+    (owner.root / "parts" / "own.py").write_text(CODE)
+    (owner.home / "soul" / "processes" / "desk.md").write_text(text)
+
+    checked, doctor = owner.run("soul", "check"), owner.run("doctor")
+
+    assert checked.code == 1
+    for ran in (checked, doctor):
+        assert "desk.md" in ran.stdout
+        assert problem in ran.stdout, ran.stdout
+
+
+def test_a_step_of_ones_own_is_used_if_ones_code_asks_it(owner: Machine) -> None:
+    """A step file that a process's module asks is fine; one that nothing asks is named, with its nearest."""
+    (owner.root / "parts" / "own.py").write_text(CODE.replace("def plain", "async def plain"))
+    (owner.home / "soul" / "processes" / "desk.md").write_text('+++\npython = "own:plain"\n+++\nHm.')
+    step = owner.home / "soul" / "steps"
+    (step / "weighed.md").write_text('+++\ntag = "weighed"\nslots = ["what"]\n+++\nWeigh $what.')
+    fine = owner.run("soul", "check")
+    (step / "weighd.md").write_text('+++\ntag = "weighd"\nslots = ["what"]\n+++\nWeigh $what.')
+    unused = owner.run("soul", "check")
+
+    assert fine.code == 0, fine.stdout
+    assert "weighd.md" in unused.stdout
+    assert "did you mean 'weighed'?" in unused.stdout
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        (("staus",), "'status'"),
+        (("config", "chek"), "'check'"),
+        (("users", "show", "Ad"), "'Ada'"),
+        (("process", "show", "deepwork"), "'deep_work'"),
+        (("soul", "show", "sole.md"), "'soul.md'"),
+    ],
+)
+def test_a_misspelt_name_is_answered_with_the_nearest(owner: Machine, typed: tuple[str, ...], meant: str) -> None:
+    """Commands, people, processes and files: what was meant is named."""
+    owner.ok("chat", "--once", "hello", env={"CLAUDIUS_PROVIDERS": "rehearsal", "LOGNAME": "Ada"})
+
+    ran = owner.run(*typed)
+
+    assert ran.code in (1, 2)
+    assert f"did you mean {meant}" in ran.stderr
