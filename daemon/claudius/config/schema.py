@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from claudius.config.tables import (
     AccessSettings,
@@ -474,33 +473,3 @@ def daimons(config: Config) -> dict[str, DaimonSettings]:
 def daimon_modes(config: Config) -> dict[str, str]:
     """Return the modes of the enabled daimons. Pure."""
     return {name: one.mode for name, one in daimons(config).items() if one.is_on}
-
-
-ALIASES: Mapping[str, str] = {"anthropic.base_url": "ANTHROPIC_BASE_URL"}
-"""Settings that also have a well-known environment name; ours takes precedence over it."""
-
-
-class Setting(Struct, frozen=True):
-    """One setting: its key (`section.name`, or a bare name), type, default and description."""
-
-    key: str
-    type: Any
-    default: Any
-    description: str
-
-    @property
-    def env(self) -> str:
-        """Its environment name: `CLAUDIUS_SECTION_KEY`."""
-        return "CLAUDIUS_" + self.key.replace(".", "_").upper()
-
-
-def _settings(struct: type[msgspec.Struct], prefix: str = "") -> Iterator[Setting]:
-    for item in msgspec.structs.fields(struct):
-        if isinstance(item.type, type) and issubclass(item.type, SettingsTable):
-            yield from _settings(item.type, f"{prefix}{item.name}.")
-        elif item.name != "daimons":  # each daimon's keys are listed under the name that the owner gave it
-            description = next((meta.description for meta in item.type.__metadata__ if meta.description), "")
-            yield Setting(prefix + item.name, item.type, item.default, description)
-
-
-SETTINGS: Mapping[str, Setting] = {setting.key: setting for setting in _settings(Config)}
