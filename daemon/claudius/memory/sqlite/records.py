@@ -61,6 +61,13 @@ class SqliteRecords(InnerRecords):
                 },
             }
 
+    def waits_since(self) -> Mapping[str, datetime]:
+        """Return since when the oldest unfinished row waits, by queue."""
+        with self._snapshot() as db:
+            rows = db.dicts("waits_since")
+        with Decoding("inbox"):
+            return {row["queue"]: datetime.fromisoformat(row["at"]) for row in rows if row["at"]}
+
     def conversations(self) -> Sequence[Mapping[str, Any]]:
         """Return all conversations, latest first."""
         with self._snapshot() as db:
