@@ -31,7 +31,7 @@ from claudius.config.schema import (
     daimon_modes,
     daimons,
 )
-from claudius.config.tables import AccessSettings, BudgetSettings, SettingsTable
+from claudius.config.tables import AccessSettings, AlertSettings, BudgetSettings, SettingsTable
 from claudius.config.write import write_setting
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "SETTINGS",
     "TOKENS",
     "AccessSettings",
+    "AlertSettings",
     "BudgetSettings",
     "Config",
     "ConsultSettings",

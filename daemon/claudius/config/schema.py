@@ -8,11 +8,18 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from claudius.config.tables import AccessSettings, BotsSettings, BudgetSettings, NotNegative, Positive, SettingsTable
+from claudius.config.tables import (
+    AccessSettings,
+    AlertSettings,
+    BotsSettings,
+    BudgetSettings,
+    NotNegative,
+    Positive,
+    SettingsTable,
+    Url,
+)
 
 Seconds = Annotated[float, Meta(gt=0, le=31_536_000)]
-Url = Annotated[str, Meta(pattern=r"^(https?://[^\s/].*)?$")]
-"""A server's URL; empty = the default one."""
 SocketUrl = Annotated[str, Meta(pattern=r"^wss?://[^\s/].*$")]
 HOURS = r"^(\d{1,2}:\d{2}-\d{1,2}:\d{2})?$"
 """A span of local hours, as in `21:00-08:00`; empty = none."""
@@ -453,6 +460,7 @@ class Config(SettingsTable, frozen=True):
     daimons: dict[str, DaimonSettings] = msgspec.field(default_factory=dict)
     http: HttpSettings = HttpSettings()
     ensoul: EnsoulSettings = EnsoulSettings()
+    alerts: AlertSettings = AlertSettings()
     clock: ClockSettings = ClockSettings()
     log: LogSettings = LogSettings()
     upgrade: UpgradeSettings = UpgradeSettings()
