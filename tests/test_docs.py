@@ -78,6 +78,7 @@ def test_everything_that_reads_prints_json() -> None:
         "claudius state set",
         "claudius config set",
         "claudius users revert",
+        "claudius console",
         "claudius users link",
         "claudius backup restore",
         "claudius backup import",

@@ -12,7 +12,7 @@ from typing import Any
 
 from claudius.cognition.steps import STEPS
 from claudius.cognition.timing import FAILS
-from claudius.config import TOKENS, Loaded, blot, daimon_modes, held, load
+from claudius.config import TOKENS, Config, Loaded, blot, daimon_modes, held, load
 from claudius.errors import BadConfiguration, ClaudiusError, UsageProblem
 from claudius.home import DIRECTORY_MODE, FILE_MODE, Home, shipped
 from claudius.memory.sqlite.schema import VACUUM_TAKES
@@ -111,9 +111,31 @@ def _access(home: Home) -> Iterator[Check]:
         if owner.count(":") != 2 or (owner.startswith("discord:") and not owner.startswith("discord:@me:")):
             fix = "write network:workspace:user, e.g. slack:T1:U1 or discord:@me:1; `claudius users list` shows ids"
             yield Check("access", ok=False, detail=f"owners: {owner!r} is not a person's id", fix=fix)
+    yield from _access_rules(config)
     if loaded.secret("DISCORD_TOKEN") and not loaded.config.discord.guilds:
         fix = "set it to the id of your server; docs/discord.md says where to find it"
         yield Check("access", ok=False, detail="discord.guilds is empty: nobody is heard on Discord", fix=fix)
+
+
+def _access_rules(config: Config) -> Iterator[Check]:
+    """Report a list of `access` that lets nobody in, or leaves an owner out."""
+    from claudius.runtime.intake import is_let_in
+
+    access = config.access
+    lists = {
+        "slack_people": access.slack_people,
+        "slack_channels": access.slack_channels,
+        "discord_roles": access.discord_roles,
+    }
+    for key, allowed in lists.items():
+        if allowed == ():
+            fix = "name ids, or delete the line"
+            yield Check("access", ok=False, detail=f"access.{key} is empty: nobody is heard by it", fix=fix)
+    for owner in config.owners:
+        ids = (owner, owner.rpartition(":")[2])
+        if owner.startswith("slack:") and not is_let_in(ids, access.slack_people, access.slack_people_denied):
+            detail = f"access.slack_people or its denials leave out the owner {owner}"
+            yield Check("access", ok=False, detail=detail, fix="the rules hold for owners, too: add the id")
 
 
 def _configuration(home: Home) -> Iterator[Check]:

@@ -16,20 +16,23 @@ from claudius.errors import StoreError
 from claudius.failure import Failure
 from claudius.home import shipped
 from claudius.memory.documents import model_path
+from claudius.memory.erasure import ERASED
 from claudius.memory.moments import cut
 from claudius.memory.records import Expired
 from claudius.memory.sqlite.connection import Database, load_queries, open_reader, pragma
 from claudius.memory.sqlite.erasure import export
 from claudius.memory.sqlite.inner_records import InnerRecords
-from claudius.memory.sqlite.rows import Decoding, parse, stamp
+from claudius.memory.sqlite.rows import Decoding, dump, parse, stamp
 from claudius.memory.sqlite.schema import check_identity, empty_database, load_migrations, translate
-from claudius.memory.turns import is_damaged, snapshot_of, unpack
+from claudius.memory.turns import KeptTurn, is_damaged, snapshot_of, unpack
 from claudius.perception import Place
 from claudius.recollection import PastTurn, Shown
 
 By = Literal["day", "model", "person", "conversation", "job"]
 
 _FEW = 20
+_AFTER_ALL = 2**62
+"""Later than the number of any turn."""
 
 
 class SqliteRecords(InnerRecords):
@@ -45,6 +48,14 @@ class SqliteRecords(InnerRecords):
     def close(self) -> None:
         """Close the file."""
         self._db.connection.close()
+
+    def marks(self, seen: int) -> tuple[int, str]:
+        """Return the file's version, and an opaque mark of what the console shows; empty if the version is `seen`."""
+        version = int(pragma(self._db.connection, "data_version"))
+        if version == seen:
+            return version, ""
+        with self._snapshot() as db:
+            return version, dump(db.dicts("marks")[0])
 
     def counts(self, now: datetime) -> Mapping[str, Any]:
         """Return the counts that `status` shows. Today is the day of `now` in its own time zone."""
@@ -86,6 +97,36 @@ class SqliteRecords(InnerRecords):
                 entry["unsaid"] = bool(entry["unsaid"])
             return {**found[0], "params": parse(found[0]["params"]), "entries": entries}
 
+    def turns(self, conversation: str, before: str, most: int) -> Mapping[str, Any] | None:
+        """Return the newest turns of a conversation before one of its turns (empty: the newest of all)."""
+        with self._snapshot() as db:
+            found = db.dicts("conversation_shown", conversation=conversation)
+            at = db.value("turn_number", turn=before, conversation=conversation) if before else _AFTER_ALL
+            if not found or at is None:
+                return None
+            rows = db.dicts("turns_page", conversation=conversation, before=at, most=most + 1)
+            page = rows[:most][::-1]
+            low = page[0]["number"] if page else at
+            entries = db.dicts("entries_page", conversation=conversation, low=low, before=at)
+            known = {entry["turn"] for entry in entries}
+            gone = [row for row in page if row["turn"] not in known]
+            heard = db.dicts("turns_heard", turns=dump([row["turn"] for row in gone]))
+        with Decoding("conversation", conversation):
+            for entry in entries:
+                entry["metadata"] = parse(entry["metadata"]) if entry["metadata"] else {}
+                entry["unsaid"] = bool(entry["unsaid"])
+            by_turn = {row["turn"]: [one for one in entries if one["turn"] == row["turn"]] for row in page}
+            by_turn |= {row["turn"]: expired_entries(row, heard) for row in gone}
+            document = {**found[0], "params": parse(found[0]["params"])}
+        document["entries"] = [entry for row in page for entry in by_turn[row["turn"]]]
+        document["before"] = page[0]["turn"] if len(rows) > most else None
+        return document
+
+    def turns_between(self, begin: datetime, end: datetime) -> Sequence[Mapping[str, Any]]:
+        """Return the turns between two instants, oldest first."""
+        with self._snapshot() as db:
+            return db.dicts("turns_between", begin=stamp(begin), end=stamp(end))
+
     def positions(self) -> Sequence[Mapping[str, Any]]:
         """Return each conversation's position in its mental processes, by process."""
         with self._snapshot() as db:
@@ -108,7 +149,8 @@ class SqliteRecords(InnerRecords):
             entries = db.dicts("turn_entries", conversation=row["conversation"], number=row.pop("number"))
             with Decoding("inbox", turn):
                 perceptions = [_perception(one, entries) for one in db.dicts("turn_perceptions", turn=turn)]
-            heard = perceptions or _remembered(entries)
+            previews = [] if entries else db.dicts("turns_heard", turns=dump([turn]))
+            heard = perceptions or _remembered(entries) or [one | {"text": ""} for one in previews]
             calls = [_call(one) for one in db.dicts("calls", turn=turn)]
             parts = db.dicts("turn_delivery", turn=turn)
             reactions = db.dicts("reactions_to", turn=turn)
@@ -123,7 +165,7 @@ class SqliteRecords(InnerRecords):
         apology = next((part["apology"] for part in parts if part["apology"]), None)
         return {
             **row,
-            "perception": heard[-1] if heard else {},
+            "perception": (heard[-1] if heard else {}) | ({"preview": previews[-1]["preview"]} if previews else {}),
             "perceptions": heard,
             "entries": entries,
             "calls": calls,
@@ -385,6 +427,28 @@ def _perception(row: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) ->
         said = (entry for entry in entries if entry["position"] == perception["position"])
         perception["text"] = next((entry["content"] for entry in said), "")
     return {**perception, "state": row["state"], "attempts": row["attempts"], "heard_at": row["heard_at"]}
+
+
+def expired_entries(row: Mapping[str, Any], heard: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the lines of a turn that working memory no longer holds: the ledger's preview, thoughts, words said."""
+    head = {"turn": row["turn"], "at": row["at"], "name": None, "metadata": {}, "audience": row["audience"]}
+    head |= {"unsaid": False, "expired": True}
+    mine = [one for one in heard if one["turn"] == row["turn"]]
+    kept = unpack(row["kept"]) if row["kept"] is not None else KeptTurn()
+    is_erased = snapshot_of(kept) == ERASED
+    lines = [
+        head | {"entry_type": "userMessage", "verb": None, "person": one["person"], "content": one["preview"]}
+        for one in mine
+    ]
+    if is_erased or not (mine or kept.entries):
+        lines.append(
+            head | {"entry_type": "erased" if is_erased else "expired", "verb": None, "person": None, "content": ""}
+        )
+    for one in kept.entries:
+        if one.person is None:
+            said = {"entry_type": one.entry_type.value, "verb": one.verb, "person": None, "content": one.content}
+            lines.append(head | said)
+    return lines
 
 
 def _remembered(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
