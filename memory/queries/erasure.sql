@@ -308,6 +308,16 @@ ORDER BY e.at, e.n;
 -- scans: an export reads everything once
 SELECT key, value, audience, updated_at FROM soul_state WHERE newest = 1 AND audience IN (SELECT value FROM json_each(:labels));
 
+-- name: moments_said
+-- scans: an export reads everything once
+SELECT turn, conversation, audience, strftime('%Y-%m-%dT%H:%M:%SZ', at_s, 'unixepoch') AS at, is_own, text FROM moment_said
+WHERE person IN (SELECT value FROM json_each(:ids)) ORDER BY id;
+
+-- name: facts_stated
+-- scans: an export reads everything once
+SELECT turn, sources, strftime('%Y-%m-%dT%H:%M:%SZ', stated_s, 'unixepoch') AS at, "key", value, newest FROM fact
+WHERE person IN (SELECT value FROM json_each(:ids)) ORDER BY id;
+
 -- name: erase_arcs
 -- scans: twelve rows at most
 DELETE FROM psyche_arc WHERE NOT EXISTS (

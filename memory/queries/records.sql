@@ -65,6 +65,12 @@ SELECT coalesce(sum(turns), 0) AS turns FROM conversation;
 -- name: count_turns_since
 SELECT count(*) AS turns FROM turn WHERE at >= :since;
 
+-- name: waits_since
+-- scans: only what is unfinished
+SELECT 'inbox' AS queue, min(heard_at) AS at FROM inbox WHERE state <> 'settled' AND state <> 'dead'
+UNION ALL SELECT 'outbox', min(at) FROM outbox INDEXED BY outbox_open
+WHERE (state = 'pending' OR state = 'taken' OR state = 'unknown_after_send');
+
 -- name: conversations
 -- scans: a command lists them all
 SELECT conversation, audience, process, entries, last_at FROM conversation WHERE audience <> 'self' ORDER BY last_at DESC, conversation;

@@ -49,6 +49,10 @@ class Records(KeptTexts, Protocol):
         """Return `{"inbox": {"pending", "dead"}, "outbox": {"pending", "failed"}, "turns": {"total", "today"}}`."""
         ...
 
+    def waits_since(self) -> Mapping[str, datetime]:
+        """Return since when the oldest unfinished row waits, by queue: `inbox`, `outbox`; an empty queue has no key."""
+        ...
+
     def conversations(self) -> Sequence[Mapping[str, Any]]:
         """Return all conversations, latest first."""
         ...

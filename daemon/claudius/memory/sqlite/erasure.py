@@ -23,7 +23,7 @@ from claudius.memory.search import NEEDLE_BYTES, Needles, plain, tables
 from claudius.memory.sqlite.blanking import Blanker, blank_rows, lines_of_others, steps
 from claudius.memory.sqlite.connection import Database, vacuum
 from claudius.memory.sqlite.core import Core
-from claudius.memory.sqlite.rows import dump
+from claudius.memory.sqlite.rows import dump, parse
 from claudius.perception import private
 
 EXCERPTS, EXCERPT_CHARS, EXCERPT_BYTES = 200, 26, NEEDLE_BYTES
@@ -345,10 +345,15 @@ def _named_in(sql: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def export(db: Database, ids: Sequence[str]) -> dict[str, Any]:
-    """Return everything that a person said and was answered, and the soul's state learned from them."""
+    """Return all that a person said and was answered, as far as it is kept, and what was learned from it."""
     values = {"ids": dump(list(ids)), "labels": dump([private(one) for one in ids])}
     return {
         "messages": db.dicts("messages_of", ids=values["ids"]),
+        "moments": [{**row, "is_own": bool(row["is_own"])} for row in db.all("moments_said", ids=values["ids"])],
+        "facts": [
+            {**row, "sources": parse(row["sources"]), "newest": bool(row["newest"])}
+            for row in db.all("facts_stated", ids=values["ids"])
+        ],
         "state": db.dicts("state_of_labels", labels=values["labels"]),
     }
 
