@@ -63,7 +63,7 @@ class SqliteRecords(InnerRecords):
         if version == seen:
             return version, ""
         with self._snapshot() as db:
-            return version, dump(db.dicts("marks")[0])
+            return version, dump(db.dicts("what_changed")[0])
 
     def counts(self, now: datetime) -> Mapping[str, Any]:
         """Return the counts that `status` shows. Today is the day of `now` in its own time zone."""
