@@ -13,6 +13,7 @@ from claudius.config.tables import (
     AlertSettings,
     BotsSettings,
     BudgetSettings,
+    EnsoulSettings,
     NotNegative,
     Positive,
     SettingsTable,
@@ -114,21 +115,6 @@ class PsycheSettings(SettingsTable, frozen=True):
                 "psyche.weights and psyche.threshold: the first weight times .98, less the last, "
                 "must be at least the threshold plus .05, else an owed message could go unanswered"
             )
-
-
-class EnsoulSettings(SettingsTable, frozen=True):
-    """The soul in Claude Code, and who may bring it into a channel."""
-
-    who: Annotated[
-        tuple[str, ...],
-        Meta(description="person ids that may use `/ensoul on` and `/ensoul listen`, besides the owners"),
-    ] = ()
-    remember: Annotated[bool, Meta(description="keep what is asked and answered in ensouled sessions")] = False
-    shared: Annotated[
-        bool,
-        Meta(description="also give sessions what was learned in channels that you share with others"),
-    ] = False
-    default: Annotated[Literal["ask", "always"], Meta(description="always = each of your sessions is ensouled")] = "ask"
 
 
 class AnthropicSettings(SettingsTable, frozen=True):

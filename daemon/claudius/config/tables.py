@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -84,3 +84,18 @@ class AlertSettings(SettingsTable, frozen=True):
     disk_days: Annotated[
         NotNegative, Meta(description="an alert if the disk will be full in fewer days; 0 = never")
     ] = 30
+
+
+class EnsoulSettings(SettingsTable, frozen=True):
+    """The soul in Claude Code, and who may bring it into a channel."""
+
+    who: Annotated[
+        tuple[str, ...],
+        Meta(description="person ids that may use `/ensoul on` and `/ensoul listen`, besides the owners"),
+    ] = ()
+    remember: Annotated[bool, Meta(description="keep what is asked and answered in ensouled sessions")] = False
+    shared: Annotated[
+        bool,
+        Meta(description="also give sessions what was learned in channels that you share with others"),
+    ] = False
+    default: Annotated[Literal["ask", "always"], Meta(description="always = each of your sessions is ensouled")] = "ask"
