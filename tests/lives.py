@@ -307,10 +307,18 @@ def loss() -> Life:
         "Sorting dad's books. He wrote in every margin.",
         "I gave dad's coat away today and I feel sad.",
     )
+    more = (
+        "He was seventy. I feel hurt that I was not with dad.",
+        "I am so sad, I miss dad and my head is empty.",
+        "I feel scared of the house without dad.",
+        "I've been sad all day, dad wrote to me every birthday.",
+        "I feel lonely and worried about mum.",
+    )
     said = [
         *_daily("cem", (1, 3, 5), CHATTER),
         *(Said(day, "21:00", "cem", text) for day, text in zip((8, 9, 12, 13, 15, 17, 19), grief, strict=True)),
-        *(Said(day, "21:05", "cem", "Thank you for being here.") for day in (8, 12, 15, 19)),
+        *(Said(day, "21:04", "cem", text) for day, text in zip((8, 9, 12, 15, 17), more, strict=True)),
+        *(Said(day, "21:30", "cem", "Thank you for being here.") for day in (8, 12, 15, 19)),
         Said(24, "20:00", "cem", "I planted dad's roses in my garden, they took."),
         Said(28, "19:00", "cem", "I got the job! I am so happy, and dad would be proud."),
         Said(29, "19:00", "cem", "We celebrated, it was lovely. Thank you for everything, you are a great friend!"),
@@ -321,7 +329,7 @@ def loss() -> Life:
     }
     return Life(
         "loss", "A loss", "Cem's father dies in the second week; Cem mourns aloud, and has good news in the last days.",
-        tuple(said), answers={grief[1]: after},
+        tuple(sorted(said, key=_when)), answers={grief[1]: after},
     )  # fmt: skip
 
 

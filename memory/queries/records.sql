@@ -360,7 +360,7 @@ SELECT daimon, max(at) AS last_whisper_at, count(*) AS whispers FROM whisper GRO
 -- scans: one row per daimon
 SELECT daimon, asked_at, failures, rests_until, reason, mode FROM daimon ORDER BY daimon;
 
--- name: marks_shown
+-- name: what_changed
 -- scans: small tables, and only when something wrote; the audit log is left out, because looking writes it
 -- What the console shows has changed if any of these has.
 SELECT (SELECT max(seq) FROM inbox) AS heard, (SELECT count(*) FROM inbox WHERE state <> 'settled') AS waiting,

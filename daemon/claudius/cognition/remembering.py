@@ -7,6 +7,7 @@ whether or not the soul feels: they belong to memory. Source: the memory design,
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
@@ -185,7 +186,8 @@ def _start(text: str, asked: Mapping[str, float]) -> int:
     if not places or places[-1] < LINE_CHARS - 20:
         return 0
     room = LINE_CHARS * 3 // 4
-    first = max(places, key=lambda place: (sum(place <= other < place + room for other in places), -place))
+    held = [bisect_left(places, place + room) - n for n, place in enumerate(places)]
+    first = places[held.index(max(held))]
     begin = max(0, min(first - LINE_CHARS // 8, len(text) - LINE_CHARS))
     blank = text.find(" ", begin, first) if begin else -1
     return blank + 1 if blank >= 0 else begin

@@ -280,8 +280,8 @@ class TurnState(Struct, kw_only=True):
 
 async def settings_now(mind: Mind, recollection: Recollection, settings: EngineSettings) -> EngineSettings:
     """Return the settings of a turn, fitted to what its model can take."""
-    soul, limits = mind.soul(), await limits_of(mind.provider)
-    return fitted(settings, limits, recollection, lambda chosen: system_text(soul, chosen))
+    limits = await limits_of(mind.provider)
+    return fitted(settings, limits, recollection, lambda chosen: system_text(mind.soul(), chosen))
 
 
 async def silent_turn(name: str, recollection: Recollection, mind: Mind) -> TurnState:

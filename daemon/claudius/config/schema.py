@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from claudius.config.tables import (
     AccessSettings,
     AlertSettings,
     BotsSettings,
     BudgetSettings,
-    EnsoulSettings,
+    HttpSettings,
+    LogSettings,
     NotNegative,
     Positive,
     SettingsTable,
@@ -115,6 +115,21 @@ class PsycheSettings(SettingsTable, frozen=True):
                 "psyche.weights and psyche.threshold: the first weight times .98, less the last, "
                 "must be at least the threshold plus .05, else an owed message could go unanswered"
             )
+
+
+class EnsoulSettings(SettingsTable, frozen=True):
+    """The soul in Claude Code, and who may bring it into a channel."""
+
+    who: Annotated[
+        tuple[str, ...],
+        Meta(description="person ids that may use `/ensoul on` and `/ensoul listen`, besides the owners"),
+    ] = ()
+    remember: Annotated[bool, Meta(description="keep what is asked and answered in ensouled sessions")] = False
+    shared: Annotated[
+        bool,
+        Meta(description="also give sessions what was learned in channels that you share with others"),
+    ] = False
+    default: Annotated[Literal["ask", "always"], Meta(description="always = each of your sessions is ensouled")] = "ask"
 
 
 class AnthropicSettings(SettingsTable, frozen=True):
@@ -353,14 +368,6 @@ class ClockSettings(SettingsTable, frozen=True):
     ] = QUIET
 
 
-class LogSettings(SettingsTable, frozen=True):
-    """The log."""
-
-    level: Annotated[
-        Literal["DEBUG", "INFO", "WARNING", "ERROR"], Meta(description="the least severe level that is logged")
-    ] = "INFO"
-
-
 class DaimonSettings(SettingsTable, frozen=True):
     """Another mind that counsels the soul in one line; its token is in .env."""
 
@@ -392,12 +399,6 @@ class DaimonSettings(SettingsTable, frozen=True):
     def is_on(self) -> bool:
         """Whether it is asked at all."""
         return self.enabled or self.groq_enabled
-
-
-class HttpSettings(SettingsTable, frozen=True):
-    """The soul's own endpoint, beside the control socket; its token is in .env."""
-
-    listen: Annotated[str, Meta(description="HOST:PORT for /api/whisper, /health and /metrics; empty = none")] = ""
 
 
 class UpgradeSettings(SettingsTable, frozen=True):
@@ -460,33 +461,3 @@ def daimons(config: Config) -> dict[str, DaimonSettings]:
 def daimon_modes(config: Config) -> dict[str, str]:
     """Return the modes of the enabled daimons. Pure."""
     return {name: one.mode for name, one in daimons(config).items() if one.is_on}
-
-
-ALIASES: Mapping[str, str] = {"anthropic.base_url": "ANTHROPIC_BASE_URL"}
-"""Settings that also have a well-known environment name; ours takes precedence over it."""
-
-
-class Setting(Struct, frozen=True):
-    """One setting: its key (`section.name`, or a bare name), type, default and description."""
-
-    key: str
-    type: Any
-    default: Any
-    description: str
-
-    @property
-    def env(self) -> str:
-        """Its environment name: `CLAUDIUS_SECTION_KEY`."""
-        return "CLAUDIUS_" + self.key.replace(".", "_").upper()
-
-
-def _settings(struct: type[msgspec.Struct], prefix: str = "") -> Iterator[Setting]:
-    for item in msgspec.structs.fields(struct):
-        if isinstance(item.type, type) and issubclass(item.type, SettingsTable):
-            yield from _settings(item.type, f"{prefix}{item.name}.")
-        elif item.name != "daimons":  # each daimon's keys are listed under the name that the owner gave it
-            description = next((meta.description for meta in item.type.__metadata__ if meta.description), "")
-            yield Setting(prefix + item.name, item.type, item.default, description)
-
-
-SETTINGS: Mapping[str, Setting] = {setting.key: setting for setting in _settings(Config)}

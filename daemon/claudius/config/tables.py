@@ -1,4 +1,4 @@
-"""Define what a table of settings is, and the tables about who may talk, what it may cost, and what owners are told."""
+"""Define what a table of settings is, and the tables of who may talk, what it may cost, and how it is watched."""
 
 from __future__ import annotations
 
@@ -86,16 +86,15 @@ class AlertSettings(SettingsTable, frozen=True):
     ] = 30
 
 
-class EnsoulSettings(SettingsTable, frozen=True):
-    """The soul in Claude Code, and who may bring it into a channel."""
+class LogSettings(SettingsTable, frozen=True):
+    """The log."""
 
-    who: Annotated[
-        tuple[str, ...],
-        Meta(description="person ids that may use `/ensoul on` and `/ensoul listen`, besides the owners"),
-    ] = ()
-    remember: Annotated[bool, Meta(description="keep what is asked and answered in ensouled sessions")] = False
-    shared: Annotated[
-        bool,
-        Meta(description="also give sessions what was learned in channels that you share with others"),
-    ] = False
-    default: Annotated[Literal["ask", "always"], Meta(description="always = each of your sessions is ensouled")] = "ask"
+    level: Annotated[
+        Literal["DEBUG", "INFO", "WARNING", "ERROR"], Meta(description="the least severe level that is logged")
+    ] = "INFO"
+
+
+class HttpSettings(SettingsTable, frozen=True):
+    """The soul's own endpoint, beside the control socket; its token is in .env."""
+
+    listen: Annotated[str, Meta(description="HOST:PORT for /api/whisper, /health and /metrics; empty = none")] = ""

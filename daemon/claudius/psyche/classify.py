@@ -241,6 +241,8 @@ def _axes(classes: set[str], valence: float, address: str, book: Lexicon, *, own
 def is_trivial(text: str, soul_name: str) -> bool:
     """Return whether a text only acknowledges, or is signs alone. Pure."""
     text = text[:HEARD_CHARS]
+    if len(text.split(maxsplit=3 * TRIVIAL_WORDS)) > 3 * TRIVIAL_WORDS:
+        return is_signs_only(text)
     words = [token.word for token in tokens(text) if token.word[0] not in ENDS]
     return _says_nothing(text, words, lexicon(), soul_name)
 

@@ -153,9 +153,10 @@ def _sha256(path: Path) -> str:
 
 
 def row_counts(connection: sqlite3.Connection) -> dict[str, int]:
-    """Count the rows of every table."""
-    tables = connection.execute(  # an index of words is a virtual table, whose own rows are in ordinary ones
-        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND sql NOT LIKE 'CREATE VIRTUAL%'"
+    """Count the rows of every table that holds rows of its own."""
+    tables = connection.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+        " AND sql NOT LIKE 'CREATE VIRTUAL%'"
     )
     counts = {}
     for (table,) in tables.fetchall():
