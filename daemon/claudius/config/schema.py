@@ -12,6 +12,8 @@ from claudius.config.tables import (
     AlertSettings,
     BotsSettings,
     BudgetSettings,
+    HttpSettings,
+    LogSettings,
     NotNegative,
     Positive,
     SettingsTable,
@@ -366,14 +368,6 @@ class ClockSettings(SettingsTable, frozen=True):
     ] = QUIET
 
 
-class LogSettings(SettingsTable, frozen=True):
-    """The log."""
-
-    level: Annotated[
-        Literal["DEBUG", "INFO", "WARNING", "ERROR"], Meta(description="the least severe level that is logged")
-    ] = "INFO"
-
-
 class DaimonSettings(SettingsTable, frozen=True):
     """Another mind that counsels the soul in one line; its token is in .env."""
 
@@ -405,12 +399,6 @@ class DaimonSettings(SettingsTable, frozen=True):
     def is_on(self) -> bool:
         """Whether it is asked at all."""
         return self.enabled or self.groq_enabled
-
-
-class HttpSettings(SettingsTable, frozen=True):
-    """The soul's own endpoint, beside the control socket; its token is in .env."""
-
-    listen: Annotated[str, Meta(description="HOST:PORT for /api/whisper, /health and /metrics; empty = none")] = ""
 
 
 class UpgradeSettings(SettingsTable, frozen=True):

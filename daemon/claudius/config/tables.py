@@ -1,8 +1,8 @@
-"""Define what a table of settings is, and the tables about who may talk, what it may cost, and what owners are told."""
+"""Define what a table of settings is, and the tables of who may talk, what it may cost, and how it is watched."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -84,3 +84,17 @@ class AlertSettings(SettingsTable, frozen=True):
     disk_days: Annotated[
         NotNegative, Meta(description="an alert if the disk will be full in fewer days; 0 = never")
     ] = 30
+
+
+class LogSettings(SettingsTable, frozen=True):
+    """The log."""
+
+    level: Annotated[
+        Literal["DEBUG", "INFO", "WARNING", "ERROR"], Meta(description="the least severe level that is logged")
+    ] = "INFO"
+
+
+class HttpSettings(SettingsTable, frozen=True):
+    """The soul's own endpoint, beside the control socket; its token is in .env."""
+
+    listen: Annotated[str, Meta(description="HOST:PORT for /api/whisper, /health and /metrics; empty = none")] = ""
