@@ -16,7 +16,7 @@ import pytest
 
 from claudius.errors import BadConfiguration, UsageProblem
 from claudius.eval import memory
-from claudius.eval.command import Asked, prepare
+from claudius.eval.command import EvalRequest, prepare
 from claudius.eval.judging import Judge, kappa, labelled
 from claudius.eval.locomo import read as read_locomo
 from claudius.eval.report import against, faults, page
@@ -339,7 +339,7 @@ def test_eval_u9_the_public_set_is_read(tmp_path: Path) -> None:
 
     assert [one.id for one in conversation.messages] == ["D1:1", "D1:2", "D2:1"]
     assert f"{conversation.messages[0].at:%Y-%m-%d %H:%M}" == "2023-05-08 13:56"
-    assert conversation.messages[2].text == "The crane came. [shows a red crane]"
+    assert (conversation.messages[2].text, conversation.messages[2].picture) == ("The crane came.", "a red crane")
     assert [(one.evidence, one.is_answerable) for one in conversation.questions] == [
         (("D1:1",), True),
         (("D2:1", "D1:1"), True),
@@ -348,6 +348,20 @@ def test_eval_u9_the_public_set_is_read(tmp_path: Path) -> None:
     file.write_text("[{}]", "utf-8")
     with pytest.raises(UsageProblem, match="the set's own JSON file"):
         read_locomo(file)
+
+
+def test_memory_e1_the_command_measures_the_public_set_by_its_path(tmp_path: Path) -> None:
+    """E1, E3: each conversation is lived and asked about; the figures are printed, for each and for all."""
+    file = tmp_path / "set.json"
+    file.write_text(json.dumps(LOCOMO), "utf-8")
+
+    ran = Machine(tmp_path).run("eval", "--locomo", str(file), "--json")
+
+    assert ran.code == 0, ran.shown
+    first, every = json.loads(ran.stdout)
+    assert (first["name"], every["name"]) == ("conv-0", "all")
+    assert (every["questions"], every["unanswerable"]) == (2, 1)
+    assert every["evidence"] >= 0.5
 
 
 def test_eval_the_command_prints_writes_and_compares(tmp_path: Path) -> None:
@@ -386,13 +400,13 @@ async def test_eval_n3_ones_own_lines_are_shown_and_said_again(tmp_path: Path, m
     monkeypatch.setenv("LOGNAME", "ada")
     monkeypatch.setattr("claudius.eval.command.own_person", lambda: "terminal:local:ada")
 
-    async with prepare(Asked(is_mine=True), Home(machine.home), {}, lambda *asked: shown.append(asked)) as run:
+    async with prepare(EvalRequest(is_mine=True), Home(machine.home), {}, lambda *asked: shown.append(asked)) as run:
         outcome = await evaluate(run, "2026-01-01T00:00:00Z")
 
     assert shown[0][1] is True
     assert "My boat is called Saga." in shown[0][0]
     assert outcome.suites[0].scenes[0].checks
-    away = Asked(is_mine=True, provider="anthropic_api")
+    away = EvalRequest(is_mine=True, provider="anthropic_api")
     with pytest.raises(UsageProblem, match="stays on this machine"):
         async with prepare(away, Home(machine.home), {"ANTHROPIC_API_KEY": "sk-ant-test-0123456789"}, lambda *_: None):
             pass
@@ -410,7 +424,7 @@ async def test_eval_c5_a_real_judge_is_asked_over_the_wire(home: Home) -> None:
             "CLAUDIUS_OPENAI_BASE_URL": f"{server.url}/v1",
             "CLAUDIUS_OPENAI_MODEL": "claude-loopback",
         }
-        asked = Asked(suites=("in_character",), most=1, judge="openai_compat/claude-loopback")
+        asked = EvalRequest(suites=("in_character",), most=1, judge="openai_compat/claude-loopback")
         async with prepare(asked, home, env, lambda *_: None) as run:
             outcome = await evaluate(run, "2026-01-01T00:00:00Z")
 

@@ -36,7 +36,7 @@ LOCAL = frozenset({"", "localhost", "127.0.0.1", "::1"})
 FREE = frozenset({"rehearsal", "scripted"})
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class EvalRequest(Struct, frozen=True, kw_only=True):
     """What the command was asked for."""
 
     suites: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class Agreed(Protocol):
 
 
 @asynccontextmanager
-async def prepare(asked: Asked, home: Home, env: Mapping[str, str], agreed: Agreed) -> AsyncIterator[Run]:
+async def prepare(asked: EvalRequest, home: Home, env: Mapping[str, str], agreed: Agreed) -> AsyncIterator[Run]:
     """Yield the evaluation, its voices open until the end.
 
     `agreed` is asked before anything may be spent, and before one's own conversations are used, which needs a person
@@ -202,7 +202,7 @@ def _voice(name: str, loaded: Loaded, home: Home) -> tuple[Chain, Price]:
     return chain, price
 
 
-def _suites(asked: Asked, home: Home) -> list[Suite]:
+def _suites(asked: EvalRequest, home: Home) -> list[Suite]:
     own = shipped("soul") / "eval"
     found = find([home.soul / "eval", own], asked.suites, [memory.suite(own / "memory", asked.seed)])
     return [sample(one, asked.most, asked.seed) for one in found]
