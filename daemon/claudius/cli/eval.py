@@ -16,7 +16,7 @@ from claudius.errors import EXIT_FAILED, UsageProblem
 from claudius.home import Home
 
 if TYPE_CHECKING:
-    from claudius.eval.run import Outcome
+    from claudius.eval.run import Evaluation
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -75,7 +75,7 @@ def eval_(  # noqa: PLR0913, PLR0917 - the options of the command
         budget_usd=budget,
     )
 
-    async def measured() -> Outcome:
+    async def measured() -> Evaluation:
         async with prepare(asked, Home.of(os.environ), os.environ, _agreed) as run:
             return await evaluate(run, datetime.now(UTC).isoformat().replace("+00:00", "Z"))
 

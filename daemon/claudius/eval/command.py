@@ -20,7 +20,7 @@ from claudius.eval import memory
 from claudius.eval.judging import TIMES, Judge, labelled
 from claudius.eval.report import read_outcome
 from claudius.eval.run import Run, recorded
-from claudius.eval.scenes import Scene, Step, Suite, find, sample
+from claudius.eval.scenes import Scene, SceneStep, Suite, find, sample
 from claudius.eval.voices import Metered, Price, Purse, dearest
 from claudius.home import Home, shipped
 from claudius.memory.sqlite import SqliteRecords
@@ -132,7 +132,7 @@ def mine(home: Home) -> Suite:
             said = [
                 one for one in kept if one["entry_type"] == EntryType.USER_MESSAGE and one["person"] == own_person()
             ]
-            steps = tuple(Step(says=one["content"], style=True) for one in said)
+            steps = tuple(SceneStep(says=one["content"], style=True) for one in said)
             scenes += (
                 [Scene(id=f"conversation-{number}", steps=steps, leaks=("thought", "system", "markers"))]
                 if said

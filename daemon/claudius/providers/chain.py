@@ -22,7 +22,7 @@ from typing import Any, cast
 from claudius.config import Loaded, ModelSettings, networks_on
 from claudius.errors import AuthFailed, ClaudiusError, Cut, ProviderError, SpendLimit, TimedOut, Unavailable
 from claudius.home import FILE_MODE, Home
-from claudius.provider import Delta, Done, Event, Failing, Limits, Provider, Request, Reset, limits_of, patience_of
+from claudius.provider import Delta, Done, Event, Failing, ModelLimits, Provider, Request, Reset, limits_of, patience_of
 
 AUTO = "auto"
 OLLAMA_S = 0.2
@@ -85,7 +85,7 @@ class Chain:
         """Whether the first provider accepts images."""
         return bool(getattr(self.providers[0], "sees", False))
 
-    async def limits(self) -> Limits:
+    async def limits(self) -> ModelLimits:
         """Return what the model can take that will be asked next: the first that does not rest."""
         awake = (one for number, one in enumerate(self.providers) if not self._rest_of(number))
         return await limits_of(next(awake, self.providers[0]))
@@ -287,7 +287,7 @@ class CurrentVoice:
         """Whether the first provider accepts images."""
         return self._chain.sees
 
-    async def limits(self) -> Limits:
+    async def limits(self) -> ModelLimits:
         """Return what the first model of the current chain can take."""
         return await (await self._now()).limits()
 
