@@ -72,8 +72,9 @@ quietly() {
 show_progress() {
     local passed_s=0 package
     trap 'exit 0' TERM
-    while true; do
-        package=$(sed -nE 's/^(Collecting|Building wheel for) ([A-Za-z0-9._-]+).*/\2/p' "$1" | tail -n 1)
+    while kill -0 "$$" 2>/dev/null; do # not after an interrupt, which a command in the background does not hear
+        package=$(sed -nE 's/^(Collecting|Building wheel for) ([A-Za-z0-9._-]+).*/\2/p
+            s/^Installing collected packages.*/unpacking/p' "$1" | tail -n 1)
         printf '\rsetup: %4d s  %-50.50s' "$passed_s" "$package" >&2
         sleep 1
         passed_s=$((passed_s + 1))

@@ -1,8 +1,9 @@
 """In how many natural threads of five messages a subject is born, and in how many chats of unrelated ones.
 
 Run alone: `bench/subjects.py [--locomo DIRECTORY] [--lines FILE] [--json]`. Its own threads and chats stand in
-`tests/psyche/threads/`; public dialogue is read by path and never kept here: `--locomo` takes a directory of conversations
-of LoCoMo, one JSON file each, `--lines` a text with one dialogue a line. The second half of each was never tuned on.
+`tests/psyche/threads/`; public dialogue is read by path and never kept here: `--locomo` takes a directory of
+conversations of LoCoMo, one JSON file each, `--lines` a text with one dialogue a line. The second half of each was
+never tuned on.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ import re
 import sys
 import tomllib
 from collections.abc import Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "daemon"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "daemon"))
 
 from claudius.psyche.arcs import Said, birth
 
+ROOT = Path(__file__).resolve().parents[1]
 GAP_S = 60.0
 MOST = 300
 Talk = Sequence[str]
@@ -40,7 +41,7 @@ def is_born(talk: Talk) -> bool:
 
 def locomo(directory: Path) -> list[list[Talk]]:
     """Return the sessions of each conversation, without the speakers' names, which are only called."""
-    found = []
+    found: list[list[Talk]] = []
     for path in sorted(directory.rglob("*.json")):
         whole = json.loads(path.read_text("utf-8"))
         names = re.compile(rf"\b({whole['speaker_a']}|{whole['speaker_b']}|Mel|Jo|Deb|Jon)\b")
@@ -53,16 +54,12 @@ def locomo(directory: Path) -> list[list[Talk]]:
 
 def dialogues(path: Path) -> list[Talk]:
     """Return each dialogue of a text in five pieces of whole sentences."""
-    found = []
+    found: list[Talk] = []
     for line in path.read_text("utf-8").splitlines():
         said = [one for one in re.split(r"(?<=[.?!])\s+", line.strip()) if one]
-        size = len(said) // 5
-        if size:
+        if size := len(said) // 5:
             cuts = [*range(0, 5 * size, size), len(said)]
-            found.append(
-                [" ".join(said[begin:end]) for begin, end in zip(cuts[:4], cuts[1:5], strict=True)]
-                + [" ".join(said[cuts[4] :])]
-            )
+            found.append([" ".join(said[begin:end]) for begin, end in pairwise(cuts)])
     return found
 
 

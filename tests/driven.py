@@ -277,3 +277,24 @@ def reply(dialogue: str, **sections: str) -> str:
     """Return a reply in the step format: a monologue, the spoken words, and any further sections by tag."""
     parts = {"internal_monologue": "Somebody speaks.", "external_dialogue": dialogue, **sections}
     return "\n".join(f"<{tag}>{text}</{tag}>" for tag, text in parts.items())
+
+
+@contextmanager
+def serving_console(machine: Machine) -> Iterator[Callable[[], str]]:
+    """Run the real command `claudius console` for a block."""
+    process = subprocess.Popen(
+        [str(CLAUDIUS), "console", "--no-open"],
+        env=machine.environment(),
+        cwd=machine.user,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout
+        assert process.stdout.readline().startswith("http://127.0.0.1:")
+        until(process.pid, (machine.home / "run" / "console" / "console.lock").exists)
+        yield lambda: machine.ok("console", "--link").stdout.strip()  # noqa: PLW0108 - each call asks anew
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)

@@ -110,18 +110,12 @@ def live(life: Life, home: Path, step: timedelta = STEP) -> Lived:
 
     async def story(days: Days) -> None:
         begun.append(days)
-        for n, line in enumerate(life.said):
-            hour, minute = map(int, line.clock.split(":"))
-            at = MONDAY.replace(hour=hour, minute=minute) + timedelta(days=line.day - 1)
-            if at > days.now:
-                await days.until_instant(at, step)
-            await days.says(line.who, line.text, line.room, mentions=line.called)
+        await days.until(1, "08:30", step)
+        for person in life.consent:
+            await days.soul.mind.store.people.wish(f"rehearsal:t:{person}", proactive=True, now=days.soul.mind.clock())
+        for line in life.said:
+            await _said(days, line, step)
             labels.update(days.kept(ARCS))
-            if n == 0:
-                for person in life.consent:
-                    await days.soul.mind.store.people.wish(
-                        f"rehearsal:t:{person}", proactive=True, now=days.soul.mind.clock()
-                    )
         await days.until(DAYS + 1, "08:00", step)
 
     settings = {"CLAUDIUS_OWNERS": OWNER, **life.settings}
@@ -131,10 +125,7 @@ def live(life: Life, home: Path, step: timedelta = STEP) -> Lived:
     moves = moves_of(records.psyche_moves(datetime(2000, 1, 1, tzinfo=UTC)))
     people = {line.who for line in life.said}
     names = {f"rehearsal:t:{who}": who.capitalize() for who in people} | labels
-    peaks = dict.fromkeys(DRIVES, 0)
-    for move in moves:
-        for n, drive in enumerate(DRIVES):
-            peaks[drive] = max(peaks[drive], move.numbers.bands[3 + n])
+    peaks = {drive: max(move.numbers.bands[3 + n] for move in moves) for n, drive in enumerate(DRIVES)}
     return Lived(
         life=life,
         moves=moves,
@@ -148,6 +139,14 @@ def live(life: Life, home: Path, step: timedelta = STEP) -> Lived:
         names=names,
         prompts=tuple(request.tail for request in voice.requests),
     )
+
+
+async def _said(days: Days, line: Said, step: timedelta) -> None:
+    hour, minute = map(int, line.clock.split(":"))
+    at = MONDAY.replace(hour=hour, minute=minute) + timedelta(days=line.day - 1)
+    if at > days.now:
+        await days.until_instant(at, step)
+    await days.says(line.who, line.text, line.room, mentions=line.called)
 
 
 def evenings(moves: Sequence[Move], names: Mapping[str, str], hour: int) -> Iterator[Evening]:
@@ -308,10 +307,18 @@ def loss() -> Life:
         "Sorting dad's books. He wrote in every margin.",
         "I gave dad's coat away today and I feel sad.",
     )
+    more = (
+        "He was seventy. I feel hurt that I was not with dad.",
+        "I am so sad, I miss dad and my head is empty.",
+        "I feel scared of the house without dad.",
+        "I've been sad all day, dad wrote to me every birthday.",
+        "I feel lonely and worried about mum.",
+    )
     said = [
         *_daily("cem", (1, 3, 5), CHATTER),
         *(Said(day, "21:00", "cem", text) for day, text in zip((8, 9, 12, 13, 15, 17, 19), grief, strict=True)),
-        *(Said(day, "21:05", "cem", "Thank you for being here.") for day in (8, 12, 15, 19)),
+        *(Said(day, "21:04", "cem", text) for day, text in zip((8, 9, 12, 15, 17), more, strict=True)),
+        *(Said(day, "21:30", "cem", "Thank you for being here.") for day in (8, 12, 15, 19)),
         Said(24, "20:00", "cem", "I planted dad's roses in my garden, they took."),
         Said(28, "19:00", "cem", "I got the job! I am so happy, and dad would be proud."),
         Said(29, "19:00", "cem", "We celebrated, it was lovely. Thank you for everything, you are a great friend!"),
@@ -322,7 +329,7 @@ def loss() -> Life:
     }
     return Life(
         "loss", "A loss", "Cem's father dies in the second week; Cem mourns aloud, and has good news in the last days.",
-        tuple(said), answers={grief[1]: after},
+        tuple(sorted(said, key=_when)), answers={grief[1]: after},
     )  # fmt: skip
 
 

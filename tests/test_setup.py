@@ -125,20 +125,16 @@ def test_the_greeting_asks_no_model(machine: Machine) -> None:
 
 
 def test_a_soul_of_ones_own_greets_in_its_own_words(machine: Machine) -> None:
-    """The greeting is the soul's own line, under its own name; a soul without one greets with silence."""
-    lines = (REPOSITORY / "soul" / "rehearsal.md").read_text("utf-8")
-    before, _, after = lines.partition("\n## greeting\n")
-    rest = after[after.index("\n## ") :]
+    """The greeting is the soul's own line, under its own name; without one it is the shipped line."""
     soul = machine.home / "soul"
     soul.mkdir(parents=True)
     (soul / "soul.md").write_text("# Beata, the first\n\nYou are Beata.\n")
-    (soul / "rehearsal.md").write_text(f"{before}\n## greeting\n> hello …\n- Salve, $name: $soul speaks.\n{rest}")
+    shipped = run(machine, "--no-talk")
+    (soul / "rehearsal.md").write_text("## greeting\n> hello …\n- Salve, $name: $soul speaks.\n")
     own = run(machine, "--no-talk")
-    (soul / "rehearsal.md").write_text(before + rest)
-    silent = run(machine, "--no-talk")
 
+    assert shipped.stdout.startswith("Good day, ada. I am Beata.")
     assert own.stdout == "Salve, ada: Beata speaks.\n"
-    assert (silent.code, silent.stdout) == (0, "")
 
 
 def test_setup_is_quiet_while_all_goes_well(machine: Machine) -> None:

@@ -31,7 +31,7 @@ from claudius.memory.archive import Archive
 from claudius.memory.sqlite import SqliteStore
 from claudius.memory.sqlite.backups import quarantine
 from claudius.observed import Thinking
-from claudius.provider import Provider
+from claudius.provider import CallTally, Provider
 from claudius.providers.chain import NO_VOICE, Chain, CurrentVoice, NoVoice, choose, may_rehearse, met_model
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.background_services import BackgroundServices
@@ -96,11 +96,13 @@ class Composed(Struct, frozen=True, kw_only=True):
         logging.getLogger("claudius").setLevel(level)
 
 
-def provider(loaded: Loaded, home: Home, names: Sequence[str] | None = None) -> Chain:
+def provider(
+    loaded: Loaded, home: Home, names: Sequence[str] | None = None, *, tally: CallTally | None = None
+) -> Chain:
     """Build the chain of providers, from `names` if they are known. Raises: ClaudiusError if one is unusable."""
     chosen = _chosen(loaded, home) if names is None else names
     built = [NoVoice() if name == NO_VOICE else _voice(name, "providers", loaded, home) for name in chosen]
-    return Chain(built, loaded.config.model)
+    return Chain(built, loaded.config.model, tally=tally)
 
 
 def _voice(name: str, key: str, loaded: Loaded, home: Home) -> Provider:
@@ -112,7 +114,7 @@ def _chosen(loaded: Loaded, home: Home) -> list[str]:
     return choose(loaded, may_rehearse=may_rehearse(loaded, home))
 
 
-def step_voices(loaded: Loaded, home: Home, known: Provider) -> dict[str, StepVoice]:
+def step_voices(loaded: Loaded, home: Home, known: Provider, tally: CallTally) -> dict[str, StepVoice]:
     """Build the providers of steps that have their own. Raises: BadConfiguration, ClaudiusError."""
     found: dict[str, StepVoice] = {}
     built: dict[str, Provider] = {known.name: known}
@@ -124,14 +126,14 @@ def step_voices(loaded: Loaded, home: Home, known: Provider) -> dict[str, StepVo
             detail = f"{line!r} does not name a step{near(step, STEPS)}"
             raise BadConfiguration("config.toml", "pipeline.steps", detail, fix)
         if name not in built:
-            built[name] = Chain([_voice(name, "pipeline.steps", loaded, home)], loaded.config.model)
+            built[name] = Chain([_voice(name, "pipeline.steps", loaded, home)], loaded.config.model, tally=tally)
         found[step] = StepVoice(built[name], model or None)
     return found
 
 
-def own_voice(name: str, loaded: Loaded, home: Home) -> Chain:
+def own_voice(name: str, loaded: Loaded, home: Home, tally: CallTally) -> Chain:
     """Build the named provider for a part that has its own. Raises: ClaudiusError."""
-    return Chain([_voice(name, "cortex.provider", loaded, home)], loaded.config.model)
+    return Chain([_voice(name, "cortex.provider", loaded, home)], loaded.config.model, tally=tally)
 
 
 async def compose(
@@ -171,10 +173,11 @@ async def compose(
         heard = networks_on(settings.loaded) if networks else []
         adapters = {name: _network(name, settings.loaded, clock.now) for name in heard}
         first_secrets = settings.loaded.secrets  # those that the log and the gate know stay, whatever is edited
+        tally = CallTally()
         voice = CurrentVoice(
-            provider(settings.loaded, home, await naming),
+            provider(settings.loaded, home, await naming, tally=tally),
             lambda: settings.loaded,
-            lambda loaded: provider(replace(loaded, secrets=first_secrets), home),
+            lambda loaded: provider(replace(loaded, secrets=first_secrets), home, tally=tally),
             met=partial(met_model, home),
         )
         disk = Disk(home, lambda: settings.loaded.config.storage.reserve_mb)
@@ -185,6 +188,7 @@ async def compose(
         clock=clock,
         disk=disk,
         quarantine=lambda now: quarantine(home.database, home.backups, now),
+        tally=tally,
         fingerprints=fingerprints(settings.loaded.secrets),
         log_dropped=lambda: log_file.dropped,
         log_leave_out=log_file.leave_out,
@@ -198,7 +202,7 @@ async def compose(
         clock=clock.now,
         nonce=partial(chance_source.token_hex, 16),
         hooks=hooks,
-        build=lambda name: own_voice(name, settings.loaded, home),
+        build=lambda name: own_voice(name, settings.loaded, home, tally),
         secrets=secrets,
     )
     mind = Mind(
@@ -209,7 +213,7 @@ async def compose(
         clock=clock.now,
         nonce=partial(chance_source.token_hex, 16),
         aged_at=clock.expiry,
-        voices=step_voices(settings.loaded, home, voice),
+        voices=step_voices(settings.loaded, home, voice, tally),
         secrets=secrets,
         hooks=hooks,
         reflects=second.reflects,
@@ -220,7 +224,7 @@ async def compose(
         mind,
         home,
         lambda: settings.loaded,
-        lambda name, loaded: own_voice(name, loaded, home),
+        lambda name, loaded: own_voice(name, loaded, home, tally),
         owner=own_person,
         chance=random.SystemRandom().random,
         is_daemon=networks,
@@ -248,6 +252,7 @@ async def compose(
         resources=resources,
         second=second,
         services=services,
+        alerts=networks,
     )
     return Composed(server=server, settings=settings, soul=soul)
 

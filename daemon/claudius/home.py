@@ -75,8 +75,8 @@ def write_private(path: Path, text: str) -> None:
     fresh.replace(path)
 
 
-def shipped(what: Literal["soul", "memory"]) -> Path:
-    """Return the directory of the shipped soul or memory: the repository's in a checkout, else the wheel's copy."""
+def shipped(what: Literal["soul", "memory", "console"]) -> Path:
+    """Return the directory of what ships besides Python: the repository's in a checkout, else the wheel's copy."""
     package = Path(claudius.__file__).parent
     checkout = package.parents[1] / what
     is_checkout = (package.parents[1] / "pyproject.toml").is_file() and checkout.is_dir()

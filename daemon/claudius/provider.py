@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Literal, Protocol, runtime_checkable
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from claudius.errors import ProviderError
 
@@ -193,3 +194,62 @@ def patience_of(provider: Provider, request: Request) -> float:
     """Return the least time, in seconds, that a provider needs before the first byte of this reply; 0 = no more."""
     patience = getattr(provider, "patience_s", None)
     return float(patience(request)) if patience else 0.0
+
+
+class Resting(Struct, frozen=True):
+    """A provider that is not asked for a while, because its account was refused or it asked for a long wait."""
+
+    name: str
+    left_s: float
+    why: str
+
+
+class VoiceState(Struct, frozen=True, kw_only=True):
+    """How the latest call of a chain of providers went, and which of them rest."""
+
+    last_error: str = ""
+    """How the last attempt failed; empty = it gave a reply, or nothing was asked since the start."""
+    resting: tuple[Resting, ...] = ()
+
+    @property
+    def is_well(self) -> bool:
+        """Whether the last attempt did not fail, and no provider rests."""
+        return not (self.last_error or self.resting)
+
+
+@runtime_checkable
+class TellsState(Protocol):
+    """Optional ability of a provider: to say how its latest call went."""
+
+    def state(self) -> VoiceState:
+        """Return how the latest call went."""
+        ...
+
+
+class CallTally(Struct):
+    """What all providers of one process did since it started, counted for the metrics."""
+
+    answers: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """Replies by provider, model and purpose."""
+    failures: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Failed attempts by provider and class of the error."""
+    tokens: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """Tokens by model, purpose and kind: input, cache_read, cache_write, output."""
+    dollars: dict[tuple[str, str], float] = field(default_factory=dict)
+    """Dollars by model and purpose, where the price is known."""
+
+    def answered(self, provider: Provider, request: Request, done: Done) -> None:
+        """Count a reply."""
+        model, usage = done.model or request.model or provider.model, done.usage
+        self.answers[done.provider or provider.name, model, request.purpose] += 1
+        self.tokens[model, request.purpose, "input"] += usage.input_tokens
+        self.tokens[model, request.purpose, "cache_read"] += usage.cache_read_tokens
+        self.tokens[model, request.purpose, "cache_write"] += usage.cache_write_tokens
+        self.tokens[model, request.purpose, "output"] += usage.output_tokens
+        if usage.cost_usd is not None:
+            key = (model, request.purpose)
+            self.dollars[key] = self.dollars.get(key, 0.0) + usage.cost_usd
+
+    def failed(self, provider: Provider, error: ProviderError) -> None:
+        """Count a failed attempt."""
+        self.failures[provider.name, type(error).__name__] += 1

@@ -21,9 +21,12 @@ SELECT DISTINCT CASE WHEN key LIKE '%:home:%' THEN 'home' ELSE kind END AS kind 
 WHERE conversation >= :prefix AND conversation < :after;
 
 -- name: plans_shown
--- scans: a command lists every pending plan, and those that lapsed
-SELECT id, kind, scheduled_for AS due_at, conversation, process, params, text, lapsed_at FROM due
-WHERE fired_turn IS NULL OR lapsed_at IS NOT NULL ORDER BY scheduled_for, id;
+-- scans: a command lists every pending plan, those that are due and wait, and those that lapsed
+SELECT d.id, d.kind, d.scheduled_for AS due_at, d.conversation, d.process, d.params, d.text, d.lapsed_at, i.state,
+    i.not_before, i.reason, (SELECT count(*) FROM inbox a WHERE a.conversation = d.conversation AND a.seq < i.seq
+        AND (a.state = 'pending' OR a.state = 'taken' OR a.state = 'thought')) AS ahead
+FROM due d LEFT JOIN inbox i ON i.key = 'due:' || d.kind || ':' || d.scheduled_for AND i.state NOT IN ('settled', 'dead')
+WHERE d.fired_turn IS NULL OR d.lapsed_at IS NOT NULL OR i.seq IS NOT NULL ORDER BY d.scheduled_for, d.id;
 
 -- name: positions
 -- scans: one row per conversation
@@ -62,6 +65,12 @@ SELECT coalesce(sum(turns), 0) AS turns FROM conversation;
 -- name: count_turns_since
 SELECT count(*) AS turns FROM turn WHERE at >= :since;
 
+-- name: waits_since
+-- scans: only what is unfinished
+SELECT 'inbox' AS queue, min(heard_at) AS at FROM inbox WHERE state <> 'settled' AND state <> 'dead'
+UNION ALL SELECT 'outbox', min(at) FROM outbox INDEXED BY outbox_open
+WHERE (state = 'pending' OR state = 'taken' OR state = 'unknown_after_send');
+
 -- name: conversations
 -- scans: a command lists them all
 SELECT conversation, audience, process, entries, last_at FROM conversation WHERE audience <> 'self' ORDER BY last_at DESC, conversation;
@@ -74,6 +83,37 @@ WHERE conversation = :conversation;
 SELECT t.turn, e.at, e.entry_type, e.verb, e.person, e.content, e.name, e.metadata, e.audience, e.unsaid
 FROM entry e JOIN turn t ON t.conversation = e.conversation AND t.number = e.number
 WHERE e.conversation = :conversation ORDER BY e.number, e.n;
+
+-- name: turns_page
+SELECT t.turn, t.number, t.at, t.audience, t.person, t.process, r.kept, r.expired_at FROM turn t JOIN turn_record r ON r.id = t.record
+WHERE t.conversation = :conversation AND t.number < :before ORDER BY t.number DESC LIMIT :most;
+
+-- name: turn_number
+SELECT number FROM turn WHERE turn = :turn AND conversation = :conversation;
+
+-- name: entries_page
+SELECT t.turn, e.at, e.entry_type, e.verb, e.person, e.content, e.name, e.metadata, e.audience, e.unsaid
+FROM entry e JOIN turn t ON t.conversation = e.conversation AND t.number = e.number
+WHERE e.conversation = :conversation AND e.number >= :low AND e.number < :before ORDER BY e.number, e.n;
+
+-- name: turns_heard
+-- The ledger's line of what each turn heard.
+SELECT turn, peer_id AS person, at, preview FROM interaction
+WHERE turn IN (SELECT value FROM json_each(:turns)) AND direction = 'in';
+
+-- name: turns_between
+SELECT t.turn, t.conversation, t.process, (SELECT i.preview FROM interaction i WHERE i.turn = t.turn AND i.direction = 'in'
+    LIMIT 1) AS preview
+FROM turn t WHERE t.at >= :begin AND t.at <= :end ORDER BY t.at;
+
+-- name: interactions_shown
+SELECT id, peer_id AS peer, at, direction, channel_type, conversation, audience, turn, scope, preview, reaction FROM interaction
+WHERE id IN (SELECT value FROM json_each(:ids)) ORDER BY id;
+
+-- name: whispers_told
+-- scans: a command lists the newest
+SELECT id, daimon, text, influence, transport, sources, conversation, at, expires_at, state, used_turn FROM whisper
+ORDER BY id DESC LIMIT :most;
 
 -- name: turn_shown
 SELECT t.turn, t.at, t.conversation, t.number, t.audience, t.person, t.nonce, t.process, t.shown,
@@ -319,3 +359,14 @@ SELECT daimon, max(at) AS last_whisper_at, count(*) AS whispers FROM whisper GRO
 -- name: daimons_shown
 -- scans: one row per daimon
 SELECT daimon, asked_at, failures, rests_until, reason, mode FROM daimon ORDER BY daimon;
+
+-- name: what_changed
+-- scans: small tables, and only when something wrote; the audit log is left out, because looking writes it
+-- What the console shows has changed if any of these has.
+SELECT (SELECT max(seq) FROM inbox) AS heard, (SELECT count(*) FROM inbox WHERE state <> 'settled') AS waiting,
+    (SELECT sum(turns) FROM conversation) AS turns, (SELECT max(id) FROM revision) AS revision,
+    (SELECT max(id) FROM soul_state) AS state, (SELECT max(id) FROM assessment) AS assessment,
+    (SELECT group_concat(key || state || created_at) FROM belief) AS beliefs, (SELECT max(cycle) FROM reflection) AS cycle,
+    (SELECT count(*) FROM due) AS plans, (SELECT max(id) FROM whisper) AS whisper,
+    (SELECT group_concat(daimon || coalesce(mode, '')) FROM daimon) AS modes, (SELECT count(*) FROM person_link) AS links,
+    (SELECT count(*) FROM person) AS people, (SELECT max(ended_at) FROM job) AS job;

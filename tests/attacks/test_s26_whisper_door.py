@@ -180,15 +180,18 @@ async def test_s26_another_soul_learns_only_text_and_mood(home: Home) -> None:
     assert asked.history == ()
 
 
-async def test_s26_health_and_metrics_want_the_token_too(home: Home) -> None:
-    """On TCP, nothing is reported without a token."""
+async def test_s26_metrics_want_the_token_and_health_says_little_without_it(home: Home) -> None:
+    """On loopback anybody learns whether all is well, and no more; whoever shows a wrong token learns nothing."""
     async with door(home) as (_, url, client):
         found = []
-        for path in ("/health", "/metrics"):
-            async with client.get(url + path) as closed, client.get(url + path, headers=bearer(TOKEN)) as opened:
-                found.append((closed.status, opened.status, "claudius_turns_total" in await opened.text()))
+        for headers in ({}, bearer("wrong"), bearer(TOKEN), {"Host": "evil.example"}):
+            async with (
+                client.get(f"{url}/health", headers=headers) as one,
+                client.get(f"{url}/metrics", headers=headers) as two,
+            ):
+                found.append((one.status, two.status, "claudius_turns_total" in await two.text()))
 
-    assert found == [(401, 200, False), (401, 200, True)]
+    assert found == [(200, 401, False), (401, 401, False), (200, 200, True), (403, 403, False)]
 
 
 async def test_the_control_socket_has_the_same_door(home: Home) -> None:

@@ -437,3 +437,19 @@ def test_an_interrupt_at_the_prompt_ends_at_once_and_gives_the_terminal_back(mac
     assert terminal.process.returncode == 130
     assert after == before
     assert '"event": "asleep"' in machine.log.read_text()
+
+
+def test_what_arrives_by_itself_is_printed_at_once_where_a_terminal_only_prints(machine: Machine) -> None:
+    """On a terminal without cursor movement, too: a line of its own, once, and then the prompt again."""
+    machine.scripted(reply("Said elsewhere."))
+    with machine.terminal("chat") as first, machine.terminal("chat") as other:
+        first.until("you › ")
+        other.until("you › ")
+        other.type("hi")
+        other.until("Said elsewhere.")
+        first.until("you › ")
+        first.type("\x04")
+        shown = first.rest().replace("\r", "")
+
+    assert "you › \nSaid elsewhere.\nyou › " in shown
+    assert shown.count("Said elsewhere.") == 1

@@ -242,13 +242,19 @@ def test_the_log_is_followed_across_its_rotation(tmp_path: Path) -> None:
 
 
 def test_the_log_holds_no_words_of_anybody(tmp_path: Path) -> None:
-    """`daemon logs` prints JSON lines, and only DEBUG lines hold words that somebody said."""
+    """`daemon logs` prints text for people, and JSON lines on request; neither holds words that somebody said."""
     machine = Machine(tmp_path)
     with machine.daemon():
-        machine.ok("chat", "--once", "the word is xylophone")
-    printed = machine.ok("daemon", "logs").stdout
+        said = machine.ok("chat", "--once", "the word is xylophone", "--json").json
+    printed, read = machine.ok("daemon", "logs", "--json").stdout, machine.ok("daemon", "logs").stdout
 
-    assert all(json.loads(line)["at"] for line in printed.splitlines())
-    assert "xylophone" not in printed
-    assert len(machine.ok("daemon", "logs", "-n", "1").stdout.splitlines()) == 1
+    events = [json.loads(line) for line in printed.splitlines()]
+    turns = [one for one in events if one["event"] == "turn"]
+    assert all(one["at"] for one in events)
+    assert [(one["turn"], one["posted"], one["rung"]) for one in turns] == [(said["turn"], True, "complete")]
+    assert turns[0]["total_ms"] >= turns[0]["model_ms"]
+    assert f"INFO    turn {said['turn']}: reply, in " in read
+    assert "{" not in read
+    assert "xylophone" not in printed + read
+    assert len(machine.ok("daemon", "logs", "-n", "1", "--json").stdout.splitlines()) == 1
     assert machine.run("daemon", "logs", env={"CLAUDIUS_HOME": str(tmp_path / "other")}).code == 1

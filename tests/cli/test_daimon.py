@@ -97,7 +97,7 @@ def test_the_daemons_schedule_shows_its_jobs(tmp_path: Path) -> None:
     assert before == []
     ids = {one["id"] for one in listed}
     assert ids >= {"backup", "memory_expiry", "records", "soul_state_check"}
-    assert ids <= {"backup", "memory_expiry", "records", "soul_state_check", "archive"}, (
+    assert ids <= {"backup", "memory_expiry", "records", "soul_state_check", "archive", "silence", "tick"}, (
         "cortex, networks and daimons are all off"
     )
     assert all(one["kind"] == "job" and one["due_at"].endswith("Z") for one in listed)
@@ -117,4 +117,6 @@ def test_the_schedule_shows_reminders_in_local_time(tmp_path: Path) -> None:
     assert "tomorrow at 09:00" in said
     assert (listed["due_at"], listed["due_local"]) == ("2026-01-06T08:00:00.000000Z", "2026-01-06T09:00:00+01:00")
     assert listed["what"] == "Remind me tomorrow at 9 to pay the rent."
-    assert text.endswith("  Tue 2026-01-06 09:00  terminal:local:main:main  Remind me tomorrow at 9 to pay the rent.\n")
+    assert text.endswith(
+        "  Tue 2026-01-06 09:00  terminal:local:main:main  -  Remind me tomorrow at 9 to pay the rent.\n"
+    )

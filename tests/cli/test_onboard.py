@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -205,12 +206,130 @@ async def test_doctor_names_every_fault_of_discord(machine: Machine) -> None:
     assert BOT_USER not in found["discord servers"]
 
 
+def test_doctor_finds_exchanged_tokens_without_asking_anybody(machine: Machine) -> None:
+    """A token in another's place is told by how it begins, and is not shown."""
+    machine.env |= {
+        "SLACK_BOT_TOKEN": "xapp-1-secret",
+        "SLACK_APP_TOKEN": "xoxb-1-secret",
+        "DISCORD_TOKEN": "a-client-secret",
+        "ANTHROPIC_API_KEY": "gsk_of_another",
+    }
+
+    ran = machine.run("doctor", "--json")
+
+    found = [one["detail"] for one in ran.json["checks"] if one["name"] == "tokens"]
+    assert [one.partition(":")[0] for one in found] == [
+        "SLACK_BOT_TOKEN",
+        "SLACK_APP_TOKEN",
+        "ANTHROPIC_API_KEY",
+        "DISCORD_TOKEN",
+    ]
+    assert "belongs into SLACK_APP_TOKEN" in found[0]
+    assert "1-secret" not in ran.shown
+
+
+def test_doctor_finds_servers_that_cannot_be_there(machine: Machine) -> None:
+    """A name that nobody has, and a port of this machine on which nothing listens; neither needs a network."""
+    machine.env |= {
+        "CLAUDIUS_OPENAI_BASE_URL": "http://no-such-model.invalid/v1",
+        "CLAUDIUS_ALERTS_WEBHOOK": "http://127.0.0.1:9/",
+    }
+
+    found = [one["detail"] for one in machine.run("doctor", "--json").json["checks"] if one["name"] == "servers"]
+
+    assert "no server is called 'no-such-model.invalid'" in found[0]
+    assert "nothing listens on port 9" in found[1]
+
+
+async def test_a_typo_ends_nothing_and_good_answers_are_kept(machine: Machine) -> None:
+    """Every wrong answer is asked for again: a name, a token in another's place, one that is refused, no server."""
+
+    def walk() -> str:
+        """Answer as somebody who mistypes everything once."""
+        machine.shim("systemctl", "exit 1")
+        with machine.terminal("onboard") as terminal:
+            terminal.until("Which networks")
+            terminal.type("slak,discord")
+            terminal.until("there is no 'slak'")
+            terminal.until("Which networks")
+            terminal.type("slack,discord")
+            terminal.until('"display_information"')
+            terminal.until("SLACK_BOT_TOKEN")
+            terminal.type(APP_TOKEN)
+            terminal.until("belongs into SLACK_APP_TOKEN")
+            terminal.until("SLACK_BOT_TOKEN (")
+            terminal.type(SLACK_TOKEN + "x")
+            terminal.until("SLACK_APP_TOKEN (")
+            terminal.type(APP_TOKEN)
+            terminal.until("What now?")
+            terminal.type("again")
+            terminal.until("SLACK_BOT_TOKEN (")
+            terminal.type(SLACK_TOKEN)
+            terminal.until("Socket Mode is on")
+            terminal.until("DISCORD_TOKEN (")
+            assert SLACK_TOKEN in (machine.home / ".env").read_text()
+            terminal.type(BOT_TOKEN)
+            terminal.until("Hear the members of")
+            terminal.type("y")
+            terminal.until(
+                "Which voices, with commas? (auto, anthropic_api, agent_sdk, claude_cli, openai_compat, rehearsal)"
+            )
+            terminal.type("scriptd")
+            terminal.until("there is no 'scriptd'")
+            terminal.until("Which voices")
+            terminal.type("scripted")
+            for _ in range(4):
+                terminal.until("Turn it on?")
+                terminal.type("n")
+            terminal.until("Have the system start it")
+            terminal.type("n")
+            return terminal.rest()
+
+    async with SlackServer() as slack, DiscordServer() as discord:
+        machine.env |= {
+            "CLAUDIUS_SLACK_API_URL": slack.base_url,
+            "CLAUDIUS_DISCORD_API_URL": discord.base_url,
+            "CLAUDIUS_DISCORD_GATEWAY_URL": discord.gateway_url,
+        }
+        shown = await asyncio.to_thread(walk)
+
+    assert "next: claudius daemon start" in shown
+    assert SLACK_TOKEN not in shown
+    config = (machine.home / "config.toml").read_text()
+    assert 'adapters = ["slack","discord"]' in config
+    assert f'guilds = ["{GUILD}"]' in config
+
+
+async def test_what_was_answered_before_somebody_gave_up_is_kept(machine: Machine) -> None:
+    """Ctrl-C in the middle loses nothing that was tested; the next time only the rest is asked for."""
+
+    def walk() -> None:
+        """Set Slack up, then leave."""
+        with machine.terminal("onboard", "--adapters", "slack,discord") as terminal:
+            terminal.until("SLACK_BOT_TOKEN (")
+            terminal.type(SLACK_TOKEN)
+            terminal.until("SLACK_APP_TOKEN (")
+            terminal.type(APP_TOKEN)
+            terminal.until("DISCORD_TOKEN (")
+            terminal.process.send_signal(signal.SIGINT)
+            terminal.rest()
+        with machine.terminal("onboard", "--adapters", "slack") as terminal:
+            terminal.until("Socket Mode is on")
+            terminal.until("Which voices")
+
+    async with SlackServer() as slack:
+        machine.env["CLAUDIUS_SLACK_API_URL"] = slack.base_url
+        await asyncio.to_thread(walk)
+
+    assert 'adapters = ["slack"]' in (machine.home / "config.toml").read_text()
+
+
 def test_what_is_off_by_default_is_offered_once_with_its_cost(machine: Machine) -> None:
     """At a terminal it asks for each in a sentence that names the cost; a second time it asks for none of them."""
     machine.env["CLAUDIUS_PROVIDERS"] = "rehearsal"
     with machine.terminal("onboard") as terminal:
         for asked, said in (("networks", ""), ("voices", ""), ("Kothar", "y"), ("one model call", "n"),
-                            ("twelve model calls", "n"), ("one more model call", "n")):  # fmt: skip
+                            ("twelve model calls", "n"), ("one more model call", "n"), ("Have the system start it", "n")):  # fmt: skip
             terminal.until(asked)
             terminal.type(said)
         terminal.rest()
@@ -218,6 +337,8 @@ def test_what_is_off_by_default_is_offered_once_with_its_cost(machine: Machine) 
         for asked in ("networks", "voices"):
             terminal.until(asked)
             terminal.type("")
+        terminal.until("Have the system start it")
+        terminal.type("n")
         again = terminal.rest()
     offers = {one["name"]: one["command"] for one in machine.run("status", "--json").json["offers"]}
     machine.ok("chat", "--once", "I build bridges.")

@@ -140,13 +140,21 @@ def test_no_word_is_broken_at_the_edge(machine: Machine, columns: int) -> None:
     machine.scripted({"deltas": [reply(words)]})
     with drawn(machine, "chat", columns=columns) as shown:
         shown.until_asked()
-        shown.say(words)
-        shown.until_shown(words, times=2)
+        shown.keys(words)
+        shown.until_shown(words)
+        typed = shown.lines
+        for _ in range(30):
+            shown.keys("\x1b[D")
+        shown.keys("!\x05")
+        shown.until_shown(words[:-30] + "!" + words[-30:])
+        shown.keys("\r")
+        shown.until_shown(words)
         shown.until_said("交じり文")
         shown.keys("\x04")
         shown.rest()
 
     assert max(len(line) for line in shown.lines) > columns - 10
+    assert max(len(line) for line in typed) > columns - 16
     assert count(shown, "word059") == 2
 
 

@@ -14,6 +14,7 @@ from claudius.errors import BadConfiguration, BadRequest, Cut, Unavailable, Unre
 from claudius.home import Home
 from claudius.provider import Provider, Usage
 from claudius.providers import openai_compat
+from claudius.providers.streamed_completion import StreamedCompletion, stream_data
 from claudius.testing.check_provider import CASES, Case, Voice, check_cut_at, check_provider
 from claudius.testing.model_calls import Reply
 from claudius.testing.provider_contract.voice import ASK, SYSTEM, TEXT, ending, hear
@@ -103,12 +104,12 @@ async def test_openais_own_host_has_its_own_word_for_the_limit(settings: Callabl
 def test_a_stream_of_other_things_is_cut(data: str) -> None:
     """JSON that is not a chunk is treated like invalid JSON: the chain gets a typed error."""
     with pytest.raises(Cut):
-        openai_compat._Said(ASK, "m").hear(data)
+        StreamedCompletion(ASK, "m").hear(data)
 
 
 def test_only_the_text_of_the_reply_that_was_asked_for_is_heard() -> None:
     """Thoughts inside or beside the content, and a second choice, are ignored."""
-    said = openai_compat._Said(ASK, "m")
+    said = StreamedCompletion(ASK, "m")
     parts = '[{"type": "thinking", "thinking": [{"type": "text", "text": "S1"}]}, {"type": "text", "text": "Hi"}]'
 
     said.hear('{"choices": [{"index": 1, "delta": {"content": "S2"}}]}')
@@ -210,7 +211,7 @@ async def test_a_line_may_be_folded_and_end_in_any_way(end: bytes) -> None:
 
     response = httpx.Response(200, content=_bytewise(stream))
 
-    heard = [data async for data in openai_compat._events(response)]
+    heard = [data async for data in stream_data(response)]
 
     assert len(heard) == 3
     assert heard[-1] == "[DONE]"

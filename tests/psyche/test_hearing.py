@@ -122,7 +122,7 @@ def test_m3_a_person_who_speaks_of_their_own_grief_attacks_nobody() -> None:
     assert heard.valence < -0.3
     assert heard.axes.supportive == 0
     assert heard.axes.affectionate > 0
-    assert heard.tone == -0.4
+    assert heard.tone == -1.0
 
 
 def test_m3_emoji_decide_where_words_say_nothing() -> None:

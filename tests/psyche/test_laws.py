@@ -12,6 +12,7 @@ from msgspec.structs import astuple, replace
 
 from claudius.psyche import arcs as subjects
 from claudius.psyche.arcs import BORN
+from claudius.psyche.bands import numbers_bands
 from claudius.psyche.change import Change, Event, change_of, feel
 from claudius.psyche.mapping import Shift
 from claudius.psyche.personality import Kernel
@@ -196,6 +197,33 @@ def test_i1_ten_idle_years_are_one_step() -> None:
     assert _apart(once, hourly) <= 1e-12
 
 
+@given(st.floats(0, 1), st.floats(0, 1), st.lists(st.floats(60.0, 40 * DAY_S), min_size=1, max_size=30))
+def test_absence_in_one_step_is_absence_in_many(company: float, novelty: float, steps: list[float]) -> None:
+    """I1: the needs for company and for something new rise in closed form, the same however time is cut, and within 0 to 1."""
+    start = apply(Numbers(at_s=DAY_S), Stimulus(novelty=novelty, company=company or 1.0), KERNEL)
+    cut, at_s = start, DAY_S
+    for step in steps:
+        at_s += step
+        cut = advance(cut, at_s)
+
+    assert _apart(advance(start, at_s), cut) <= 1e-9
+    assert all(0.0 <= level <= 1.0 for level in cut.drives)
+
+
+def test_absence_leads_into_the_highest_bands_and_company_back() -> None:
+    """Two weeks alone: company is missed and nothing is new; ten friendly new messages still both."""
+    met = apply(Numbers(at_s=DAY_S), Stimulus(company=1.0), KERNEL)
+    alone = advance(met, 15 * DAY_S)
+    again = alone
+    for _ in range(10):
+        again = apply(again, Stimulus(axes=Axes(affectionate=0.3), novelty=0.7, company=1.0), KERNEL)
+    untouched = advance(Numbers(at_s=DAY_S), 15 * DAY_S)
+
+    assert numbers_bands(alone)[3] == numbers_bands(alone)[6] == 3
+    assert max(numbers_bands(again)[3], numbers_bands(again)[6]) < 2
+    assert untouched.drives == Numbers(at_s=0.0).drives
+
+
 @given(stimuli, st.floats(0, 1), kernels)
 def test_a_stronger_event_never_changes_less(heard: Stimulus, share: float, kernel: Kernel) -> None:
     """Polarity: from the base, a weaker form of the same event moves drives, warmth, trust and tension no further."""
@@ -315,8 +343,8 @@ def test_m6_an_arc_is_born_of_three_likenesses() -> None:
 
 
 def test_m6_a_subject_of_another_place_keeps_none_from_being_born() -> None:
-    """M6: a subject has one arc in each audience; a private arc does not prevent one elsewhere."""
-    born = replace(ARC, arc="new")
+    """M6: a subject has one arc in each audience, whatever it is called; a private arc prevents none elsewhere."""
+    born = replace(ARC, arc="new", label="pipeline")
 
     assert len(subjects.with_birth((ARC,), born)) == 1
     assert len(subjects.with_birth((replace(ARC, sources=("private:slack:T1:Ana",)),), born)) == 2
@@ -324,7 +352,7 @@ def test_m6_a_subject_of_another_place_keeps_none_from_being_born() -> None:
 
 def test_m6_the_weakest_arc_makes_room() -> None:
     """M6: the number of arcs is limited; a new arc replaces the weakest."""
-    crowd = tuple(replace(ARC, arc=str(n), label=f"l{n}", intensity=0.2 + n / 20) for n in range(12))
+    crowd = tuple(replace(ARC, arc=str(n), label=f"l{n}", stems=(f"s{n}",), intensity=0.2 + n / 20) for n in range(12))
 
     kept = subjects.with_birth(crowd, replace(ARC, arc="new", label="new"), 12)
 

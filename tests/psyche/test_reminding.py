@@ -259,3 +259,15 @@ def test_any_text_is_read(text: str) -> None:
     request_in(text)
     refuses(text)
     undertaking_in(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["kannst du mich ", "ich möchte erinnert ", "stell mir ", "lass mich ", "i can't ", "can you remind me ", "nicht "],
+)
+def test_a_long_text_is_read_as_far_as_a_request_may_stand(text: str) -> None:
+    """Forty thousand characters that nearly ask cost no more than four thousand: the rest is not looked at."""
+    long = text * (40_000 // len(text))
+
+    assert request_in(long + "Remind me at 5.") == request_in(long[:4000])
+    assert refuses(long) == refuses(long[:4000])

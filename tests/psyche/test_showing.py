@@ -143,7 +143,7 @@ def test_the_commands_show_draw_and_explain(tmp_path: Path) -> None:
     assert [one["person"] for one in found["relationships"]] == ["terminal:local:ada"]
     assert picture.read_text("utf-8").startswith("<svg")
     assert "2 turn(s)" in told.stdout
-    assert [move["inputs"]["outcome"] for move in moves] == ["think", "react"]
+    assert [one["outcome"] for one in moves["turns"]] == ["think", "react"]
     assert "thought about: significant, heard as dm" in why.stdout
     assert "meaning 0." in why.stdout
     assert (thanks["provider"], thanks["model"], thanks["verb"]) == (None, None, "acknowledged")

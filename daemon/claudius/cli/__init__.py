@@ -23,6 +23,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "onboard": ("onboard:onboard", "set it up: who speaks, which networks, their tokens, each tried for real"),
     "chat": ("chat:chat", "talk with the soul here in the terminal"),
     "daemon": ("daemon:daemon", "the soul as a process of its own: start, stop, run, install"),
+    "console": ("claudius.console.command:console", "look at the soul in your browser"),
     "status": ("status:status", "what is running, who speaks, what waits"),
     "doctor": ("doctor:doctor", "find what is not set up correctly, and how to fix it"),
     "config": ("config:config", "show, check and change the settings"),
@@ -51,8 +52,10 @@ _TABLE: dict[str, tuple[str, str]] = {
     "completion": ("completion:completion", "complete commands with Tab, in bash, zsh and fish"),
     "seed": ("seed:seed", ""),
 }
-"""Each command's module here with its name there, and one-line help; a command without one is hidden."""
-COMMANDS = {name: f"claudius.cli.{target}" for name, (target, _) in _TABLE.items()}
+"""Each command's module, here or in full, with its name there, and one-line help; a command without one is hidden."""
+COMMANDS = {
+    name: target if target.startswith("claudius.") else f"claudius.cli.{target}" for name, (target, _) in _TABLE.items()
+}
 HELP = {name: line for name, (_, line) in _TABLE.items() if line}
 
 

@@ -205,8 +205,8 @@ def _put_back(home: Home, copy: Path, aside: Path, *, is_new_home: bool = False)
     fresh.unlink(missing_ok=True)
     shutil.copyfile(copy, fresh)
     fresh.chmod(FILE_MODE)
-    asyncio.run(_keep_audit(home, fresh, "import" if is_new_home else "restore", copy.name))
     forgotten = asyncio.run(_forget_again(home, fresh, is_new_home=is_new_home))
+    asyncio.run(_keep_audit(home, fresh, "import" if is_new_home else "restore", copy.name))
     for suffix in ("", "-wal", "-shm"):
         old = home.database.with_name(home.database.name + suffix)
         if old.exists():

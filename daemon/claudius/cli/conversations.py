@@ -41,10 +41,15 @@ def list_(*, as_json: bool) -> None:
 
 @conversations.command()
 @click.argument("conversation")
+@click.option("--before", default="", help="A page of turns before this one, expired ones too; `now`: the newest.")
 @json_option
-def show(conversation: str, *, as_json: bool) -> None:
+def show(conversation: str, before: str, *, as_json: bool) -> None:
     """Show one conversation, oldest first, thoughts included."""
-    found = reports.conversation(Home.of(os.environ), conversation)
+    home = Home.of(os.environ)
+    if before:
+        found = reports.page(home, conversation, "" if before == "now" else before)
+    else:
+        found = reports.conversation(home, conversation)
     print_result(found, _conversation(found), as_json=as_json)
 
 
@@ -57,9 +62,13 @@ def _conversation(found: Mapping[str, Any]) -> Iterator[str]:
             yield click.style(f"turn {turn}  {clock(entry['at'])}", dim=True)
         kind = entry["entry_type"]
         who = (kind != "daimonSpeech" and entry["person"]) or f"Claudius {entry['verb'] or _VERBS.get(kind, kind)}"
+        if kind in ("expired", "erased"):
+            yield click.style(f"{entry['at']}  turn {entry['turn']}: its words have {kind}", dim=True)
+            continue
         is_spoken = kind in ("userMessage", "externalDialog")
         head = click.style(f"  {safe(who)}: ", bold=is_spoken, dim=not is_spoken)
-        yield head + click.style(safe(entry["content"]), dim=not is_spoken)
+        mark = "  (a preview: the words have expired)" if entry.get("expired") and kind == "userMessage" else ""
+        yield head + click.style(safe(entry["content"]) + mark, dim=not is_spoken)
 
 
 @click.command()

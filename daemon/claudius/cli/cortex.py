@@ -14,7 +14,7 @@ from claudius.cli.output import Group, json_option, print_result, safe
 from claudius.home import Home
 from claudius.ledger_types import OwnersHand
 from claudius.reports import beliefs as reports
-from claudius.reports.feeling import clock_now
+from claudius.reports.life import clock_now
 
 
 @click.group(cls=Group)

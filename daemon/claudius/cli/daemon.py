@@ -111,8 +111,10 @@ def restart(*, as_json: bool) -> int:
 @daemon.command()
 @click.option("-n", "--lines", "count", type=click.IntRange(min=0), help="Only this many of the last lines.")
 @click.option("-f", "--follow", is_flag=True, help="Keep printing new lines as they come.")
-def logs(count: int | None, *, follow: bool) -> int:
-    """Print the log: one JSON object a line, without anybody's words."""
+@click.option("--json", "as_json", is_flag=True, help="Print the lines as they are: one JSON object each.")
+def logs(count: int | None, *, follow: bool, as_json: bool) -> int:
+    """Print the log, without anybody's words."""
+    from claudius.cli.log_text import readable
     from claudius.runtime.logs import LOG
 
     path = Home.of(os.environ).logs / LOG
@@ -121,10 +123,10 @@ def logs(count: int | None, *, follow: bool) -> int:
         return EXIT_FAILED
     lines, read_to = last_lines(path, count)
     for line in lines:
-        click.echo(line)
+        click.echo(line if as_json else readable(line))
     if follow:
         for line in follow_log(path, read_to):
-            click.echo(line)
+            click.echo(line if as_json else readable(line))
     return 0
 
 

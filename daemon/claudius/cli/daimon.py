@@ -34,6 +34,19 @@ def list_(*, as_json: bool) -> None:
 
 
 @daimon.command()
+@click.option("-n", "most", type=click.IntRange(1, 1000), default=50, show_default=True, help="How many.")
+@json_option
+def whispers(most: int, *, as_json: bool) -> None:
+    """Print what was whispered, newest first, and what became of each."""
+    found = clock.whispers(Home.of(os.environ), most)
+    lines = []
+    for one in found:
+        fate = f"felt by turn {one['used_turn']}" if one["used_turn"] else one["state"]
+        lines.append(f"{one['at'][:16]}  {one['daimon']}: {safe(one['text'])}  [{fate}]")
+    print_result(found, lines or ["nobody has whispered yet"], as_json=as_json)
+
+
+@daimon.command()
 @click.argument("name", default=KOTHAR)
 @json_option
 def whisper(name: str, *, as_json: bool) -> int:

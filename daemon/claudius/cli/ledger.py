@@ -55,6 +55,19 @@ def show(peer: str, out: Path | None, *, as_json: bool) -> None:
     print_result(found, lines, as_json=as_json)
 
 
+@ledger.command()
+@click.argument("ids", nargs=-1, required=True, type=int)
+@json_option
+def evidence(ids: tuple[int, ...], *, as_json: bool) -> None:
+    """Print lines of the ledger by their ids: what a belief or a cycle was formed from."""
+    found = reports.evidence(Home.of(os.environ), ids)
+    lines = []
+    for one in found:
+        arrow = "»" if one["direction"] == "in" else "«"
+        lines.append(f"{one['id']}  {one['at'][:16]}  {arrow} {one['peer']}: {safe(one['preview'])}")
+    print_result(found, lines or ["none of them is kept any more"], as_json=as_json)
+
+
 def _line(one: Mapping[str, Any]) -> str:
     trust = "not yet assessed" if one["trust"] is None else f"trust {one['trust']:+d}"
     many = f"{one['interactions']} message(s)"

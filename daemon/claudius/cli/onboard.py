@@ -1,9 +1,11 @@
-"""`claudius onboard`: ask for what is needed, test each answer, and save it."""
+"""`claudius onboard`: ask for what is needed, test each answer, and save it; a wrong answer is asked for again."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import shutil
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -14,10 +16,11 @@ from typing import Any
 import click
 
 from claudius.cli.output import json_option, print_checks, print_json
-from claudius.config import Loaded, load, read_env_file
-from claudius.errors import EXIT_FAILED, UsageProblem
+from claudius.config import SETTINGS, Loaded, load, read_env_file
+from claudius.errors import EXIT_FAILED, ClaudiusError, UsageProblem
 from claudius.home import Home, write_private
 from claudius.reports.network_checks import Check, ask_discord, ask_slack, gathered, servers
+from claudius.reports.offline_checks import misplaced
 from claudius.reports.status import OFFERS, is_on
 
 WHERE = {
@@ -30,6 +33,17 @@ OWN_LOGIN = (
     "A Claude login is for your own use: its terms do not let you offer it to others. For a soul that a team talks to, "
     "take an API key (anthropic_api)."
 )
+OF_TESTS = ("scripted",)
+"""Providers that are not offered; a test names them itself."""
+OPTIONAL = ("CLAUDIUS_OPENAI_API_KEY", "GROQ_API_KEY", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN")
+REFUSED = {
+    "slack bot token": "SLACK_BOT_TOKEN",
+    "slack app token": "SLACK_APP_TOKEN",
+    "discord token": "DISCORD_TOKEN",
+}
+"""The token that is typed again if a check fails; after other faults everything is only tested again."""
+AGAIN, KEEP, LEAVE_OUT = "again", "keep", "leave out"
+VOICE = "voice"
 
 
 @click.command()
@@ -58,47 +72,222 @@ def onboard(*, yes: bool, adapters: str, providers: str, env_file: Path | None, 
     before = load(home, os.environ).config
     reachable = [name for name, tokens in {"terminal": (), **TOKENS}.items() if all(map(at_hand.get, tokens))]
     usual = reachable if "auto" in before.adapters else before.adapters
-    networks = _chosen(adapters, ("terminal", *TOKENS), "networks", ",".join(usual), is_asked=is_asked)
-    voices = _chosen(providers, ("auto", *PROVIDERS), "voices", ",".join(before.providers), is_asked=is_asked)
-    needed = [token for name in networks for token in TOKENS.get(name, ())]
-    needed += ["ANTHROPIC_API_KEY"] * ("anthropic_api" in voices)
-    secrets = _secrets(home, needed, given, is_asked=is_asked)
-    found = {**os.environ, **secrets, "CLAUDIUS_ADAPTERS": ",".join(networks), "CLAUDIUS_PROVIDERS": ",".join(voices)}
+    names = Names("networks", ("terminal", *TOKENS), ",".join(usual))
+    networks = names.ask(adapters) if is_asked else names.read(adapters)
     there_too = tuple(name for name in usual if adapters and name not in (*networks, "terminal"))
-    settings: dict[str, Sequence[str] | bool] = {"adapters": (*networks, *there_too), "providers": voices}
-    if "discord" in networks:
-        guilds = _server(load(home, found), is_asked=is_asked)
-        settings |= guilds
-        found["CLAUDIUS_DISCORD_GUILDS"] = ",".join(guilds.get("discord.guilds", ()))
-    if owners := load(home, found).config.owners:
-        settings["owners"] = owners
-    if is_asked:
-        settings |= _wished(home, load(home, found))
-    checks = asyncio.run(_checks(load(home, found), home, networks, voices))
+    setup = Setup(home, given, networks, is_asked=is_asked)
+    voices = Names(
+        "voices", ("auto", *(name for name in PROVIDERS if name not in OF_TESTS)), ",".join(before.providers)
+    )
+    checks, heard = [], [name for name in networks if name not in TOKENS]
+    for part in (*(name for name in networks if name in TOKENS), VOICE):
+        found = setup.voice(voices, providers) if part == VOICE else setup.network(part)
+        checks += found
+        if part != VOICE and not setup.is_left_out(part):
+            heard.append(part)
+        setup.settings["adapters"] = (*heard, *there_too)
+        if is_asked:
+            setup.keep()
     ok = all(check.ok for check in checks)
-    if ok or (is_asked and click.confirm("Some checks failed. Keep these settings anyway?")):
-        _keep(home, secrets, settings)
+    setup.finish(is_well=ok)
     say = _owner_line(home, networks) if ok else ""
     follows = "claudius daemon start" if ok else "fix what is named above, then run `claudius onboard` again"
     if as_json:
         found_out = {"ok": ok, "checks": [one._asdict() for one in checks], "home": str(home.root), "next": follows}
         print_json(found_out | {"owner": say or None})
-    else:
+        return 0 if ok else EXIT_FAILED
+    if not is_asked:
         print_checks(checks)
+    if not (ok and is_asked and _installed(home)):
         click.echo(f"next: {follows}")
-        if say:
-            click.echo(f"then: be its owner: within an hour, write to it directly: {say}")
+    if say:
+        click.echo(f"then: be its owner: within an hour, write to it directly: {say}")
     return 0 if ok else EXIT_FAILED
 
 
-def _chosen(named: str, known: Sequence[str], what: str, default: str, *, is_asked: bool) -> tuple[str, ...]:
-    if not named and is_asked:
-        named = click.prompt(f"Which {what}, with commas? ({', '.join(known)})", default=default, err=True)
-    names = tuple(name.strip() for name in (named or default).split(",") if name.strip())
-    for name in names:
-        if name not in known and ":" not in name and "." not in name:
-            raise UsageProblem(f"there is no {name!r}: the {what} are {', '.join(known)}")
-    return names
+class Names:
+    """A question whose answer is names out of a list."""
+
+    def __init__(self, what: str, known: Sequence[str], default: str) -> None:
+        """Ask which `what`; without an answer it is `default`."""
+        self._what, self._known, self._default = what, known, default
+
+    def read(self, given: str) -> tuple[str, ...]:
+        """Return the names in an answer. Raises: UsageProblem for one that is unknown."""
+        names = tuple(name.strip() for name in (given or self._default).split(",") if name.strip())
+        for name in names:
+            if name not in (*self._known, *OF_TESTS) and ":" not in name and "." not in name:
+                raise UsageProblem(f"there is no {name!r}: the {self._what} are {', '.join(self._known)}")
+        return names
+
+    def ask(self, given: str) -> tuple[str, ...]:
+        """Return the names that somebody types; asks until they are known."""
+        while True:
+            typed = given or click.prompt(
+                f"Which {self._what}, with commas? ({', '.join(self._known)})", default=self._default, err=True
+            )
+            try:
+                return self.read(typed)
+            except UsageProblem as problem:
+                click.echo(problem.message, err=True)
+                given = ""
+
+
+class Setup:
+    """What is set up so far: tested secrets and settings; what is good is kept at once if somebody answers."""
+
+    def __init__(self, home: Home, given: Mapping[str, str], networks: Sequence[str], *, is_asked: bool) -> None:
+        """Set `networks` up in `home`; `given` holds secrets of --env-file."""
+        self._home, self._given, self._is_asked = home, given, is_asked
+        self._networks, self._left_out = networks, set[str]()
+        self._secrets = {name: value for name, value in given.items() if name in OPTIONAL}
+        self.settings: dict[str, Sequence[str] | bool] = {"adapters": networks}
+        if owners := load(home, os.environ).config.owners:
+            self.settings["owners"] = owners
+
+    def is_left_out(self, network: str) -> bool:
+        """Return whether somebody chose to do without a network."""
+        return network in self._left_out
+
+    def network(self, name: str) -> list[Check]:
+        """Set a network up; ask again until it works, or somebody decides otherwise. Returns the last checks."""
+        from claudius.config import TOKENS
+
+        if self._is_asked and not all(map(self._known, TOKENS[name])):
+            click.echo(_guide(name), err=True)
+        while True:
+            for token in TOKENS[name]:
+                self._ask_for(token)
+            if name == "discord":
+                self._invite()
+                self.settings |= _server(self._loaded(), is_asked=self._is_asked)
+            checks = asyncio.run(gathered({"slack": ask_slack, "discord": ask_discord}[name](self._loaded())))
+            chosen = self._choice(checks, (AGAIN, KEEP, LEAVE_OUT))
+            if chosen != AGAIN:
+                break
+            self._secrets |= {REFUSED[check.name]: "" for check in checks if check.name in REFUSED and not check.ok}
+        if chosen == LEAVE_OUT:
+            self._left_out.add(name)
+            for token in TOKENS[name]:
+                self._secrets.pop(token, None)
+            return []
+        return checks
+
+    def voice(self, names: Names, given: str) -> list[Check]:
+        """Choose who speaks, and test it; ask again until it answers, or somebody decides otherwise."""
+        while True:
+            voices = names.ask(given) if self._is_asked else names.read(given)
+            self.settings["providers"] = voices
+            if "anthropic_api" in voices:
+                self._ask_for("ANTHROPIC_API_KEY")
+            checks = [asyncio.run(_one_word(self._loaded(), self._home))]
+            if {"agent_sdk", "claude_cli"} & set(voices) and set(self._networks) - {"terminal"}:
+                checks.append(Check("terms", ok=True, detail=OWN_LOGIN))
+            if self._choice(checks, (AGAIN, KEEP)) != AGAIN:
+                return checks
+            self._secrets["ANTHROPIC_API_KEY"] = given = ""
+
+    def finish(self, *, is_well: bool) -> None:
+        """Offer what is off by default if somebody answers, and keep everything; nothing that is unwell unasked."""
+        if self._is_asked:
+            self.settings |= _wished(self._home, self._loaded())
+        if is_well or self._is_asked:
+            self.keep()
+
+    def keep(self) -> None:
+        """Write secrets to .env, mode 0600, and settings to config.toml; other lines are unchanged."""
+        from claudius.cli.config import write_setting
+
+        env_file = self._home.env_file
+        lines = env_file.read_text("utf-8").splitlines() if env_file.exists() else []
+        secrets = {name: value for name, value in self._secrets.items() if value}
+        for name, value in secrets.items():
+            kept = [line for line in lines if line.split("=")[0].replace("export", "").strip() != name]
+            lines = [*kept, f"{name}={value}"]
+        if secrets:
+            write_private(env_file, "\n".join(lines) + "\n")
+        for key, chosen in self.settings.items():
+            write_setting(self._home, key, chosen if isinstance(chosen, bool | str) else list(chosen))
+
+    def _loaded(self) -> Loaded:
+        lists = {key: value for key, value in self.settings.items() if not isinstance(value, bool | str)}
+        chosen = {SETTINGS[key].env: ",".join(value) for key, value in lists.items()}
+        return load(self._home, {**os.environ, **self._secrets, **chosen})
+
+    def _known(self, name: str) -> str:
+        """Return a secret as typed, or from --env-file, the environment or the home's .env; empty if there is none."""
+        if name in self._secrets:
+            return self._secrets[name]
+        return self._given.get(name) or os.environ.get(name) or read_env_file(self._home.env_file).get(name, "")
+
+    def _ask_for(self, name: str) -> None:
+        """Take a secret from where it is known, or ask until what is typed can be one. Raises: UsageProblem."""
+        value = self._known(name).strip()
+        while self._is_asked and (not value or misplaced(name, value)):
+            if value:
+                click.echo(f"That is no {name}: {misplaced(name, value)}.", err=True)
+            value = str(click.prompt(f"{name} ({WHERE[name]})", hide_input=True, err=True)).strip()
+        if not value:
+            where = WHERE[name]
+            raise UsageProblem(f"{name} is missing ({where}): set it in the environment, or in a file for --env-file")
+        self._secrets[name] = value
+
+    def _invite(self) -> None:
+        """Show how the bot comes into a server, if it is in none, and wait until somebody says that it is."""
+        if not self._is_asked or asyncio.run(servers(self._loaded())):
+            return
+        from claudius.cli.networks import application_in, invite_url
+
+        if application := application_in(self._secrets["DISCORD_TOKEN"]):
+            click.echo(
+                f"The bot is in no server yet. Open this, and choose one:\n  {invite_url(application)}", err=True
+            )
+            click.prompt("Enter, once it is there", default="", show_default=False, err=True)
+
+    def _choice(self, checks: Sequence[Check], choices: Sequence[str]) -> str:
+        """Show checks, and ask what follows if one failed."""
+        if not self._is_asked:
+            return KEEP
+        print_checks(checks)
+        if all(check.ok for check in checks):
+            return KEEP
+        asked = click.prompt("What now?", type=click.Choice(choices), default=AGAIN, err=True)
+        return str(asked)
+
+
+def _guide(network: str) -> str:
+    """Return how the tokens of a network are got. Pure."""
+    if network == "discord":
+        return (
+            "Discord: open https://discord.com/developers/applications, New Application; there under Bot switch on\n"
+            "MESSAGE CONTENT INTENT, then Reset Token. docs/discord.md has every step."
+        )
+    from claudius.adapters.slack.manifest import manifest
+
+    return (
+        "Slack: open https://api.slack.com/apps, Create New App, From a manifest, and paste this:\n"
+        f"{json.dumps(manifest(), ensure_ascii=False, indent=1)}\n"
+        "Then Install App gives the bot token; Basic Information, App-Level Tokens, one with connections:write."
+    )
+
+
+def _server(loaded: Loaded, *, is_asked: bool) -> dict[str, Sequence[str]]:
+    """Find the server whose members are heard: the configured one, else the one that the bot is in."""
+    if loaded.config.discord.guilds:
+        return {"discord.guilds": loaded.config.discord.guilds}
+    there = asyncio.run(servers(loaded))
+    if len(there) == 1 and (
+        not is_asked or click.confirm(f"Hear the members of {next(iter(there.values()))}?", default=True, err=True)
+    ):
+        return {"discord.guilds": tuple(there)}
+    listed = ", ".join(f"{guild} ({name})" for guild, name in there.items())
+    while is_asked and there:
+        named = click.prompt(f"Whose members are heard? Ids, with commas: {listed}", default="", err=True)
+        chosen = tuple(one.strip() for one in named.split(",") if one.strip())
+        if set(chosen) <= there.keys():
+            return {"discord.guilds": chosen} if chosen else {}
+        click.echo(f"The bot is not in {', '.join(set(chosen) - there.keys())}.", err=True)
+    return {}
 
 
 def _wished(home: Home, loaded: Loaded) -> dict[str, bool | str]:
@@ -118,36 +307,6 @@ def _wished(home: Home, loaded: Loaded) -> dict[str, bool | str]:
     return found
 
 
-def _secrets(home: Home, needed: Sequence[str], given: Mapping[str, str], *, is_asked: bool) -> dict[str, str]:
-    """Find each secret that is needed: in --env-file, the environment, the home's .env, or a hidden prompt."""
-    before = read_env_file(home.env_file)
-    found = {}
-    for name in needed:
-        value = given.get(name) or os.environ.get(name) or before.get(name, "")
-        if not value and is_asked:
-            value = click.prompt(f"{name} ({WHERE[name]})", hide_input=True, default="", show_default=False, err=True)
-        if not value:
-            where = WHERE[name]
-            raise UsageProblem(f"{name} is missing ({where}): set it in the environment, or in a file for --env-file")
-        found[name] = value.strip()
-    optional = {"CLAUDIUS_OPENAI_API_KEY", "GROQ_API_KEY", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"}
-    return found | {name: value for name, value in given.items() if name in optional}
-
-
-def _server(loaded: Loaded, *, is_asked: bool) -> dict[str, tuple[str, ...]]:
-    """Find the server whose members are heard: the configured one, else the one that the bot is in."""
-    if loaded.config.discord.guilds:
-        return {"discord.guilds": loaded.config.discord.guilds}
-    there = asyncio.run(servers(loaded))
-    if len(there) == 1 and (not is_asked or click.confirm(f"Hear the members of {next(iter(there.values()))}?")):
-        return {"discord.guilds": tuple(there)}
-    if is_asked and there:
-        listed = ", ".join(f"{guild} ({name})" for guild, name in there.items())
-        named = click.prompt(f"Whose members are heard? Ids, with commas: {listed}", default="", err=True)
-        return {"discord.guilds": tuple(one.strip() for one in named.split(",") if one.strip())}
-    return {}
-
-
 def _owner_line(home: Home, networks: Sequence[str]) -> str:
     """Return what somebody writes to become the owner; empty if each network has an owner already."""
     from claudius.runtime.owner_code import OwnerCode
@@ -158,26 +317,29 @@ def _owner_line(home: Home, networks: Sequence[str]) -> str:
     return f"!owner {OwnerCode(home).make(datetime.now(UTC))}"
 
 
-async def _checks(loaded: Loaded, home: Home, networks: Sequence[str], voices: Sequence[str]) -> list[Check]:
+async def _one_word(loaded: Loaded, home: Home) -> Check:
+    """Test the voice; one that cannot even be built is a failed check."""
     from claudius.reports.doctor import one_word
 
-    asking = {"slack": ask_slack, "discord": ask_discord}
-    found = [check for name in networks if name in asking for check in await gathered(asking[name](loaded))]
-    found.append(await one_word(loaded, home))
-    if {"agent_sdk", "claude_cli"} & set(voices) and set(networks) - {"terminal"}:
-        found.append(Check("terms", ok=True, detail=OWN_LOGIN))
-    return found
+    try:
+        return await one_word(loaded, home)
+    except ClaudiusError as error:
+        return Check("model", ok=False, detail=error.message, fix="choose another voice, or install what is missing")
 
 
-def _keep(home: Home, secrets: Mapping[str, str], settings: Mapping[str, Sequence[str] | bool]) -> None:
-    """Write secrets to .env, mode 0600, and settings to config.toml; other lines are unchanged."""
-    from claudius.cli.config import write_setting
+def _installed(home: Home) -> bool:
+    """Offer to have the system start the daemon from now on. Returns whether it does."""
+    from claudius.cli.daemon_unit import unit_of, write_unit
 
-    lines = home.env_file.read_text("utf-8").splitlines() if home.env_file.exists() else []
-    for name, value in secrets.items():
-        kept = [line for line in lines if line.split("=")[0].replace("export", "").strip() != name]
-        lines = [*kept, f"{name}={value}"]
-    if secrets:
-        write_private(home.env_file, "\n".join(lines) + "\n")
-    for key, chosen in settings.items():
-        write_setting(home, key, chosen if isinstance(chosen, bool | str) else list(chosen))
+    if not shutil.which("launchctl" if sys.platform == "darwin" else "systemctl"):
+        return False
+    if not click.confirm("Have the system start it now, at every login and after a crash?", default=True, err=True):
+        return False
+    try:
+        unit = unit_of(home, os.environ)
+        write_unit(unit)
+    except ClaudiusError as error:
+        click.echo(f"That did not work: {error.message}", err=True)
+        return False
+    click.echo(f"{unit.path} is written and {unit.name} is started; `claudius status` shows how it fares")
+    return True

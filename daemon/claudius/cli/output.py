@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from claudius.errors import near
+from claudius.reports.plain import encode
 
 if TYPE_CHECKING:
     from claudius.reports.network_checks import Check
@@ -71,13 +70,5 @@ def print_result(document: Any, lines: Iterable[str], *, as_json: bool) -> None:
 def print_json(document: Any) -> None:
     """Print one JSON document, times as RFC 3339 UTC."""
     is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    text = json.dumps(document, ensure_ascii=not is_utf8, default=_plain, indent=2 if sys.stdout.isatty() else None)
+    text = encode(document, ascii_only=not is_utf8, indent=2 if sys.stdout.isatty() else None)
     click.echo(_RAW_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return value.isoformat().replace("+00:00", "Z")
-    if isinstance(value, (set, frozenset, tuple)):
-        return list(value)
-    raise TypeError(type(value).__name__)

@@ -7,6 +7,7 @@ that is begun anew leaves a trace. Imported only on a terminal: prompt_toolkit t
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
@@ -20,9 +21,12 @@ from prompt_toolkit.formatted_text import FormattedText, StyleAndTextTuples
 from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.layout.processors import Processor, Transformation, TransformationInput
+from prompt_toolkit.layout.utils import explode_text_fragments
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
+from prompt_toolkit.utils import get_cwidth
 from rich.console import Console
 from rich.text import Text
 
@@ -62,6 +66,7 @@ class Prompt:
             completer=_Words(words),
             complete_while_typing=Condition(lambda: self._session.default_buffer.text[:1] in ("!", "/")),
             key_bindings=_keys(),
+            input_processors=[_WordWrap()],
             prompt_continuation=" " * len(YOU),
             erase_when_done=True,
             enable_suspend=True,
@@ -155,6 +160,39 @@ class Prompt:
         width = max(20, self._output.get_size().columns)
         lines = Text(safe(text).expandtabs(4)).wrap(Console(width=width), width - indent)
         return ("\n" + " " * indent).join([line.plain.rstrip() for line in lines])
+
+
+class _WordWrap(Processor):
+    """Wraps the line being typed between words: it shows blanks up to the edge where the next word would be broken."""
+
+    def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
+        """Return the line with these blanks, and how its places are found again."""
+        characters = explode_text_fragments(transformation_input.fragments)
+        line = "".join([text for _, text, *_ in characters])
+        blanks = _blanks(line, max(1, transformation_input.width - len(YOU)))
+        shown = list(characters)
+        for place, count in reversed(blanks):
+            shown[place:place] = [("", " ")] * count
+
+        def to_display(place: int) -> int:
+            return place + sum(count for at, count in blanks if at <= place)
+
+        def to_source(place: int) -> int:
+            return max((at for at in range(len(line) + 1) if to_display(at) <= place), default=0)
+
+        return Transformation(shown, to_display, to_source)
+
+
+def _blanks(line: str, width: int) -> list[tuple[int, int]]:
+    """Return where a line needs how many blanks, so that no word that fits a row of `width` cells is broken. Pure."""
+    found, column = [], 0
+    for word in re.finditer(r"\S+|\s", line):
+        cells = get_cwidth(word[0])
+        if column and column + cells > width >= cells and not word[0].isspace():
+            found.append((word.start(), width - column))
+            column = 0
+        column = (column + cells) % width
+    return found
 
 
 class _Keyboard(Vt100Input):

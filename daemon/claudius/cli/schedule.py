@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from datetime import datetime
+from datetime import UTC, datetime
 
 import click
 
@@ -21,10 +21,11 @@ def schedule() -> None:
 @json_option
 def list_(*, as_json: bool) -> None:
     """List plans and the clock's own jobs in local time, soonest first; also plans that lapsed."""
-    found = clock.schedule(Home.of(os.environ))
+    found = clock.schedule(Home.of(os.environ), datetime.now(UTC))
     lines = []
     for row in found:
         late = "  lapsed: it came too late" if row["lapsed_at"] else ""
+        late += f"  waits for {row['waits_for']}" if row["waits_for"] else ""
         at, place = datetime.fromisoformat(row["due_local"]), row["conversation"] or row["kind"]
         process = f"  ({row['process']})" if row["process"] else ""
         lines.append(f"{row['id']}  {at:%a %Y-%m-%d %H:%M}  {place}{process}  {safe(row['what'])}{late}")

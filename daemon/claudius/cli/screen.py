@@ -88,11 +88,11 @@ class Plain:
         """Print lines; what is wrong, and notes, to stderr."""
         colour = {"note": "yellow", "wrong": "red"}.get(kind)
         with self._beside_the_line():
-            click.secho(safe(text), err=colour is not None, fg=colour, dim=kind in ("past", "help"))
+            click.secho(safe(text), err=colour is not None, fg=colour, dim=kind in ("past", "help") or None)
 
     async def working(self, text: str) -> None:
         """Show the indicator, or remove it."""
-        if not self._is_tty or self._visible or self._thought:
+        if not self._is_tty or self._visible or self._thought or self._is_reading:
             return
         sign = safe(text)
         if self._sign and sign != self._sign:
@@ -108,6 +108,8 @@ class Plain:
             return
         await self.working("")
         self.end_thought()
+        if self._is_reading and not self._visible:
+            click.echo()
         self._visible += text
         click.echo(safe(text), nl=False)
         sys.stdout.flush()
@@ -130,7 +132,7 @@ class Plain:
         """Print the missing rest, or all of it if something else was shown before."""
         await self.working("")
         self.end_thought()
-        with self._beside_the_line():
+        with self._beside_the_line(is_begun=bool(self._visible)):
             is_rest = body.startswith(self._visible)
             click.echo(safe(body[len(self._visible) :]) if is_rest else f"\n{safe(body)}")
         self._visible = ""
@@ -143,10 +145,10 @@ class Plain:
             self._thought = False
 
     @contextlib.contextmanager
-    def _beside_the_line(self) -> Iterator[None]:
+    def _beside_the_line(self, *, is_begun: bool = False) -> Iterator[None]:
         """Print on lines of their own, and show the prompt and what is being typed again."""
         is_between = self._is_tty and self._is_reading
-        if is_between:
+        if is_between and not is_begun:
             click.echo()
         yield
         if is_between:

@@ -10,14 +10,14 @@ from typing import Any
 
 import click
 
-from claudius.cli.output import Group, json_option, print_result, safe
+from claudius.cli.output import Group, json_option, print_json, print_result, safe
 from claudius.cognition.reply.parser import read_state
 from claudius.errors import UsageProblem
 from claudius.home import Home
 from claudius.perception import SELF, private
 from claudius.recollection import MOODS, STATE_DEFAULTS, StateKey
-from claudius.reports import feeling
-from claudius.reports.opened import edit, noted, records
+from claudius.reports import feeling, life
+from claudius.reports.opened import edit, noted
 
 
 @click.group(cls=Group)
@@ -68,7 +68,7 @@ def psyche() -> None:
 @json_option
 def show(*, as_json: bool) -> None:
     """Print the numbers as they are now, each with its words."""
-    document = feeling.psyche(Home.of(os.environ), feeling.clock_now())
+    document = feeling.psyche(Home.of(os.environ), life.clock_now())
     print_result(document, _numbers(document), as_json=as_json)
 
 
@@ -90,26 +90,24 @@ def _numbers(document: Mapping[str, Any]) -> Iterator[str]:
 @psyche.command()
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write an SVG picture to this file.")
 @click.option("--days", type=click.FloatRange(0.01, 3660), default=7, show_default=True, help="How far back.")
+@click.option("--px", type=click.IntRange(2, 2000), default=800, help="With --json: the width that it is drawn in.")
 @json_option
-def plot(out: Path | None, days: float, *, as_json: bool) -> None:
+def plot(out: Path | None, days: float, px: int, *, as_json: bool) -> None:
     """Draw how the numbers changed, with the turns that changed them: an SVG, or lines in the terminal."""
-    from claudius.psyche.plot import moves_of, sparks
     from claudius.psyche.plot import plot as draw
+    from claudius.psyche.plot import sparks
 
-    now = feeling.clock_now()
-    from_s, to_s = (now - timedelta(days=days)).timestamp(), now.timestamp()
-    with records(Home.of(os.environ)) as kept:
-        rows = kept.psyche_moves(now - timedelta(days=days))
-        names = {row["person"]: row["name"] for row in kept.people()}
-        names |= {arc.arc: arc.label for arc in kept.psyche()[0].arcs}
-    inside = [row for row in rows if row["inputs"]["at_s"] >= from_s]
-    if inside and rows[0] is inside[0]:  # nothing changed before: the plot begins with the soul's first moment
-        first_s = inside[0]["inputs"]["at_s"]
-        from_s = max(from_s, first_s - max(60.0, (to_s - first_s) / 30))
-    moves = moves_of(rows)
-    if out and not as_json:
-        out.write_text(draw(moves, names, from_s, to_s, datetime.now().astimezone().tzinfo or UTC), "utf-8")
-        click.echo(f"{out}: {len(inside)} turn(s)")
+    now = life.clock_now()
+    if as_json:
+        print_json(life.life(Home.of(os.environ), now - timedelta(days=days), now, px))
         return
-    lines = [] if as_json else [safe(line) for line in sparks(moves, names, from_s, to_s)]
-    print_result(inside, lines if inside else [*lines, "nothing changed in that time"], as_json=as_json)
+    moves, names, from_s, to_s = life.moved(Home.of(os.environ), days, now)
+    inside = sum(move.at_s >= from_s for move in moves)
+    if out:
+        out.write_text(draw(moves, names, from_s, to_s, datetime.now().astimezone().tzinfo or UTC), "utf-8")
+        click.echo(f"{out}: {inside} turn(s)")
+        return
+    for line in sparks(moves, names, from_s, to_s):
+        click.echo(safe(line))
+    if not inside:
+        click.echo("nothing changed in that time")

@@ -56,6 +56,9 @@ def _status(document: dict[str, Any]) -> Iterator[str]:
         ears = "connected" if adapter["connected"] else "not connected"
         detail = f"; {adapter['detail']}" if adapter.get("detail") else ""
         yield f"{adapter['name']}: {ears}, {last}{detail}"
+    health = document.get("health") or {"problems": ()}
+    for problem in health["problems"]:
+        yield f"problem: {problem['subject'] or problem['kind']}: {problem['detail']}"
     inbox, outbox, turns = document["inbox"], document["outbox"], document["turns"]
     yield f"waiting: {inbox['pending']} to think, {outbox['pending']} to say"
     if inbox["dead"] or outbox["failed"]:

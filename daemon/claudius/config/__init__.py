@@ -19,19 +19,17 @@ from claudius.config.load import (
     toml,
 )
 from claudius.config.schema import (
-    ALIASES,
     KOTHAR,
-    SETTINGS,
     Config,
     ConsultSettings,
     CortexSettings,
     DaimonSettings,
     ModelSettings,
-    Setting,
     daimon_modes,
     daimons,
 )
-from claudius.config.tables import AccessSettings, BudgetSettings, SettingsTable
+from claudius.config.settings import ALIASES, SETTINGS, Setting
+from claudius.config.tables import AccessSettings, AlertSettings, BudgetSettings, SettingsTable
 from claudius.config.write import write_setting
 
 __all__ = [
@@ -41,6 +39,7 @@ __all__ = [
     "SETTINGS",
     "TOKENS",
     "AccessSettings",
+    "AlertSettings",
     "BudgetSettings",
     "Config",
     "ConsultSettings",

@@ -18,7 +18,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from claudius.config.schema import ALIASES, KOTHAR, SETTINGS, Config, DaimonSettings, Setting
+from claudius.config.schema import KOTHAR, Config, DaimonSettings
+from claudius.config.settings import ALIASES, SETTINGS, Setting
 from claudius.errors import BadConfiguration, BadHome
 from claudius.home import Home
 

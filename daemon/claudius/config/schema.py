@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta
 
-from claudius.config.tables import AccessSettings, BotsSettings, BudgetSettings, NotNegative, Positive, SettingsTable
+from claudius.config.tables import (
+    AccessSettings,
+    AlertSettings,
+    BotsSettings,
+    BudgetSettings,
+    HttpSettings,
+    LogSettings,
+    NotNegative,
+    Positive,
+    SettingsTable,
+    Url,
+)
 
 Seconds = Annotated[float, Meta(gt=0, le=31_536_000)]
-Url = Annotated[str, Meta(pattern=r"^(https?://[^\s/].*)?$")]
-"""A server's URL; empty = the default one."""
 SocketUrl = Annotated[str, Meta(pattern=r"^wss?://[^\s/].*$")]
 HOURS = r"^(\d{1,2}:\d{2}-\d{1,2}:\d{2})?$"
 """A span of local hours, as in `21:00-08:00`; empty = none."""
@@ -360,14 +368,6 @@ class ClockSettings(SettingsTable, frozen=True):
     ] = QUIET
 
 
-class LogSettings(SettingsTable, frozen=True):
-    """The log."""
-
-    level: Annotated[
-        Literal["DEBUG", "INFO", "WARNING", "ERROR"], Meta(description="the least severe level that is logged")
-    ] = "INFO"
-
-
 class DaimonSettings(SettingsTable, frozen=True):
     """Another mind that counsels the soul in one line; its token is in .env."""
 
@@ -399,12 +399,6 @@ class DaimonSettings(SettingsTable, frozen=True):
     def is_on(self) -> bool:
         """Whether it is asked at all."""
         return self.enabled or self.groq_enabled
-
-
-class HttpSettings(SettingsTable, frozen=True):
-    """The soul's own endpoint, beside the control socket; its token is in .env."""
-
-    listen: Annotated[str, Meta(description="HOST:PORT for /api/whisper, /health and /metrics; empty = none")] = ""
 
 
 class UpgradeSettings(SettingsTable, frozen=True):
@@ -453,6 +447,7 @@ class Config(SettingsTable, frozen=True):
     daimons: dict[str, DaimonSettings] = msgspec.field(default_factory=dict)
     http: HttpSettings = HttpSettings()
     ensoul: EnsoulSettings = EnsoulSettings()
+    alerts: AlertSettings = AlertSettings()
     clock: ClockSettings = ClockSettings()
     log: LogSettings = LogSettings()
     upgrade: UpgradeSettings = UpgradeSettings()
@@ -466,33 +461,3 @@ def daimons(config: Config) -> dict[str, DaimonSettings]:
 def daimon_modes(config: Config) -> dict[str, str]:
     """Return the modes of the enabled daimons. Pure."""
     return {name: one.mode for name, one in daimons(config).items() if one.is_on}
-
-
-ALIASES: Mapping[str, str] = {"anthropic.base_url": "ANTHROPIC_BASE_URL"}
-"""Settings that also have a well-known environment name; ours takes precedence over it."""
-
-
-class Setting(Struct, frozen=True):
-    """One setting: its key (`section.name`, or a bare name), type, default and description."""
-
-    key: str
-    type: Any
-    default: Any
-    description: str
-
-    @property
-    def env(self) -> str:
-        """Its environment name: `CLAUDIUS_SECTION_KEY`."""
-        return "CLAUDIUS_" + self.key.replace(".", "_").upper()
-
-
-def _settings(struct: type[msgspec.Struct], prefix: str = "") -> Iterator[Setting]:
-    for item in msgspec.structs.fields(struct):
-        if isinstance(item.type, type) and issubclass(item.type, SettingsTable):
-            yield from _settings(item.type, f"{prefix}{item.name}.")
-        elif item.name != "daimons":  # each daimon's keys are listed under the name that the owner gave it
-            description = next((meta.description for meta in item.type.__metadata__ if meta.description), "")
-            yield Setting(prefix + item.name, item.type, item.default, description)
-
-
-SETTINGS: Mapping[str, Setting] = {setting.key: setting for setting in _settings(Config)}

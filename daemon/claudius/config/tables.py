@@ -1,14 +1,16 @@
-"""Define what a table of settings is, and the tables about who may talk and what the soul may cost."""
+"""Define what a table of settings is, and the tables of who may talk, what it may cost, and how it is watched."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
 Positive = Annotated[int, Meta(ge=1)]
 NotNegative = Annotated[int, Meta(ge=0)]
+Url = Annotated[str, Meta(pattern=r"^(https?://[^\s/].*)?$")]
+"""A server's URL; empty = the default one."""
 Ids = tuple[str, ...] | None
 """Ids that are allowed; None = the list is not set and allows everyone."""
 
@@ -65,3 +67,34 @@ class BudgetSettings(SettingsTable, frozen=True):
     def is_capped(self) -> bool:
         """Whether there is a cap for the whole soul."""
         return bool(self.daily_usd or self.monthly_usd)
+
+
+class AlertSettings(SettingsTable, frozen=True):
+    """When the owners are told that something is wrong: in a direct message, and through a webhook."""
+
+    webhook: Annotated[Url, Meta(description="a URL that gets each alert as a JSON document by POST; empty = none")] = (
+        ""
+    )
+    deaf_s: Annotated[
+        float, Meta(ge=0, le=86_400, description="seconds for which a network is not heard before an alert")
+    ] = 120.0
+    apologies_per_hour: Annotated[
+        NotNegative, Meta(description="an alert if there were more apologies in an hour; 0 = never")
+    ] = 10
+    disk_days: Annotated[
+        NotNegative, Meta(description="an alert if the disk will be full in fewer days; 0 = never")
+    ] = 30
+
+
+class LogSettings(SettingsTable, frozen=True):
+    """The log."""
+
+    level: Annotated[
+        Literal["DEBUG", "INFO", "WARNING", "ERROR"], Meta(description="the least severe level that is logged")
+    ] = "INFO"
+
+
+class HttpSettings(SettingsTable, frozen=True):
+    """The soul's own endpoint, beside the control socket; its token is in .env."""
+
+    listen: Annotated[str, Meta(description="HOST:PORT for /api/whisper, /health and /metrics; empty = none")] = ""

@@ -49,6 +49,10 @@ class Records(KeptTexts, Protocol):
         """Return `{"inbox": {"pending", "dead"}, "outbox": {"pending", "failed"}, "turns": {"total", "today"}}`."""
         ...
 
+    def waits_since(self) -> Mapping[str, datetime]:
+        """Return since when the oldest unfinished row waits, by queue: `inbox`, `outbox`; an empty queue has no key."""
+        ...
+
     def conversations(self) -> Sequence[Mapping[str, Any]]:
         """Return all conversations, latest first."""
         ...
@@ -57,12 +61,32 @@ class Records(KeptTexts, Protocol):
         """Return one conversation with its entries, oldest first."""
         ...
 
+    def turns(self, conversation: str, before: str, most: int) -> Mapping[str, Any] | None:
+        """Return the newest turns of a conversation before one of its turns (empty: the newest of all).
+
+        In the shape of `conversation`, with `"before"`, the turn that the next page comes before. None if the
+        conversation or the turn is not known. A turn whose words have expired has those that its record keeps.
+        """
+        ...
+
+    def turns_between(self, begin: datetime, end: datetime) -> Sequence[Mapping[str, Any]]:
+        """Return the turns between two instants: `turn conversation process preview`."""
+        ...
+
+    def evidence(self, ids: Sequence[int]) -> Sequence[Mapping[str, Any]]:
+        """Return lines of the ledger by their ids, oldest first; one that was erased is missing."""
+        ...
+
+    def whispers(self, most: int) -> Sequence[Mapping[str, Any]]:
+        """Return the newest whispers, newest first, each with what became of it."""
+        ...
+
     def positions(self) -> Sequence[Mapping[str, Any]]:
         """Return each conversation's position: `{"conversation", "process", "previous_process", …}`, by process."""
         ...
 
     def plans(self) -> Sequence[Mapping[str, Any]]:
-        """Return the soul's pending plans, soonest first, and those that lapsed."""
+        """Return the soul's pending plans, soonest first, those that are due and wait, and those that lapsed."""
         ...
 
     def jobs(self) -> Sequence[Mapping[str, Any]]:
@@ -167,6 +191,10 @@ class Records(KeptTexts, Protocol):
 
     def archive_lag(self) -> int:
         """Return how many versions git does not hold yet."""
+        ...
+
+    def marks(self, seen: int) -> tuple[int, str]:
+        """Return the file's version, and what has changed with it: an opaque mark, empty if the version is `seen`."""
         ...
 
     def close(self) -> None:

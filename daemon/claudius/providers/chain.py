@@ -20,9 +20,33 @@ from contextlib import aclosing, suppress
 from typing import Any, cast
 
 from claudius.config import Loaded, ModelSettings, networks_on
-from claudius.errors import AuthFailed, ClaudiusError, Cut, ProviderError, SpendLimit, TimedOut, Unavailable
+from claudius.errors import (
+    AuthFailed,
+    ClaudiusError,
+    Cut,
+    ProviderError,
+    RefusedReply,
+    SpendLimit,
+    TimedOut,
+    TooLong,
+    Unavailable,
+)
 from claudius.home import FILE_MODE, Home
-from claudius.provider import Delta, Done, Event, Failing, ModelLimits, Provider, Request, Reset, limits_of, patience_of
+from claudius.provider import (
+    CallTally,
+    Delta,
+    Done,
+    Event,
+    Failing,
+    ModelLimits,
+    Provider,
+    Request,
+    Reset,
+    Resting,
+    VoiceState,
+    limits_of,
+    patience_of,
+)
 
 AUTO = "auto"
 OLLAMA_S = 0.2
@@ -53,6 +77,8 @@ log = logging.getLogger(__name__)
 UNREAL = (REHEARSAL, "scripted", NO_VOICE, "")
 """Providers without a model."""
 _SHUT = (AuthFailed, SpendLimit, Unavailable)
+_OF_THE_REQUEST = (TooLong, RefusedReply)
+"""Errors that say something about the request, not about the provider."""
 
 
 class Chain:
@@ -69,14 +95,19 @@ class Chain:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         chance: Callable[[], float] = random.random,
+        tally: CallTally | None = None,
     ) -> None:
-        """Prepare the chain. `clock` returns seconds of any origin, `chance` numbers in [0, 1) for the jitter."""
+        """Prepare the chain. `clock` returns seconds of any origin, `chance` numbers in [0, 1) for the jitter.
+
+        `tally` counts replies and failures, also those of other chains.
+        """
         if not providers:
             raise ValueError("a chain needs a provider")
         self.providers = tuple(providers)
         self.name, self.model = providers[0].name, providers[0].model
         self._settings, self._clock, self._sleep, self._chance = settings, clock, sleep, chance
         self._resting: dict[int, tuple[float, ProviderError]] = {}
+        self._tally = tally or CallTally()
         self.last_error: ProviderError | None = NO_MODEL if self.name == NO_VOICE else None
         """Why the last call failed; None if it did not."""
 
@@ -135,6 +166,18 @@ class Chain:
         now = self._clock()
         return {self.providers[number].name: until - now for number, (until, _) in self._resting.items() if until > now}
 
+    def state(self) -> VoiceState:
+        """Return how the last attempt went, and who rests."""
+        now = self._clock()
+        resting = [
+            Resting(self.providers[number].name, until - now, error.message)
+            for number, (until, error) in self._resting.items()
+            if until > now
+        ]
+        failed = None if isinstance(self.last_error, _OF_THE_REQUEST) else self.last_error
+        why = f"{failed.provider or self.name}: {failed.message}" if failed else ""
+        return VoiceState(last_error=why, resting=tuple(resting))
+
     def notices(self) -> list[str]:
         """Return what the owner should know of the providers, one line each."""
         return [notice for one in self.providers if (notice := getattr(one, "notice", ""))]
@@ -147,9 +190,13 @@ class Chain:
                 async with aclosing(self._timed(provider, request)) as events:
                     async for event in events:
                         spoke = spoke or isinstance(event, Delta)
+                        if isinstance(event, Done):
+                            self.last_error = None
+                            self._tally.answered(provider, request, event)
                         yield event
             except ProviderError as error:
                 error.provider = error.provider or provider.name
+                self._tally.failed(provider, error)
                 self.last_error = error
                 if spoke:
                     raise
@@ -317,6 +364,10 @@ class CurrentVoice:
     def resting(self) -> dict[str, float]:
         """Return the names of the paused providers, with the seconds left."""
         return self._chain.resting()
+
+    def state(self) -> VoiceState:
+        """Return how the last attempt of the current chain went, and who rests."""
+        return self._chain.state()
 
     @property
     def last_error(self) -> ProviderError | None:

@@ -1,7 +1,6 @@
-"""Ask any server with the chat-completions API: build the request, check and stream its chunks, classify failures.
+"""Ask any server with the chat-completions API: find it, build the request, stream the reply, classify failures.
 
-Source: platform.openai.com/docs/api-reference/chat-streaming; docs.mistral.ai/capabilities/reasoning, where `content`
-is a list of parts, one of which is the model's reasoning.
+Source: platform.openai.com/docs/api-reference/chat.
 """
 
 from __future__ import annotations
@@ -9,21 +8,18 @@ from __future__ import annotations
 import base64
 import json
 import logging
-import re
 import socket
 import time
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-import msgspec
 from msgspec.structs import replace
 
 from claudius.config import Loaded, ModelSettings
 from claudius.errors import BadRequest, Cut, ProviderError, TimedOut, TooLong, Unavailable, Unreachable
 from claudius.home import Home
-from claudius.provider import Done, Event, Image, ModelLimits, Request, StopReason, Usage, estimate
-from claudius.providers.enforced import JsonSections
+from claudius.provider import Event, Image, ModelLimits, Request
 from claudius.providers.local_server import (
     LOCAL_MODELS,
     NO_FACTS,
@@ -37,116 +33,18 @@ from claudius.providers.local_server import (
     profile_of,
 )
 from claudius.providers.replies import (
-    LINE_BYTES,
-    StreamedReply,
-    by_kind,
     by_status,
     drain,
     load_prices,
     message_of,
     one_line,
-    priced,
     retry_after_s,
 )
-
-
-class Function(msgspec.Struct, frozen=True):
-    """The function that a tool call names."""
-
-    name: str | None = None
-
-
-class ToolCall(msgspec.Struct, frozen=True):
-    """A call of a tool that nobody offered."""
-
-    function: Function | None = None
-
-
-class ContentPart(msgspec.Struct, frozen=True):
-    """A part of a content list. Only text parts are used."""
-
-    type: str = ""
-    text: str = ""
-
-
-class ChunkText(msgspec.Struct, frozen=True):
-    """What a chunk adds to the reply. A separate reasoning field is ignored."""
-
-    content: str | tuple[ContentPart, ...] | None = None
-    tool_calls: tuple[ToolCall, ...] | None = None
-
-    @property
-    def text(self) -> str:
-        """The text, without parts of any other kind."""
-        if isinstance(self.content, tuple):
-            return "".join(part.text for part in self.content if part.type == "text")
-        return self.content or ""
-
-
-class ChunkChoice(msgspec.Struct, frozen=True):
-    """One of the replies. Only the first was requested."""
-
-    index: int | None = 0
-    delta: ChunkText | None = None
-    message: ChunkText | None = None
-    """The whole reply, from a server that does not stream."""
-    finish_reason: str | None = None
-
-    @property
-    def words(self) -> ChunkText:
-        """The content, from whichever field holds it."""
-        return next((one for one in (self.delta, self.message) if one and (one.content or one.tool_calls)), ChunkText())
-
-
-class Cached(msgspec.Struct, frozen=True):
-    """How much of the prompt came from a cache."""
-
-    cached_tokens: int | None = None
-
-
-class Counts(msgspec.Struct, frozen=True):
-    """The token counts of a call."""
-
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    prompt_tokens_details: Cached | None = None
-
-
-class Chunk(msgspec.Struct, frozen=True):
-    """One event of the stream."""
-
-    choices: tuple[ChunkChoice, ...] | None = None
-    model: str | None = None
-    usage: Counts | None = None
-    error: Any = None
-    message: ChunkText | None = None
-    """What Ollama's own interface adds to the reply."""
-    done: bool = False
-    done_reason: str | None = None
-    prompt_eval_count: int | None = None
-    eval_count: int | None = None
-
-    @property
-    def choice(self) -> ChunkChoice:
-        """The requested reply. It is empty if the chunk holds no reply, or only others."""
-        if self.message or self.done_reason:
-            return ChunkChoice(message=self.message, finish_reason=self.done_reason)
-        return next((one for one in self.choices or () if not one.index), ChunkChoice())
-
-
-def read_chunk(data: str) -> Chunk:
-    """Parse one event. Pure. Raises: ValueError if it is no chunk."""
-    try:
-        document = json.loads(data)  # it accepts lone surrogates, which models do send
-    except RecursionError as error:
-        raise ValueError("nested too deep") from error
-    return msgspec.convert(document, Chunk)
-
+from claudius.providers.streamed_completion import NAME, StreamedCompletion, body_of, stream_data
 
 if TYPE_CHECKING:
     import httpx
 
-NAME = "openai_compat"
 OLLAMA = "http://127.0.0.1:11434/v1"
 """Where a local Ollama answers. Source: docs.ollama.com/openai."""
 OPENAI_HOST = "api.openai.com"
@@ -156,11 +54,8 @@ API = "/v1"
 """Where nearly every server has its chat completions."""
 CONNECT_S = 10.0
 
-_LINE_END = re.compile(rb"\r\n|\n|\r(?!\n|\Z)")
-"""A trailing CR may be the first half of a CRLF."""
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 """Hosts for which the environment's proxies are ignored."""
-_STOP: dict[str | None, StopReason] = {"length": "max_tokens", "content_filter": "refusal"}
 
 log = logging.getLogger(__name__)
 
@@ -224,13 +119,13 @@ class OpenAICompat:
             model = request.model or self.model or await self._first_model()
             facts = await self._server.learned(model) if self._server else NO_FACTS
             request = await self._fitted(request, facts, model)
-            said = _Said(request, model, facts)
+            said = StreamedCompletion(request, model, facts)
             path, body = self._asked(request, facts, model)
             async with self._client.stream("POST", path, json=body) as response:
                 if response.status_code != 200:
                     raise await self._refused(await _status_error(response), response.status_code)
                 began = True
-                events = _events(response)
+                events = stream_data(response)
                 async for data in events:
                     if delta := said.hear(data):
                         first_s = first_s or time.monotonic() - started
@@ -360,120 +255,9 @@ def _data_url(image: Image) -> str:
     return f"data:{image.media_type};base64,{base64.b64encode(image.data).decode()}"
 
 
-class _Said:
-    """One reply as its chunks arrive."""
-
-    def __init__(self, request: Request, model: str, facts: Facts = NO_FACTS) -> None:
-        self.reply = StreamedReply()
-        is_json = request.form and facts.enforces in ("format", "response_format")
-        self._sections = JsonSections(request.form) if is_json else None
-        self.model = model
-        self.ended = False
-        self._request = request
-        self._stop: str | None = None
-        self._usage: Usage | None = None
-
-    def hear(self, data: str) -> Event | None:
-        """Process one chunk. Text becomes a delta. Raises: ProviderError for an error or an invalid chunk."""
-        if data == "[DONE]":
-            self.ended = True
-            return None
-        try:
-            chunk = read_chunk(data)
-        except ValueError as error:
-            raise Cut("the model's stream is broken: not a chunk", provider=NAME) from error
-        if chunk.error:
-            kind, message = message_of({"error": chunk.error})
-            raise by_kind(kind, message, provider=NAME)
-        self.model = chunk.model or self.model
-        own = Counts(prompt_tokens=chunk.prompt_eval_count, completion_tokens=chunk.eval_count)
-        self._count(chunk.usage or (own if own.prompt_tokens else None))
-        self._stop = chunk.choice.finish_reason or self._stop
-        words = chunk.choice.words
-        for call in words.tool_calls or ():
-            if call.function and call.function.name:
-                log.warning("%s: a tool call that was never offered is refused: %s", NAME, one_line(call.function.name))
-        self.ended = self.ended or chunk.done
-        text = words.text
-        return self.reply.add(self._sections.feed(text) if self._sections else text)
-
-    def rest(self) -> Event | None:
-        """Return what the end of the reply adds, if its form was turned into sections."""
-        return self.reply.add(self._sections.finish()) if self._sections else None
-
-    def _count(self, counts: Counts | None) -> None:
-        if not counts:
-            return
-        asked, cached = counts.prompt_tokens or 0, counts.prompt_tokens_details or Cached()
-        read = min(asked, cached.cached_tokens or 0)
-        self._usage = Usage(
-            input_tokens=asked - read, cache_read_tokens=read, output_tokens=counts.completion_tokens or 0
-        )
-
-    def done(self, base_url: str) -> Done:
-        """End the reply. Raises: Cut if the stream broke off before its end."""
-        if not self.ended and not self.reply.is_full:
-            raise Cut("the model's stream ended before its end", provider=NAME)
-        usage = self._usage or estimate(self._request, self.reply.text)
-        return Done(
-            text=self.reply.text,
-            usage=priced(usage, self.model, base_url),
-            stop_reason="max_tokens" if self.reply.is_full else _STOP.get(self._stop, "end"),
-            provider=NAME,
-            model=self.model,
-        )
-
-
-async def _events(response: httpx.Response) -> AsyncIterator[str]:
-    """Yield the data of each server-sent event. A server that does not stream sends everything in one.
-
-    Raises: Cut for an endless line.
-    """
-    if response.headers.get("content-type", "").startswith("application/json"):
-        yield (await _body_of(response)).decode("utf-8", "replace")
-        yield "[DONE]"
-        return
-    data: list[str] = []
-    if "ndjson" in response.headers.get("content-type", ""):
-        async for line in _lines(response):
-            if line.strip():
-                yield line
-        return
-    async for line in _lines(response):
-        if line.startswith("data:"):
-            data.append(line[5:].removeprefix(" "))
-        elif not line and data:
-            yield "\n".join(data)
-            data.clear()
-    if data == ["[DONE]"]:
-        yield data[0]
-
-
-async def _body_of(response: httpx.Response) -> bytes:
-    """Read a body, up to the length limit of one line."""
-    body = b""
-    async for piece in response.aiter_bytes():
-        body = (body + piece)[:LINE_BYTES]
-        if len(body) == LINE_BYTES:
-            break
-    return body
-
-
-async def _lines(response: httpx.Response) -> AsyncIterator[str]:
-    rest = b""
-    async for piece in response.aiter_bytes():
-        *whole, rest = _LINE_END.split(rest + piece)
-        if len(rest) > LINE_BYTES:
-            raise Cut("the model's stream is broken: a line without end", provider=NAME)
-        for line in whole:
-            yield line.decode("utf-8", "replace")
-    for line in rest.splitlines():
-        yield line.decode("utf-8", "replace")
-
-
 async def _status_error(response: httpx.Response) -> ProviderError:
     """Classify by status first, because the bodies differ from server to server."""
-    body = await _body_of(response)
+    body = await body_of(response)
     try:
         _, message = message_of(json.loads(body))
     except ValueError:

@@ -97,7 +97,7 @@ def birth(turn: str, now: Said, earlier: Sequence[Said], audience: str, soul_nam
     found = _thread([*recent[1 - TALK :], now], soul_name) or _alike(mine, recent, soul_name)
     if found is None:
         return None
-    said, shared = found
+    said, shared = found[0], frozenset([one for one in found[1] if weight((one,))])
     texts = (now.text, *[one.text for one in reversed(said) if one is not now])
     words = [(word, one) for text in texts for word, one in content(text, soul_name)]
     spoken = {one: word for word, one in reversed(words) if one in shared and word.isalpha()}
@@ -137,7 +137,7 @@ def _thread(talk: Sequence[Said], soul_name: str) -> Subject | None:
     if len(members) < ALIKE_COUNT or len(talk) - 1 not in members:
         return None
     shared = frozenset[str]().union(*[both for _, _, both in pairs])
-    return [talk[at] for at in sorted(members)], frozenset([one for one in shared if weight((one,))])
+    return [talk[at] for at in sorted(members)], shared
 
 
 def _alike(mine: frozenset[str], recent: Sequence[Said], soul_name: str) -> Subject | None:
@@ -179,9 +179,16 @@ def refers(text: str) -> bool:
 
 
 def with_birth(arcs: Sequence[Arc], born: Arc | None, most: int = MOST) -> tuple[Arc, ...]:
-    """Add a new arc unless one with the same label and sources exists; past `most` the weakest is dropped. Pure."""
+    """Add a new arc unless one of its place is about the same; past `most` the weakest is dropped. Pure."""
     if born is None or any(
-        arc.arc == born.arc or (arc.label, arc.sources) == (born.label, born.sources) for arc in arcs
+        arc.arc == born.arc
+        or (
+            arc.sources == born.sources
+            and (
+                arc.label == born.label or min(overlap(born.stems, arc.stems), overlap(arc.stems, born.stems)) >= ALIKE
+            )
+        )
+        for arc in arcs
     ):
         return tuple(arcs)
     strongest = sorted((*arcs, born), key=lambda arc: -arc.intensity)[:most]

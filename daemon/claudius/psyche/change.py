@@ -171,6 +171,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         moved = feel(psyche, self.event, kernel)
         numbers, edges = _after_thought(self, psyche, moved, kernel)
         grown = subjects.with_birth(moved.arcs, self.event.birth, self.max_arcs)
+        is_born = self.turn in [arc.arc for arc in grown]
         intentions = None
         if self.updates:
             intentions = update_intentions(
@@ -192,8 +193,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
             edges=tuple([replace(edge, bands=edge_bands(edge)) for edge in edges]),
             kernel=kernel_hash(kernel),
             traits=traits_of(kernel),
-            inputs=self.inputs(is_born=self.turn in [arc.arc for arc in grown]),
-            arcs=grown if self.event.matches or self.event.birth else None,
+            inputs=self.inputs(is_born=is_born),
+            arcs=grown if self.event.matches or is_born else None,
             intentions=intentions,
             milestones=milestones(numbers.high, were, dict(self.event.matches), levels, self.milestone)
             if self.milestone and numbers.high != were

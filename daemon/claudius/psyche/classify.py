@@ -127,6 +127,10 @@ class _Signless(str):
         yield str(self)
 
 
+GRIEF_TONE = -1.0
+"""How grief that is told feels: it weighs on the mood until the evening."""
+
+
 def classify(text: str, address: str, *, soul_name: str, novelty: float, compound: Compound) -> Heard:
     """Classify one text. Pure."""
     text = text[:HEARD_CHARS]
@@ -141,7 +145,9 @@ def classify(text: str, address: str, *, soul_name: str, novelty: float, compoun
     says_you = not _YOU.isdisjoint(words)
     own = bool(classes & {"grief", "joy"}) or (valence <= -0.3 and not says_you and not _ONESELF.isdisjoint(words))
     axes = _axes(classes, valence, address, book, own=own, speaks=soul_name in words or says_you)
-    if "grief" in classes or (own and "joy" not in classes and classes.isdisjoint({"insult", "threat", "apology"})):
+    if "grief" in classes:
+        tone = GRIEF_TONE
+    elif own and "joy" not in classes and classes.isdisjoint({"insult", "threat", "apology"}):
         tone = -0.4
     else:
         tone = 0.4 if "joy" in classes else (axes.affectionate + axes.supportive) / 2

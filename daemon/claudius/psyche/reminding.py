@@ -10,6 +10,13 @@ import re
 
 _VERB = r"(?:remind|nudge|ping|poke|wake|alert|notify|buzz)"
 _I = re.IGNORECASE
+READ_CHARS, SENTENCE_CHARS = 4000, 240
+"""Only the start of a text, and of a sentence, is read: the patterns look far ahead."""
+_SIGN_TEXT = (
+    "remind nudge ping poke wake alert notify buzz alarm timer forget erinner weck stups bescheid vergessen give"
+)
+_SIGNS = tuple(_SIGN_TEXT.split())
+"""Whatever asks for a reminder holds one of these."""
 _BREAK = re.compile(
     r"(?<=[.!?…])(?<!\d\.)\s+|\n+"
     r"|(?<=\d\.)\s+(?=[A-ZÄÖÜ])(?!(?:Jan|Jän|Feb|Mär|Mar|Apr|Ma[iy]|Jun|Jul|Aug|Sep|Okt|Oct|Nov|Dez|Dec))"
@@ -117,16 +124,19 @@ _NO = re.compile(
 
 def own_words(reply: str) -> str:
     """Return a reply without what it quotes. Pure."""
-    return _QUOTED.sub("", reply)
+    return _QUOTED.sub("", reply[:READ_CHARS])
 
 
 def statements(text: str) -> list[str]:
     """Return the sentences of a text; the dot of a decimal or an ordinal ends none. Pure."""
-    return [one.strip() for one in _BREAK.split(text) if one.strip()]
+    return [one.strip()[:SENTENCE_CHARS] for one in _BREAK.split(text[:READ_CHARS]) if one.strip()]
 
 
 def request_in(text: str) -> str:
     """Return the first sentence of a text that asks for a reminder; "" if none does. Pure."""
+    text = text[:READ_CHARS]
+    if not any(map(text.lower().__contains__, _SIGNS)):
+        return ""
     return next((one for one in statements(text) if asks(one)), "")
 
 
@@ -156,7 +166,7 @@ def is_undertaking(sentence: str) -> bool:
 
 def asks_time(reply: str) -> bool:
     """Return whether a reply asks when. Pure."""
-    return bool(_ASKS_TIME.search(reply))
+    return any(map(_ASKS_TIME.search, statements(reply)))
 
 
 def refuses(text: str) -> bool:

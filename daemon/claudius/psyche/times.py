@@ -16,6 +16,8 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+SENTENCE_CHARS = 400
+"""Only the start of a sentence is read."""
 _COUNTED = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _HOURS = {word: n for n, word in enumerate(_COUNTED, 1)}
 _HOUR = rf"(?:\d{{1,2}}|{'|'.join(_COUNTED)})"
@@ -159,7 +161,7 @@ def _rewordings() -> Mapping[str, tuple[tuple[re.Pattern[str], str], ...]]:
 
 def _reworded(sentence: str) -> str:
     """Return a sentence with its words for times in plain English. Pure."""
-    text = " ".join(sentence.lower().replace("’", "'").split())
+    text = " ".join(sentence[:SENTENCE_CHARS].lower().replace("’", "'").split())
     for pattern, new in _rewordings()[language_of(text)]:
         text = pattern.sub(new, text)
     return text

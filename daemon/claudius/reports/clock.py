@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -17,19 +17,40 @@ from claudius.reports.opened import edit, noted, records
 from claudius.reports.session import ask, wake_and_ask
 
 
-def schedule(home: Home) -> list[Mapping[str, Any]]:
-    """Return plans and the clock's own jobs with their local times, soonest first; also plans that lapsed."""
-    live = asyncio.run(ask(home, "status")) or {}
-    timers = [_job({"job": name, "next_due": at}) for name, at in live.get("timers", {}).items()]
+def schedule(home: Home, now: datetime) -> list[Mapping[str, Any]]:
+    """Return plans and the clock's own jobs, soonest first; also plans that lapsed, and what a due one waits for."""
+    live = asyncio.run(ask(home, "status"))
+    timers = [_job({"job": name, "next_due": at}) for name, at in (live or {}).get("timers", {}).items()]
     with records(home) as kept:
-        rows = sorted([*map(_plan, kept.plans()), *map(_job, kept.jobs()), *timers], key=lambda row: str(row["due_at"]))
+        plans = [_plan(row, now, is_awake=live is not None) for row in kept.plans()]
+        rows = sorted([*plans, *map(_job, kept.jobs()), *timers], key=lambda row: str(row["due_at"]))
     zone = known_zone(load(home, os.environ).config.clock.timezone)
     return [row | {"due_local": datetime.fromisoformat(row["due_at"]).astimezone(zone).isoformat()} for row in rows]
 
 
-def _plan(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Add to a plan what it is about: the words that asked for it or promised it, else what the soul will notice."""
-    return {**row, "what": row["params"].get("what") or row["text"]}
+def _plan(row: Mapping[str, Any], now: datetime, *, is_awake: bool) -> dict[str, Any]:
+    """Add to a plan what it is about, the words that asked for it or else what will be noticed, and its wait."""
+    plan = {key: value for key, value in row.items() if key not in ("state", "not_before", "reason", "ahead")}
+    return plan | {
+        "what": row["params"].get("what") or row["text"],
+        "waits_for": _waits_for(row, now, is_awake=is_awake),
+    }
+
+
+def _waits_for(row: Mapping[str, Any], now: datetime, *, is_awake: bool) -> str | None:
+    """Return what a due plan waits for; None if it is not due yet, or lapsed."""
+    if row["lapsed_at"] or datetime.fromisoformat(row["due_at"]) > now:
+        return None
+    why = f" ({row['reason']})" if row["reason"] else ""
+    if not is_awake:
+        return "the daemon: nothing is running"
+    if row["state"] != "pending":
+        return {None: "the clock, which looks again within a minute", "committed": f"its network{why}"}.get(
+            row["state"], "its own turn, which is under way"
+        )
+    if row["not_before"] and datetime.fromisoformat(row["not_before"]) > now:
+        return f"{row['not_before']}{why}"
+    return f"{row['ahead']} earlier message(s) in its conversation{why}" if row["ahead"] else f"a free moment{why}"
 
 
 def _job(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -44,6 +65,7 @@ def _job(row: Mapping[str, Any]) -> dict[str, Any]:
         "text": row.get("outcome", ""),
         "what": row.get("outcome", ""),
         "lapsed_at": None,
+        "waits_for": None,
         "ended_at": row.get("ended_at"),
         "failures": row.get("failures", 0),
     }
@@ -83,6 +105,12 @@ def _daimon(name: str, one: Any, fared: Mapping[str, Any], now: datetime) -> dic
         "rests_until": until if rests else None,
         "problem": (fared.get("reason") or "").rpartition(" [")[0],
     }
+
+
+def whispers(home: Home, most: int = 50) -> Sequence[Mapping[str, Any]]:
+    """Return the newest whispers, newest first: given, felt by which turn, replaced or faded."""
+    with records(home) as kept:
+        return kept.whispers(most)
 
 
 async def whisper(home: Home, name: str) -> Mapping[str, Any]:

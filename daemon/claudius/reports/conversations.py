@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from difflib import unified_diff
 from typing import Any
 
+from claudius.config import load
 from claudius.errors import ClaudiusError
 from claudius.home import Home
 from claudius.memory.audit import CLI
@@ -13,6 +16,9 @@ from claudius.memory.records import Expired, Records
 from claudius.perception import private
 from claudius.prompt import Prompt
 from claudius.reports.opened import noted, records
+
+PAGE = 50
+"""Turns in one page of a conversation."""
 
 
 def conversations(home: Home) -> Sequence[Mapping[str, Any]]:
@@ -26,7 +32,7 @@ def conversation(home: Home, name: str) -> Mapping[str, Any]:
     with records(home) as kept:
         found = kept.conversation(name)
     if found is None:
-        raise ClaudiusError(f"no conversation {name!r}: `claudius conversations list` names them")
+        raise ClaudiusError(_unknown(name))
     return found
 
 
@@ -37,6 +43,8 @@ def explained(home: Home, turn: str = "", origin: str = CLI) -> dict[str, Any]:
     this is in the audit log; `origin` says from where it is asked.
     """
     from claudius.cognition.prompt.snapshot import TextErased, rebuild
+    from claudius.psyche.showing import explained as explained_in_words
+    from claudius.psyche.showing import numbered
 
     prompt: Prompt | str | None = None
     with records(home) as kept:
@@ -51,6 +59,9 @@ def explained(home: Home, turn: str = "", origin: str = CLI) -> dict[str, Any]:
     noted(home, "read", str(found["person"] or ""), origin)
     if found["expired_at"] is None:
         del found["expired_at"]
+    found["explained"] = {"words": explained_in_words(found["attention"]), "numbers": numbered(found["attention"])}
+    if not found["entries"] and found["person"]:
+        found["perception"] = _expired(home, found, is_erased=prompt == "erased")
     if isinstance(prompt, Prompt):
         history = [{"role": message.role, "content": message.content} for message in prompt.history]
         found["prompt"] = {"system": prompt.system, "history": history, "tail": prompt.tail}
@@ -89,6 +100,33 @@ def replayed(home: Home, turn: str, soul: str | None = None) -> dict[str, Any]:
         "replayed_prompt_sha256": sha,
         "diff": "\n".join(unified_diff(_text(same), _text(rebuilt), "kept", "replayed", lineterm="", n=1)),
     }
+
+
+def _expired(home: Home, found: Mapping[str, Any], *, is_erased: bool) -> dict[str, Any]:
+    """Return what was heard, once working memory has let its words go: never empty words for words that are gone."""
+    perception = dict(found["perception"]) | {"text": None}
+    if is_erased:
+        return perception | {"erased": True, "preview": None}
+    kept = timedelta(hours=load(home, os.environ).config.memory.ttl_hours)
+    gone_at = (datetime.fromisoformat(found["at"]) + kept).isoformat().replace("+00:00", "Z")
+    return {"preview": None} | perception | {"expired_at": gone_at}
+
+
+def page(home: Home, name: str, before: str = "", most: int = PAGE) -> Mapping[str, Any]:
+    """Return the newest turns of a conversation before one of its turns, oldest first. Raises: ClaudiusError.
+
+    Turns whose words have left working memory have thoughts and replies from their record, and the ledger's preview of
+    what was heard, with `"expired": true`.
+    """
+    with records(home) as kept:
+        found = kept.turns(name, before, most)
+    if found is None:
+        raise ClaudiusError(f"no turn {before!r} in {name!r}" if before else _unknown(name))
+    return found
+
+
+def _unknown(name: str) -> str:
+    return f"no conversation {name!r}: `claudius conversations list` names them"
 
 
 def _last(kept: Records) -> str:

@@ -12,18 +12,18 @@ from typing import Any
 
 from claudius.cognition.steps import STEPS
 from claudius.cognition.timing import FAILS
-from claudius.config import TOKENS, Loaded, blot, daimon_modes, held, load
+from claudius.config import TOKENS, Config, Loaded, blot, daimon_modes, held, load
 from claudius.errors import BadConfiguration, ClaudiusError, UsageProblem
 from claudius.home import DIRECTORY_MODE, FILE_MODE, Home, shipped
 from claudius.memory.sqlite.schema import VACUUM_TAKES
 from claudius.reports.network_checks import Check, networks
+from claudius.reports.offline_checks import exchanged_tokens, own_servers
 from claudius.reports.opened import records
 from claudius.reports.session import ask
+from claudius.runtime.health import backup_failure, growth
 
-EMPTY_BYTES = 525_000
-"""About the size of a database before its first turn: empty tables and indexes take a page each."""
-FEW_DAYS = 30
-"""With fewer days than this until the disk is full, a check fails."""
+OF_THE_STORE = ("given_up", "disk", "backup")
+"""Problems that are checked in the store itself, whether or not a process runs."""
 
 
 def checks(home: Home, *, live: bool = False, security: bool = False) -> list[Check]:
@@ -111,9 +111,31 @@ def _access(home: Home) -> Iterator[Check]:
         if owner.count(":") != 2 or (owner.startswith("discord:") and not owner.startswith("discord:@me:")):
             fix = "write network:workspace:user, e.g. slack:T1:U1 or discord:@me:1; `claudius users list` shows ids"
             yield Check("access", ok=False, detail=f"owners: {owner!r} is not a person's id", fix=fix)
+    yield from _access_rules(config)
     if loaded.secret("DISCORD_TOKEN") and not loaded.config.discord.guilds:
         fix = "set it to the id of your server; docs/discord.md says where to find it"
         yield Check("access", ok=False, detail="discord.guilds is empty: nobody is heard on Discord", fix=fix)
+
+
+def _access_rules(config: Config) -> Iterator[Check]:
+    """Report a list of `access` that lets nobody in, or leaves an owner out."""
+    from claudius.runtime.intake import is_let_in
+
+    access = config.access
+    lists = {
+        "slack_people": access.slack_people,
+        "slack_channels": access.slack_channels,
+        "discord_roles": access.discord_roles,
+    }
+    for key, allowed in lists.items():
+        if allowed == ():
+            fix = "name ids, or delete the line"
+            yield Check("access", ok=False, detail=f"access.{key} is empty: nobody is heard by it", fix=fix)
+    for owner in config.owners:
+        ids = (owner, owner.rpartition(":")[2])
+        if owner.startswith("slack:") and not is_let_in(ids, access.slack_people, access.slack_people_denied):
+            detail = f"access.slack_people or its denials leave out the owner {owner}"
+            yield Check("access", ok=False, detail=detail, fix="the rules hold for owners, too: add the id")
 
 
 def _configuration(home: Home) -> Iterator[Check]:
@@ -128,6 +150,8 @@ def _configuration(home: Home) -> Iterator[Check]:
             detail = f"{missing[0]} is not set, so nothing is heard there"
             fix = f"put it into .env; docs/{network}.md says where to find it"
             yield Check(network, ok=False, detail=detail, fix=fix)
+    yield from exchanged_tokens(loaded)
+    yield from own_servers(loaded)
     changed = sum(source != "default" for source in loaded.sources.values())
     yield Check("configuration", ok=True, detail=f"{changed} settings of your own")
 
@@ -187,6 +211,11 @@ def _store(home: Home) -> Iterator[Check]:
                 fix="read `claudius cortex history`, then soul.md; nothing edits the soul but you",
             )
         yield _size(home, kept.size())
+        backup = backup_failure(kept, home)
+        fix = "free some space or correct the path, then run `claudius backup create`"
+        yield Check(
+            "backup", ok=not backup, detail=f"the last backup failed: {backup}" if backup else "none failed", fix=fix
+        )
         lag = kept.archive_lag()
     yield Check("archive", ok=True, detail=f"{lag} versions wait for git" if lag else "git holds every version")
 
@@ -196,13 +225,11 @@ def _size(home: Home, size: Mapping[str, Any]) -> Check:
     turns, is_old = size["turns"], not size["gives_back"]
     if not turns:
         return Check("size", ok=True, detail="nothing is kept yet")
-    free = shutil.disk_usage(home.root).free
-    a_turn = max(size["bytes"] - EMPTY_BYTES, 0) / turns
-    detail = f"{a_turn / 1000:.1f} kB a turn ({size['bytes'] / 1e6:.1f} MB, {turns} turns)"
-    if size["days"] >= 1:
-        left = int(free / (max(a_turn, 1.0) * turns / size["days"]))
+    a_turn, left = growth(size, shutil.disk_usage(home.root).free)
+    detail = f"{(a_turn or 0.0) / 1000:.1f} kB a turn ({size['bytes'] / 1e6:.1f} MB, {turns} turns)"
+    if left is not None:
         detail += f"; at {turns / size['days']:.0f} turns a day the disk is full in {left} days"
-        if left < FEW_DAYS:
+        if left < load(home, os.environ).config.alerts.disk_days:
             fix = "free some space, or lower memory.records_days"
             return Check("size", ok=False, detail=detail, fix=fix)
     if is_old:
@@ -218,13 +245,14 @@ def _daemon(home: Home) -> Iterator[Check]:
     if live is None:
         return
     yield Check("brake", ok=not live["brake"], detail=(live["brake"] or {}).get("message", "not held back"), fix=_SEE)
-    disk: Any = live.get("disk")
-    if disk is not None:
-        problem = f"nothing new is accepted: {disk['problem']}"
-        yield Check("room", ok=disk["accepting"], detail=problem if disk["problem"] else "what is heard can be kept")
     for adapter in live.get("adapters") or ():
-        detail = "connected" if adapter["connected"] else f"not connected: {adapter['detail'] or 'no reason is known'}"
-        yield Check(adapter["name"], ok=adapter["connected"], detail=detail, fix=_SEE)
+        if adapter["hears"]:
+            yield Check(adapter["name"], ok=True, detail="connected")
+    for problem in live.get("health", {}).get("problems", ()):
+        if problem["kind"] not in OF_THE_STORE:
+            yield Check(problem["subject"] or problem["kind"], ok=False, detail=problem["detail"], fix=problem["fix"])
+    if live.get("health", {}).get("ok"):
+        yield Check("health", ok=True, detail="it hears, thinks and keeps")
 
 
 _SEE = "`claudius daemon logs` says why"

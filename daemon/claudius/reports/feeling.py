@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from claudius.home import Home
 from claudius.reports.opened import records
-
-
-def clock_now() -> datetime:
-    """Return the same clock time as the daemon's: `CLAUDIUS_CLOCK` sets where it starts."""
-    given = os.environ.get("CLAUDIUS_CLOCK", "")
-    return max(datetime.now(UTC), datetime.fromisoformat(given)) if given else datetime.now(UTC)
 
 
 def state(home: Home, *, every_audience: bool = False) -> Mapping[str, Any]:

@@ -16,6 +16,12 @@ def peers(home: Home) -> Sequence[Mapping[str, Any]]:
         return kept.peers()
 
 
+def evidence(home: Home, ids: Sequence[int]) -> Sequence[Mapping[str, Any]]:
+    """Return lines of the ledger by their ids, oldest first; one that was erased is missing."""
+    with records(home) as kept:
+        return kept.evidence(ids)
+
+
 def peer(home: Home, who: str) -> Mapping[str, Any]:
     """Return one peer with every assessment and the latest of what passed. Raises: ClaudiusError."""
     with records(home) as kept:

@@ -20,6 +20,11 @@ Accept = Callable[[Perception], Awaitable[bool]]
 
 Raises if nothing was stored; the adapter then acknowledges nothing. OverBudget is the exception: it is acknowledged.
 """
+BELIEVED_S = 90.0
+"""A network that missed a message counts as deaf until an event arrives, or for this long without another missed one.
+
+It is longer than the watchdogs of the adapters need to find the next missed message.
+"""
 
 
 class Link:
@@ -31,10 +36,14 @@ class Link:
         self.reconnects = 0
         self.detail = ""
         """What is wrong, in words for `claudius status`; empty = nothing."""
+        self.last_error = ""
+        """The latest thing that was wrong, also after it is mended."""
         self.notice: Callable[[], str] = lambda: ""
         """Checks for a problem while the network is connected; returns words as in `detail`."""
         self._was_up = connected
-        self._down_at = time.monotonic()
+        self._down_at = self._deaf_at = time.monotonic()
+        self._missed_at: float | None = None
+        """When the last missed message was found; None = events arrive."""
         self._tried = asyncio.Event()
         self._missed: Callable[[float | None], None] = lambda _: None
         if connected:
@@ -54,7 +63,7 @@ class Link:
         """Report that the network is disconnected, and why; the adapter reconnects by itself."""
         if self.connected:
             self._down_at = time.monotonic()
-        self.connected, self.detail = False, detail
+        self.connected, self.detail, self.last_error = False, detail, detail
         self._tried.set()
 
     def deaf(self, silent_s: float | None = None) -> None:
@@ -62,7 +71,33 @@ class Link:
 
         `silent_s`: for how long nothing arrived at all; None = unknown.
         """
+        if self._deaf_s() is None:
+            self._deaf_at = time.monotonic()
+        self._missed_at = time.monotonic()
         self._missed(silent_s)
+
+    def heard(self) -> None:
+        """Report that an event arrived by itself: the network is not deaf."""
+        self._missed_at = None
+
+    def look_back(self) -> None:
+        """Ask for a sweep of the history: something arrived that could not be stored."""
+        self._missed(None)
+
+    def unheard_s(self) -> float | None:
+        """Return for how many seconds the network has not been heard; None = it is heard.
+
+        It is not heard while it is disconnected, and while it misses messages although it is connected.
+        """
+        if not self.connected:
+            return time.monotonic() - self._down_at
+        return self._deaf_s()
+
+    def _deaf_s(self) -> float | None:
+        now = time.monotonic()
+        if self._missed_at is None or now - self._missed_at > BELIEVED_S:
+            return None
+        return now - self._deaf_at
 
     async def tried(self) -> None:
         """Return once the first attempt to connect has ended, whether or not it succeeded."""
@@ -264,6 +299,14 @@ class Holds(Protocol):
 
     async def hold(self, perception: Perception, line: str) -> None:
         """Show a holding line in the indicator until the reply comes. Never raises or waits for the network."""
+
+
+@runtime_checkable
+class TellsPerson(Protocol):
+    """Optional ability of an adapter: to send a line to one person in a direct message, whatever the store's state."""
+
+    async def tell(self, person: str, text: str) -> None:
+        """Send one line. Raises: DeliveryError, OSError, TimeoutError."""
 
 
 @runtime_checkable

@@ -23,7 +23,7 @@ from claudius.soul import SoulText
 
 log = logging.getLogger(__name__)
 
-LOOK_S = 2.0
+LOOK_S = 10.0
 DIGEST_CHARS = 16
 _DEFAULTS = {key: setting.default for key, setting in SETTINGS.items()}
 

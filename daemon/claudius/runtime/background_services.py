@@ -15,7 +15,7 @@ from claudius.cognition.hooks import Hooks
 from claudius.cognition.mind import Mind
 from claudius.cognition.turn import Turned
 from claudius.config import DaimonSettings, Loaded, daimon_modes, daimons, token_name
-from claudius.errors import ClaudiusError
+from claudius.errors import ClaudiusError, TryAgain
 from claudius.home import Home
 from claudius.intent import Intent
 from claudius.memory.inbox import Pending
@@ -37,6 +37,7 @@ from claudius.runtime.scheduler import Clockwork
 
 if TYPE_CHECKING:
     from claudius.runtime.daimons import Daimons
+    from claudius.runtime.health import Health
     from claudius.runtime.http_api import HttpApi
 
 Build = Callable[[str, Loaded], Provider]
@@ -236,6 +237,8 @@ class BackgroundServices:
         self._wake: Callable[[str], None] = lambda _: None
         self.clockwork = Clockwork(mind, home, self._daimons.get, chance)
         self._door: HttpApi | None = None
+        self._health: Health | None = None
+        self._metrics: Callable[[], Awaitable[str]] | None = None
         self.stream = SoulStream(mind.hooks, mind.clock)
 
     @property
@@ -243,8 +246,12 @@ class BackgroundServices:
         """The operations that the control socket answers for these services."""
         return {"daimon": self._whisper_now, "stream": self.stream.serve}
 
-    async def start(self, wake: Callable[[str], None]) -> None:
-        """Start the services. Raises: BadConfiguration if the HTTP API may not listen at the configured address."""
+    async def start(self, wake: Callable[[str], None], health: Health, metrics: Callable[[], Awaitable[str]]) -> None:
+        """Start the services; the HTTP API shows `health` and `metrics`.
+
+        Raises: BadConfiguration if it may not listen at the configured address.
+        """
+        self._health, self._metrics = health, metrics
         self.clockwork.start(wake)
         self._wake = wake
         if self._is_daemon and self._loaded().config.http.listen:
@@ -276,15 +283,19 @@ class BackgroundServices:
 
     def _opened(self) -> HttpApi:
         if self._door is None:
+            if self._health is None or self._metrics is None:
+                raise TryAgain("not awake yet")
             from claudius.runtime.http_api import (  # noqa: PLC0415 - aiohttp's server takes long to load
                 EventApi,
                 HttpApi,
+                Monitor,
                 WhisperApi,
             )
 
-            whispers = WhisperApi(self._mind, self._home, self._daimons.get)
+            whispers = WhisperApi(self._mind, self._daimons.get)
             events = EventApi(self._mind, self._home, self.owner, lambda: self._wake)
-            self._door = HttpApi(whispers, events, self._tokens, self._loaded().config.http.listen)
+            monitor = Monitor(self._health, self._metrics)
+            self._door = HttpApi(whispers, events, monitor, self._tokens, self._loaded().config.http.listen)
         return self._door
 
     def _tokens(self) -> Mapping[str, str]:

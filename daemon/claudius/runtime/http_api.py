@@ -10,14 +10,14 @@ import json
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import closing, suppress
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
+from msgspec import Struct
 
-import claudius
 from claudius.cognition.daimons import Context, character, request, sanitised
 from claudius.cognition.mind import Mind, Stage, day_start
 from claudius.config import DaimonSettings, daimons
@@ -29,6 +29,7 @@ from claudius.observed import DaimonWhispered
 from claudius.perception import SELF, Kind, Perception, private
 from claudius.runtime.control import Connection
 from claudius.runtime.daimon_http import PATH
+from claudius.runtime.health import Health
 
 if TYPE_CHECKING:
     from claudius.runtime.daimons import Daimons
@@ -39,23 +40,38 @@ EVENT_PATH = "/api/event"
 ID_CHARS = 200
 STRANGER_CHARS = 32
 """The minimum length of a token when listening beyond loopback."""
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+"""The content type of the text format of Prometheus."""
 IS_SOCKET = web.AppKey("is_socket", bool)
 """Which of the two listeners an application serves."""
 SOCKET = "socket"
 """The requester on the control socket: whoever may open that file."""
 
 
+class Monitor(Struct, frozen=True):
+    """What `/health` and `/metrics` tell."""
+
+    health: Health
+    metrics: Callable[[], Awaitable[str]]
+    """Returns the metrics as text."""
+
+
 class HttpApi:
     """The HTTP endpoint of one soul."""
 
     def __init__(
-        self, whispers: WhisperApi, events: EventApi, tokens: Callable[[], Mapping[str, str]], listen: str = ""
+        self,
+        whispers: WhisperApi,
+        events: EventApi,
+        monitor: Monitor,
+        tokens: Callable[[], Mapping[str, str]],
+        listen: str = "",
     ) -> None:
         """Listen at `listen`, HOST:PORT, once opened; empty = only on the control socket. Raises: BadConfiguration.
 
         `tokens` maps each daimon to its token, and the empty name to the owner's; none is empty.
         """
-        self._whispers, self._events, self._tokens = whispers, events, tokens
+        self._whispers, self._events, self._monitor, self._tokens = whispers, events, monitor, tokens
         self._host, self._port = listening_at(listen, tokens()) if listen else ("", 0)
         self._asked: dict[str, deque[float]] = {}
         self._runners: list[web.AppRunner] = []
@@ -128,12 +144,18 @@ class HttpApi:
         return 0
 
     async def _health(self, request: web.Request) -> web.Response:
-        self._checked(request)
-        return web.json_response(self._whispers.health())
+        """Tell whether all is well: 200, or 503 with the reasons. Without a token, on loopback, without details."""
+        is_brief = "Authorization" not in request.headers and not request.app[IS_SOCKET] and is_loopback(self._host)
+        if is_brief:
+            self._check_source(request)
+        else:
+            self._checked(request)
+        report = await self._monitor.health.look()
+        return web.json_response(report.document(is_brief=is_brief), status=200 if report.is_well else 503)
 
     async def _metrics(self, request: web.Request) -> web.Response:
         self._checked(request)
-        return web.Response(text=await self._whispers.metrics(), content_type="text/plain")
+        return web.Response(text=await self._monitor.metrics(), headers={"Content-Type": METRICS_TYPE})
 
     async def _whisper(self, request: web.Request) -> web.Response:
         who = self._checked(request)
@@ -171,20 +193,23 @@ class HttpApi:
 
     def _checked(self, request: web.Request) -> str:
         """Check the source of a request, then its token. Returns who sent it. Raises: web.HTTPException."""
-        if "Origin" in request.headers:
-            raise web.HTTPForbidden(text="not for browsers")
-        is_socket = request.app[IS_SOCKET]
-        if is_socket and "Authorization" not in request.headers:
+        self._check_source(request)
+        if request.app[IS_SOCKET] and "Authorization" not in request.headers:
             return SOCKET
-        host = request.headers.get("Host", "")
-        name, _, port = host.rpartition(":")
-        name = (name if port.isdecimal() else host).strip("[]").lower()
-        if not is_socket and name not in {self._host, "127.0.0.1", "localhost", "::1"}:
-            raise web.HTTPForbidden(text="not this host")
         who = self._who(request)
         if who is None:
             raise web.HTTPUnauthorized(headers={"WWW-Authenticate": "Bearer"})
         return who
+
+    def _check_source(self, request: web.Request) -> None:
+        """Refuse browsers, and names that are not ours. Raises: web.HTTPException."""
+        if "Origin" in request.headers:
+            raise web.HTTPForbidden(text="not for browsers")
+        host = request.headers.get("Host", "")
+        name, _, port = host.rpartition(":")
+        name = (name if port.isdecimal() else host).strip("[]").lower()
+        if not request.app[IS_SOCKET] and name not in {self._host, "127.0.0.1", "localhost", "::1"}:
+            raise web.HTTPForbidden(text="not this host")
 
 
 async def _document(request: web.Request) -> dict[str, Any]:
@@ -213,13 +238,17 @@ def listening_at(listen: str, tokens: Mapping[str, str]) -> tuple[str, int]:
         raise BadConfiguration(
             ".env", "CLAUDIUS_HTTP_TOKEN", "is not set", "http.listen needs a token: write one there"
         )
-    is_loopback = host == "localhost"
-    with suppress(ValueError):  # a name is no address
-        is_loopback = ipaddress.ip_address(host).is_loopback
-    if not is_loopback and min(map(len, tokens.values())) < STRANGER_CHARS:
+    if not is_loopback(host) and min(map(len, tokens.values())) < STRANGER_CHARS:
         detail = f"beyond this machine every token needs {STRANGER_CHARS} characters or more"
         raise BadConfiguration(".env", "CLAUDIUS_HTTP_TOKEN", detail, "write longer ones, or listen on 127.0.0.1")
     return host, int(port)
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine reaches a host's address. Pure."""
+    with suppress(ValueError):  # a name is no address
+        return ipaddress.ip_address(host).is_loopback
+    return host == "localhost"
 
 
 ANSWER_S = 4.0
@@ -233,13 +262,9 @@ _CHARS = 400
 class WhisperApi:
     """Whispers to other souls, and takes whispers from daimons."""
 
-    def __init__(self, mind: Mind, home: Home, daimons: Callable[[], Daimons]) -> None:
+    def __init__(self, mind: Mind, daimons: Callable[[], Daimons]) -> None:
         """Answer for `mind`; `daimons` returns what asks daimons, loading it on first use."""
-        self._mind, self._home, self._daimons = mind, home, daimons
-
-    def health(self) -> dict[str, Any]:
-        """Report that the soul is awake, its version, and who thinks for it."""
-        return {"ok": True, "version": claudius.__version__, "provider": self._mind.provider.name}
+        self._mind, self._daimons = mind, daimons
 
     async def answer(self, context: Mapping[str, Any]) -> web.Response:
         """Answer `{"source", "context"}` with one call on the soul's own text; of its memory only the mood is shown."""
@@ -286,19 +311,6 @@ class WhisperApi:
         number = await mind.store.whispers.keep_whisper(kept)
         mind.hooks.emit(DaimonWhispered(daimon=source, text=text, timestamp=now))
         return web.json_response({"stored": True, "id": str(number)}, status=202)
-
-    async def metrics(self) -> str:
-        """Return counts of what waits and what was done, in the text format of Prometheus."""
-        counts = await asyncio.to_thread(self._count, self._mind.clock())
-        lines = []
-        for section, values in counts.items():
-            for name, value in values.items():
-                lines += [f"# TYPE claudius_{section}_{name} gauge", f"claudius_{section}_{name} {value}"]
-        return "\n".join(lines) + "\n"
-
-    def _count(self, now: datetime) -> Mapping[str, Any]:
-        with closing(SqliteRecords(self._home.database)) as records:
-            return records.counts(now)
 
 
 class EventApi:

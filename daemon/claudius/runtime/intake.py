@@ -332,17 +332,17 @@ def _has_access(perception: Perception, access: AccessSettings) -> bool:
     """Return whether the owner's own rules let a perception in, by the ids that the network signed. Pure."""
     place, person = Place.of(perception.conversation), perception.person
     if place.network == "discord":
-        return _is_let_in(perception.extra.roles, access.discord_roles, access.discord_roles_denied)
+        return is_let_in(perception.extra.roles, access.discord_roles, access.discord_roles_denied)
     if place.network != "slack":
         return True
     is_channel = not place.channel.startswith(NO_CHANNEL)
     ids, where = (person, person.rpartition(":")[2]), (place.channel, place.of_channel)
-    return _is_let_in(ids, access.slack_people, access.slack_people_denied) and (
-        not is_channel or _is_let_in(where, access.slack_channels, access.slack_channels_denied)
+    return is_let_in(ids, access.slack_people, access.slack_people_denied) and (
+        not is_channel or is_let_in(where, access.slack_channels, access.slack_channels_denied)
     )
 
 
-def _is_let_in(ids: Iterable[str], allowed: Iterable[str] | None, denied: Iterable[str]) -> bool:
+def is_let_in(ids: Iterable[str], allowed: Iterable[str] | None, denied: Iterable[str]) -> bool:
     """Return whether one of these ids is allowed, and none is denied. Pure."""
     known = {*ids, EVERYWHERE}
     return known.isdisjoint(denied) and (allowed is None or not known.isdisjoint(allowed))

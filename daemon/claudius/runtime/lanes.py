@@ -36,6 +36,7 @@ from claudius.runtime.failures import Apologise, decide
 from claudius.runtime.membership import Membership
 from claudius.runtime.process_resources import ProcessResources
 from claudius.runtime.thread_backfill import ThreadBackfill
+from claudius.runtime.turn_log import TurnLog
 from claudius.runtime.turn_timeout import patience_s, patient
 
 log = logging.getLogger(__name__)
@@ -160,7 +161,7 @@ class Lanes:
         """
         self._mind, self._adapters, self._chance = mind, adapters, chance
         self._failed, self._resources, self._committed = failed, resources, committed
-        self._began = resources.clock.steady()
+        self._began, self.turn_log = resources.clock.steady(), TurnLog(mind.hooks, resources.clock.steady)
         self._commanded, self._services = commanded, services
         self._lanes: dict[str, Lane] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -337,6 +338,7 @@ class Lanes:
             if turned:  # idle subprocesses have something to do only if somebody was answered or a model was asked
                 lane.last = turned if turned.intent.calls or turned.recollection.owes else lane.last
                 self._committed(turned)
+                self.turn_log.committed(turned.intent, pending)
         except Superseded:
             log.info("turn gave way to a new perception", extra={"turn": pending.turn})
             await mind.store.inbox.hold(pending)
@@ -427,7 +429,7 @@ class Lanes:
     async def _apologise(self, pending: Pending, kind: ApologyKind, failure: Failure | None = None) -> None:
         """Apologise. If even that fails, the perception is marked dead, `status` counts it, and the lane goes on."""
         try:
-            await apologise(pending, self._mind, kind, failure)
+            self.turn_log.committed(await apologise(pending, self._mind, kind, failure), pending)
         except StaleTurn:
             log.info("apology run anew", extra={"turn": pending.turn})
         except StoreError:

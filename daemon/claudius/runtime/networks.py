@@ -16,6 +16,7 @@ from typing import Any
 from claudius.cognition.mind import Mind
 from claudius.errors import AdapterRefused, ClaudiusError, DeliveryError, StoreError, StoreFull
 from claudius.runtime.adapter import Adapter, FollowsSettings, Gap
+from claudius.runtime.health import Hearing
 from claudius.runtime.intake import Intake
 from claudius.runtime.lanes import Lanes
 
@@ -164,11 +165,26 @@ class Networks:
                 "connected": adapter.link.connected,
                 "last_inbound_s": round((now - heard[name]).total_seconds(), 1) if name in heard else None,
                 "reconnects": adapter.link.reconnects,
+                "hears": adapter.link.unheard_s() is None,
                 "detail": adapter.link.detail or (adapter.link.notice() if adapter.link.connected else ""),
+                "last_error": adapter.link.last_error or None,
                 "left_out": self._sweepers[name].left_out if name in self._sweepers else 0,
             }
             for name, adapter in self._adapters.items()
         ]
+
+    def hearing(self, now: datetime) -> dict[str, Hearing]:
+        """Return whether each network is heard; `now` is of the steady clock."""
+        heard = self._intake.last_at
+        return {
+            name: Hearing(
+                unheard_s=adapter.link.unheard_s(),
+                detail=adapter.link.detail or ("messages are missed" if adapter.link.connected else ""),
+                heard_s=(now - heard[name]).total_seconds() if name in heard else None,
+                reconnects=adapter.link.reconnects,
+            )
+            for name, adapter in self._adapters.items()
+        }
 
     async def _listen(self, adapter: Adapter) -> None:
         while True:

@@ -16,6 +16,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from claudius.errors import BadConfiguration
+from claudius.provider import CallTally
 from claudius.runtime.disk import Disk
 
 log = logging.getLogger(__name__)
@@ -281,6 +282,8 @@ class ProcessResources(Struct, frozen=True, kw_only=True):
     disk: Disk
     recovery: CrashRecovery = field(default_factory=CrashRecovery)
     admission: Admission = field(default_factory=Admission)
+    tally: CallTally = field(default_factory=CallTally)
+    """What the providers did since the start."""
     quarantine: Callable[[datetime], Path] = _no_quarantine
     """Copies a damaged database aside; returns the copy's path."""
     fingerprints: Mapping[str, str] = field(default_factory=dict)

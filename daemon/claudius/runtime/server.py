@@ -21,8 +21,10 @@ from claudius.errors import ClaudiusError, StoreCorrupt, StoreError, StoreTooNew
 from claudius.failure import failure_of
 from claudius.home import Home
 from claudius.memory.archive import Archive, GitFailed
+from claudius.memory.sqlite import SqliteRecords
 from claudius.memory.store import Waiting
 from claudius.runtime.adapter import Adapter
+from claudius.runtime.alerts import Alerts
 from claudius.runtime.auditing import watch
 from claudius.runtime.background_services import BackgroundServices
 from claudius.runtime.commands.commands import Commands
@@ -31,6 +33,7 @@ from claudius.runtime.control import Connection, ControlSocket, Handler
 from claudius.runtime.delivery import Retraction
 from claudius.runtime.disk import LOOK_S
 from claudius.runtime.forgetting import Forgetting
+from claudius.runtime.health import Health
 from claudius.runtime.intake import ChannelModes, Intake
 from claudius.runtime.lanes import Lanes
 from claudius.runtime.lock import HomeLock
@@ -65,10 +68,12 @@ class Server:
         archive: Archive | None = None,
         second: SecondMind | None = None,
         services: BackgroundServices | None = None,
+        alerts: bool = False,
     ) -> None:
         """Wake `home`, whose `lock` is held, with `mind`; listen on `adapters`; `handlers` serve the control socket.
 
         `second`, the cortex beside `mind`, and `services`, the background services, run from the start to the stop.
+        With `alerts`, as in the daemon, the owners are told when something is wrong.
         """
         self._home, self._mind, self._lock, self._resources = home, mind, lock, resources
         self.boot = secrets.token_hex(8)
@@ -111,6 +116,15 @@ class Server:
         own = {"status": self._status, "forget": self._forget, **self._pairing.handlers}
         self._control = ControlSocket(home.socket, {**handlers, **own}, services.serve if services else None)
         self._networks = Networks(adapters, mind, self._lanes, self._intake, self._failed, chance=chance)
+        self.health = Health(
+            mind,
+            home,
+            resources.disk,
+            networks=lambda: self._networks.hearing(resources.clock.steady()),
+            apologies=self._lanes.turn_log.apologies_lately,
+            records=lambda: SqliteRecords(home.database),
+        )
+        self._alerts = Alerts(mind, self.health, adapters, home) if alerts else None
         self._beside: list[asyncio.Task[None]] = []
         self._started_at = resources.clock.steady()
         self._planned = asyncio.Event()
@@ -128,23 +142,25 @@ class Server:
         await self._modes.load()
         await self._pairing.load()
         self._networks.open()
-        self._beside.append(asyncio.create_task(self._watch(), name="watch"))
+        self._run_beside(self._watch(), "watch")
         if self._archive:
-            self._beside.append(asyncio.create_task(self._archive_from_now_on(self._archive), name="archive"))
+            self._run_beside(self._archive_from_now_on(self._archive), "archive")
         if self._second:
             self._second.start(self._lanes.wake)
         if self._services:
-            await self._services.start(self._lanes.wake)
+            await self._services.start(self._lanes.wake, self.health, self._metrics)
         await asyncio.sleep(0)
         await self._control.open()
         for conversation in waiting.conversations:
             self._lanes.wake(conversation)
-        self._beside.append(asyncio.create_task(self._forget_what_was_begun(), name="erasures"))
+        self._run_beside(self._forget_what_was_begun(), "erasures")
         auditing = watch(self._mind, self._home.soul, self._resources.fingerprints)
-        self._beside.append(asyncio.create_task(self._while_the_store_works(auditing), name="audit"))
+        self._run_beside(self._while_the_store_works(auditing), "audit")
         look = self._services.look if self._services else None
         keeping = keep_time(self._mind, self._lanes.wake, self._planned, look)
-        self._beside.append(asyncio.create_task(keeping, name="plans"))
+        self._run_beside(keeping, "plans")
+        if self._alerts:
+            self._run_beside(self._alerts.run(), "alerts")
         log.info("awake", extra={"boot": self.boot, "waiting": len(waiting.conversations)})
         return waiting
 
@@ -196,9 +212,11 @@ class Server:
             async with asyncio.timeout(CLOSE_S):
                 await self._networks.close()
         await self._control.close()
+        self._lanes.turn_log.close()
         for task in self._beside:
             task.cancel()
         await asyncio.gather(*self._beside, return_exceptions=True)
+        self.health.close()
         if is_damaged:
             await self._resources.set_aside(self._mind.clock())
         await self._archive_what_is_left(0.0 if is_damaged else stop_at_s - time.monotonic() - CLOSE_S)
@@ -214,6 +232,12 @@ class Server:
             log.error("the store could not be closed well", extra={"error": error.message})  # noqa: TRY400 - no trace
         self._lock.release()
         log.info("asleep", extra={"boot": self.boot})
+
+    def _run_beside(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        """Run work until the stop. If it ends with an error, the log says so."""
+        task = asyncio.create_task(work, name=name)
+        task.add_done_callback(_ended_badly)
+        self._beside.append(task)
 
     async def _watch(self) -> None:
         """Watch the disk and the clock, and check every page once; damage beyond repair ends the process."""
@@ -305,6 +329,16 @@ class Server:
             self._ended.set_exception(error)
             self._ended.exception()  # marks it as retrieved: a caller that only stops need not ask
 
+    async def _metrics(self) -> str:
+        """Return the metrics as text."""
+        from claudius.runtime.metrics import render  # noqa: PLC0415 - its library is loaded when somebody asks
+
+        report = await self.health.look(fresh_s=0.0)
+        return render(report, self._lanes, self._resources, self._mind.provider, self._uptime_s())
+
+    def _uptime_s(self) -> float:
+        return (self._resources.clock.steady() - self._started_at).total_seconds()
+
     def _voice(self, now: datetime) -> dict[str, Any]:
         """Return who speaks, until when it is paused, and why its last call failed."""
         voice = self._mind.provider
@@ -326,14 +360,16 @@ class Server:
         for one in self._networks.status(now):
             heard = one["last_inbound_s"]
             last = "never heard" if heard is None else f"last heard {heard:.0f} s ago"
-            yield f"{one['name']}: {'connected' if one['connected'] else 'not connected'}, {last}"
+            yield f"{one['name']}: {'connected' if one['hears'] else 'not heard'}, {last}"
         if problem := self._resources.told()["disk"]["problem"]:
             yield f"Nothing new is accepted: {problem}"
         if self._mind.config().runtime.paused:
             yield "I am paused."
 
     async def _status(self, connection: Connection, _: Mapping[str, Any]) -> None:
-        now = self._resources.clock.steady()
+        report, now = await self.health.look(), self._resources.clock.steady()
+        kept = report.facts.kept
+        size = {"bytes_per_turn": kept.bytes_per_turn, "disk_days_left": kept.disk_days_left}
         looks = {  # the components with a timer of their own, which are no scheduled jobs and have no row
             "catch_up": self._networks.next_sweep(),
             "archive": self._archive.next_look if self._archive else None,
@@ -343,10 +379,17 @@ class Server:
             {
                 **self._resources.told(),
                 "version": claudius.__version__,
-                "uptime_s": round((now - self._started_at).total_seconds(), 1),
-                "provider": self._voice(now),
+                "uptime_s": round(self._uptime_s(), 1),
+                "provider": self._voice(now) | size,
+                **size,
                 "adapters": self._networks.status(now),
+                "health": report.document() | {"problems": report.told()},
                 "busy": self.busy,
                 "timers": {name: at.isoformat().replace("+00:00", "Z") for name, at in looks.items() if at},
             }
         )
+
+
+def _ended_badly(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()):
+        log.error("a part of the process ended", extra={"part": task.get_name()}, exc_info=error)

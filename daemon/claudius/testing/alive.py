@@ -78,6 +78,7 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
     reflects: bool = False,
     keeps_clock: bool = False,
     archives: bool = False,
+    alerts: bool = False,
     nonce: Callable[[], str] = lambda: secrets.token_hex(16),
 ) -> AsyncIterator[Alive]:
     """Start a soul in `home` with `provider`; stop it at the end, or drop it as in a crash if not `clean`.
@@ -86,6 +87,7 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
     `archives`: write changes as files and commit them, at the latest at the end.
     `keeps_clock`: run its scheduled jobs and open its HTTP endpoint, as a running daemon does.
     `reflects`: run a cortex, as a running daemon does.
+    `alerts`: tell the owners when something is wrong, as a running daemon does.
     `settings`: as environment names, e.g. `{"CLAUDIUS_RUNTIME_PATIENCE_S": "1"}`. `running`, in seconds, says how much
     time has really passed of what the wall `clock` shows; without it, a jump of the clock means that someone set it.
     `nonce`: makes the markers of each prompt.
@@ -145,6 +147,7 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
         resources=resources,
         second=second,
         services=services,
+        alerts=alerts,
     )
     await server.start()
     try:

@@ -115,6 +115,10 @@ class RehearsalAdapter:
         self._make_visible(utterance.key, utterance.conversation, utterance.body)
         return f"r:{utterance.key}"
 
+    async def tell(self, person: str, text: str) -> None:
+        """Send one line to a person in a direct message."""
+        self._make_visible(str(uuid4()), f"{self.name}:t:dm-{person.rpartition(':')[2]}:", text)
+
     async def react(self, utterance: Utterance) -> str:
         """React to the message that an utterance answers; a repeated reaction has no effect."""
         sign = (utterance.answers[-1], utterance.body)

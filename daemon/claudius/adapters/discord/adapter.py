@@ -26,8 +26,17 @@ from claudius.adapters.chat_adapter import (
     until,
 )
 from claudius.adapters.discord.api_errors import FAILURES, refusal
-from claudius.adapters.discord.commands import Tree, answer, ask
-from claudius.adapters.discord.gateway import HEARD, DiscordProbe, DiscordTimings, Gateway, Pulse, point_at, watch
+from claudius.adapters.discord.commands import Tree, answer, ask, tell_person
+from claudius.adapters.discord.gateway import (
+    GREETINGS,
+    HEARD,
+    DiscordProbe,
+    DiscordTimings,
+    Gateway,
+    Pulse,
+    point_at,
+    watch,
+)
 from claudius.adapters.discord.history import DiscordHistory
 from claudius.adapters.discord.incoming import (
     CHANGES,
@@ -172,6 +181,8 @@ class DiscordAdapter(ChatAdapter[_Session]):
 
     async def _arrived(self, event: str) -> None:
         self._probe.came()
+        if event not in GREETINGS:
+            self.link.heard()
         if event not in HEARD:
             self.ignored[event] += 1
 
@@ -182,6 +193,9 @@ class DiscordAdapter(ChatAdapter[_Session]):
 
     async def answer(self, perception: Perception, text: str) -> None:
         await answer(perception, text, self._in().gateway)
+
+    async def tell(self, person: str, text: str) -> None:
+        await tell_person(person, text, self._in().gateway)
 
     async def _receive(self, hear: Callable[..., Awaitable[None]], *event: Any) -> None:
         """Process one event. A message that cannot be stored is looked for in the history again.
@@ -207,7 +221,7 @@ class DiscordAdapter(ChatAdapter[_Session]):
 
     def _sweep(self) -> None:
         self._sweeping = None
-        self.link.deaf()
+        self.link.look_back()
 
     async def _hear(self, message: discord.Message, inside: _Session, accept: Accept) -> None:
         where = await self._places.whereabouts(message, inside.gateway)

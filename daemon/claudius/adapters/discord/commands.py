@@ -211,6 +211,16 @@ async def answer(perception: Perception, text: str, client: discord.Client) -> N
         raise classify(error) from error
 
 
+async def tell_person(person: str, text: str, client: discord.Client) -> None:
+    """Send a line to one person in a direct message. Raises: DeliveryError."""
+    try:
+        channel = await client.create_dm(discord.Object(int(person.rpartition(":")[2])))
+        once = nonce(str(uuid5(NAMESPACE_URL, f"{person} {text}")))
+        await _post(channel, text, once, {"allowed_mentions": discord.AllowedMentions.none(), "suppress_embeds": True})
+    except FAILURES as error:
+        raise classify(error) from error
+
+
 async def _in_place(perception: Perception, parts: Sequence[str], quiet: Mapping[str, Any], client: Any) -> int:
     """Answer where a command was given. Returns how many parts were accepted there: none after fifteen minutes."""
     own = perception.extra.own

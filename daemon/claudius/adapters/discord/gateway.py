@@ -41,11 +41,10 @@ INTENTS = discord.Intents(
     dm_reactions=True,
 )
 """Only message_content is privileged. Without the members intent, we cannot know who can see a channel."""
-HEARD = frozenset(
+GREETINGS = frozenset({"READY", "RESUMED", "GUILD_CREATE"})
+"""Events with which every session begins. They do not show that later ones arrive."""
+HEARD = GREETINGS | frozenset(
     {
-        "READY",
-        "RESUMED",
-        "GUILD_CREATE",
         "MESSAGE_CREATE",
         "MESSAGE_UPDATE",
         "MESSAGE_DELETE",

@@ -23,7 +23,7 @@ from claudius.adapters.chat_adapter import (
     until,
 )
 from claudius.adapters.incoming import Ignored
-from claudius.adapters.slack.commands import HOME_OPENED, answer, asked_by, commanded
+from claudius.adapters.slack.commands import HOME_OPENED, answer, asked_by, commanded, tell_person
 from claudius.adapters.slack.connection import BOT_TOKEN, SlackProbe, SlackTimings, Socket, bolt, enter, watch
 from claudius.adapters.slack.history import SlackHistory
 from claudius.adapters.slack.incoming import (
@@ -147,6 +147,8 @@ class SlackAdapter(ChatAdapter[_Session]):
         if self._accept is None or self._inside is None or self._over.is_set() or task is None:
             return BoltResponse(status=503)
         self._hearing.add(task)
+        self.link.heard()
+        self.link.up()  # whatever became of the socket's greeting
         try:
             event = body.get("event")
             if not isinstance(event, Mapping) or event.get("type") == HOME_OPENED:
@@ -195,6 +197,9 @@ class SlackAdapter(ChatAdapter[_Session]):
 
     async def answer(self, perception: Perception, text: str) -> None:
         await answer(perception, text, self._in().client)
+
+    async def tell(self, person: str, text: str) -> None:
+        await tell_person(person, text, self._in().client)
 
     async def take_back(self, conversation: str, receipt: str) -> None:
         await self._in().poster.take_back(Place.of(conversation).channel, receipt)

@@ -112,6 +112,12 @@ async def answer(perception: Perception, text: str, client: AsyncWebClient) -> N
         await _say(client, perception, user, mrkdwn(part))
 
 
+async def tell_person(person: str, text: str, client: AsyncWebClient) -> None:
+    """Send a line to one person in a direct message. Raises: DeliveryError."""
+    user = person.rpartition(":")[2]
+    await _call(client, "chat_postMessage", channel=user, text=mrkdwn(text), unfurl_links=False, unfurl_media=False)
+
+
 async def _say(client: AsyncWebClient, perception: Perception, user: str, text: str) -> None:
     reply = {"response_type": "ephemeral", "replace_original": False, "text": text}
     url = perception.extra.own.get("response_url")

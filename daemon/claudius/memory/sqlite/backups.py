@@ -60,6 +60,11 @@ def newest_backup(directory: Path) -> Path | None:
     return max(directory.glob(PATTERN), default=None, key=lambda path: path.name)
 
 
+def made_at(path: Path) -> datetime:
+    """Return when a backup was made, by its name. Pure."""
+    return datetime.strptime(path.name[9:24], "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
+
+
 def sum_of(path: Path) -> Path:
     """Return the path of a copy's sha256: beside it, in the form that `sha256sum -c` reads. Pure."""
     return path.with_name(f"{path.name}.sha256")

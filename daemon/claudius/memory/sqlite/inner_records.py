@@ -15,7 +15,7 @@ from claudius.memory.packing import unpacked
 from claudius.memory.sqlite import ledger, peer_rows
 from claudius.memory.sqlite.connection import Database
 from claudius.memory.sqlite.psyche import recall_psyche
-from claudius.memory.sqlite.rows import Decoding, parse, stamp
+from claudius.memory.sqlite.rows import Decoding, dump, parse, stamp
 from claudius.psyche_types import Edge, Numbers, Psyche
 
 
@@ -48,6 +48,18 @@ class InnerRecords:
             "assessments": [_assessment(one) for one in reversed(judged)],
             "timeline": [{name: getattr(one, name) for name in columns} for one in lines],
         }
+
+    def evidence(self, ids: Sequence[int]) -> Sequence[Mapping[str, Any]]:
+        """Return lines of the ledger by their ids, oldest first."""
+        with self._snapshot() as db:
+            return db.dicts("interactions_shown", ids=dump(list(ids)))
+
+    def whispers(self, most: int) -> Sequence[Mapping[str, Any]]:
+        """Return the newest whispers, newest first."""
+        with self._snapshot() as db:
+            rows = db.dicts("whispers_told", most=most)
+        with Decoding("whisper"):
+            return [row | {"sources": parse(row["sources"])} for row in rows]
 
     def beliefs(self, now: datetime) -> Mapping[str, Any]:
         """Return `{"last_reflection_at", "beliefs": [...]}`: those in force, including pinned and disputed ones."""

@@ -21,15 +21,26 @@ from claudius.memory.records import Expired
 from claudius.memory.sqlite.connection import Database, load_queries, open_reader, pragma
 from claudius.memory.sqlite.erasure import export
 from claudius.memory.sqlite.inner_records import InnerRecords
-from claudius.memory.sqlite.rows import Decoding, parse, stamp
+from claudius.memory.sqlite.rows import Decoding, dump, parse, stamp
 from claudius.memory.sqlite.schema import check_identity, empty_database, load_migrations, translate
-from claudius.memory.turns import is_damaged, snapshot_of, unpack
+from claudius.memory.sqlite.turn_documents import (
+    call_of,
+    expired_entries,
+    kept_of,
+    perception_of,
+    remembered,
+    unfinished,
+    usage_of,
+)
+from claudius.memory.turns import is_damaged, unpack
 from claudius.perception import Place
 from claudius.recollection import PastTurn, Shown
 
 By = Literal["day", "model", "person", "conversation", "job"]
 
 _FEW = 20
+_AFTER_ALL = 2**62
+"""Later than the number of any turn."""
 
 
 class SqliteRecords(InnerRecords):
@@ -46,6 +57,14 @@ class SqliteRecords(InnerRecords):
         """Close the file."""
         self._db.connection.close()
 
+    def marks(self, seen: int) -> tuple[int, str]:
+        """Return the file's version, and an opaque mark of what the console shows; empty if the version is `seen`."""
+        version = int(pragma(self._db.connection, "data_version"))
+        if version == seen:
+            return version, ""
+        with self._snapshot() as db:
+            return version, dump(db.dicts("what_changed")[0])
+
     def counts(self, now: datetime) -> Mapping[str, Any]:
         """Return the counts that `status` shows. Today is the day of `now` in its own time zone."""
         today = now.replace(hour=0, minute=0, second=0, microsecond=0)
@@ -60,6 +79,13 @@ class SqliteRecords(InnerRecords):
                     "today": _number(db, "count_turns_since", since=stamp(today)),
                 },
             }
+
+    def waits_since(self) -> Mapping[str, datetime]:
+        """Return since when the oldest unfinished row waits, by queue."""
+        with self._snapshot() as db:
+            rows = db.dicts("waits_since")
+        with Decoding("inbox"):
+            return {row["queue"]: datetime.fromisoformat(row["at"]) for row in rows if row["at"]}
 
     def conversations(self) -> Sequence[Mapping[str, Any]]:
         """Return all conversations, latest first."""
@@ -79,6 +105,36 @@ class SqliteRecords(InnerRecords):
                 entry["unsaid"] = bool(entry["unsaid"])
             return {**found[0], "params": parse(found[0]["params"]), "entries": entries}
 
+    def turns(self, conversation: str, before: str, most: int) -> Mapping[str, Any] | None:
+        """Return the newest turns of a conversation before one of its turns (empty: the newest of all)."""
+        with self._snapshot() as db:
+            found = db.dicts("conversation_shown", conversation=conversation)
+            at = db.value("turn_number", turn=before, conversation=conversation) if before else _AFTER_ALL
+            if not found or at is None:
+                return None
+            rows = db.dicts("turns_page", conversation=conversation, before=at, most=most + 1)
+            page = rows[:most][::-1]
+            low = page[0]["number"] if page else at
+            entries = db.dicts("entries_page", conversation=conversation, low=low, before=at)
+            known = {entry["turn"] for entry in entries}
+            gone = [row for row in page if row["turn"] not in known]
+            heard = db.dicts("turns_heard", turns=dump([row["turn"] for row in gone]))
+        with Decoding("conversation", conversation):
+            for entry in entries:
+                entry["metadata"] = parse(entry["metadata"]) if entry["metadata"] else {}
+                entry["unsaid"] = bool(entry["unsaid"])
+            by_turn = {row["turn"]: [one for one in entries if one["turn"] == row["turn"]] for row in page}
+            by_turn |= {row["turn"]: expired_entries(row, heard) for row in gone}
+            document = {**found[0], "params": parse(found[0]["params"])}
+        document["entries"] = [entry for row in page for entry in by_turn[row["turn"]]]
+        document["before"] = page[0]["turn"] if len(rows) > most else None
+        return document
+
+    def turns_between(self, begin: datetime, end: datetime) -> Sequence[Mapping[str, Any]]:
+        """Return the turns between two instants, oldest first."""
+        with self._snapshot() as db:
+            return db.dicts("turns_between", begin=stamp(begin), end=stamp(end))
+
     def positions(self) -> Sequence[Mapping[str, Any]]:
         """Return each conversation's position in its mental processes, by process."""
         with self._snapshot() as db:
@@ -96,13 +152,14 @@ class SqliteRecords(InnerRecords):
         with self._snapshot() as db:
             found = db.dicts("turn_shown", turn=turn)
             if not found:
-                return _unfinished(turn, db.dicts("turn_perceptions", turn=turn))
+                return unfinished(turn, db.dicts("turn_perceptions", turn=turn))
             row = found[0]
             entries = db.dicts("turn_entries", conversation=row["conversation"], number=row.pop("number"))
             with Decoding("inbox", turn):
-                perceptions = [_perception(one, entries) for one in db.dicts("turn_perceptions", turn=turn)]
-            heard = perceptions or _remembered(entries)
-            calls = [_call(one) for one in db.dicts("calls", turn=turn)]
+                perceptions = [perception_of(one, entries) for one in db.dicts("turn_perceptions", turn=turn)]
+            previews = [] if entries else db.dicts("turns_heard", turns=dump([turn]))
+            heard = perceptions or remembered(entries) or [one | {"text": ""} for one in previews]
+            calls = [call_of(one) for one in db.dicts("calls", turn=turn)]
             parts = db.dicts("turn_delivery", turn=turn)
             reactions = db.dicts("reactions_to", turn=turn)
         with Decoding("turn", turn):
@@ -116,7 +173,7 @@ class SqliteRecords(InnerRecords):
         apology = next((part["apology"] for part in parts if part["apology"]), None)
         return {
             **row,
-            "perception": heard[-1] if heard else {},
+            "perception": (heard[-1] if heard else {}) | ({"preview": previews[-1]["preview"]} if previews else {}),
             "perceptions": heard,
             "entries": entries,
             "calls": calls,
@@ -125,7 +182,7 @@ class SqliteRecords(InnerRecords):
             "apology": apology,
             "provider": thought[0]["provider"] if thought else None,
             "model": thought[0]["model"] if thought else None,
-            "usage": _sum(calls),
+            "usage": usage_of(calls),
             "delivery": parts,
             "reactions": reactions,
         }
@@ -368,115 +425,4 @@ def _one_of_the_people(row: Mapping[str, Any], aliases: list[str]) -> dict[str, 
         "updated_at": row["updated_at"],
         "is_bot": bool(row["is_bot"]),
         "linked": aliases,
-    }
-
-
-def _perception(row: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Join what the inbox keeps of a perception with its words, which working memory keeps."""
-    perception: dict[str, Any] = parse(row["payload"])
-    if not perception["text"]:
-        said = (entry for entry in entries if entry["position"] == perception["position"])
-        perception["text"] = next((entry["content"] for entry in said), "")
-    return {**perception, "state": row["state"], "attempts": row["attempts"], "heard_at": row["heard_at"]}
-
-
-def _remembered(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return what working memory still holds of perceptions whose keys were deleted."""
-    kept = ("at", "person", "name", "position")
-    heard = (entry for entry in entries if entry["person"])
-    return [{name: entry[name] for name in kept} | {"text": entry["content"]} for entry in heard]
-
-
-def _call(row: Mapping[str, Any]) -> dict[str, Any]:
-    tokens = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens", "cost_usd")
-    return {
-        "n": row["n"],
-        "purpose": row["purpose"],
-        "prompt_sha256": row["request_sha256"],
-        "response": row["response"],
-        "stop_reason": row["stop_reason"],
-        "provider": row["provider"],
-        "model": row["model"],
-        "ms": row["ms"],
-        "usage": {name: row[name] for name in tokens} | {"estimated": bool(row["estimated"])},
-    }
-
-
-def _sum(calls: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    usages = [call["usage"] for call in calls]
-    tokens = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens")
-    costs = [usage["cost_usd"] for usage in usages if usage["cost_usd"] is not None]
-    return {name: sum(usage[name] for usage in usages) for name in tokens} | {
-        "cost_usd": sum(costs) if costs else None,
-        "estimated": any(usage["estimated"] for usage in usages),
-    }
-
-
-_NOTHING_YET: Mapping[str, Any] = {
-    "process": None,
-    "rung": None,
-    "verb": None,
-    "attention": {},
-    "changes": {},
-    "thoughts": [],
-    "steps": [],
-    "shown": [],
-    "flags": [],
-    "entries": [],
-    "calls": [],
-    "response": None,
-    "utterance": None,
-    "apology": None,
-    "provider": None,
-    "model": None,
-    "usage": _sum(()),
-    "delivery": [],
-    "reactions": [],
-    "prompt_sha256": "",
-    "snapshot": None,
-    "expired_at": None,
-}
-
-
-def _unfinished(turn: str, rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """Return what is known of a turn that is still tried, or that was given up; None if there is no such turn."""
-    if not rows:
-        return None
-    with Decoding("inbox", turn):
-        heard = [_perception(row, ()) for row in rows]
-    last, failure = heard[-1], Failure.read(rows[-1]["reason"])
-    if rows[-1]["state"] == "dead" and failure is None:
-        failure = Failure(kind="given_up", detail=str(rows[-1]["reason"]), fix="`claudius daemon logs` says more")
-    return {
-        "turn": turn,
-        "at": last["heard_at"],
-        "conversation": last["conversation"],
-        "audience": last["audience"],
-        "person": last["person"],
-        "perception": last,
-        "perceptions": heard,
-        "failure": msgspec.to_builtins(failure),
-        **_NOTHING_YET,
-    }
-
-
-def kept_of(row: dict[str, Any], calls: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the contents of a turn's record, in the current or an older format; attach to each call its reply."""
-    packed = row.pop("kept")
-    if row["expired_at"]:
-        return {"attention": {}, "changes": {}, "thoughts": [], "steps": [], "snapshot": b"", "failure": None}
-    if packed is None:
-        return {name: parse(row[name]) for name in ("attention", "changes", "thoughts", "steps")} | {"failure": None}
-    kept = unpack(packed)
-    for call in calls:
-        if str(call["n"]) in kept.responses:
-            call["prompt_sha256"], call["response"] = kept.responses[str(call["n"])]
-    return {
-        "attention": kept.attention,
-        "changes": kept.changes,
-        "steps": list(kept.steps),
-        "prompt_sha256": kept.prompt_sha256,
-        "thoughts": [msgspec.to_builtins(one) for one in kept.thoughts],
-        "snapshot": snapshot_of(kept),
-        "failure": msgspec.to_builtins(kept.failure),
     }

@@ -44,6 +44,17 @@ async def _(ground: Ground) -> None:
     assert [(m.person, m.audience, m.version, m.markdown) for m in found.speaker.models] == [(ANA, private(ANA), 0, "")]
 
 
+@case("M39", "a turn is the home's first until a call of another turn was finished")
+async def _(ground: Ground) -> None:
+    async with awake(ground) as store:
+        first = await taken(store, heard(n=1))
+        store.turns.keep_call(first.turn, call())
+        await store.flush()
+        again = await recalled(store, first.perception)
+        later = await recalled(store, heard(n=2, at=OPS))
+    assert (again.is_first, later.is_first) == (True, False)
+
+
 @case("M41", "the next turn recalls what the last one kept, entry by entry")
 async def _(ground: Ground) -> None:
     async with awake(ground) as store:

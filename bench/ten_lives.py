@@ -1,7 +1,7 @@
 """Live the ten lives of `tests/lives.py` and write them into docs/psyche.md: a table and a picture each.
 
-Run alone: `bench/lives.py [NAME…] [--show]`. With names only those are lived; `--show` prints the tables and writes nothing.
-Each is the real daemon in virtual time with a scripted voice; the same code gives the same words.
+Run alone: `bench/ten_lives.py [NAME…] [--show]`. With names only those are lived and drawn; `--show` prints the tables
+and writes nothing. Each is the real daemon in virtual time with a scripted voice; the same code gives the same words.
 """
 
 from __future__ import annotations
@@ -17,36 +17,46 @@ from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "daemon"), str(ROOT / "tests")]
-
-from lives import DAYS, LIVES, Evening, Life, Lived, live
-from living import MONDAY
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "daemon"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from claudius.psyche.bands import drive_words, mood_words
 from claudius.psyche_types import DRIVES
+from lives import DAYS, LIVES, Evening, Life, Lived, live
+from living import MONDAY
 
+ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "psyche.md"
 PICTURES = ROOT / "docs" / "lives"
-BEGIN, END = "<!-- the lives: written by bench/lives.py -->", "<!-- the end of the lives -->"
+BEGIN, END = "<!-- the lives: written by bench/ten_lives.py -->", "<!-- the end of the lives -->"
 WIDTH, LEFT, RIGHT, ROW, TOP = 1060, 150, 16, 26, 92
 DAY = (WIDTH - LEFT - RIGHT) / DAYS
 MOODS = ("#8c2f39", "#d98c5f", "#d9dee4", "#9fcf9f", "#f2c14e")
 """Colours from the lowest mood to the highest."""
 NEEDS = {
     "relatedness": "company",
-    "autonomy": "a freer hand",
+    "autonomy": "freedom",
     "competence": "use",
-    "novelty": "something new",
+    "novelty": "novelty",
     "safety": "safety",
 }
-PRESSED, TOP_BAND = "#f0c987", "#d9774f"
+BANDS = ("", "", "#f0c987", "#d9774f")
+"""Colours of a need's bands; it is named from the third on."""
 TOWARD = {
-    "new to you": "#eceff2", "on ordinary terms": "#dde3e9", "reserved": "#c9cdd6", "friendly": "#cfe6cf", "fond": "#a5d3a0",
-    "close, relying on them": "#7fc08a", "trusting, not close": "#b5d8d3", "a little tense": "#f2d4a8", "strained": "#e8a87c",
-    "fond, with something unresolved": "#e6d59c", "something is broken between you": "#c46a5b", "distrustful": "#b58a8a",
+    "new to you": "#eceff2",
+    "on ordinary terms": "#dde3e9",
+    "reserved": "#c9cdd6",
+    "friendly": "#cfe6cf",
+    "fond": "#a5d3a0",
+    "close, relying on them": "#7fc08a",
+    "trusting, not close": "#b5d8d3",
+    "a little tense": "#f2d4a8",
+    "strained": "#e8a87c",
+    "fond, with something unresolved": "#e6d59c",
+    "something is broken between you": "#c46a5b",
+    "distrustful": "#b58a8a",
     "cold": "#9fb0c3",
-}  # fmt: skip
+}
 PEOPLE = ("#2a6fb0", "#d1653a", "#2f8f6b", "#8a5aa8", "#b8942e")
 STYLE = (
     "text{font:11px system-ui,-apple-system,'Segoe UI',sans-serif;fill:#323f4b}.h{font-size:18px;font-weight:600}"
@@ -74,7 +84,7 @@ def table(lived: Lived) -> Iterator[str]:
     yield "| days | who spoke | mood | wants | toward | on its mind |"
     yield "|---|---|---|---|---|---|"
 
-    def alike(one: Evening) -> tuple[object, ...]:
+    def alike(one: Evening) -> tuple[str, str, tuple[tuple[str, str], ...], tuple[str, ...]]:
         return (mood_of(lived, one)[1], one.wants, tuple(one.toward.items()), one.subjects)
 
     for (mood, wants, toward, subjects), group in groupby(lived.evenings, alike):
@@ -86,7 +96,8 @@ def table(lived: Lived) -> Iterator[str]:
         said += "; it wrote first" * bool(first)
         people = "; ".join(f"{name}: {words}" for name, words in toward)
         about = ", ".join(subjects[:3]) + (f" and {len(subjects) - 3} more" if len(subjects) > 3 else "")
-        yield f"| {span} | {said} | {mood} | {'–' if wants == 'nothing presses' else wants} | {people} | {about or '–'} |"
+        wanted = "–" if wants == "nothing presses" else wants
+        yield f"| {span} | {said} | {mood} | {wanted} | {people} | {about or '–'} |"
 
 
 class Picture:
@@ -94,14 +105,13 @@ class Picture:
 
     def __init__(self, lived: Lived) -> None:
         """Draw `lived`."""
-        self.lived, self.parts, self.y = lived, [], TOP
+        self.lived, self.y = lived, TOP
+        self.parts: list[str] = []
 
     def row(self, title: str, cells: Iterable[tuple[int, str, str]]) -> None:
         """Draw one row of (day, words, colour); neighbours that are alike are one block."""
-        self.parts.append(f'<text class="t" x="12" y="{self.y + 17}">{escape(title[:22])}</text>')
-        self.parts.append(
-            f'<rect x="{LEFT}" y="{self.y + 2}" width="{DAYS * DAY:.1f}" height="{ROW - 4}" fill="#f7f9fb"/>'
-        )
+        self.parts.append(f'<text class="t" x="12" y="{self.y + 17}">{escape(title[:24])}</text>')
+        self.parts.append(box(LEFT, self.y + 2, DAYS * DAY, ROW - 4, "#f7f9fb"))
         for (words, colour), group in groupby(cells, lambda cell: cell[1:]):
             days = [day for day, *_ in group]
             for run in runs(days):
@@ -115,10 +125,7 @@ class Picture:
         x, wide = LEFT + (days[0] - 1) * DAY, len(days) * DAY
         fits = int((wide - 6) / 5.2)
         told = words if len(words) <= fits else f"{words[: fits - 1]}…" if fits > 4 else ""
-        self.parts.append(
-            f'<rect x="{x + 0.5:.1f}" y="{self.y + 2}" width="{wide - 1:.1f}" height="{ROW - 4}" rx="3" fill="{colour}">'
-            f"<title>day {days[0]}–{days[-1]}: {escape(words)}</title></rect>"
-        )
+        self.parts.append(box(x + 0.5, self.y + 2, wide - 1, ROW - 4, colour, f"day {days[0]}–{days[-1]}: {words}"))
         if told:
             self.parts.append(f'<text class="w" x="{x + 4:.1f}" y="{self.y + 17}">{escape(told)}</text>')
 
@@ -126,16 +133,14 @@ class Picture:
         """Draw who spoke on which day, and when the soul wrote first."""
         people = sorted({name for day in range(1, DAYS + 1) for name in spoke(self.lived.life, day)})
         for n, name in enumerate(people):
-            self.parts.append(
-                f'<text class="t" x="12" y="{self.y + 15}" style="fill:{PEOPLE[n % 5]}">{escape(name)} spoke</text>'
-            )
+            colour = PEOPLE[n % len(PEOPLE)]
+            label = f'<text class="t" x="12" y="{self.y + 15}" style="fill:{colour}">{escape(name)} spoke</text>'
+            self.parts.append(label)
             for day in range(1, DAYS + 1):
                 if count := spoke(self.lived.life, day)[name]:
                     tall = min(18.0, 4.0 + 2.0 * count)
                     x = LEFT + (day - 1) * DAY + DAY / 2 - 5
-                    self.parts.append(
-                        f'<rect x="{x:.1f}" y="{self.y + 20 - tall:.1f}" width="10" height="{tall:.1f}" fill="{PEOPLE[n % 5]}"/>'
-                    )
+                    self.parts.append(box(x, self.y + 20 - tall, 10, tall, colour))
             self.y += 24
         for at, _, _ in self.lived.first_words:
             x = LEFT + (at - MONDAY.astimezone(at.tzinfo)).total_seconds() / 86_400 * DAY
@@ -149,24 +154,15 @@ class Picture:
         moods = [(one.day, *mood_of(lived, one)) for one in lived.evenings]
         self.row("its mood", [(day, words, MOODS[at]) for day, at, words in moods])
         for drive in DRIVES:
-            cells = [
-                (
-                    one.day,
-                    drive_words(drive, one.bands[drive]),
-                    TOP_BAND if one.bands[drive] > 2 else PRESSED if one.bands[drive] > 1 else "",
-                )
-                for one in lived.evenings
-            ]
+            cells = [(one.day, drive_words(drive, one.bands[drive]), BANDS[one.bands[drive]]) for one in lived.evenings]
             if any(colour for *_, colour in cells):
                 self.row(f"it lacks {NEEDS[drive]}", cells)
         for name in sorted({name for one in lived.evenings for name in one.toward}):
             found = [(one.day, one.toward[name]) for one in lived.evenings if name in one.toward]
             self.row(f"toward {name}", [(day, words, TOWARD.get(words, "#e4e7eb")) for day, words in found])
         if any(one.subjects for one in lived.evenings):
-            self.row(
-                "on its mind",
-                [(one.day, ", ".join(one.subjects[:4]), "#d7c9e8" if one.subjects else "") for one in lived.evenings],
-            )
+            subjects = [(one.day, ", ".join(one.subjects[:4])) for one in lived.evenings]
+            self.row("on its mind", [(day, words, "#d7c9e8" if words else "") for day, words in subjects])
         height = self.y + 40
         days = "".join(
             f'<text class="s" x="{LEFT + (day - 0.5) * DAY:.1f}" y="{TOP - 12}" text-anchor="middle">{day}</text>'
@@ -178,9 +174,16 @@ class Picture:
             f'<style>{STYLE}</style><rect width="{WIDTH}" height="{height}" fill="#fff"/>'
             f'<text class="h" x="12" y="30">{escape(lived.life.title)}</text>'
             f'<text x="12" y="50">{escape(lived.life.tells)}</text><text class="s" x="12" y="{TOP - 12}">day</text>'
-            f'{days}{"".join(self.parts)}<text class="s" x="12" y="{self.y + 24}">Mood: the strongest of the day. Needs, people '
-            f"and subjects: as they stood at {lived.life.looked_at}:00. Darker = the highest band.</text></svg>\n"
+            f'{days}{"".join(self.parts)}<text class="s" x="12" y="{self.y + 24}">Mood: the strongest of the day. The '
+            f"rest: as it stood at {lived.life.looked_at}:00; a need in its highest band is darker.</text></svg>\n"
         )
+
+
+def box(x: float, y: float, wide: float, tall: float, colour: str, told: str = "") -> str:
+    """Return a rectangle; `told` is shown to whoever points at it. Pure."""
+    title = f"<title>{escape(told)}</title>" if told else ""
+    size = f'x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{tall:.1f}"'
+    return f'<rect {size} rx="3" fill="{colour}">{title}</rect>'
 
 
 def runs(days: Sequence[int]) -> Iterator[list[int]]:
@@ -200,8 +203,8 @@ def written(lived: Lived) -> str:
     silent = sum(1 for day in range(1, DAYS + 1) if not spoke(lived.life, day))
     top = ", ".join(drive for drive, band in lived.peaks.items() if band > 2)
     facts = (
-        f"{len(lived.life.said)} messages, {silent} silent days; model calls {len(lived.calls)}, of them on silent days at most "
-        f"{most_on_silent_days(lived)} a day; it wrote first {len(lived.first_words)} times. "
+        f"{len(lived.life.said)} messages, {silent} silent days; {len(lived.calls)} model calls, on such days at most "
+        f"{most_on_silent_days(lived)}; it wrote first {len(lived.first_words)} times. "
         f"Needs that reached their highest band: {top or 'none'}."
     )
     picture = f"![{lived.life.title}](lives/{lived.life.name}.svg)"

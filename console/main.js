@@ -1,0 +1,122 @@
+// The frame of the page: the strip on top, the rail, the keys, and what is open.
+import { html, render, useCallback, useEffect, useMemo, useRef, useState } from "./vendor/preact-htm.js";
+import { close, enter, follow, get, hasToken, post } from "./net.js";
+import { Layer, useRead } from "./parts.js";
+import { count, dollars, plain, when } from "./words.js";
+import { Life } from "./screens/life.js";
+import { Now } from "./screens/now.js";
+
+const SCREENS = [["now", "Now", Now], ["life", "Life", Life]];
+const KEYS = [["1 to 7", "a screen"], ["/", "what you say"], ["j, k", "the next and the last turn"], ["← →", "along time"], ["v", "veil private text"], ["?", "these keys"]];
+const CLOSED = "This door is closed.";
+
+const here = () => SCREENS.find(([name]) => `#${name}` === location.hash.split("/")[0]) ?? SCREENS[0];
+
+function useStored(key, initial) {
+  const [value, set] = useState(() => sessionStorage.getItem(key) ?? initial);
+  return [value, (to) => { sessionStorage.setItem(key, to); set(to); }];
+}
+
+function Strip({ status, psyche, usage, veiled, onVeil, lost }) {
+  const needs = Object.values(psyche?.drives ?? {}).sort((a, b) => b.level - a.level);
+  const need = needs.length && needs[0].level > 0.5 ? needs[0].words : "no need presses";
+  const today = usage?.rows?.find((row) => row.day === new Date().toISOString().slice(0, 10));
+  const waits = (status?.inbox?.pending ?? 0) + (status?.outbox?.pending ?? 0);
+  const life = lost ? "lost: this is the last picture" : !status ? "…" : status.brake ? status.brake.message : status.running ? "awake" : "asleep: claudius daemon start";
+  return html`<header class="strip">
+    <p class="name">Claudius</p>
+    ${psyche ? html`<p class="mood">${plain(psyche.mood.words)}</p>
+    <p class="energy wide">energy <meter min="0" max="1" value=${psyche.energy} aria-label="energy">${psyche.energy.toFixed(2)}</meter></p>
+    <p class="wide">${plain(need)}</p>` : null}
+    <p class="right"><span class=${`dot ${status?.running && !lost ? "on" : "off"}`} aria-hidden="true"></span> ${plain(life)}${status?.provider?.name ? ` · voice: ${status.provider.name}` : ""}${waits ? ` · ${waits} waiting` : ""}</p>
+    <p class="wide">today ${today ? `${today.calls} calls · ${count(today.input_tokens + today.cache_read_tokens + today.output_tokens)} tokens · ${dollars(today.cost_usd)}` : "no calls yet"}</p>
+    <button class="plain" aria-pressed=${veiled} onClick=${onVeil}>${veiled ? "Unveil" : "Veil"} thoughts <kbd>v</kbd></button>
+  </header>`;
+}
+
+function App() {
+  const [screen, setScreen] = useState(here());
+  const [veil, setVeil] = useStored("claudius.veil", "");
+  const [keys, setKeys] = useStored("claudius.keys", "on");
+  const [help, setHelp] = useState(false);
+  const [turn, setTurn] = useState(0);
+  const [state, setState] = useState("live");
+  const [last, setLast] = useState(Date.now());
+  const [place, setPlace] = useState("");
+  const listeners = useRef(new Set());
+  const changed = useRef(0);
+  const again = useCallback(() => {
+    clearTimeout(changed.current);
+    changed.current = setTimeout(() => setTurn((n) => n + 1), 200);
+  }, []);
+  useEffect(() => {
+    const move = () => setScreen(here());
+    addEventListener("hashchange", move);
+    return () => removeEventListener("hashchange", move);
+  }, []);
+  useEffect(() => follow({
+    conversation: place,
+    event: (one) => {
+      setLast(Date.now());
+      if (one.kind === "changed" || one.kind === "soul") again();
+      for (const listen of listeners.current) listen(one);
+    },
+    gone: again,
+    state: (now) => {
+      setState((was) => { if (was !== "live" && now === "live") again(); return now; });
+      if (now === "live") setLast(Date.now());
+    },
+  }), [place]);
+  const act = useRef({});
+  act.current = { veil: () => setVeil(veil ? "" : "on"), help: () => setHelp(true), off: keys === "off" };
+  useEffect(() => {
+    const press = (event) => {
+      const field = event.target.closest?.("input, textarea, select, [contenteditable]");
+      if (field || event.ctrlKey || event.metaKey || event.altKey || act.current.off || document.querySelector("dialog[open]")) return;
+      const found = SCREENS[Number(event.key) - 1];
+      if (found) location.hash = found[0];
+      else if (event.key === "v") act.current.veil();
+      else if (event.key === "?") act.current.help();
+      else return;
+      event.preventDefault();
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, []);
+  const status = useRead("status", turn), psyche = useRead("psyche", turn), usage = useRead("usage?by=day", turn);
+  const listen = useCallback((one) => { listeners.current.add(one); return () => listeners.current.delete(one); }, []);
+  const soul = useMemo(() => ({ turn, again, listen, keys: keys === "on", running: status.data?.running ?? null, place, setPlace }), [turn, keys, status.data?.running, place]);
+  const [name, title, Screen] = screen;
+  const lost = state !== "live" && state.status !== 401;
+  const refused = state.status === 401 || !hasToken();
+  useEffect(() => { document.title = `${title} · Claudius`; }, [title]);
+  if (refused) return html`<${Door} error=${null}/>`;
+  return html`<div class=${`frame ${veil ? "veiled" : ""} ${lost ? "lost" : ""}`}>
+    <nav aria-label="skip"><a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.querySelector("main").focus(); }}>To the screen</a></nav>
+    <${Strip} status=${status.data} psyche=${psyche.data} usage=${usage.data} veiled=${Boolean(veil)} onVeil=${() => act.current.veil()} lost=${lost}/>
+    <nav class="rail" aria-label="screens"><ul>${SCREENS.map(([id, label], n) => html`<li key=${id}><a href=${`#${id}`} aria-current=${id === name ? "page" : null}>${label} <kbd>${n + 1}</kbd></a></li>`)}</ul>
+      <p class="foot"><button class="quiet" onClick=${() => setHelp(true)}>Keys <kbd>?</kbd></button>
+      <button class="quiet" onClick=${async () => open(`/#${(await post("link", {})).ticket}`, "_blank", "noopener")}>Open another tab</button>
+      <button class="quiet" onClick=${async () => { await close(); location.reload(); }}>Close the door in every tab</button></p></nav>
+    ${lost ? html`<section class="banner" aria-label="what is lost" ><strong role="alert">${state.message}</strong> ${state.fix} You see the last picture, of ${when(last / 1000)}.</section>` : null}
+    ${!lost && status.data && !status.data.running ? html`<section class="banner" aria-label="asleep">It is asleep: <code>claudius daemon start</code> wakes it. Everything can be read; what you say wakes it, too, for as long as this console runs.</section>` : null}
+    <main id="main" tabindex="-1"><${Screen} soul=${soul}/></main>
+    ${help ? html`<${Layer} title="Keys" onClose=${() => setHelp(false)}><dl class="keys">${KEYS.map(([key, what]) => html`<dt><kbd>${key}</kbd></dt><dd>${what}</dd>`)}</dl>
+      <p>They do nothing inside a field. <button class="plain" onClick=${() => setKeys(keys === "on" ? "off" : "on")}>${keys === "on" ? "Switch the keys off" : "Switch the keys on"}</button></p></${Layer}>` : null}
+  </div>`;
+}
+
+const Door = ({ error }) => html`<main class="door"><h1>Claudius</h1><p>${error?.message && error.status !== 401 ? plain(error.message) : CLOSED}</p>
+  <p><code>claudius console --link</code> gives a link that works once, for a minute.</p></main>`;
+
+async function begin() {
+  let error = null;
+  try { await enter(); } catch (refusal) { error = refusal; }
+  const root = document.getElementById("app");
+  root.replaceChildren();
+  if (error || !hasToken()) return render(html`<${Door} error=${error}/>`, root);
+  try { await get("status"); } catch (refusal) { if (refusal.status === 401) return render(html`<${Door} error=${refusal}/>`, root); }
+  render(html`<${App}/>`, root);
+}
+
+begin();

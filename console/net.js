@@ -1,0 +1,125 @@
+// How this page asks the console's process: with its token in a header, never in an address or a cookie.
+
+const TOKEN = "claudius.token";
+const LOST = "The console's process has ended.";
+
+export class Failed extends Error {
+  constructor(status, body) {
+    super(body.detail || `the console answered ${status}`);
+    this.status = status;
+    this.error = body.error || "failed";
+    this.fix = body.fix || "";
+  }
+}
+
+export const seg = encodeURIComponent;
+export const hasToken = () => Boolean(sessionStorage.getItem(TOKEN));
+
+async function ask(path, body, signal) {
+  const headers = { Authorization: `Bearer ${sessionStorage.getItem(TOKEN) || ""}` };
+  const options = { headers, signal, cache: "no-store", credentials: "omit" };
+  if (body !== undefined) {
+    options.method = "POST";
+    options.body = JSON.stringify(body);
+    headers["Content-Type"] = "application/json";
+  }
+  let answer;
+  try {
+    answer = await fetch(`/api/${path}`, options);
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new Failed(0, { error: "lost", detail: LOST, fix: "start it again with `claudius console`" });
+  }
+  if (!answer.ok) {
+    let said = {};
+    try { said = await answer.json(); } catch { /* not ours, or cut short */ }
+    if (answer.status === 401 && path !== "enter") sessionStorage.removeItem(TOKEN);
+    throw new Failed(answer.status, said);
+  }
+  return answer;
+}
+
+export const get = async (path, signal) => (await ask(path, undefined, signal)).json();
+export const post = async (path, body, signal) => (await ask(path, body, signal)).json();
+
+// Enter with the ticket of the address, which leaves the address before anything is drawn.
+export async function enter() {
+  const ticket = location.hash.slice(1);
+  if (!/^[\w-]{43}$/.test(ticket)) return;
+  history.replaceState(null, "", "/#now");
+  sessionStorage.setItem(TOKEN, (await post("enter", { ticket })).token);
+}
+
+export async function close() {
+  await post("close", {});
+  sessionStorage.removeItem(TOKEN);
+}
+
+// Yield each JSON line of a streamed answer.
+export async function* lines(path, body, signal) {
+  const reader = (await ask(path, body, signal)).body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const parts = (rest + value).split("\n");
+    rest = parts.pop();
+    for (const part of parts) if (part) yield JSON.parse(part);
+  }
+}
+
+// A browser opens six connections to a host: however many windows are seen, at most four of them hold a stream.
+async function oneOfFew(signal, work) {
+  let taken = false;
+  for (let n = 0; n < 4 && !taken && !signal.aborted; n++) {
+    await navigator.locks.request(`claudius.live.${n}`, { ifAvailable: true }, async (lock) => {
+      taken = Boolean(lock);
+      if (lock) await work();
+    });
+  }
+  if (!taken) await navigator.locks.request(`claudius.live.${Math.floor(Math.random() * 4)}`, { signal }, work);
+}
+
+// Follow what happens while the page is seen; call `gone` where events were missed, `state` with "live" or an error.
+let after = null; // the last event that this tab has seen, whichever conversation it followed
+
+export function follow({ conversation, event, gone, state }) {
+  let ended = false, abort = null;
+  const seen = () => document.visibilityState === "visible";
+  const waitSeen = () => new Promise((go) => {
+    const look = () => { if (seen() || ended) { document.removeEventListener("visibilitychange", look); go(); } };
+    document.addEventListener("visibilitychange", look);
+    look();
+  });
+  const hide = () => { if (!seen()) abort?.abort(); };
+  document.addEventListener("visibilitychange", hide);
+  (async () => {
+    let pause = 250;
+    while (!ended) {
+      if (!seen()) await waitSeen();
+      if (ended) return;
+      abort = new AbortController();
+      try {
+        await oneOfFew(abort.signal, async () => {
+          const body = { conversation };
+          if (after !== null) body.after = after;
+          for await (const one of lines("live", body, abort.signal)) {
+            pause = 250;
+            after = one.n;
+            if (one.kind === "gone") gone();
+            else if (one.kind === "beat") state("live");
+            else event(one);
+          }
+        });
+      } catch (error) {
+        if (!abort.signal.aborted) state(error instanceof Failed ? error : new Failed(0, { error: "lost", detail: LOST }));
+        if (error.status === 401) return;
+      }
+      if (!ended && seen()) {
+        await new Promise((go) => setTimeout(go, pause));
+        pause = Math.min(pause * 2, 4000);
+      }
+    }
+  })();
+  return () => { ended = true; abort?.abort(); document.removeEventListener("visibilitychange", hide); };
+}

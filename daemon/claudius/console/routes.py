@@ -1,0 +1,202 @@
+"""The routes below /api/: each GET answers the document of its command, each POST does what its command does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from aiohttp import web
+
+from claudius.console.entrance import Entrance, mint
+from claudius.console.live import Live
+from claudius.console.walls import Refusal, document
+from claudius.errors import ClaudiusError
+from claudius.home import Home
+from claudius.reports import beliefs, clock, conversations, doctor, feeling, life, peers, people, soul, status
+from claudius.reports.plain import encode
+
+ORIGIN = "console"
+"""From where the audit log says that something was looked at."""
+MOST_ROWS = 200
+"""Rows of a list in one answer; the rest is paged with `before`."""
+
+Read = Callable[[Home, Mapping[str, str]], Any]
+
+
+def _paged(rows: Any, query: Mapping[str, str], key: str) -> Any:
+    """Return a page of a long list; `before` is the `key` of the row that it comes after."""
+    if len(rows) <= MOST_ROWS and "before" not in query:
+        return rows
+    names = [str(row[key]) for row in rows]
+    begin = names.index(query["before"]) + 1 if query.get("before") in names else 0
+    return rows[begin : begin + MOST_ROWS]
+
+
+def _why(home: Home, query: Mapping[str, str]) -> dict[str, Any]:
+    found = conversations.explained(home, query["turn"], ORIGIN)
+    if query.get("prompt") != "1":
+        del found["prompt"]
+    return found
+
+
+def _life(home: Home, query: Mapping[str, str]) -> dict[str, Any]:
+    now = life.clock_now()
+    begin, end = (_instant(query[name]) if name in query else None for name in ("from", "to"))
+    back = timedelta(days=min(max(1, _number(query, "days", 7)), 3660))
+    return life.life(home, begin or (end or now) - back, end or now, _number(query, "px", 800))
+
+
+def _diff(home: Home, query: Mapping[str, str]) -> dict[str, Any]:
+    old, new = (_number(query, name, -1) for name in ("a", "b"))
+    audience = query.get("audience", "")
+    return people.diff(home, query["person"], old if old >= 0 else None, new if new >= 0 else None, audience, ORIGIN)
+
+
+def _instant(text: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise Refusal(400, "usage", f"not an instant: {text!r}", "write it as 2026-01-01T00:00:00Z") from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _number(query: Mapping[str, str], name: str, default: int) -> int:
+    text = query.get(name, "")
+    if text and not text.isascii():
+        raise Refusal(400, "usage", f"not a number: {text!r}")
+    try:
+        return int(text) if text else default
+    except ValueError:
+        raise Refusal(400, "usage", f"not a number: {text!r}") from None
+
+
+def _by(query: Mapping[str, str]) -> Any:
+    by = query.get("by", "day")
+    if by not in ("day", "model", "person", "conversation", "job"):
+        raise Refusal(400, "usage", f"usage is not counted by {by!r}", "day, model, person, conversation or job")
+    return by
+
+
+READS: Mapping[str, Read] = {
+    "/api/status": lambda home, _: status.status(home),
+    "/api/doctor": lambda home, _: doctor.doctor(doctor.checks(home)),
+    "/api/usage": lambda home, query: status.usage(home, _by(query)),
+    "/api/conversations": lambda home, query: _paged(conversations.conversations(home), query, "conversation"),
+    "/api/conversations/{id}": lambda home, query: conversations.page(home, query["id"], query.get("before", "")),
+    "/api/turns/{turn}": _why,
+    "/api/life": _life,
+    "/api/psyche": lambda home, _: feeling.psyche(home, life.clock_now()),
+    "/api/state": lambda home, query: feeling.state(home, every_audience=query.get("all") == "1"),
+    "/api/peers": lambda home, query: _paged(peers.peers(home), query, "peer"),
+    "/api/peers/{id}": lambda home, query: peers.peer(home, query["id"]),
+    "/api/people": lambda home, query: _paged(people.people(home), query, "person"),
+    "/api/people/{person}": lambda home, query: people.person(home, query["person"], ORIGIN),
+    "/api/people/{person}/log": lambda home, query: people.log(home, query["person"], ORIGIN),
+    "/api/people/{person}/blame": lambda home, query: people.blame(
+        home, query["person"], query.get("audience", ""), ORIGIN
+    ),
+    "/api/people/{person}/diff": _diff,
+    "/api/people/{person}/export": lambda home, query: people.export(home, query["person"], ORIGIN),
+    "/api/beliefs": lambda home, _: beliefs.beliefs(home, life.clock_now()),
+    "/api/evidence": lambda home, query: peers.evidence(
+        home, [int(one) for one in query.get("ids", "").split(",") if one.isdigit()]
+    ),
+    "/api/cycles": lambda home, query: beliefs.cycles(home, min(_number(query, "n", 10), MOST_ROWS)),
+    "/api/soul": lambda home, _: soul.texts(home),
+    "/api/soul/check": lambda home, _: soul.checked(home),
+    "/api/processes": lambda home, _: soul.processes(home),
+    "/api/schedule": lambda home, _: clock.schedule(home, life.clock_now()),
+    "/api/whispers": lambda home, query: clock.whispers(home, min(_number(query, "n", 50), MOST_ROWS)),
+    "/api/daimons": lambda home, _: clock.daimons(home, datetime.now(UTC)),
+}
+"""Each GET and the document that it answers, that of its command's `--json`. `{…}` and the query are one mapping."""
+
+
+class Routes:
+    """The handlers of one console's routes."""
+
+    def __init__(self, home: Home, entrance: Entrance, live: Live, port: Callable[[], int]) -> None:
+        """Read and change `home`; `port` returns where this console listens."""
+        self._home, self._entrance, self._live, self._port = home, entrance, live, port
+
+    def add_to(self, app: web.Application) -> None:
+        """Register every route."""
+        for path, read in READS.items():
+            app.router.add_get(path, self._reading(read))
+        posts: Mapping[str, Callable[[web.Request], Awaitable[web.StreamResponse]]] = {
+            "enter": self._enter,
+            "close": self._close,
+            "link": self._link,
+            "live": self._follow,
+            "say": self._say,
+            "shown": self._shown,
+            "stop": self._stop,
+        }
+        for name, handler in posts.items():
+            app.router.add_post(f"/api/{name}", handler)
+
+    def _reading(self, read: Read) -> Callable[[web.Request], Awaitable[web.Response]]:
+        async def answer(request: web.Request) -> web.Response:
+            asked = {**request.query, **request.match_info}
+            if any("\0" in value for value in asked.values()):
+                raise ClaudiusError("nothing here has a NUL in its name")
+            return document(await asyncio.to_thread(read, self._home, asked), encode=encode)
+
+        return answer
+
+    async def _enter(self, request: web.Request) -> web.Response:
+        if self._entrance.is_refused():
+            raise Refusal(429, "rate", "too many wrong tickets", "wait a minute")
+        token = self._entrance.enter(str((await body(request)).get("ticket") or ""))
+        if token is None:
+            fix = "`claudius console --link` gives a link that works once"
+            raise Refusal(401, "closed", "this link was used, or is too old", fix)
+        return document({"token": token, "until": "12 hours after its last use"}, encode=encode)
+
+    async def _close(self, _: web.Request) -> web.Response:
+        self._entrance.close()
+        return document({"closed": True}, encode=encode)
+
+    async def _link(self, _: web.Request) -> web.Response:
+        address = await asyncio.to_thread(mint, self._home, self._port())
+        return document({"ticket": address.rpartition("#")[2]}, encode=encode)
+
+    async def _follow(self, request: web.Request) -> web.StreamResponse:
+        asked = await body(request)
+        after = asked.get("after")
+        if after is not None and not isinstance(after, int):
+            raise Refusal(400, "usage", "`after` is the number of an event")
+        stream = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
+        await stream.prepare(request)
+        try:
+            async for event in self._live.follow(after, str(asked.get("conversation") or "")):
+                await stream.write(json.dumps(event).encode() + b"\n")
+        except (ConnectionError, asyncio.CancelledError):
+            pass  # the page went away
+        return stream
+
+    async def _say(self, request: web.Request) -> web.Response:
+        return document(await self._live.say(await body(request)), 202, encode=encode)
+
+    async def _shown(self, request: web.Request) -> web.Response:
+        asked = await body(request)
+        await self._live.shown(str(asked.get("conversation") or ""), str(asked.get("key") or ""))
+        return document({"noted": True}, encode=encode)
+
+    async def _stop(self, request: web.Request) -> web.Response:
+        asked = await body(request)
+        return document(await self._live.say({**asked, "text": "!stop"}), 202, encode=encode)
+
+
+async def body(request: web.Request) -> dict[str, Any]:
+    """Return a request's JSON object. Raises: Refusal."""
+    try:
+        found = json.loads(await request.text())
+    except (ValueError, RecursionError):
+        raise Refusal(400, "usage", "a body is one JSON object") from None
+    if not isinstance(found, dict):
+        raise Refusal(400, "usage", "a body is one JSON object")
+    return found

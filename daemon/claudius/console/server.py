@@ -1,0 +1,104 @@
+"""Serve the console on this machine's loopback addresses until it is told to end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from aiohttp import web
+
+from claudius.console.entrance import Entrance, Standing
+from claudius.console.live import Live
+from claudius.console.routes import Routes
+from claudius.console.walls import BODY_BYTES, Walls, headed
+from claudius.errors import TryAgain
+from claudius.home import Home, shipped
+
+log = logging.getLogger(__name__)
+
+LOOPBACK = ("127.0.0.1", "::1")
+"""Where it listens. No setting widens this."""
+KINDS = {
+    ".html": "text/html",
+    ".js": "text/javascript",
+    ".css": "text/css",
+    ".svg": "image/svg+xml",
+}
+"""The kinds of the page's files; a file of another kind is not served."""
+
+
+class Console:
+    """The server of one console."""
+
+    def __init__(self, home: Home, page: Path | None = None) -> None:
+        """Serve `home`; `page` is the directory of the page's files."""
+        self._home, self._page = home, page or shipped("console")
+        self._entrance, self._live, self._standing = Entrance(home), Live(home), Standing(home)
+        self._runner: web.AppRunner | None = None
+        self.port = 0
+        """Where it listens, once started."""
+
+    async def start(self, port: int = 0) -> None:
+        """Listen on `port`, or on a free one. Raises: TryAgain if it is taken."""
+        walls = Walls(self._entrance, self._open_connections)
+        app = web.Application(middlewares=[walls.middleware()], client_max_size=BODY_BYTES)
+        app.on_response_prepare.append(headed)
+        Routes(self._home, self._entrance, self._live, lambda: self.port).add_to(app)
+        for path in sorted(self._page.rglob("*")):
+            if path.suffix in KINDS:
+                name = path.relative_to(self._page).as_posix()
+                app.router.add_get("/" if name == "index.html" else f"/{name}", _file(path))
+        self._runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=1.0)
+        await self._runner.setup()
+        for host in LOOPBACK:
+            try:
+                await web.TCPSite(self._runner, host, port or self.port).start()
+            except OSError as error:
+                if host != LOOPBACK[0]:
+                    log.debug("no IPv6 loopback", extra={"error": repr(error)})
+                    continue
+                await self._runner.cleanup()
+                raise TryAgain(f"port {port} is taken: choose another, or none") from error
+            self.port = self.port or int(self._runner.addresses[0][1])
+        self._standing.take(self.port)
+        self._live.start()
+
+    async def stop(self) -> None:
+        """End every stream and stop listening."""
+        self._standing.leave()
+        await self._live.stop()
+        if self._runner:
+            await self._runner.cleanup()
+
+    def _open_connections(self) -> int:
+        server = self._runner.server if self._runner else None
+        return len(server.connections) if server else 0
+
+
+def _file(path: Path) -> Callable[[web.Request], asyncio.Future[web.Response]]:
+    async def answer(_: web.Request) -> web.Response:
+        """Read the file anew, so that a changed page is seen at the next load."""
+        text = await asyncio.to_thread(path.read_text, "utf-8")
+        response = web.Response(text=text, content_type=KINDS[path.suffix], charset="utf-8")
+        response.enable_compression()
+        return response
+
+    return answer  # type: ignore[return-value]  # a coroutine function is one of aiohttp's handlers
+
+
+async def serve(home: Home, port: int, ready: Callable[[int], None]) -> None:
+    """Serve until SIGINT or SIGTERM; `ready` is told the port once it listens."""
+    console, ended = Console(home), asyncio.Event()
+    for sign in (signal.SIGINT, signal.SIGTERM):
+        with suppress(NotImplementedError):
+            asyncio.get_running_loop().add_signal_handler(sign, ended.set)
+    await console.start(port)
+    try:
+        ready(console.port)
+        await ended.wait()
+    finally:
+        await console.stop()

@@ -1,0 +1,225 @@
+"""Tell the owners once when something is wrong, and once when it is mended: in a direct message, and through a webhook.
+
+An alert needs no store: it is sent while the disk is full, too. What was told is kept in `run/alerts`, so that a
+restart does not repeat it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+import claudius
+from claudius.cognition.mind import Mind
+from claudius.cognition.timing import is_quiet, known_zone, read_hours
+from claudius.config import AlertSettings, blot
+from claudius.errors import DeliveryLater, DeliveryRefused, DeliveryUnknown, StoreError
+from claudius.home import FILE_MODE, Home
+from claudius.runtime.adapter import Adapter, TellsPerson
+from claudius.runtime.health import Health, Kind, Problem
+
+log = logging.getLogger(__name__)
+
+LOOK_S = 10.0
+"""How often everything is looked at."""
+URGENT: tuple[Kind, ...] = ("network", "store", "disk")
+"""Told at once, in quiet hours too."""
+VOICE_S = 30.0
+"""For how long the model must fail: a retry often succeeds."""
+KEPT_HOURS = 24
+"""For how long it is tried to deliver an alert."""
+POST_S = 10.0
+"""How long the webhook may take."""
+WEBHOOK = "webhook"
+
+
+class Told(Struct, frozen=True, kw_only=True):
+    """A problem that the owners were told of."""
+
+    kind: Kind
+    subject: str
+    grade: int
+    reason: str
+    since: datetime
+
+
+class Alert(Struct, frozen=True, kw_only=True):
+    """One thing to tell."""
+
+    state: Literal["firing", "resolved"]
+    kind: Kind
+    subject: str
+    detail: str
+    fix: str
+    since: datetime
+    at: datetime
+
+    @property
+    def text(self) -> str:
+        """The line for a person."""
+        if self.state == "resolved":
+            return f"Mended: {self.detail}"
+        return f"Something is wrong, since {self.since:%Y-%m-%d %H:%M} UTC: {self.detail}. {self.fix}"
+
+    def document(self) -> dict[str, Any]:
+        """Return what the webhook gets."""
+        told = {name: msgspec.to_builtins(getattr(self, name)) for name in self.__struct_fields__}
+        return {"source": "claudius", "version": claudius.__version__, "text": self.text, **told}
+
+
+def decide(
+    told: Sequence[Told], found: Sequence[Problem], now: datetime, settings: AlertSettings, *, is_silent: bool
+) -> tuple[tuple[Told, ...], tuple[Alert, ...]]:
+    """Return what has been told from now on, and what is to be told now. Pure.
+
+    `is_silent`: these are quiet hours, in which only what is urgent is told.
+    """
+    due = [
+        one
+        for one in found
+        if (one.kind in URGENT or not is_silent) and now - (one.since or now) >= _patience(one.kind, settings)
+    ]
+    known = {(one.kind, one.subject): one for one in told}
+    standing = {(one.kind, one.subject) for one in found}
+    alerts = []
+    for key, before in tuple(known.items()):
+        if key not in standing and (before.kind in URGENT or not is_silent):
+            alerts.append(_alert("resolved", before, before.reason, "", now))
+            del known[key]
+    for one in due:
+        key = (one.kind, one.subject)
+        if key in known and known[key].grade >= one.grade:
+            continue
+        known[key] = Told(
+            kind=one.kind, subject=one.subject, grade=one.grade, reason=one.reason, since=one.since or now
+        )
+        alerts.append(_alert("firing", known[key], one.reason, one.fix, now))
+    return tuple(known.values()), tuple(alerts)
+
+
+def _alert(state: Literal["firing", "resolved"], told: Told, detail: str, fix: str, now: datetime) -> Alert:
+    return Alert(state=state, kind=told.kind, subject=told.subject, detail=detail, fix=fix, since=told.since, at=now)
+
+
+def _patience(kind: Kind, settings: AlertSettings) -> timedelta:
+    return timedelta(seconds=settings.deaf_s if kind == "network" else VOICE_S if kind == "voice" else 0.0)
+
+
+class _Unsent(Struct):
+    alert: Alert
+    to: set[str]
+    """The webhook, and persons, that have not got it yet."""
+
+
+class Alerts:
+    """Tells the owners of one soul."""
+
+    def __init__(self, mind: Mind, health: Health, adapters: Mapping[str, Adapter], home: Home) -> None:
+        """Tell of what `health` finds, through `adapters` and the webhook of the settings."""
+        self._mind, self._health, self._adapters = mind, health, adapters
+        self._path = home.run / "alerts"
+        self._told: tuple[Told, ...] = self._read()
+        self._unsent: list[_Unsent] = []
+
+    async def run(self) -> None:
+        """Look every few seconds, until cancelled."""
+        while True:
+            await self.look()
+            await asyncio.sleep(LOOK_S)
+
+    async def look(self) -> None:
+        """Look once, and tell what is to be told."""
+        config, now = self._mind.config(), self._mind.clock()
+        report = await self._health.look()
+        is_silent = is_quiet(now, known_zone(config.clock.timezone), read_hours(config.clock.quiet))
+        told, alerts = decide(self._told, report.problems, now, config.alerts, is_silent=is_silent)
+        for alert in alerts:
+            log.warning(
+                "alert", extra={"state": alert.state, "kind": alert.kind, "subject": alert.subject, "why": alert.detail}
+            )
+            hooked = {WEBHOOK} if config.alerts.webhook else set()
+            heard = {name for name, one in report.facts.networks.items() if one.unheard_s is None}
+            self._unsent.append(_Unsent(alert, hooked | await self._owners(heard)))
+        if told != self._told:
+            self._told = told
+            self._write()
+        oldest = now - timedelta(hours=KEPT_HOURS)
+        self._unsent = [one for one in self._unsent if one.alert.at > oldest]
+        for unsent in self._unsent:
+            for to in sorted(unsent.to):
+                if await self._send(unsent.alert, to, config.alerts.webhook):
+                    unsent.to.discard(to)
+        self._unsent = [one for one in self._unsent if one.to]
+
+    async def _owners(self, heard: set[str]) -> set[str]:
+        """Return one id of each owner: the first on a network that is heard, else the first that can be told at all."""
+        chosen: dict[str, str] = {}
+        reachable = [one for one in self._mind.config().owners if self._can_tell(one)]
+        for person in sorted(reachable, key=lambda one: one.partition(":")[0] not in heard):
+            ids = [person]
+            with suppress(StoreError):
+                ids = sorted({person, *await self._mind.store.people.ids_of(person)})
+            chosen.setdefault(ids[0], person)
+        return set(chosen.values())
+
+    def _can_tell(self, person: str) -> bool:
+        adapter: object = self._adapters.get(person.partition(":")[0])
+        return isinstance(adapter, TellsPerson)
+
+    async def _send(self, alert: Alert, to: str, webhook: str) -> bool:
+        """Send an alert once. Returns whether nothing is left to try."""
+        try:
+            if to == WEBHOOK:
+                return await _post(webhook, alert.document(), self._mind.secrets) if webhook else True
+            adapter: object = self._adapters.get(to.partition(":")[0])
+            if isinstance(adapter, TellsPerson):
+                await adapter.tell(to, blot(alert.text, self._mind.secrets))
+        except (DeliveryRefused, DeliveryUnknown) as error:  # what may have arrived is not said twice
+            log.warning("an owner was not told", extra={"person": to, "error": repr(error)})
+        except (DeliveryLater, OSError, TimeoutError) as error:
+            log.info("an owner is told later", extra={"person": to, "error": repr(error)})
+            return False
+        return True
+
+    def _read(self) -> tuple[Told, ...]:
+        try:
+            return msgspec.json.decode(self._path.read_bytes(), type=tuple[Told, ...])
+        except (OSError, msgspec.MsgspecError):
+            return ()
+
+    def _write(self) -> None:
+        """Keep what was told. If that fails, a restart tells it again."""
+        aside = self._path.with_suffix(".new")
+        with suppress(OSError):
+            file = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
+            with os.fdopen(file, "wb") as written:
+                written.write(msgspec.json.encode(self._told))
+            aside.replace(self._path)
+
+
+async def _post(url: str, document: Mapping[str, Any], secrets: Sequence[str]) -> bool:
+    """Post a document. Returns whether it arrived, or never will. Raises: OSError, TimeoutError."""
+    import aiohttp  # noqa: PLC0415 - only where there is a webhook
+
+    body = blot(msgspec.json.encode(document).decode(), secrets).encode()
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=POST_S)) as session,
+            session.post(
+                url, data=body, headers={"Content-Type": "application/json"}, allow_redirects=False
+            ) as answered,
+        ):
+            if answered.status < 300:
+                return True
+            log.warning("the webhook refused an alert", extra={"status": answered.status})
+            return answered.status not in (408, 429) and answered.status < 500
+    except aiohttp.ClientError as error:
+        raise ConnectionError(f"the webhook: {type(error).__name__}") from error

@@ -1,0 +1,44 @@
+"""A home with a week of life for each module of these tests, and the real console over it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from browsing import Tab, browser
+from claudius.home import Home
+from driven import Machine, serving_console
+from lived_week import ENDS, week
+
+
+@pytest.fixture(scope="session")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Play the week once."""
+    root = tmp_path_factory.mktemp("lived")
+    week(Home(root / "home"))
+    return root / "home"
+
+
+@pytest.fixture
+def machine(lived: Path, tmp_path: Path) -> Machine:
+    """Return a machine whose owner has that week behind them."""
+    machine = Machine(tmp_path, env={"CLAUDIUS_CLOCK": ENDS.isoformat(), "TZ": "Europe/Rome"})
+    shutil.copytree(lived, machine.home)
+    return machine
+
+
+@pytest.fixture
+def console(machine: Machine) -> Iterator[Callable[[], str]]:
+    """Run `claudius console`; the function returns a fresh address that enters it, once."""
+    with serving_console(machine) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def tabs() -> Iterator[Callable[..., Tab]]:
+    """Open one browser for all tests of a module; the function opens a tab."""
+    with browser() as tab:
+        yield tab

@@ -1,0 +1,134 @@
+"""One document, two doors: what the console answers is what the command prints."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import urllib.request
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote
+
+from claudius.home import shipped
+from driven import REPOSITORY, Machine
+
+ADA = "rehearsal:t:ada"
+DOORS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("status", ("status",)),
+    ("usage", ("usage",)),
+    ("usage?by=person", ("usage", "--by", "person")),
+    ("conversations", ("conversations", "list")),
+    (
+        f"conversations/{quote('rehearsal:t:dm-ada:', '')}",
+        ("conversations", "show", "rehearsal:t:dm-ada:", "--before", "now"),
+    ),
+    ("state", ("state", "show")),
+    ("state?all=1", ("state", "show", "--all")),
+    ("peers", ("ledger", "peers")),
+    (f"peers/{quote(ADA, '')}", ("ledger", "show", ADA)),
+    ("people", ("users", "list")),
+    (f"people/{quote(ADA, '')}", ("users", "show", ADA)),
+    (f"people/{quote(ADA, '')}/log", ("users", "log", ADA)),
+    (f"people/{quote(ADA, '')}/blame", ("users", "blame", ADA)),
+    (f"people/{quote(ADA, '')}/diff", ("users", "diff", ADA)),
+    (f"people/{quote(ADA, '')}/diff?a=1&b=3", ("users", "diff", ADA, "1", "3")),
+    (f"people/{quote(ADA, '')}/export", ("users", "export", ADA)),
+    ("beliefs", ("cortex", "beliefs")),
+    ("evidence?ids=1,2,3", ("ledger", "evidence", "1", "2", "3")),
+    ("cycles", ("cortex", "history")),
+    ("soul", ("soul", "show")),
+    ("soul/check", ("soul", "check")),
+    ("processes", ("process", "list")),
+    ("whispers", ("daimon", "whispers")),
+    ("daimons", ("daimon", "list")),
+    ("schedule", ("schedule", "list")),
+)
+
+
+class Page:
+    """A client that entered, without a browser."""
+
+    def __init__(self, address: str) -> None:
+        self.base, _, ticket = address.partition("/#")
+        self.headers: dict[str, str] = {}
+        self.headers["Authorization"] = f"Bearer {self.post('enter', {'ticket': ticket})['token']}"
+
+    def get(self, path: str) -> Any:
+        """Read one document."""
+        return self._ask(path, None)
+
+    def post(self, path: str, body: dict[str, Any]) -> Any:
+        """Post one document."""
+        return self._ask(path, json.dumps(body).encode())
+
+    def _ask(self, path: str, data: bytes | None) -> Any:
+        headers = self.headers | ({"Content-Type": "application/json"} if data else {})
+        with urllib.request.urlopen(urllib.request.Request(f"{self.base}/api/{path}", data, headers)) as answer:  # noqa: S310 - our own server
+            return json.load(answer)
+
+
+def test_console_w2_every_document_is_its_commands(machine: Machine, console: Callable[[], str]) -> None:
+    """For each row: the body equals the command's stdout, over a home with a life in it."""
+    page = Page(console())
+
+    different = [path for path, command in DOORS if page.get(path) != machine.run(*command, "--json").json]
+
+    assert different == []
+    machine.run("doctor")  # it makes private what is not, and says so once
+    here, there = page.get("doctor"), machine.run("doctor", "--json").json
+    assert [(one["name"], one["ok"]) for one in here["checks"]] == [(one["name"], one["ok"]) for one in there["checks"]]
+
+
+def test_console_w2_a_turn_and_a_life_are_their_commands(machine: Machine, console: Callable[[], str]) -> None:
+    """`turns/TURN` is `why` with its prompt left out unless asked for; `life` is `psyche plot` of the same width."""
+    page = Page(console())
+    turn = page.get(f"conversations/{quote('rehearsal:t:dm-rhea:', '')}")["entries"][0]["turn"]
+    why = machine.ok("why", turn, "--json").json
+    life, plot = page.get("life?px=200"), machine.ok("psyche", "plot", "--px", "200", "--json").json
+
+    assert page.get(f"turns/{turn}?prompt=1") == why
+    assert page.get(f"turns/{turn}") == {key: value for key, value in why.items() if key != "prompt"}
+    assert (life["turns"], life["trust"], [lane["title"] for lane in life["lanes"]]) == (
+        plot["turns"],
+        plot["trust"],
+        [lane["title"] for lane in plot["lanes"]],
+    )
+
+
+def test_console_w45_every_route_and_key_stands_in_its_document() -> None:
+    """docs/console.md names each route and each key."""
+    told = (REPOSITORY / "docs" / "console.md").read_text("utf-8")
+    routes = (REPOSITORY / "daemon" / "claudius" / "console" / "routes.py").read_text("utf-8")
+    posted = re.search(r"posts: Mapping.*?\n        }", routes, re.DOTALL)
+    named = {path.removeprefix("/api/") for path in re.findall(r'[^f]"(/api/[^"]+)"', routes)}
+    named |= set(re.findall(r'"([\w/{}]+)":', posted[0])) if posted else set()
+    keys = re.findall(
+        r'\["([^"]+)", "[^"]+"\]',
+        re.search(r"const KEYS = (.*);", (shipped("console") / "main.js").read_text("utf-8"))[1],
+    )  # type: ignore[index]  # it is there
+
+    assert [one for one in sorted(named) if f"`{one}`" not in told] == []
+    assert [one for one in keys if one not in told] == []
+
+
+def test_console_the_vendored_file_is_the_published_one() -> None:
+    """Preact and htm are htm 3.1.1's own standalone module, byte for byte; their licences lie beside it."""
+    vendor = shipped("console") / "vendor"
+
+    assert hashlib.sha256((vendor / "preact-htm.js").read_bytes()).hexdigest() == (
+        "72284e8e9079c87817145df1110f74e8a2aa040b2fc384922e18dfcb46fc1fd7"
+    )
+    assert {path.name for path in vendor.iterdir()} == {"preact-htm.js", "LICENSE-htm", "LICENSE-preact"}
+
+
+def test_console_a_screen_is_one_file_of_300_lines() -> None:
+    """The page's own files are short, and name no other host."""
+    for path in shipped("console").rglob("*.*"):
+        text = path.read_text("utf-8")
+        if path.parent.name != "vendor":
+            assert len(text.splitlines()) <= 300, path.name
+            assert not re.findall(r"(?:src|href|from|import)\W{1,3}https?://", text), path.name
+            assert not re.search(
+                r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", text
+            ), path.name

@@ -1,0 +1,173 @@
+"""Owners: made by a code that is said directly, heard by their signed id alone; what they command is in the audit log."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from both import SIDES, Side
+from claudius.cognition.mind import Stage
+from claudius.config import load, write_setting
+from claudius.home import Home
+from claudius.perception import Kind, Perception, private
+from claudius.providers.scripted import Scripted
+from claudius.runtime.commands.words import as_command
+from claudius.runtime.owner_code import OwnerCode
+from claudius.testing.adapter_contract.stage import BEN, CHANNEL, DM
+from claudius.testing.alive import OWNER, Alive, alive
+from ear import echo
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def acts(soul: Alive) -> list[tuple[str, ...]]:
+    """Return the acts of the audit log, but for what was found in files."""
+    rows = soul.records().audit("", -1)
+    return [(row["act"], row["who"], row["target"], row["from"]) for row in rows if row["from"] != "files"]
+
+
+async def settled(side: Side, soul: Alive) -> None:
+    """Wait until everything that was said is judged and done."""
+    await side.stage.until_told()
+    async with asyncio.timeout(20):
+        while getattr(soul.server._lanes._adapters[side.stage.name], "_hearing", ()) or soul.server.busy:
+            await asyncio.sleep(0.002)
+
+
+def owners(home: Home) -> tuple[str, ...]:
+    """Return who owns the home, as the file says."""
+    return load(home, {}).config.owners
+
+
+@pytest.mark.parametrize("network", sorted(SIDES))
+async def test_whoever_says_the_code_directly_is_an_owner(network: str, home: Home) -> None:
+    """Once, and only they; the same code is worth nothing afterwards. Both the act and the setting are recorded."""
+    home.create()
+    code = OwnerCode(home).make(datetime.now(UTC))
+    async with SIDES[network]() as side, side.wake(home, Scripted(default=echo)) as soul:
+        await side.stage.say(DM, f"!owner {code.lower()}")
+        await settled(side, soul)
+        first, own = owners(home), side.stage.own_person
+        await side.stage.say(DM, f"!owner {code}")
+        await settled(side, soul)
+        found = acts(soul)
+
+    where = f"{network}:{own.split(':')[1]}"
+    assert first == (own,)
+    assert owners(home) == (own,)
+    assert found == [("owner", own, own, where), ("setting", own, "owners", where)]
+
+
+@pytest.mark.parametrize("network", sorted(SIDES))
+async def test_a_code_that_others_could_read_is_void(network: str, home: Home) -> None:
+    """Said in a channel it makes nobody an owner, and nor does it afterwards; no model sees it."""
+    home.create()
+    voice = Scripted(default=echo)
+    code = OwnerCode(home).make(datetime.now(UTC))
+    async with SIDES[network]() as side, side.wake(home, voice) as soul:
+        await side.stage.say(CHANNEL, f"!owner {code}", by=BEN, calls=True)
+        await settled(side, soul)
+        await side.stage.say(DM, f"!owner {code}")
+        await settled(side, soul)
+        found = acts(soul)
+
+    assert (owners(home), found, voice.requests) == ((), [], [])
+
+
+def test_a_code_cannot_be_guessed(home: Home) -> None:
+    """One hour, five wrong tries, one use; a new code voids the one before. The file holds no code."""
+    home.create()
+    codes = OwnerCode(home)
+    good = codes.make(NOW)
+    kept = (home.state / "owner_code.json").read_text()
+    assert good not in kept
+    assert (home.state / "owner_code.json").stat().st_mode & 0o777 == 0o600
+
+    assert [codes.redeem(good, NOW + timedelta(hours=1)), codes.redeem(good, NOW)] == [False, False]
+    good = codes.make(NOW)
+    assert [codes.redeem("AAAAAAAA", NOW) for _ in range(5)] == [False] * 5
+    assert codes.redeem(good, NOW) is False
+    older, newer = codes.make(NOW), codes.make(NOW)
+    assert [codes.redeem(older, NOW), codes.redeem(newer, NOW), codes.redeem(newer, NOW)] == [False, True, False]
+
+
+@pytest.mark.parametrize("network", sorted(SIDES))
+async def test_owners_commands_are_refused_to_everybody_else(network: str, home: Home) -> None:
+    """By the words, from another id: nothing is told, nothing is changed, nothing is recorded."""
+    async with SIDES[network]() as side, side.wake(home, Scripted(default=echo), CLAUDIUS_OWNERS="slack:T1:U9") as soul:
+        for number, word in enumerate(("status", "usage", "pause", "resume"), 1):
+            await side.stage.command(DM, word)
+            async with asyncio.timeout(20):
+                while len(await side.stage.told()) < number:
+                    await asyncio.sleep(0.01)
+        answers, found = await side.stage.told(), acts(soul)
+
+    assert all("Only an owner" in one for one in answers)
+    assert found == []
+    assert not load(home, {}).config.runtime.paused
+
+
+@pytest.mark.parametrize("word", ["status", "usage", "pause", "resume"])
+def test_common_words_are_no_command_in_a_channel(word: str) -> None:
+    """Other bots are given them there, too: `!status` is a command where only the soul is spoken to, or by its name."""
+    person = "slack:T1:U1"
+    directly = Perception(
+        key="k", conversation="slack:T1:D1:", audience=private(person), person=person, name="", text=f"!{word}", at=NOW,
+        position="1",
+    )  # fmt: skip
+    in_channel = replace(directly, conversation="slack:T1:C1:", audience="shared:slack:T1:C1")
+
+    assert as_command(in_channel).kind is Kind.MESSAGE
+    assert as_command(replace(in_channel, text=f"!claudius {word}")).kind is Kind.COMMAND
+    assert as_command(directly).kind is Kind.COMMAND
+
+
+async def test_a_paused_soul_keeps_what_it_hears_and_thinks_nothing(home: Home) -> None:
+    """While `runtime.paused` is set nobody is answered and nothing of its own is thought; afterwards all are answered."""
+    voice = Scripted(default=echo)
+    home.create()
+    write_setting(home, "runtime.paused", value=True)
+    async with alive(home, voice) as soul:
+        for n in range(3):
+            await soul.network.hear(f"hello {n}", person="ana")
+        async with asyncio.timeout(20):
+            while soul.records().counts(NOW)["inbox"]["pending"] < 3:
+                await asyncio.sleep(0.01)
+        paused = (list(voice.requests), await soul.mind.stage())
+        write_setting(home, "runtime.paused", value=False)
+        async with asyncio.timeout(20):
+            while soul.mind.config().runtime.paused:
+                await asyncio.sleep(0.01)
+        soul.server._lanes.look_again()
+        await soul.idle()
+        said_now = [one.text for one in soul.network.visible]
+
+    assert paused == ([], Stage.REFUSING)
+    assert said_now == ["re hello 0", "re hello 1", "re hello 2"]
+
+
+async def test_what_is_approved_is_recorded(home: Home) -> None:
+    """`claudius pairing approve` and `revoke`, which only the running process can do, are this machine's user's acts."""
+    async with alive(home, Scripted(default=echo)) as soul:
+        pairing = soul.server._pairing
+        asked = pairing._asking.ask("discord:@me:7", "Eve", "discord", soul.mind.clock())
+        assert asked
+
+        class Line:
+            """A connection of the control socket."""
+
+            async def send(self, document: Any) -> None:
+                """Take an answer."""
+                assert json.dumps(document)
+
+        await pairing._approve(Line(), {"code": asked.code})  # type: ignore[arg-type] # all that it needs of one
+        await pairing._revoke(Line(), {"person": "discord:@me:7"})  # type: ignore[arg-type] # all that it needs of one
+        await pairing._revoke(Line(), {"person": "discord:@me:8"})  # type: ignore[arg-type] # all that it needs of one
+        found = acts(soul)
+
+    assert found == [("approve", OWNER, "discord:@me:7", "cli"), ("revoke", OWNER, "discord:@me:7", "cli")]
