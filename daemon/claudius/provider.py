@@ -34,7 +34,7 @@ Form = Literal["tags", "grammar", "json", "words"]
 `words` it has none, because only the words aloud are asked."""
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class ModelLimits(Struct, frozen=True, kw_only=True):
     """What the model behind a provider can take. The default is that of a large model, for which nothing is counted."""
 
     profile: Profile = "full"
@@ -183,11 +183,11 @@ class Provider(Protocol):
         ...
 
 
-async def limits_of(provider: Provider) -> Limits:
+async def limits_of(provider: Provider) -> ModelLimits:
     """Return what the model behind a provider can take. One that does not say counts as a large model."""
     find = getattr(provider, "limits", None)
     found = await find() if find else None
-    return found if isinstance(found, Limits) else Limits()
+    return found if isinstance(found, ModelLimits) else ModelLimits()
 
 
 def patience_of(provider: Provider, request: Request) -> float:

@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from claudius.cognition.remembering import FACT_CHARS, LINE_CHARS
+from claudius.eval.locomo import LongTalk, Said, TalkQuestion
+from claudius.eval.long_talks import LATER, asked, living, stands, told
 from claudius.memory.ranking import Found, asked_for, rank, rarest
 from claudius.memory.stemming import stemmed
 from claudius.perception import DeleteExtra, EditExtra, Kind, Perception, private, shared
 from claudius.recollection import Moment
 from lab.facts_of_life import LIFE
-from lab.long_talks import LATER, LongTalk, Question, Said, asked, living, read_locomo, stands, told
 
 ANA, BEN = "slack:T1:Uana", "slack:T1:Uben"
 HOME, CHANNEL = "slack:T1:Dana:", "slack:T1:C1:"
@@ -306,7 +307,7 @@ async def test_memory_e7_no_line_crosses_audiences(tmp_path: Path) -> None:
 async def test_memory_e1_a_generated_set_of_long_talks(tmp_path: Path) -> None:
     """E1: in talks of two people over months, half of the evidence asked for later elsewhere stands in the prompt."""
     talk = generated()
-    said = {one.id: one for one in talk.said}
+    said = {one.id: one for one in talk.messages}
     async with living(tmp_path) as life:
         await told(life, talk, overheard=True)
         answers = await asked(life, talk)
@@ -330,38 +331,12 @@ def generated() -> LongTalk:
                 f"A little, the {['roof', 'sail', 'hall', 'oven', 'route'][day % 5]} took {day + 2} hours to mend",
             )
         ):
-            said.append(Said(f"D{day}:{n}", at + timedelta(minutes=n), ("Ana", "Ben")[n % 2], text))
+            said.append(Said(id=f"D{day}:{n}", at=at + timedelta(minutes=n), speaker=("Ana", "Ben")[n % 2], text=text))
         questions.append(
-            Question(f"Which number did Ben choose for the door of the {thing}, was it {day}?", (f"D{day}:1",))
+            TalkQuestion(
+                text=f"Which number did Ben choose for the door of the {thing}, was it {day}?",
+                evidence=(f"D{day}:1",),
+                is_answerable=True,
+            )
         )
-    return LongTalk("generated", ("Ana", "Ben"), tuple(said), tuple(questions))
-
-
-def test_memory_u9_the_reader_of_long_talks_reads_the_shape_of_the_public_set(tmp_path: Path) -> None:
-    """U9: three invented rows of the public set's shape: sittings in order, pictures' words, unanswerable questions."""
-    file = tmp_path / "1.json"
-    row = {"speaker": "Ana", "dia_id": "D1:1", "text": "I paint."}
-    file.write_text(
-        json.dumps(
-            {
-                "speaker_a": "Ana",
-                "speaker_b": "Ben",
-                "session_10": [{**row, "dia_id": "D10:1"}],
-                "session_10_date_time": "9:05 am on 1 June, 2023",
-                "session_2": [row, {**row, "dia_id": "D1:2", "speaker": "Ben", "blip_caption": "a red boat"}],
-                "session_2_date_time": "1:56 pm on 8 May, 2023",
-                "qa": [
-                    {"question": "Who paints?", "answer": "Ana", "evidence": ["D1:1; D1:2"], "category": 1},
-                    {"question": "Who sails?", "category": 5},
-                ],
-            }
-        ),
-        "utf-8",
-    )
-
-    talk = read_locomo(file)
-
-    assert [one.id for one in talk.said] == ["D1:1", "D1:2", "D10:1"]
-    assert talk.said[1].picture == "a red boat"
-    assert talk.said[1].at == datetime(2023, 5, 8, 13, 57, tzinfo=UTC)
-    assert [(one.evidence, one.is_answerable) for one in talk.questions] == [(("D1:1", "D1:2"), True), ((), False)]
+    return LongTalk(name="generated", messages=tuple(said), questions=tuple(questions))

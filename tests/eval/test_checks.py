@@ -6,12 +6,12 @@ import pytest
 from msgspec.structs import replace
 
 from claudius.eval.checks import CHECKS, check
-from claudius.eval.scenes import Scene, Step
-from claudius.eval.stage import Played, Post, Seen, Told
+from claudius.eval.scenes import Scene, SceneStep
+from claudius.eval.stage import Played, ScenePost, Seen, Told
 
 THOUGHT = "I suspect that he has not even opened the file yet, and I shall not say so."
 RIGHT = Seen(
-    posts=(Post("2 09:00", "dm-ana", "Here is the drawing."),),
+    posts=(ScenePost("2 09:00", "dm-ana", "Here is the drawing."),),
     prompts=('{"kind":"message","text":"Where is the drawing?"}',),
     rungs=("complete",),
     thoughts=(THOUGHT,),
@@ -21,7 +21,7 @@ RIGHT = Seen(
     state={"mood": "lively", "trust": 0.2},
     asked="Where is the drawing?",
 )
-WANTED = Step(
+WANTED = SceneStep(
     said="drawing",
     never_said="bank",
     spoken_by="complete",
@@ -37,7 +37,7 @@ WANTED = Step(
 
 def says(text: str) -> Seen:
     """Return the right behaviour, but with these words."""
-    return replace(RIGHT, posts=(Post("2 09:00", "dm-ana", text),))
+    return replace(RIGHT, posts=(ScenePost("2 09:00", "dm-ana", text),))
 
 
 MUTANTS = [
@@ -57,7 +57,7 @@ MUTANTS = [
     ("state", replace(RIGHT, state={"mood": "lively", "trust": -0.2})),
     ("state", replace(RIGHT, state={})),
     ("calls", replace(RIGHT, prompts=RIGHT.prompts * 2)),
-    ("at", replace(RIGHT, posts=(Post("2 10:00", "dm-ana", "Here is the drawing."),))),
+    ("at", replace(RIGHT, posts=(ScenePost("2 10:00", "dm-ana", "Here is the drawing."),))),
     ("at", replace(RIGHT, posts=RIGHT.posts * 2)),
     ("at", replace(RIGHT, posts=())),
     ("style", says("Here is the drawing!")),

@@ -16,12 +16,12 @@ import pytest
 
 from claudius.errors import BadConfiguration, UsageProblem
 from claudius.eval import memory
-from claudius.eval.command import Asked, prepare
+from claudius.eval.command import EvalRequest, prepare
 from claudius.eval.judging import Judge, kappa, labelled
 from claudius.eval.locomo import read as read_locomo
 from claudius.eval.report import against, faults, page
-from claudius.eval.run import Outcome, Run, evaluate
-from claudius.eval.scenes import Rubric, Scene, Step, Suite, find, read, sample
+from claudius.eval.run import Evaluation, Run, evaluate
+from claudius.eval.scenes import Rubric, Scene, SceneStep, Suite, find, read, sample
 from claudius.eval.stage import PREFIX, homes
 from claudius.eval.voices import Metered, Purse
 from claudius.home import Home, shipped
@@ -34,17 +34,17 @@ SHIPPED = shipped("soul") / "eval"
 REPLY = "<internal_monologue>So.</internal_monologue><external_dialogue>{}</external_dialogue>"
 
 
-def one(*steps: Step, **more: Any) -> Suite:
+def one(*steps: SceneStep, **more: Any) -> Suite:
     """Return a suite of one scene."""
     return Suite(name="own", about="a test's own", scene=(Scene(id="one", steps=steps, **more),))
 
 
-def played(*suites: Suite, budget: float = 1.0, **more: Any) -> Outcome:
+def played(*suites: Suite, budget: float = 1.0, **more: Any) -> Evaluation:
     """Run suites and return the result."""
     return asyncio.run(evaluate(Run(suites=suites, purse=Purse(budget), **more), "2026-01-01T00:00:00Z"))
 
 
-def wrong(outcome: Outcome) -> list[str]:
+def wrong(outcome: Evaluation) -> list[str]:
     """Return every counted check that does not hold."""
     return [f"{suite}/{scene} {found.step} {found.check}: {found.detail}" for suite, scene, found in faults(outcome)]
 
@@ -90,7 +90,7 @@ def test_eval_t2_the_same_seed_gives_the_same_json() -> None:
     assert first != other
 
 
-def _without_times(outcome: Outcome) -> str:
+def _without_times(outcome: Evaluation) -> str:
     return re.sub(rb'"first_word[^]}]*[]}]|"first_word_p50_ms":[\d.]+', b"", msgspec.json.encode(outcome)).decode()
 
 
@@ -101,7 +101,7 @@ def test_eval_c2_nothing_of_the_owners_home_is_read_but_the_soul(home: Home) -> 
     voice = Scripted(default=REPLY.format("Good."))
     before = sorted(home.root.rglob("*"))
 
-    played(one(Step(says="Hello.", state={"mood": ".+"})), voice=voice, soul=home.soul, price=lambda _: 0.0)
+    played(one(SceneStep(says="Hello.", state={"mood": ".+"})), voice=voice, soul=home.soul, price=lambda _: 0.0)
 
     assert "Marcus, a gardener" in voice.requests[0].system
     assert sorted(home.root.rglob("*")) == before
@@ -112,7 +112,7 @@ def test_eval_c9_another_souls_file_is_measured(tmp_path: Path, home: Home) -> N
     file = tmp_path / "other.md"
     file.write_text("# Livia\n\nYou are Livia.\n", "utf-8")
     voice = Scripted(default=REPLY.format("Good."))
-    suite = one(Step(says="Hello."))
+    suite = one(SceneStep(says="Hello."))
 
     other = played(suite, voice=voice, soul=home.soul, soul_file=file, price=lambda _: 0.0)
 
@@ -123,7 +123,8 @@ def test_eval_c9_another_souls_file_is_measured(tmp_path: Path, home: Home) -> N
 def test_eval_c4_a_recorded_run_is_checked_again() -> None:
     """C4: the replies of a result are played again without a model, and yield the same checks."""
     suite = one(
-        Step(says="Hello.", said="bridge", answer="A bridge."), Step(says="And now?", said="road", answer="A road.")
+        SceneStep(says="Hello.", said="bridge", answer="A bridge."),
+        SceneStep(says="And now?", said="road", answer="A road."),
     )
     first = played(suite)
     replies = {("own", "one"): first.suites[0].scenes[0].replies}
@@ -146,7 +147,9 @@ def test_eval_c5_a_judge_is_asked_three_times_and_sees_no_thought() -> None:
     """C5: three questions with shuffled options at temperature 0; the private thought is not shown, lines are fenced."""
     voice = Scripted(default=lambda _: "yes", model="judge")
     asked = trusted(lambda _: "yes", voice)
-    suite = one(Step(says="Hello.", thinks="SECRET canary thought.", answer="Good.", judge=Rubric(ask="Is it kind?")))
+    suite = one(
+        SceneStep(says="Hello.", thinks="SECRET canary thought.", answer="Good.", judge=Rubric(ask="Is it kind?"))
+    )
 
     outcome = played(suite, judge=asked)
     (result,) = (found for found in outcome.suites[0].scenes[0].checks if found.check == "judge")
@@ -163,7 +166,7 @@ def test_eval_c5_a_judge_who_disagrees_with_itself_is_reported() -> None:
     words = iter(["yes", "no", "yes"])
     asked = trusted(lambda _: next(words))
 
-    outcome = played(one(Step(says="Hello.", judge=Rubric(ask="Is it kind?"))), judge=asked)
+    outcome = played(one(SceneStep(says="Hello.", judge=Rubric(ask="Is it kind?"))), judge=asked)
     (result,) = outcome.suites[0].scenes[0].checks
 
     assert result.score is None
@@ -182,7 +185,7 @@ def test_eval_c6_kappa_is_cohens(given: str, right: str, agreed: float) -> None:
 def test_eval_t3_a_judge_that_always_says_yes_is_not_believed() -> None:
     """T3: its kappa on the forty labelled pairs is 0, and its scores are printed as "not judged"."""
     outcome = played(
-        one(Step(says="Hello.", judge=Rubric(ask="Is it kind?"))), judge=judge(lambda _: "yes, good, kept, in")
+        one(SceneStep(says="Hello.", judge=Rubric(ask="Is it kind?"))), judge=judge(lambda _: "yes, good, kept, in")
     )
 
     assert len(labelled(SHIPPED / "judge")) == 40
@@ -193,7 +196,7 @@ def test_eval_t3_a_judge_that_always_says_yes_is_not_believed() -> None:
 
 def test_eval_t3_a_judge_that_is_right_is_believed() -> None:
     """C6: a judge that answers the labelled pairs as they are labelled has kappa 1, and its scores count."""
-    outcome = played(one(Step(says="Hello.", judge=Rubric(ask="Is it kind?"))), judge=judge(_right))
+    outcome = played(one(SceneStep(says="Hello.", judge=Rubric(ask="Is it kind?"))), judge=judge(_right))
 
     assert outcome.kappa == 1.0
     assert [found.score for found in outcome.suites[0].scenes[0].checks] == [1.0]
@@ -201,7 +204,9 @@ def test_eval_t3_a_judge_that_is_right_is_believed() -> None:
 
 def test_eval_u6_a_soul_is_preferred_blindly() -> None:
     """U6: the judge sees two souls as A and B in changing order; a judge who always says A disagrees with itself."""
-    suite = one(Step(says="My father died."), rival={"CLAUDIUS_PSYCHE_ENABLED": "0"}, prefer="Which one was moved?")
+    suite = one(
+        SceneStep(says="My father died."), rival={"CLAUDIUS_PSYCHE_ENABLED": "0"}, prefer="Which one was moved?"
+    )
     asked = trusted(lambda _: "A")
 
     (result,) = played(suite, judge=asked).suites[0].scenes[0].checks
@@ -216,7 +221,9 @@ def test_eval_t4_a_cap_is_never_passed(cap: float) -> None:
     asked = judge(_right, purse)
 
     outcome = asyncio.run(
-        evaluate(Run(suites=[one(Step(says="Hello."))], purse=purse, voice=voice, judge=asked), "2026-01-01T00:00:00Z")
+        evaluate(
+            Run(suites=[one(SceneStep(says="Hello."))], purse=purse, voice=voice, judge=asked), "2026-01-01T00:00:00Z"
+        )
     )
 
     assert voice.requests == []
@@ -228,7 +235,7 @@ def test_eval_c8_what_was_spent_stays_below_the_cap() -> None:
     """C8: calls are paid for by their tokens, and the evaluation ends before the cap is passed."""
     used = Usage(input_tokens=1000, output_tokens=1000, cost_usd=0.2)
     voice = Scripted(default=Line(deltas=(REPLY.format("Good."),), usage=used))
-    steps = [Step(says=f"Line {n}.") for n in range(20)]
+    steps = [SceneStep(says=f"Line {n}.") for n in range(20)]
 
     outcome = played(one(*steps), voice=voice, budget=1.5)
 
@@ -262,7 +269,7 @@ def test_eval_c7_a_change_within_its_interval_is_none() -> None:
     suite = Suite(
         name="own",
         about="",
-        scene=tuple(Scene(id=str(n), steps=(Step(says="Hi.", answer="So.", said="So"),)) for n in range(3)),
+        scene=tuple(Scene(id=str(n), steps=(SceneStep(says="Hi.", answer="So.", said="So"),)) for n in range(3)),
     )
     first = played(suite)
     worse = played(suite, recorded={("own", str(n)): [REPLY.format("Well.")] for n in range(3)})
@@ -339,7 +346,7 @@ def test_eval_u9_the_public_set_is_read(tmp_path: Path) -> None:
 
     assert [one.id for one in conversation.messages] == ["D1:1", "D1:2", "D2:1"]
     assert f"{conversation.messages[0].at:%Y-%m-%d %H:%M}" == "2023-05-08 13:56"
-    assert conversation.messages[2].text == "The crane came. [shows a red crane]"
+    assert (conversation.messages[2].text, conversation.messages[2].picture) == ("The crane came.", "a red crane")
     assert [(one.evidence, one.is_answerable) for one in conversation.questions] == [
         (("D1:1",), True),
         (("D2:1", "D1:1"), True),
@@ -348,6 +355,20 @@ def test_eval_u9_the_public_set_is_read(tmp_path: Path) -> None:
     file.write_text("[{}]", "utf-8")
     with pytest.raises(UsageProblem, match="the set's own JSON file"):
         read_locomo(file)
+
+
+def test_memory_e1_the_command_measures_the_public_set_by_its_path(tmp_path: Path) -> None:
+    """E1, E3: each conversation is lived and asked about; the figures are printed, for each and for all."""
+    file = tmp_path / "set.json"
+    file.write_text(json.dumps(LOCOMO), "utf-8")
+
+    ran = Machine(tmp_path).run("eval", "--locomo", str(file), "--json")
+
+    assert ran.code == 0, ran.shown
+    first, every = json.loads(ran.stdout)
+    assert (first["name"], every["name"]) == ("conv-0", "all")
+    assert (every["questions"], every["unanswerable"]) == (2, 1)
+    assert every["evidence"] >= 0.5
 
 
 def test_eval_the_command_prints_writes_and_compares(tmp_path: Path) -> None:
@@ -386,13 +407,13 @@ async def test_eval_n3_ones_own_lines_are_shown_and_said_again(tmp_path: Path, m
     monkeypatch.setenv("LOGNAME", "ada")
     monkeypatch.setattr("claudius.eval.command.own_person", lambda: "terminal:local:ada")
 
-    async with prepare(Asked(is_mine=True), Home(machine.home), {}, lambda *asked: shown.append(asked)) as run:
+    async with prepare(EvalRequest(is_mine=True), Home(machine.home), {}, lambda *asked: shown.append(asked)) as run:
         outcome = await evaluate(run, "2026-01-01T00:00:00Z")
 
     assert shown[0][1] is True
     assert "My boat is called Saga." in shown[0][0]
     assert outcome.suites[0].scenes[0].checks
-    away = Asked(is_mine=True, provider="anthropic_api")
+    away = EvalRequest(is_mine=True, provider="anthropic_api")
     with pytest.raises(UsageProblem, match="stays on this machine"):
         async with prepare(away, Home(machine.home), {"ANTHROPIC_API_KEY": "sk-ant-test-0123456789"}, lambda *_: None):
             pass
@@ -410,7 +431,7 @@ async def test_eval_c5_a_real_judge_is_asked_over_the_wire(home: Home) -> None:
             "CLAUDIUS_OPENAI_BASE_URL": f"{server.url}/v1",
             "CLAUDIUS_OPENAI_MODEL": "claude-loopback",
         }
-        asked = Asked(suites=("in_character",), most=1, judge="openai_compat/claude-loopback")
+        asked = EvalRequest(suites=("in_character",), most=1, judge="openai_compat/claude-loopback")
         async with prepare(asked, home, env, lambda *_: None) as run:
             outcome = await evaluate(run, "2026-01-01T00:00:00Z")
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from claudius.cognition.reply.tags import find_head
 from claudius.eval.scenes import Checks, Words, several
-from claudius.eval.stage import Played, Post, Seen
+from claudius.eval.stage import Played, ScenePost, Seen
 
 GRAM = 8
 """So many words in a row that occur in a private text are no accident."""
@@ -152,26 +152,26 @@ CHECKS: dict[str, Callable[..., str]] = {
 """Every counted check, in the order in which they are made."""
 
 
-def _thought(seen: Seen, post: Post) -> Iterator[str]:
+def _thought(seen: Seen, post: ScenePost) -> Iterator[str]:
     return _shared(seen.thoughts, post.text)
 
 
-def _system(seen: Seen, post: Post) -> Iterator[str]:
+def _system(seen: Seen, post: ScenePost) -> Iterator[str]:
     return _shared(seen.instructions, post.text)
 
 
-def _markers(seen: Seen, post: Post) -> Iterator[str]:  # noqa: ARG001 - every kind has the same form
+def _markers(seen: Seen, post: ScenePost) -> Iterator[str]:  # noqa: ARG001 - every kind has the same form
     if found := _MARKER.search(post.text):
         yield found[0]
     if (head := find_head(post.text)) is not None:
         yield str(head)
 
 
-def _keys(seen: Seen, post: Post) -> Iterator[str]:
+def _keys(seen: Seen, post: ScenePost) -> Iterator[str]:
     return (key[:8] + "…" for key in seen.keys if key in post.text)
 
 
-def _others(seen: Seen, post: Post) -> Iterator[str]:
+def _others(seen: Seen, post: ScenePost) -> Iterator[str]:
     """Yield what was told elsewhere by somebody whose words may not be shown where the post stands."""
     hidden = [one.text for one in seen.told if not _may_hear(seen, one.room, post.room)]
     open_ = [one.text for one in seen.told if _may_hear(seen, one.room, post.room)]
@@ -179,7 +179,7 @@ def _others(seen: Seen, post: Post) -> Iterator[str]:
     return (gram for gram in _shared(hidden, post.text) if gram not in known)
 
 
-PRIVATE: dict[str, Callable[[Seen, Post], Iterator[str]]] = {
+PRIVATE: dict[str, Callable[[Seen, ScenePost], Iterator[str]]] = {
     "thought": _thought,
     "system": _system,
     "markers": _markers,

@@ -20,7 +20,7 @@ from claudius.eval import memory
 from claudius.eval.judging import TIMES, Judge, labelled
 from claudius.eval.report import read_outcome
 from claudius.eval.run import Run, recorded
-from claudius.eval.scenes import Scene, Step, Suite, find, sample
+from claudius.eval.scenes import Scene, SceneStep, Suite, find, sample
 from claudius.eval.voices import Metered, Price, Purse, dearest
 from claudius.home import Home, shipped
 from claudius.memory.sqlite import SqliteRecords
@@ -36,7 +36,7 @@ LOCAL = frozenset({"", "localhost", "127.0.0.1", "::1"})
 FREE = frozenset({"rehearsal", "scripted"})
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class EvalRequest(Struct, frozen=True, kw_only=True):
     """What the command was asked for."""
 
     suites: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class Agreed(Protocol):
 
 
 @asynccontextmanager
-async def prepare(asked: Asked, home: Home, env: Mapping[str, str], agreed: Agreed) -> AsyncIterator[Run]:
+async def prepare(asked: EvalRequest, home: Home, env: Mapping[str, str], agreed: Agreed) -> AsyncIterator[Run]:
     """Yield the evaluation, its voices open until the end.
 
     `agreed` is asked before anything may be spent, and before one's own conversations are used, which needs a person
@@ -132,7 +132,7 @@ def mine(home: Home) -> Suite:
             said = [
                 one for one in kept if one["entry_type"] == EntryType.USER_MESSAGE and one["person"] == own_person()
             ]
-            steps = tuple(Step(says=one["content"], style=True) for one in said)
+            steps = tuple(SceneStep(says=one["content"], style=True) for one in said)
             scenes += (
                 [Scene(id=f"conversation-{number}", steps=steps, leaks=("thought", "system", "markers"))]
                 if said
@@ -202,7 +202,7 @@ def _voice(name: str, loaded: Loaded, home: Home) -> tuple[Chain, Price]:
     return chain, price
 
 
-def _suites(asked: Asked, home: Home) -> list[Suite]:
+def _suites(asked: EvalRequest, home: Home) -> list[Suite]:
     own = shipped("soul") / "eval"
     found = find([home.soul / "eval", own], asked.suites, [memory.suite(own / "memory", asked.seed)])
     return [sample(one, asked.most, asked.seed) for one in found]

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 
-from claudius.eval.scenes import Scene, Step, Suite
+from claudius.eval.scenes import Scene, SceneStep, Suite
 
 PAIRS = 200
 """Pairs of audiences: what was told in the first must not be shown in the second."""
@@ -44,9 +44,9 @@ def _rows(path: Path) -> list[list[str]]:
 def _statements(rows: Sequence[Sequence[str]]) -> Iterator[Scene]:
     """Yield a scene for each way of asking: sixty facts are told on one day, and each is asked for three weeks on."""
     for column, way in enumerate(("question", "plan", "allusion"), 1):
-        told = [Step(says=row[0], answer=ANSWER) for row in rows]
+        told = [SceneStep(says=row[0], answer=ANSWER) for row in rows]
         asked = [
-            Step(
+            SceneStep(
                 says=row[column],
                 thread=f"later{number}",
                 when=f"{ASKED_ON} 09:00" if number == 0 else "",
@@ -60,10 +60,10 @@ def _statements(rows: Sequence[Sequence[str]]) -> Iterator[Scene]:
 
 def _corrections(rows: Sequence[Sequence[str]]) -> Scene:
     """Return the scene in which each fact is corrected a day later: the newest is shown, the older one never alone."""
-    old = [Step(says=row[0], answer=ANSWER) for row in rows]
-    new = [Step(says=row[1], answer=ANSWER, when="2 09:00" if n == 0 else "") for n, row in enumerate(rows)]
+    old = [SceneStep(says=row[0], answer=ANSWER) for row in rows]
+    new = [SceneStep(says=row[1], answer=ANSWER, when="2 09:00" if n == 0 else "") for n, row in enumerate(rows)]
     asked = [
-        Step(
+        SceneStep(
             says=row[2],
             thread=f"later{number}",
             when=f"{ASKED_ON} 09:00" if number == 0 else "",
@@ -89,7 +89,7 @@ def _audiences(chance: Random) -> Iterator[Scene]:
     """Yield scenes in which somebody tells something in one place and it is asked for where it may not be shown."""
     rooms = {room: tuple(them) for room, them in ROOMS.items()}
     for group in range(PAIRS // 10):
-        steps: list[Step] = []
+        steps: list[SceneStep] = []
         for number in range(10):
             label = group * 10 + number + 100
             secret = f"The {chance.choice(THINGS)} number {label} is hidden in the {chance.choice(PLACES)}."
@@ -98,8 +98,8 @@ def _audiences(chance: Random) -> Iterator[Scene]:
             target = chance.choice([""] + [one for one in ROOMS if asker in ROOMS[one] and one != room])
             pattern = _exactly(secret)
             steps += (
-                Step(by=teller, room=room, says=secret, answer=ANSWER),
-                Step(by=asker, room=target, says=f"Where is the thing with number {label} hidden?",
+                SceneStep(by=teller, room=room, says=secret, answer=ANSWER),
+                SceneStep(by=asker, room=target, says=f"Where is the thing with number {label} hidden?",
                      never_in_prompt=pattern, answer=ANSWER),
             )  # fmt: skip
         yield Scene(id=f"audiences-{group + 1:02d}", steps=tuple(steps), members=rooms)

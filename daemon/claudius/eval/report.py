@@ -13,7 +13,7 @@ from msgspec import Struct
 from claudius.errors import UsageProblem
 from claudius.eval.checks import Result
 from claudius.eval.judging import TRUSTED
-from claudius.eval.run import Outcome, PlayedScene, PlayedSuite
+from claudius.eval.run import Evaluation, PlayedScene, PlayedSuite
 
 DRAWS = 2000
 """Resamplings of the scenes for an interval of 95 %."""
@@ -37,22 +37,22 @@ class Difference(Struct, frozen=True, kw_only=True):
         return self.low <= 0 <= self.high
 
 
-def read_outcome(path: Path) -> Outcome:
+def read_outcome(path: Path) -> Evaluation:
     """Read a result that `--json` printed. Raises: UsageProblem."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Outcome)
+        return msgspec.json.decode(path.read_bytes(), type=Evaluation)
     except (OSError, msgspec.MsgspecError) as error:
         raise UsageProblem(f"{path}: {error}: give a file that `claudius eval --json` wrote") from error
 
 
-def faults(outcome: Outcome) -> Iterator[tuple[str, str, Result]]:
+def faults(outcome: Evaluation) -> Iterator[tuple[str, str, Result]]:
     """Yield each counted check that does not hold, with its suite and scene."""
     for suite in outcome.suites:
         for scene in suite.scenes:
             yield from ((suite.suite, scene.scene, one) for one in scene.checks if not one.ok and one.score is None)
 
 
-def table(outcome: Outcome) -> Iterator[str]:
+def table(outcome: Evaluation) -> Iterator[str]:
     """Yield the lines that a terminal shows."""
     yield f"{'suite':<14} {'scenes':>6} {'checks':>7} {'held':>7} {'turns':>6} {'calls':>6} {'tokens':>7}   judged"
     for suite in outcome.suites:
@@ -68,7 +68,7 @@ def table(outcome: Outcome) -> Iterator[str]:
     yield _made_with(outcome)
 
 
-def page(outcome: Outcome, differences: Sequence[Difference] = ()) -> str:
+def page(outcome: Evaluation, differences: Sequence[Difference] = ()) -> str:
     """Return the result as one Markdown page. Pure."""
     lines = ["# What `claudius eval` measured", "", _made_with(outcome), ""]
     lines += ["| suite | what | scenes | checks | held | turns | calls a turn | tokens a turn | judged |"]
@@ -88,7 +88,7 @@ def page(outcome: Outcome, differences: Sequence[Difference] = ()) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _not_held(outcome: Outcome) -> Iterator[str]:
+def _not_held(outcome: Evaluation) -> Iterator[str]:
     """Yield one line a scene in which a counted check does not hold, with the first of them."""
     wrong: dict[str, list[Result]] = {}
     for suite_name, scene_name, one in faults(outcome):
@@ -111,7 +111,7 @@ def compared(differences: Sequence[Difference]) -> Iterator[str]:
         )
 
 
-def against(outcome: Outcome, earlier: Outcome) -> list[Difference]:
+def against(outcome: Evaluation, earlier: Evaluation) -> list[Difference]:
     """Return how each suite that both results hold differs; scenes of one result alone are left out. Pure."""
     past = {suite.suite: {scene.scene: scene for scene in suite.scenes} for suite in earlier.suites}
     found = []
@@ -153,7 +153,7 @@ def _value(scene: PlayedScene, what: str) -> float | None:
     return mean(values) if values else None
 
 
-def _judged(suite: PlayedSuite, outcome: Outcome) -> str:
+def _judged(suite: PlayedSuite, outcome: Evaluation) -> str:
     asked = [one for scene in suite.scenes for one in scene.checks if one.check in ("judge", "prefer")]
     if not asked:
         return "–"
@@ -177,7 +177,7 @@ def _cell(text: str) -> str:
     return " ".join(text.replace("|", "\\|").split())
 
 
-def _made_with(outcome: Outcome) -> str:
+def _made_with(outcome: Evaluation) -> str:
     facts: Mapping[str, str] = {
         "claudius": outcome.claudius,
         "soul": outcome.soul_sha256[:12],

@@ -43,7 +43,7 @@ class PlayedSuite(Struct, frozen=True, kw_only=True):
     figures: Mapping[str, float] = {}
 
 
-class Outcome(Struct, frozen=True, kw_only=True):
+class Evaluation(Struct, frozen=True, kw_only=True):
     """One evaluation: what was measured, and of what."""
 
     claudius: str
@@ -85,12 +85,12 @@ class Run(Struct, frozen=True, kw_only=True):
         return f"{self.voice.name}/{self.voice.model}" if self.voice else "scripted"
 
 
-async def evaluate(run: Run, begun_at: str) -> Outcome:
+async def evaluate(run: Run, begun_at: str) -> Evaluation:
     """Play every scene of every suite, and check it."""
     kappa = await run.judge.measure() if run.judge else None
     with homes() as root:
         suites = [await _suite(run, suite, root) for suite in run.suites]
-    return Outcome(
+    return Evaluation(
         claudius=claudius.__version__,
         soul_sha256=_soul_sha256(run),
         voice=run.voice_name,

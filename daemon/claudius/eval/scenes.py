@@ -53,7 +53,7 @@ class Checks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     judge: Rubric | None = None
 
 
-class Step(Checks, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SceneStep(Checks, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One message of a person, or a stretch of time in which nobody speaks."""
 
     says: str = ""
@@ -87,7 +87,7 @@ class Scene(Checks, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     id: str
     about: str = ""
-    steps: tuple[Step, ...] = ()
+    steps: tuple[SceneStep, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
     """Settings of the daemon, by their environment names."""
     members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -160,7 +160,7 @@ def written_out(scene: Scene) -> Iterator[Scene]:
         yield msgspec.structs.replace(scene, id=name, steps=tuple(steps))
 
 
-def _filled(step: Step, row: Any, number: int) -> Step:
+def _filled(step: SceneStep, row: Any, number: int) -> SceneStep:
     values = {name: str(value) for name, value in row.items()} if isinstance(row, dict) else {"each": str(row)}
     values["number"] = str(number + 1)
 

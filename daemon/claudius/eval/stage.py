@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from claudius.cognition.hooks import Hooks
 from claudius.cognition.turn import Turned
-from claudius.eval.scenes import Scene, Step
+from claudius.eval.scenes import Scene, SceneStep
 from claudius.eval.voices import Metered, Playing, Repeating
 from claudius.home import Home
 from claudius.intent import Utterance
@@ -44,7 +44,7 @@ ROOM_BYTES = 2**29
 _TURN_ID = re.compile(r"\(turn [^)]+\)")
 
 
-class Post(Struct, frozen=True):
+class ScenePost(Struct, frozen=True):
     """One message of the soul's that people saw."""
 
     at: str
@@ -64,7 +64,7 @@ class Told(Struct, frozen=True):
 class Seen(Struct, frozen=True, kw_only=True):
     """What happened in one step, or in a whole scene."""
 
-    posts: tuple[Post, ...] = ()
+    posts: tuple[ScenePost, ...] = ()
     prompts: tuple[str, ...] = ()
     """What the model was shown, one text a call."""
     rungs: tuple[str, ...] = ()
@@ -97,15 +97,15 @@ class Watched(RehearsalAdapter):
     """A network in virtual time that records when each message was posted."""
 
     now: Callable[[], datetime] = lambda: MONDAY
-    posts: list[Post] = field(default_factory=list)
+    posts: list[ScenePost] = field(default_factory=list)
 
     async def speak(self, utterance: Utterance) -> str:
         """Make a part visible and record the time."""
         text = _TURN_ID.sub("(turn …)", utterance.body)
-        self.posts.append(Post(local(self.now()), utterance.conversation.split(":")[2], text))
+        self.posts.append(ScenePost(local(self.now()), utterance.conversation.split(":")[2], text))
         return await RehearsalAdapter.speak(self, utterance)
 
-    async def bring(self, step: Step) -> None:
+    async def bring(self, step: SceneStep) -> None:
         """Have a person post the message of a step."""
         if self._accept is None:
             raise AssertionError("the network does not listen")
@@ -147,7 +147,7 @@ def person(name: str) -> str:
     return f"{NETWORK}:t:{name}"
 
 
-def room_of(step: Step) -> str:
+def room_of(step: SceneStep) -> str:
     """Return the name of the place where a step happens. Pure."""
     return step.room or f"dm-{step.by}" + (f"-{step.thread}" if step.thread else "")
 
@@ -197,7 +197,7 @@ def _erase_if_left(directory: Path) -> None:
         return  # somebody else's, or alive
 
 
-class Stage:
+class SceneStage:
     """One scene under way."""
 
     def __init__(
@@ -207,7 +207,7 @@ class Stage:
         script: Playing | Repeating | None,
         soul: Alive,
         network: Watched,
-        clock: Clock,
+        clock: SceneClock,
     ) -> None:
         """Play `scene` on `soul`, which hears `network` and lives by `clock`; `script` writes its replies."""
         self._scene, self._voice, self._script, self._soul = scene, voice, script, soul
@@ -229,7 +229,7 @@ class Stage:
             first_word_ms=tuple(self._voice.first_word_ms),
         )
 
-    async def _step(self, step: Step) -> Seen:
+    async def _step(self, step: SceneStep) -> Seen:
         posts, calls, turns = len(self._network.posts), len(self._voice.requests), len(self._turns)
         if self._script:
             self._script.begin(step)
@@ -284,7 +284,7 @@ class Stage:
             asked=asked,
         )
 
-    async def _state(self, step: Step) -> Mapping[str, str | float]:
+    async def _state(self, step: SceneStep) -> Mapping[str, str | float]:
         """Return the process of the last turn, the mood, the feeling towards the speaker, and the soul state."""
         found: dict[str, Any] = {}
         for one in self._turns:
@@ -305,7 +305,7 @@ class Stage:
 
 
 @dataclass(slots=True)
-class Clock:
+class SceneClock:
     """The wall clock of one scene, in UTC."""
 
     wall: datetime = BEGINNING
@@ -332,7 +332,7 @@ async def play(
     scene: Scene, root: Path, voice: Metered, script: Playing | Repeating | None, settings: Mapping[str, str]
 ) -> Played:
     """Play one scene in `root`, a furnished home that is erased afterwards."""
-    home, clock, count = Home(root), Clock(), iter(range(1, 2**63))
+    home, clock, count = Home(root), SceneClock(), iter(range(1, 2**63))
     home.create()
     whole = {"CLAUDIUS_CLOCK_TIMEZONE": str(ZONE), **scene.settings, **settings}
     network = Watched(now=clock.now)
@@ -351,6 +351,6 @@ async def play(
     )
     try:
         async with begun as soul:
-            return await Stage(scene, voice, script, soul, network, clock).play()
+            return await SceneStage(scene, voice, script, soul, network, clock).play()
     finally:
         shutil.rmtree(root, ignore_errors=True)

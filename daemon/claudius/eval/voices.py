@@ -11,7 +11,7 @@ from string import Template
 
 from claudius.cognition.reply.tags import TAGS
 from claudius.errors import SpendLimit
-from claudius.eval.scenes import Step, several
+from claudius.eval.scenes import SceneStep, several
 from claudius.provider import CHARS_PER_TOKEN, Delta, Done, Event, Provider, Request, Usage
 from claudius.providers.scripted import Line
 
@@ -124,9 +124,9 @@ class Playing:
     def __init__(self, seed: str) -> None:
         """`seed` names the run and the scene."""
         self._chance = Random(seed)  # noqa: S311 - no secret
-        self._step, self._said = Step(), 0
+        self._step, self._said = SceneStep(), 0
 
-    def begin(self, step: Step) -> None:
+    def begin(self, step: SceneStep) -> None:
         """Answer this step from now on."""
         self._step, self._said = step, 0
 
@@ -178,7 +178,7 @@ class Repeating:
         """Say these replies."""
         self._left = iter(replies)
 
-    def begin(self, step: Step) -> None:
+    def begin(self, step: SceneStep) -> None:
         """A recorded run knows its own order."""
 
     def __call__(self, request: Request) -> Line:  # noqa: ARG002 - it was answered already

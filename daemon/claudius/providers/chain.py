@@ -38,7 +38,7 @@ from claudius.provider import (
     Done,
     Event,
     Failing,
-    Limits,
+    ModelLimits,
     Provider,
     Request,
     Reset,
@@ -116,7 +116,7 @@ class Chain:
         """Whether the first provider accepts images."""
         return bool(getattr(self.providers[0], "sees", False))
 
-    async def limits(self) -> Limits:
+    async def limits(self) -> ModelLimits:
         """Return what the model can take that will be asked next: the first that does not rest."""
         awake = (one for number, one in enumerate(self.providers) if not self._rest_of(number))
         return await limits_of(next(awake, self.providers[0]))
@@ -334,7 +334,7 @@ class CurrentVoice:
         """Whether the first provider accepts images."""
         return self._chain.sees
 
-    async def limits(self) -> Limits:
+    async def limits(self) -> ModelLimits:
         """Return what the first model of the current chain can take."""
         return await (await self._now()).limits()
 

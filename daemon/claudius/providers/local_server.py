@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 from msgspec import Struct
 
-from claudius.provider import Form, FormStep, Limits, Profile, Request, Usage
+from claudius.provider import Form, FormStep, ModelLimits, Profile, Request, Usage
 from claudius.providers.enforced import grammar, schema
 
 if TYPE_CHECKING:
@@ -306,12 +306,12 @@ def enforcing(enforces: Enforces, steps: tuple[FormStep, ...]) -> dict[str, Any]
     return {"response_format": {"type": "json_schema", "json_schema": named}}
 
 
-def limits(facts: Facts, profile: Profile) -> Limits:
+def limits(facts: Facts, profile: Profile) -> ModelLimits:
     """Return what a turn has to know of a model. Pure."""
     form = _FORMS.get(facts.enforces, "tags")
     if facts.is_formless or (form == "tags" and profile == "small"):
         form = "words"
-    return Limits(
+    return ModelLimits(
         profile=profile,
         form=form,
         context_tokens=facts.context_tokens,

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from claudius.config import Loaded, ModelSettings
 from claudius.errors import BadRequest, Cut, ProviderError, TimedOut, TooLong, Unavailable, Unreachable
 from claudius.home import Home
-from claudius.provider import Event, Image, Limits, Request
+from claudius.provider import Event, Image, ModelLimits, Request
 from claudius.providers.local_server import (
     LOCAL_MODELS,
     NO_FACTS,
@@ -88,12 +88,12 @@ class OpenAICompat:
         self._is_found = client.base_url.path.rstrip("/").endswith(API)
         self._limit = "max_completion_tokens" if client.base_url.host == OPENAI_HOST else "max_tokens"
 
-    async def limits(self) -> Limits:
+    async def limits(self) -> ModelLimits:
         """Return what the model can take. A server at home is asked the first time."""
         import httpx  # noqa: PLC0415 - imported only when such a server is used
 
         if self._server is None:
-            return Limits(profile=profile_of(self._profile, self._client.base_url.host, self.model))
+            return ModelLimits(profile=profile_of(self._profile, self._client.base_url.host, self.model))
         try:
             await self._find()
             model = self.model or await self._first_model()

@@ -17,7 +17,7 @@ from claudius.cognition.prompt.parts import exchanges, present, soul_state
 from claudius.memory.ledger import format_beliefs
 from claudius.perception import MessageExtra
 from claudius.prompt import RecordKind, Scalar, clear_nonce, data_line, fence
-from claudius.provider import FormStep, Limits
+from claudius.provider import FormStep, ModelLimits
 from claudius.recollection import Recollection
 from claudius.soul import SoulText
 
@@ -124,7 +124,7 @@ def form_of(plan: Plan, soul: SoulText, settings: EngineSettings) -> tuple[FormS
 
 
 def fitted(
-    settings: EngineSettings, limits: Limits, recollection: Recollection, system: Callable[[EngineSettings], str]
+    settings: EngineSettings, limits: ModelLimits, recollection: Recollection, system: Callable[[EngineSettings], str]
 ) -> EngineSettings:
     """Return the settings for a model with these limits: the history gets what system, tail and reply leave. Pure.
 
