@@ -31,24 +31,24 @@ function Portrait({ person, model, people, soul }) {
     ${diff ? html`<${Layer} title=${`Version ${diff.old} to ${diff.new}`} onClose=${() => setDiff(null)}><div class="diff private">${diff.diff.slice(2).map((line) => html`<p class=${line[0] === "+" ? "add" : line[0] === "-" ? "gone" : "same"}>${plain(line)}</p>`)}</div><//>` : null}</section>`;
 }
 
-function Person({ person, people, soul, onGone }) {
+function Person({ person, people, soul, onForget }) {
   const found = useRead(`people/${seg(person.person)}`, soul.turn), peers = useRead("peers", soul.turn), felt = useRead("psyche", soul.turn);
-  const [forget, setForget] = useState(false), [other, setOther] = useState("");
+  const [other, setOther] = useState("");
   const peer = peers.data?.find((one) => one.peer === person.person), edge = felt.data?.relationships.find((one) => one.person === person.person);
   return html`<article aria-label=${plain(person.name || person.person)}><h2>${plain(person.name || person.person)}</h2><p class="small">${plain(person.person)}${person.linked.length ? ` · also ${person.linked.map(plain).join(", ")}` : ""}</p>
     <p>${edge ? plain(edge.words) : "not met lately"}${peer?.trust != null ? ` · trust ${trustWord(peer.trust)}: ${plain(peer.rationale)}` : " · not assessed yet"}</p>
     <${Read} of=${found} what="the portraits">${({ models }) => models.length ? models.map((model) => html`<${Portrait} key=${model.audience} person=${person.person} model=${model} people=${people} soul=${soul}/>`) : html`<${Nothing}>Nothing has been written about them yet.<//>`}<//>
     <section aria-label="changes"><h3>Decide</h3><p><label for="other">The same person as</label> <select id="other" class="field" value=${other} onChange=${(event) => setOther(event.target.value)}><option value="">choose…</option>${people.filter((one) => one.person !== person.person).map((one) => html`<option value=${one.person}>${plain(one.name || one.person)} (${plain(one.person)})</option>`)}</select>
       ${other ? html` <${Deed} label="Link" does=${() => post(`people/${seg(person.person)}/link`, { other })} done=${() => "linked: whoever has either id is shown what both said in private; `claudius users unlink` undoes it"} again=${soul.again}/>` : null}</p>
-      <p><${Deed} label="Export" does=${async () => { const all = await get(`people/${seg(person.person)}/export`); const link = document.createElement("a"); link.href = URL.createObjectURL(new Blob([JSON.stringify(all, null, 2)], { type: "application/json" })); link.download = "person.json"; link.click(); URL.revokeObjectURL(link.href); }} done=${() => "saved by your browser"}/> <button class="plain" onClick=${() => setForget(true)}>Forget…</button></p></section>
-    ${forget ? html`<${Forget} person=${person} onClose=${() => setForget(false)} onDone=${() => { setForget(false); onGone(); }}/>` : null}</article>`;
+      <p><${Deed} label="Export" does=${async () => { const all = await get(`people/${seg(person.person)}/export`); const link = document.createElement("a"); link.href = URL.createObjectURL(new Blob([JSON.stringify(all, null, 2)], { type: "application/json" })); link.download = "person.json"; link.click(); URL.revokeObjectURL(link.href); }} done=${() => "saved by your browser"}/> <button class="plain" onClick=${onForget}>Forget…</button></p></section></article>`;
 }
 
 export function People({ soul }) {
-  const people = useRead("people", soul.turn), [chosen, choose] = useState("");
+  const people = useRead("people", soul.turn), [chosen, choose] = useState(""), [leaving, setLeaving] = useState(null);
   return html`<div class="one"><h1>People</h1><${Read} of=${people} what="the people">${(rows) => {
     const person = rows.find((one) => one.person === chosen) ?? rows[0];
     if (!person) return html`<${Nothing}>Nobody has spoken to it yet: say something.<//>`;
-    return html`<div class="choice" role="group" aria-label="who">${rows.map((one) => html`<button key=${one.person} aria-pressed=${one === person} onClick=${() => choose(one.person)}>${plain(one.name || one.person)}</button>`)}</div><${Person} key=${person.person} person=${person} people=${rows} soul=${soul} onGone=${() => { choose(""); soul.again(); }}/>`;
-  }}<//></div>`;
+    return html`<div class="choice" role="group" aria-label="who">${rows.map((one) => html`<button key=${one.person} aria-pressed=${one === person} onClick=${() => choose(one.person)}>${plain(one.name || one.person)}</button>`)}</div><${Person} key=${person.person} person=${person} people=${rows} soul=${soul} onForget=${() => setLeaving(person)}/>`;
+  }}<//>
+    ${leaving ? html`<${Forget} key=${leaving.person} person=${leaving} onClose=${() => setLeaving(null)} onDone=${() => { setLeaving(null); choose(""); soul.again(); }}/>` : null}</div>`;
 }
