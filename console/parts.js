@@ -62,4 +62,15 @@ export function Layer({ title, onClose, children }) {
     <div class="inside">${children}</div></dialog>`;
 }
 
+// A button that does one thing and says what came of it; where it failed, the error stays beside it.
+export function Deed({ label, does, done, again, deed = false }) {
+  const [state, set] = useState({});
+  const press = async () => {
+    set({ busy: true });
+    try { const found = await does(); set({ said: done?.(found) ?? "done" }); again?.(); } catch (error) { set({ error }); }
+  };
+  return html`<span class="deedline"><button class=${deed ? "deed" : "plain"} disabled=${state.busy} onClick=${press}>${label}${state.busy ? " …" : ""}</button>
+    <span role="status">${state.said ? html` <em>${plain(state.said)}</em>` : null}</span>${state.error ? html`<${Problem} error=${state.error}/>` : null}</span>`;
+}
+
 export { Failed };

@@ -33,6 +33,7 @@ async def test_the_audit_log_replays_a_day(tmp_path: Path) -> None:
         ok = daemon.machine.ok
 
         async def run(*args: str, env: dict[str, str] | None = None) -> Any:
+            """Run a command of the operator."""
             return await asyncio.to_thread(ok, *args, env=env)
 
         onboarded = (await run("onboard", "--yes", "--adapters", "slack", "--providers", "scripted", "--json")).json

@@ -12,7 +12,7 @@ from driven import REPOSITORY, Machine
 TEXT = (REPOSITORY / "docs" / "extend.md").read_text("utf-8")
 FILE = re.compile(r"^`~/([\w./-]+)`:\n\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SHELL = re.compile(r"^```shell\n(.*?)^```", re.MULTILINE | re.DOTALL)
-LINES = 45
+LINES = 50
 """The longest example, the adapter."""
 
 

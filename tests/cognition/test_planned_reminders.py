@@ -99,7 +99,7 @@ async def answered(home: Home, asked: str, said: str, settings: dict[str, str] =
             "Yes.",
             ["Yes. I will remind you on Monday, 12 January, at 09:00, once: I keep no reminder that repeats."],
         ),
-        ("Remind me to stretch.", "Gladly.", ["Gladly. Tell me a time, and I will remind you."]),
+        ("Remind me to stretch.", "Gladly.", ["Gladly. When shall I remind you?"]),
         ("Remind me to stretch.", "When?", ["When?"]),
         ("Remind me at 5.", "I cannot keep time here.", ["I cannot keep time here."]),
         ("Remind me at 5.", "Nein, das kann ich nicht.", ["Nein, das kann ich nicht."]),
@@ -112,6 +112,23 @@ async def test_the_time_is_said_by_code(home: Home, asked: str, said: str, posts
     Where no time was named, the reply asks for it. A refusal is left as it is. Memory holds what was posted.
     """
     assert await answered(home, asked, said) == posts
+
+
+@pytest.mark.parametrize("said", ["Gladly.", "Gladly. When?"])
+async def test_a_time_that_was_asked_for_completes_the_request(home: Home, said: str) -> None:
+    """A request without a time, then the time alone, is one reminder; a time that nobody asked for is none."""
+    voice = Scripted(default=by_tag(external_dialogue=said))
+    async with alive(home, voice, clock=Clock(), settings=UTC_CLOCK) as soul:
+        for count, line in enumerate(("Remind me to stretch.", "In 10 minutes.", "In 20 minutes."), 1):
+            await soul.network.hear(line)
+            await soul.network.until_visible(count)
+            await soul.idle()
+        plans = [(one["params"]["what"], one["due_at"][:16]) for one in soul.records().plans()]
+        told = [one.text for one in soul.network.visible]
+
+    assert plans[:1] == [("Remind me to stretch.", "2026-01-05T12:10")]
+    assert "12:10" in told[1]
+    assert len(plans) == 1
 
 
 async def test_the_time_is_said_in_the_speakers_zone(home: Home) -> None:

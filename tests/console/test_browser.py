@@ -14,7 +14,7 @@ from browsing import Tab
 from driven import Machine, reply, serving_console, until
 from lived_week import TALK
 
-SCREENS = ("now", "life")
+SCREENS = ("now", "life", "people", "beliefs", "clock", "health")
 OWN = "terminal:local:main:main"
 Tabs = Callable[..., Tab]
 Console = Callable[[], str]
@@ -186,3 +186,43 @@ def test_console_w40_keys_work_outside_fields_and_can_be_switched_off(console: C
     page.keyboard.press("Escape")
     page.keyboard.press("2")
     assert page.get_attribute("nav a[href='#now']", "aria-current") == "page"
+
+
+def test_console_w32_one_pins_a_belief_and_reads_its_evidence(machine: Machine, console: Console, tabs: Tabs) -> None:
+    """Beliefs: the evidence is the messages themselves; a pinned one is kept for good; deleting asks first."""
+    page = tabs().enter(console(), "beliefs").page
+
+    page.get_by_role("button", name=re.compile("^Evidence")).first.click()
+    page.wait_for_selector("dialog .cards li")
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Pin", exact=True).click()
+    page.wait_for_selector(".cards >> text=pinned")
+
+    assert [one["state"] for one in machine.ok("cortex", "beliefs", "--json").json["beliefs"]] == ["pinned"]
+    page.get_by_role("button", name="Delete…").click()
+    page.get_by_role("button", name="Really delete").click()
+    page.wait_for_selector("text=It believes nothing yet")
+
+
+def test_console_w33_one_reverts_a_portrait_and_forgets_a_person_to_the_receipt(
+    machine: Machine, console: Console, tabs: Tabs
+) -> None:
+    """People: back to a version, with the way back said; forgetting wants the name typed out, and ends in the receipt."""
+    with machine.daemon():
+        tab = tabs().enter(console(), "people")
+        page = tab.page
+        page.get_by_role("button", name="Back to 1").click()
+        page.wait_for_selector("text=version 4 is version 1 again")
+        log = machine.ok("users", "log", "Ada", "--json").json
+        page.get_by_role("button", name="Rhea").click()
+        page.get_by_role("button", name="Forget…").click()
+        page.wait_for_selector("dialog >> text=lines of talk")
+        assert page.get_by_role("button", name="Forget for good").is_disabled()
+        page.fill("#typed", "Rhea")
+        page.get_by_role("button", name="Forget for good").click()
+        page.wait_for_selector("dialog >> text=Searched everywhere, and found nowhere.", timeout=60_000)
+        page.get_by_role("button", name="Close", exact=True).click()
+        tab.until("!document.body.innerText.includes('Rhea')")
+
+    assert (log[0]["version"], log[0]["note"]) == (4, "back to version 1")
+    assert "rhea" not in str(machine.ok("users", "list", "--json").json)

@@ -101,7 +101,7 @@ def test_console_w45_every_route_and_key_stands_in_its_document() -> None:
     told = (REPOSITORY / "docs" / "console.md").read_text("utf-8")
     routes = (REPOSITORY / "daemon" / "claudius" / "console" / "routes.py").read_text("utf-8")
     posted = re.search(r"posts: Mapping.*?\n        }", routes, re.DOTALL)
-    named = {path.removeprefix("/api/") for path in re.findall(r'[^f]"(/api/[^"]+)"', routes)}
+    named = {path.removeprefix("/api/") for path in re.findall(r'[^f]"(/api/[^"]+[^/"])"', routes)}
     named |= set(re.findall(r'"([\w/{}]+)":', posted[0])) if posted else set()
     keys = re.findall(
         r'\["([^"]+)", "[^"]+"\]',

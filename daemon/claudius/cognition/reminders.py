@@ -41,7 +41,12 @@ REQUEST_CHARS = 300
 POST_CHARS = 1900
 """A reply longer than this says a reminder's time in a post of its own: no network takes less in one post."""
 FULL = "I cannot keep another reminder here: too many wait already."
-WORDS = {"planned": "I will remind you $at.", "once": "I will remind you $at, once.", "when": "When?", "full": FULL}
+WORDS = {
+    "planned": "I will remind you $at.",
+    "once": "I will remind you $at, once.",
+    "when": "When shall I remind you?",
+    "full": FULL,
+}
 """Said if the soul's own text has no line for it."""
 _ENDS = (".", "!", "…", ".”", "!”")
 _NO_SUBJECT_TEXT = (
@@ -85,12 +90,16 @@ def reminded(
         return intent, None
     is_answer = perception.origin is Origin.EXTERNAL
     zone = zone_at(perception, config.clock.timezone)
-    request = ""
+    request = named = ""
     if is_answer and not (intent.planned and intent.planned.schedules):
-        request = " ".join(request_in(perception.text).split())[:REQUEST_CHARS]
+        asked = request_in(perception.text)
+        named = asked or perception.text
+        request = " ".join((asked or _left_open(recollection)).split())[:REQUEST_CHARS]
+        if not asked and due(named, recollection.now, zone, is_asked=True) is None:
+            request = ""
     if request and refuses(said):
         return replace(intent, changes={**intent.changes, "reminder": "declined"}), None
-    at = _asked_for(request, said, recollection.now, zone) if request else None
+    at = _asked_for(named, said, recollection.now, zone) if request else None
     mine = [("promise", one) for one in noted.promises if one.side == "mine"]
     if at:
         others = [one for one in mine if not is_undertaking(one[1].what)]  # that is what was asked for
@@ -163,6 +172,16 @@ def confirmed(intent: Intent, reminder: Reminder, recollection: Recollection, so
             at=at
         )
     return _said_too(intent, replies, line, recollection)
+
+
+def _left_open(recollection: Recollection) -> str:
+    """Return the request that the soul's last reply here asked the time of; "" if it asked none. Pure."""
+    entries = recollection.past[-1].entries if recollection.past else ()
+    heard = [one.content for one in entries if one.entry_type is EntryType.USER_MESSAGE]
+    spoken_last = [one.content for one in entries if one.entry_type is EntryType.EXTERNAL_DIALOG]
+    if not heard or not spoken_last or not asks_time(own_words(spoken_last[-1])):
+        return ""
+    return request_in(heard[-1])
 
 
 def _asked_for(request: str, said: str, now: datetime, zone: tzinfo) -> datetime | None:

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, get_args
 
 from aiohttp import web
 
@@ -15,11 +15,14 @@ from claudius.console.live import Live
 from claudius.console.walls import Refusal, document
 from claudius.errors import ClaudiusError
 from claudius.home import Home
+from claudius.ledger_types import OwnersHand
 from claudius.reports import beliefs, clock, conversations, doctor, feeling, life, peers, people, soul, status
 from claudius.reports.plain import encode
 
 ORIGIN = "console"
 """From where the audit log says that something was looked at."""
+NOTED = ("/api/people/", "/api/turns/")
+"""Routes that show what was learned of people, so that looking at them is in the audit log."""
 MOST_ROWS = 200
 """Rows of a list in one answer; the rest is paged with `before`."""
 
@@ -121,6 +124,7 @@ class Routes:
     def __init__(self, home: Home, entrance: Entrance, live: Live, port: Callable[[], int]) -> None:
         """Read and change `home`; `port` returns where this console listens."""
         self._home, self._entrance, self._live, self._port = home, entrance, live, port
+        self._noting = asyncio.Lock()
 
     def add_to(self, app: web.Application) -> None:
         """Register every route."""
@@ -134,6 +138,13 @@ class Routes:
             "say": self._say,
             "shown": self._shown,
             "stop": self._stop,
+            "beliefs/{key}": self._belief,
+            "reflect": self._reflect,
+            "schedule/{id}/cancel": self._cancel,
+            "daimons/{name}": self._daimon,
+            "people/{person}/revert": self._revert,
+            "people/{person}/link": self._joined,
+            "people/{person}/forget": self._forget,
         }
         for name, handler in posts.items():
             app.router.add_post(f"/api/{name}", handler)
@@ -143,7 +154,10 @@ class Routes:
             asked = {**request.query, **request.match_info}
             if any("\0" in value for value in asked.values()):
                 raise ClaudiusError("nothing here has a NUL in its name")
-            return document(await asyncio.to_thread(read, self._home, asked), encode=encode)
+            if not request.path.startswith(NOTED):
+                return document(await asyncio.to_thread(read, self._home, asked), encode=encode)
+            async with self._noting:  # each writes a line into the audit log
+                return document(await asyncio.to_thread(read, self._home, asked), encode=encode)
 
         return answer
 
@@ -190,12 +204,60 @@ class Routes:
         asked = await body(request)
         return document(await self._live.say({**asked, "text": "!stop"}), 202, encode=encode)
 
+    async def _belief(self, request: web.Request) -> web.Response:
+        asked = (await body(request)).get("hand")
+        hand = next((one for one in get_args(OwnersHand) if one == asked), None)
+        if hand is None:
+            raise Refusal(400, "usage", f"a belief cannot be changed by {asked!r}", "pin, dispute or delete")
+        key, now = request.match_info["key"], life.clock_now()
+        return document(await asyncio.to_thread(beliefs.change, self._home, key, hand, now), encode=encode)
+
+    async def _reflect(self, _: web.Request) -> web.Response:
+        return document(await beliefs.reflect(self._home), encode=encode)
+
+    async def _cancel(self, request: web.Request) -> web.Response:
+        await asyncio.to_thread(clock.cancel, self._home, request.match_info["id"])
+        return document({"cancelled": request.match_info["id"]}, encode=encode)
+
+    async def _daimon(self, request: web.Request) -> web.Response:
+        name, asked = request.match_info["name"], await body(request)
+        if asked.get("whisper"):
+            return document(await clock.whisper(self._home, name), encode=encode)
+        mode = str(asked.get("mode"))
+        if mode not in ("whisper", "speak", "both", "off"):
+            raise Refusal(400, "usage", f"{mode!r} is not a mode", "whisper, speak, both or off")
+        await asyncio.to_thread(clock.set_mode, self._home, name, mode)
+        return document({"daimon": name, "mode": mode}, encode=encode)
+
+    async def _revert(self, request: web.Request) -> web.Response:
+        asked, who, now = await body(request), request.match_info["person"], datetime.now(UTC)
+        version, audience, newest = asked.get("version"), str(asked.get("audience") or ""), asked.get("was")
+        if not isinstance(version, int):
+            raise Refusal(400, "usage", "`version` is the number of a version")
+        known = (await asyncio.to_thread(people.person, self._home, who, ORIGIN))["models"]
+        current = [model["version"] for model in known if audience in ("", model["audience"])]
+        if newest is not None and newest not in current:
+            raise Refusal(409, "stale", "this portrait was changed meanwhile", "look at it again")
+        return document(await asyncio.to_thread(people.revert, self._home, who, version, audience, now), encode=encode)
+
+    async def _joined(self, request: web.Request) -> web.Response:
+        who, other = request.match_info["person"], str((await body(request)).get("other") or "")
+        return document(await asyncio.to_thread(people.link, self._home, who, other), encode=encode)
+
+    async def _forget(self, request: web.Request) -> web.Response:
+        """Erase a person whose name was typed out, and answer the receipt."""
+        typed = str((await body(request)).get("name") or "")
+        known = await asyncio.to_thread(people.person, self._home, request.match_info["person"], ORIGIN)
+        if typed not in (known["name"] or known["person"], known["person"]):
+            raise Refusal(400, "usage", "that is not the person's name", "type it out as it is shown")
+        return document(await people.forget(self._home, known["person"]), encode=encode)
+
 
 async def body(request: web.Request) -> dict[str, Any]:
     """Return a request's JSON object. Raises: Refusal."""
     try:
         found = json.loads(await request.text())
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError, ConnectionError):
         raise Refusal(400, "usage", "a body is one JSON object") from None
     if not isinstance(found, dict):
         raise Refusal(400, "usage", "a body is one JSON object")

@@ -171,7 +171,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         moved = feel(psyche, self.event, kernel)
         numbers, edges = _after_thought(self, psyche, moved, kernel)
         grown = subjects.with_birth(moved.arcs, self.event.birth, self.max_arcs)
-        is_born = self.turn in [arc.arc for arc in grown]
+        is_born = self.event.birth is not None and self.event.birth.arc in [arc.arc for arc in grown]
         intentions = None
         if self.updates:
             intentions = update_intentions(

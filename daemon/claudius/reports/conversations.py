@@ -60,7 +60,7 @@ def explained(home: Home, turn: str = "", origin: str = CLI) -> dict[str, Any]:
     if found["expired_at"] is None:
         del found["expired_at"]
     found["explained"] = {"words": explained_in_words(found["attention"]), "numbers": numbered(found["attention"])}
-    if not found["entries"] and found["person"]:
+    if not found["entries"] and found["person"] and not found["perception"].get("text"):  # a turn still tried has them
         found["perception"] = _expired(home, found, is_erased=prompt == "erased")
     if isinstance(prompt, Prompt):
         history = [{"role": message.role, "content": message.content} for message in prompt.history]

@@ -35,7 +35,7 @@ from claudius.providers.rehearsal.reading import (
     topics_in,
 )
 from claudius.providers.rehearsal.recalling import recall, warned
-from claudius.psyche.reminding import request_in
+from claudius.psyche.reminding import asks_time, request_in
 from claudius.psyche.times import due
 
 DEFAULT_CHARS = 1500
@@ -185,6 +185,8 @@ def _intent(seen: ReadRequest, lines: Lines) -> tuple[str, str]:
     if request := request_in(seen.message):
         has_time = due(request, ANY_DAY, is_asked=True) is not None
         return ("reminder" if has_time else "reminder without a time"), ""
+    if seen.spoken and asks_time(seen.spoken[-1]) and due(seen.message, ANY_DAY, is_asked=True):
+        return "reminder", ""
     intent, cue = intent_of(seen.message, lines)
     if intent and intent not in RECALLING:
         return intent, ""

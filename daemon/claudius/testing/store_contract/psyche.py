@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from msgspec.structs import replace
@@ -147,3 +148,18 @@ async def _(ground: Ground) -> None:
         await exchange(store, heard(n=2))
         after = await felt(store, 3)
     assert after == before
+
+
+@case("M212", "outside a turn the psyche stands as the last commit left it, and whoever was long silent is found")
+async def _(ground: Ground) -> None:
+    async with awake(ground) as store:
+        before = await store.psyche.standing()
+        await feel(store, 1)
+        standing = await store.psyche.standing()
+        absent = await store.psyche.absent(NOW - timedelta(days=1), NOW + timedelta(days=1), 5)
+        long_ago = await store.psyche.absent(NOW - timedelta(days=9), NOW - timedelta(days=8), 5)
+
+    assert before.numbers is None
+    assert standing.numbers is not None
+    assert [one.person for one in absent] == [ANA]
+    assert long_ago == []
