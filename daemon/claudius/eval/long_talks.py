@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -25,6 +25,7 @@ from claudius.config import Settings
 from claudius.errors import ProviderError
 from claudius.eval.locomo import LongTalk, Said, TalkQuestion
 from claudius.home import Home, shipped
+from claudius.memory.facts import KEYS
 from claudius.memory.sqlite import SqliteStore
 from claudius.perception import MessageExtra, Perception, private, shared
 from claudius.provider import Delta, Done, Event, Request, estimate
@@ -187,7 +188,7 @@ class MemoryFigures(Struct, frozen=True, kw_only=True):
     """E1: the share of a question's evidence that stood in its prompt, three weeks later in another conversation."""
     unanswerable: int
     nothing: float
-    """E3: the share of unanswerable questions for which nothing was shown."""
+    """E3: the share of unanswerable questions for which no moment was shown."""
     tokens: float
     """E9: the ninety-fifth percentile of a block's tokens (characters / 4)."""
 
@@ -205,12 +206,19 @@ async def measured(root: Path, talks: Sequence[LongTalk], *, overheard: bool = F
             for question, lines in answers
             if question.is_answerable and question.evidence
         ]
-        silent = [not lines for question, lines in answers if not question.is_answerable]
-        sizes = sorted(len(json.dumps(lines, ensure_ascii=False)) / 4 for _, lines in answers if lines)
+        silent = [all(map(_is_fact, lines)) for question, lines in answers if not question.is_answerable]
+        sizes = sorted(
+            len(json.dumps(lines, ensure_ascii=False, separators=(",", ":"))) / 4 for _, lines in answers if lines
+        )
         found.append((talk.name, shares, silent, sizes))
     shown = [_figures(*one) for one in found]
     every = ([one for part in found for one in part[1]], [one for part in found for one in part[2]])
     return [*shown, _figures("all", *every, [one for part in found for one in part[3]])]
+
+
+def _is_fact(line: Mapping[str, str]) -> bool:
+    """Return whether a line is a fact in force, which stands in every prompt whatever is asked."""
+    return line["text"].partition(":")[0] in KEYS
 
 
 def _figures(name: str, shares: Sequence[float], silent: Sequence[bool], sizes: Sequence[float]) -> MemoryFigures:
