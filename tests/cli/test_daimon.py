@@ -117,6 +117,4 @@ def test_the_schedule_shows_reminders_in_local_time(tmp_path: Path) -> None:
     assert "tomorrow at 09:00" in said
     assert (listed["due_at"], listed["due_local"]) == ("2026-01-06T08:00:00.000000Z", "2026-01-06T09:00:00+01:00")
     assert listed["what"] == "Remind me tomorrow at 9 to pay the rent."
-    assert text.endswith(
-        "  Tue 2026-01-06 09:00  terminal:local:main:main  -  Remind me tomorrow at 9 to pay the rent.\n"
-    )
+    assert "  Tue 2026-01-06 09:00  terminal:local:main:main  -  Remind me tomorrow at 9 to pay the rent." in text

@@ -26,9 +26,9 @@ def list_(*, as_json: bool) -> None:
     for row in found:
         late = "  lapsed: it came too late" if row["lapsed_at"] else ""
         late += f"  waits for {row['waits_for']}" if row["waits_for"] else ""
-        at, place = datetime.fromisoformat(row["due_local"]), row["conversation"] or row["kind"]
-        process = f"  ({row['process']})" if row["process"] else ""
-        lines.append(f"{row['id']}  {at:%a %Y-%m-%d %H:%M}  {place}{process}  {safe(row['what'])}{late}")
+        place, process = row["conversation"] or row["kind"], row["process"] or "-"
+        at = datetime.fromisoformat(row["due_local"])
+        lines.append(f"{row['id']}  {at:%a %Y-%m-%d %H:%M}  {place}  {process}  {safe(row['what'])}{late}")
     print_result(found, lines or ["nothing is planned"], as_json=as_json)
 
 
