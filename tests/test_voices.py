@@ -45,7 +45,11 @@ def environment(name: str, url: str) -> dict[str, str]:
     """Return the environment that selects this provider with that server."""
     common = {"CLAUDIUS_PROVIDERS": name, "LOGNAME": "ada"}
     if name == "openai_compat":
-        return common | {"CLAUDIUS_OPENAI_BASE_URL": f"{url}/v1", "CLAUDIUS_OPENAI_MODEL": "claude-loopback"}
+        return common | {
+            "CLAUDIUS_OPENAI_BASE_URL": f"{url}/v1",
+            "CLAUDIUS_OPENAI_MODEL": "claude-loopback",
+            "CLAUDIUS_OPENAI_PROFILE": "full",
+        }
     return common | {
         "ANTHROPIC_BASE_URL": url,
         "ANTHROPIC_API_KEY": "sk-ant-test-0123456789",

@@ -66,7 +66,6 @@ SELECT coalesce(sum(turns), 0) AS turns FROM conversation;
 SELECT count(*) AS turns FROM turn WHERE at >= :since;
 
 -- name: waits_since
--- scans: only what is unfinished
 SELECT 'inbox' AS queue, min(heard_at) AS at FROM inbox WHERE state <> 'settled' AND state <> 'dead'
 UNION ALL SELECT 'outbox', min(at) FROM outbox INDEXED BY outbox_open
 WHERE (state = 'pending' OR state = 'taken' OR state = 'unknown_after_send');
@@ -122,6 +121,7 @@ SELECT t.turn, t.at, t.conversation, t.number, t.audience, t.person, t.nonce, t.
 FROM turn t JOIN turn_record r ON r.id = t.record WHERE t.turn = :turn;
 
 -- name: last_unfinished
+-- scans: backwards from the newest, until one that is not settled; a command asks
 -- Of an audience, or of all if it is empty.
 SELECT turn FROM inbox WHERE (state = 'pending' OR state = 'taken' OR state = 'thought' OR state = 'dead')
     AND (:audience = '' OR json_valid(payload) AND json_extract(payload, '$.audience') = :audience)
@@ -132,6 +132,7 @@ ORDER BY seq DESC LIMIT 1;
 SELECT t.turn FROM turn_record r JOIN turn t ON t.record = r.id WHERE :audience IN ('', t.audience) ORDER BY r.id DESC LIMIT 1;
 
 -- name: failing_now
+-- scans: backwards from the newest, until one that is not settled; a command asks
 SELECT turn, heard_at AS at, reason, NULL AS kept FROM inbox
 WHERE (state = 'pending' OR state = 'taken' OR state = 'thought' OR state = 'dead') AND reason LIKE '{%' ORDER BY seq DESC LIMIT 1;
 
@@ -264,6 +265,7 @@ SELECT 'inbox' AS "table", CAST(seq AS TEXT) AS "row" FROM inbox WHERE NOT (
 UNION ALL SELECT 'outbox' AS "table", key AS "row" FROM outbox WHERE NOT (
     json_valid(answers) AND answers GLOB '[[]*' AND at GLOB '[0-9]*-*-*T*'
     AND not_before GLOB '[0-9]*-*-*T*')
+UNION ALL SELECT 'audited' AS "table", CAST(id AS TEXT) AS "row" FROM audited WHERE NOT (json_valid(digests) AND digests GLOB '{*')
 UNION ALL SELECT 'due' AS "table", CAST(id AS TEXT) AS "row" FROM due WHERE NOT (
     json_valid(params) AND params GLOB '{*' AND scheduled_for GLOB '[0-9]*-*-*T*')
 UNION ALL SELECT 'conversation' AS "table", conversation AS "row" FROM conversation WHERE NOT (

@@ -120,6 +120,7 @@ CROSS JOIN soul_state AS s ON s.audience = a.value AND s.newest = 1;
 SELECT id, key, value, audience, updated_at FROM soul_state WHERE key = :key AND newest = 1 ORDER BY id DESC LIMIT 1;
 
 -- name: called_before
+-- scans: until the first step of another turn
 SELECT 1 FROM step WHERE turn <> :turn LIMIT 1;
 
 -- name: task_here

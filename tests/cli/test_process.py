@@ -77,7 +77,7 @@ def test_an_owners_text_is_a_process(machine: Machine) -> None:
         ('steps = ["internal_monologue", "sing"]', "there is no step 'sing'"),
         ('steps = ["internal_monologue"]\ncolour = "red"', "colour"),
         ('python = "nowhere:nothing"', "nowhere"),
-        ('python = "os:path"', "no mental process"),
+        ('python = "os:path"', "is not a mental process"),
     ],
 )
 def test_a_broken_process_is_named_and_the_soul_goes_on(machine: Machine, head: str, detail: str) -> None:

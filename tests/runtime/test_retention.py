@@ -82,7 +82,7 @@ async def say(soul: Alive, *lines: str, wall: Wall) -> None:
 def turns(home: Home) -> list[tuple[str, str]]:
     """Return every recorded turn, oldest first: its id and its instant."""
     with sqlite3.connect(home.database) as kept:
-        return kept.execute("SELECT turn, at FROM turn ORDER BY at").fetchall()
+        return kept.execute("SELECT turn, at FROM turn WHERE audience <> 'self' ORDER BY at").fetchall()
 
 
 def number(home: Home, sql: str) -> int:
@@ -97,7 +97,7 @@ def folded(records: SqliteRecords) -> Psyche:
     for row in records.psyche_moves(datetime(2000, 1, 1, tzinfo=UTC)):
         change = change_of(row["turn"], row["inputs"], row["person"], tuple(row["traits"]))
         after = change.fold(now)
-        now = Psyche(numbers=after.numbers, edges=after.edges)
+        now = Psyche(numbers=after.numbers, edges=after.edges or now.edges)  # a look inward moves none
     return now
 
 
@@ -129,7 +129,7 @@ async def test_what_is_past_its_time_goes_at_night_and_the_rest_stays_true(home:
     assert all(one and not (one["snapshot"] or one["thoughts"] or one["attention"] or one["response"]) for one in old)
     assert all(one and one["utterance"] and one["expired_at"] is None for one in new)
     assert replayed == [one["prompt_sha256"] for one in kept] != []
-    assert number(home, "SELECT count(*) FROM psyche_trace") == len(NEW)
+    assert number(home, "SELECT count(*) FROM psyche_trace") == len(NEW) + 1  # and a look inward
     assert again.numbers == stored
     assert [replace(edge, name="ana") for edge in again.edges] == [replace(edge, name="ana") for edge in edges]
     assert number(home, "PRAGMA freelist_count") == 0
@@ -165,7 +165,7 @@ async def test_nothing_goes_where_the_owner_keeps_it_for_ever(home: Home) -> Non
         found = [records.turn(turn) for turn, _ in turns(home)]
 
     assert all(one and one["snapshot"] and not one["expired_at"] for one in found)
-    assert number(home, "SELECT count(*) FROM psyche_trace") == len(NEW)
+    assert number(home, "SELECT count(*) FROM psyche_trace") == len(NEW) + 1  # and a look inward
 
 
 async def test_a_prompt_that_shows_a_turn_past_its_time_is_past_its_time_too(home: Home) -> None:

@@ -201,7 +201,8 @@ def _section_lines(name: str, section: type[SettingsTable]) -> Iterator[str]:
 def _setting_lines(key: str) -> Iterator[str]:
     setting = SETTINGS[key]
     yield f"# {setting.description} ({setting.env})"
-    yield f"#{key.rpartition('.')[2]} = {toml(setting.default)}"
+    name = key.rpartition(".")[2]
+    yield f"#{name} = {toml(setting.default)}" if setting.default is not None else f'# {name} = ["…"], if it is set'
 
 
 def _shipped_skills() -> SoulFile:

@@ -155,8 +155,7 @@ def _sha256(path: Path) -> str:
 def row_counts(connection: sqlite3.Connection) -> dict[str, int]:
     """Count the rows of every table that holds rows of its own."""
     tables = connection.execute(
-        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
-        " AND sql NOT LIKE 'CREATE VIRTUAL%'"
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND rootpage > 0"
     )
     counts = {}
     for (table,) in tables.fetchall():
