@@ -20,7 +20,8 @@ _NUMBER_WORDS = frozenset(
 _SETTERS = frozenset(("to", "is", "at", "by", "now", "=", ":"))
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)?|[^\W\d_]+(?:['’][^\W\d_]+)*|[%=:/.!?\n+-]")
 _SCALED = re.compile("|".join((r"\d", "percent", "out of", *sorted(_NUMBER_WORDS))), re.IGNORECASE)
-"""A text without one of these holds no number; one without a word of `_WORDS` holds none of the psyche."""
+FEELINGS = re.compile("|".join(sorted(_WORDS)), re.IGNORECASE)
+"""A text without one of these holds no number; one without a feeling holds none of the psyche."""
 _OWN = frozenset(("my", "i", "i'm", "me", "mine", "our"))
 _SENTENCE_END = re.compile(r"(?<=[.!?])(?=\s)|(?<=\n)")
 _TELLING = (*sorted(_WORDS), "me", "mine", "my", "our")
@@ -43,8 +44,7 @@ def spoken_without_numbers(text: str, *, was_shown: bool = False) -> str:
 
     `was_shown`: the text was streamed through `Unnumbered`; what was shown of such a sentence stays.
     """
-    lowered = text.lower()
-    if not any(map(lowered.__contains__, _WORDS)) or _SCALED.search(text) is None:
+    if FEELINGS.search(text) is None or _SCALED.search(text) is None:
         return text
     kept = "".join(_without(one, was_shown=was_shown) for one in _SENTENCE_END.split(text))
     return text if kept == text else kept.strip()
