@@ -15,7 +15,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from claudius.console.entrance import A_MINUTE_S, UNUSED_S, WRONG_A_MINUTE, Entrance, mint, opening, uid_of
+from claudius.console.access import A_MINUTE_S, UNUSED_S, WRONG_A_MINUTE, Entrance, mint, opening, uid_of
 from claudius.console.routes import READS
 from claudius.console.server import Console
 from claudius.home import Home, shipped

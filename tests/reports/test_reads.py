@@ -11,7 +11,7 @@ import pytest
 
 from claudius.errors import ClaudiusError
 from claudius.home import Home
-from claudius.reports import beliefs, clock, conversations, life, peers
+from claudius.reports import beliefs, clock, conversations, ledger, life
 from driven import Machine
 from lived_week import ENDS, TALK, week
 
@@ -91,11 +91,11 @@ def test_the_evidence_of_a_belief_is_the_interactions_themselves(home: Home) -> 
     """Each id that a belief names leads to a line of the ledger with its peer, its words and its turn."""
     (belief,) = beliefs.beliefs(home, ENDS)["beliefs"]
 
-    found = peers.evidence(home, belief["evidence"])
+    found = ledger.evidence(home, belief["evidence"])
 
     assert [one["id"] for one in found] == sorted(belief["evidence"])
     assert {one["peer"] for one in found} <= {"rehearsal:t:ada", "rehearsal:t:ben", "rehearsal:t:rhea"}
-    assert peers.evidence(home, [10**9]) == []
+    assert ledger.evidence(home, [10**9]) == []
 
 
 def test_console_w35_a_life_is_strips_turns_and_trust(home: Home) -> None:

@@ -15,7 +15,7 @@ from claudius.errors import DeliveryLater
 from claudius.home import Home
 from claudius.perception import private
 from claudius.providers.scripted import Scripted
-from claudius.runtime.alerts import Alerts, Told, decide
+from claudius.runtime.alerts import Alerts, ToldAlert, decide
 from claudius.runtime.disk import Disk
 from claudius.runtime.health import Problem
 from claudius.runtime.process_resources import Clock, ProcessResources
@@ -34,7 +34,9 @@ def problem(kind: Any, *, since_s: float = 0.0, subject: str = "", grade: int = 
     return Problem(kind=kind, subject=subject, detail="it is so", fix="do this", since=since, grade=grade)
 
 
-def told(*found: Problem, before: tuple[Told, ...] = (), is_silent: bool = False) -> tuple[list[str], tuple[Told, ...]]:
+def told(
+    *found: Problem, before: tuple[ToldAlert, ...] = (), is_silent: bool = False
+) -> tuple[list[str], tuple[ToldAlert, ...]]:
     """Return the state and kind of each alert, and what is told from now on."""
     after, alerts = decide(before, found, NOW, SETTINGS, is_silent=is_silent)
     return [f"{one.state} {one.kind}" for one in alerts], after

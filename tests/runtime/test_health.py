@@ -17,7 +17,7 @@ from claudius.providers.scripted import Scripted
 from claudius.runtime import adapter
 from claudius.runtime.adapter import Link
 from claudius.runtime.disk import Disk
-from claudius.runtime.health import EMPTY_BYTES, Facts, Hearing, Kept, Problem, Report, Spending, growth, problems
+from claudius.runtime.health import EMPTY_BYTES, HealthFacts, Hearing, Kept, Problem, Report, Spending, growth, problems
 from claudius.runtime.process_resources import Clock, ProcessResources
 from claudius.testing.alive import alive
 from driven import reply
@@ -28,7 +28,7 @@ WELL = {"terminal": Hearing(), "slack": Hearing(heard_s=3.0)}
 
 def found(**facts: Any) -> tuple[Problem, ...]:
     """Return the problems of a soul that is well but for some facts."""
-    return problems(Facts(**{"at": NOW, "networks": WELL, "voice": VoiceState(), **facts}), AlertSettings())
+    return problems(HealthFacts(**{"at": NOW, "networks": WELL, "voice": VoiceState(), **facts}), AlertSettings())
 
 
 def test_a_soul_that_is_well_has_no_problem() -> None:
@@ -58,7 +58,7 @@ def test_a_soul_that_is_well_has_no_problem() -> None:
 def test_what_is_a_problem_and_what_makes_health_fail(facts: dict[str, Any], kind: str, fails: bool) -> None:  # noqa: FBT001 - pytest hands it over
     """Each condition, at its border."""
     what = found(**facts)
-    report = Report(facts=Facts(at=NOW, networks=WELL, voice=VoiceState()), problems=what)
+    report = Report(facts=HealthFacts(at=NOW, networks=WELL, voice=VoiceState()), problems=what)
 
     assert [one.kind for one in what] == ([kind] if kind else [])
     assert report.is_well is not fails

@@ -247,10 +247,10 @@ class Conversation:
         spoken = said_before(self._home, str(attached["conversation"]), str(attached["person"]))
         screen: Screen = Plain(is_tty=True)
         if can_edit():
-            from claudius.cli.prompt import Prompt, history_of
+            from claudius.cli.prompt import LineEditor, history_of
             from claudius.runtime.commands.words import WORDS
 
-            screen = Prompt({**{f"!{word}": "" for word in ("stop", *WORDS)}, **LOCAL}, history_of(spoken))
+            screen = LineEditor({**{f"!{word}": "" for word in ("stop", *WORDS)}, **LOCAL}, history_of(spoken))
         for entry in spoken[-2 * SHOWN_TURNS :]:
             is_own = entry["entry_type"] == "userMessage"
             await screen.tell(f"{YOU}{entry['content']}" if is_own else f"{entry['content']}\n", "past")

@@ -12,7 +12,7 @@ import click
 
 from claudius.cli.output import Group, json_option, print_result, safe
 from claudius.home import Home
-from claudius.reports import peers as reports
+from claudius.reports import ledger as reports
 
 MOST = 10
 CHART_WIDTH, CHART_HEIGHT, EDGE = 760, 260, 40

@@ -72,11 +72,11 @@ def onboard(*, yes: bool, adapters: str, providers: str, env_file: Path | None, 
     before = load(home, os.environ).config
     reachable = [name for name, tokens in {"terminal": (), **TOKENS}.items() if all(map(at_hand.get, tokens))]
     usual = reachable if "auto" in before.adapters else before.adapters
-    names = Names("networks", ("terminal", *TOKENS), ",".join(usual))
+    names = NamesQuestion("networks", ("terminal", *TOKENS), ",".join(usual))
     networks = names.ask(adapters) if is_asked else names.read(adapters)
     there_too = tuple(name for name in usual if adapters and name not in (*networks, "terminal"))
     setup = Setup(home, given, networks, is_asked=is_asked)
-    voices = Names(
+    voices = NamesQuestion(
         "voices", ("auto", *(name for name in PROVIDERS if name not in OF_TESTS)), ",".join(before.providers)
     )
     checks, heard = [], [name for name in networks if name not in TOKENS]
@@ -105,7 +105,7 @@ def onboard(*, yes: bool, adapters: str, providers: str, env_file: Path | None, 
     return 0 if ok else EXIT_FAILED
 
 
-class Names:
+class NamesQuestion:
     """A question whose answer is names out of a list."""
 
     def __init__(self, what: str, known: Sequence[str], default: str) -> None:
@@ -173,7 +173,7 @@ class Setup:
             return []
         return checks
 
-    def voice(self, names: Names, given: str) -> list[Check]:
+    def voice(self, names: NamesQuestion, given: str) -> list[Check]:
         """Choose who speaks, and test it; ask again until it answers, or somebody decides otherwise."""
         while True:
             voices = names.ask(given) if self._is_asked else names.read(given)

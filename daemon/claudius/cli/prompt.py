@@ -46,7 +46,7 @@ SPARE_ROWS = 4
 """Rows that growing text leaves free for the line being typed."""
 
 
-class Prompt:
+class LineEditor:
     """A full terminal: one line is edited at the bottom, and the conversation grows above it."""
 
     one_by_one = False

@@ -17,11 +17,11 @@ from claudius.home import Home
 @click.option("--link", is_flag=True, help="Print a fresh address of the console that runs already.")
 def console(port: int, *, no_open: bool, link: bool) -> None:
     """Look at the soul in your browser: talk, watch it think, see what moved it. Only you, only on this machine."""
-    from claudius.console.entrance import Standing, mint
+    from claudius.console.access import ConsoleLock, mint
 
     home = Home.of(os.environ)
     home.create()
-    running = Standing(home).port()
+    running = ConsoleLock(home).port()
     if running:
         _offer(home, mint(home, running), is_opened=not no_open and not link)
         return
@@ -41,6 +41,6 @@ def _offer(home: Home, address: str, *, is_opened: bool) -> None:
     if is_opened:
         import webbrowser
 
-        from claudius.console.entrance import opening
+        from claudius.console.access import opening
 
         webbrowser.open(opening(home, address).as_uri())

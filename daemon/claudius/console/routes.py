@@ -10,13 +10,13 @@ from typing import Any, get_args
 
 from aiohttp import web
 
-from claudius.console.entrance import Entrance, mint
+from claudius.console.access import Entrance, mint
 from claudius.console.live import Live
 from claudius.console.walls import Refusal, document
 from claudius.errors import ClaudiusError
 from claudius.home import Home
 from claudius.ledger_types import OwnersHand
-from claudius.reports import beliefs, clock, conversations, doctor, feeling, life, peers, people, soul, status
+from claudius.reports import beliefs, clock, conversations, doctor, feeling, ledger, life, people, soul, status
 from claudius.reports.plain import encode
 
 ORIGIN = "console"
@@ -93,8 +93,8 @@ READS: Mapping[str, Read] = {
     "/api/life": _life,
     "/api/psyche": lambda home, _: feeling.psyche(home, life.clock_now()),
     "/api/state": lambda home, query: feeling.state(home, every_audience=query.get("all") == "1"),
-    "/api/peers": lambda home, query: _paged(peers.peers(home), query, "peer"),
-    "/api/peers/{id}": lambda home, query: peers.peer(home, query["id"]),
+    "/api/peers": lambda home, query: _paged(ledger.peers(home), query, "peer"),
+    "/api/peers/{id}": lambda home, query: ledger.peer(home, query["id"]),
     "/api/people": lambda home, query: _paged(people.people(home), query, "person"),
     "/api/people/{person}": lambda home, query: people.person(home, query["person"], ORIGIN),
     "/api/people/{person}/log": lambda home, query: people.log(home, query["person"], ORIGIN),
@@ -104,7 +104,7 @@ READS: Mapping[str, Read] = {
     "/api/people/{person}/diff": _diff,
     "/api/people/{person}/export": lambda home, query: people.export(home, query["person"], ORIGIN),
     "/api/beliefs": lambda home, _: beliefs.beliefs(home, life.clock_now()),
-    "/api/evidence": lambda home, query: peers.evidence(
+    "/api/evidence": lambda home, query: ledger.evidence(
         home, [int(one) for one in query.get("ids", "").split(",") if one.isdigit()]
     ),
     "/api/cycles": lambda home, query: beliefs.cycles(home, min(_number(query, "n", 10), MOST_ROWS)),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from claudius.console.entrance import Entrance, Standing
+from claudius.console.access import ConsoleLock, Entrance
 from claudius.console.live import Live
 from claudius.console.routes import Routes
 from claudius.console.walls import BODY_BYTES, Walls, headed
@@ -37,7 +37,7 @@ class Console:
     def __init__(self, home: Home, page: Path | None = None) -> None:
         """Serve `home`; `page` is the directory of the page's files."""
         self._home, self._page = home, page or shipped("console")
-        self._entrance, self._live, self._standing = Entrance(home), Live(home), Standing(home)
+        self._entrance, self._live, self._standing = Entrance(home), Live(home), ConsoleLock(home)
         self._runner: web.AppRunner | None = None
         self.port = 0
         """Where it listens, once started."""

@@ -17,7 +17,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from claudius.config import blot, held
-from claudius.console.entrance import Entrance, uid_of
+from claudius.console.access import Entrance, uid_of
 from claudius.errors import BadConfiguration, ClaudiusError, StaleTurn, StoreError, TryAgain, UsageProblem
 
 log = logging.getLogger(__name__)

@@ -26,7 +26,7 @@ _SESSION = re.compile(r"session_(\d+)")
 _TURN = re.compile(r"D\d+:\d+")
 
 
-class Said(Struct, frozen=True):
+class TalkMessage(Struct, frozen=True):
     """One message; `id` is what evidence refers to."""
 
     id: str
@@ -49,7 +49,7 @@ class LongTalk(Struct, frozen=True):
     """One long conversation, oldest message first."""
 
     name: str
-    messages: tuple[Said, ...]
+    messages: tuple[TalkMessage, ...]
     questions: tuple[TalkQuestion, ...]
 
 
@@ -78,11 +78,11 @@ def _conversation(row: Mapping[str, Any]) -> LongTalk:
     return LongTalk(name=str(row["sample_id"]), messages=messages, questions=tuple(questions))
 
 
-def _messages(told: Mapping[str, Any]) -> Iterator[Said]:
+def _messages(told: Mapping[str, Any]) -> Iterator[TalkMessage]:
     sessions = sorted((int(found[1]), key) for key in told if (found := _SESSION.fullmatch(key)))
     for _, key in sessions:
         began = datetime.strptime(told[f"{key}_date_time"].strip(), _DATED).replace(tzinfo=UTC)  # it names no zone
         for number, one in enumerate(told[key]):
             at = began + number * PACE
             picture = str(one.get("blip_caption") or "")
-            yield Said(id=one["dia_id"], at=at, speaker=one["speaker"], text=one["text"], picture=picture)
+            yield TalkMessage(id=one["dia_id"], at=at, speaker=one["speaker"], text=one["text"], picture=picture)

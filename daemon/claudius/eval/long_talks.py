@@ -23,7 +23,7 @@ from claudius.cognition.steps import STEPS
 from claudius.cognition.turn import take_turn
 from claudius.config import Settings
 from claudius.errors import ProviderError
-from claudius.eval.locomo import LongTalk, Said, TalkQuestion
+from claudius.eval.locomo import LongTalk, TalkMessage, TalkQuestion
 from claudius.home import Home, shipped
 from claudius.memory.facts import KEYS
 from claudius.memory.sqlite import SqliteStore
@@ -169,7 +169,7 @@ async def asked(life: Life, talk: LongTalk) -> list[tuple[TalkQuestion, list[dic
     return [(one, await life.ask(person, one.text, at, name=_speakers(talk)[0])) for one in talk.questions]
 
 
-def stands(one: Said, lines: Sequence[dict[str, str]], most: int | None = None) -> bool:
+def stands(one: TalkMessage, lines: Sequence[dict[str, str]], most: int | None = None) -> bool:
     """Return whether what was said stands in these lines, the first `most` of them if given. Pure."""
     for line in lines[:most]:
         for text in (line["text"], line.get("before", "") if most is None else ""):

@@ -41,7 +41,7 @@ POST_S = 10.0
 WEBHOOK = "webhook"
 
 
-class Told(Struct, frozen=True, kw_only=True):
+class ToldAlert(Struct, frozen=True, kw_only=True):
     """A problem that the owners were told of."""
 
     kind: Kind
@@ -76,8 +76,8 @@ class Alert(Struct, frozen=True, kw_only=True):
 
 
 def decide(
-    told: Sequence[Told], found: Sequence[Problem], now: datetime, settings: AlertSettings, *, is_silent: bool
-) -> tuple[tuple[Told, ...], tuple[Alert, ...]]:
+    told: Sequence[ToldAlert], found: Sequence[Problem], now: datetime, settings: AlertSettings, *, is_silent: bool
+) -> tuple[tuple[ToldAlert, ...], tuple[Alert, ...]]:
     """Return what has been told from now on, and what is to be told now. Pure.
 
     `is_silent`: these are quiet hours, in which only what is urgent is told.
@@ -98,14 +98,14 @@ def decide(
         key = (one.kind, one.subject)
         if key in known and known[key].grade >= one.grade:
             continue
-        known[key] = Told(
+        known[key] = ToldAlert(
             kind=one.kind, subject=one.subject, grade=one.grade, reason=one.reason, since=one.since or now
         )
         alerts.append(_alert("firing", known[key], one.reason, one.fix, now))
     return tuple(known.values()), tuple(alerts)
 
 
-def _alert(state: Literal["firing", "resolved"], told: Told, detail: str, fix: str, now: datetime) -> Alert:
+def _alert(state: Literal["firing", "resolved"], told: ToldAlert, detail: str, fix: str, now: datetime) -> Alert:
     return Alert(state=state, kind=told.kind, subject=told.subject, detail=detail, fix=fix, since=told.since, at=now)
 
 
@@ -126,7 +126,7 @@ class Alerts:
         """Tell of what `health` finds, through `adapters` and the webhook of the settings."""
         self._mind, self._health, self._adapters = mind, health, adapters
         self._path = home.run / "alerts"
-        self._told: tuple[Told, ...] = self._read()
+        self._told: tuple[ToldAlert, ...] = self._read()
         self._unsent: list[_Unsent] = []
 
     async def run(self) -> None:
@@ -189,9 +189,9 @@ class Alerts:
             return False
         return True
 
-    def _read(self) -> tuple[Told, ...]:
+    def _read(self) -> tuple[ToldAlert, ...]:
         try:
-            return msgspec.json.decode(self._path.read_bytes(), type=tuple[Told, ...])
+            return msgspec.json.decode(self._path.read_bytes(), type=tuple[ToldAlert, ...])
         except (OSError, msgspec.MsgspecError):
             return ()
 

@@ -78,7 +78,7 @@ class Kept(Struct, frozen=True, kw_only=True):
     """When the newest backup was made."""
 
 
-class Facts(Struct, frozen=True, kw_only=True):
+class HealthFacts(Struct, frozen=True, kw_only=True):
     """Everything that health depends on, at one instant."""
 
     at: datetime
@@ -112,7 +112,7 @@ class Problem(Struct, frozen=True, kw_only=True):
         return f"{self.subject or self.kind}: {self.detail}"
 
 
-def problems(facts: Facts, settings: AlertSettings) -> tuple[Problem, ...]:
+def problems(facts: HealthFacts, settings: AlertSettings) -> tuple[Problem, ...]:
     """Return everything that is wrong, the worst first. Pure."""
     found = [
         Problem(
@@ -188,7 +188,7 @@ def growth(size: Mapping[str, Any], free_bytes: int) -> tuple[float | None, int 
 class Report(Struct, frozen=True, kw_only=True):
     """What is wrong, and the facts that say so."""
 
-    facts: Facts
+    facts: HealthFacts
     problems: tuple[Problem, ...]
 
     @property
@@ -263,7 +263,7 @@ class Health:
                 store = store or error.message
         voices = (mind.provider, *(one.provider for one in mind.voices.values()))
         states = [voice.state() for voice in {id(one): one for one in voices}.values() if isinstance(voice, TellsState)]
-        facts = Facts(
+        facts = HealthFacts(
             at=now,
             networks=self._networks(),
             voice=VoiceState(

@@ -61,7 +61,7 @@ def _named(word: str) -> str:
     return hashlib.sha256(word.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-class Standing:
+class ConsoleLock:
     """The mark of a running console: a locked file that names its port, so that `--link` finds it."""
 
     def __init__(self, home: Home) -> None:
