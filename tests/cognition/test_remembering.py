@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from claudius.cognition.remembering import FACT_CHARS, LINE_CHARS
-from claudius.eval.locomo import LongTalk, Said, TalkQuestion
+from claudius.eval.locomo import LongTalk, TalkMessage, TalkQuestion
 from claudius.eval.long_talks import LATER, asked, living, stands, told
 from claudius.memory.ranking import Found, asked_for, rank, rarest
 from claudius.memory.stemming import stemmed
@@ -331,7 +331,9 @@ def generated() -> LongTalk:
                 f"A little, the {['roof', 'sail', 'hall', 'oven', 'route'][day % 5]} took {day + 2} hours to mend",
             )
         ):
-            said.append(Said(id=f"D{day}:{n}", at=at + timedelta(minutes=n), speaker=("Ana", "Ben")[n % 2], text=text))
+            said.append(
+                TalkMessage(id=f"D{day}:{n}", at=at + timedelta(minutes=n), speaker=("Ana", "Ben")[n % 2], text=text)
+            )
         questions.append(
             TalkQuestion(
                 text=f"Which number did Ben choose for the door of the {thing}, was it {day}?",

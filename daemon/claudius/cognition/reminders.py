@@ -95,7 +95,7 @@ def reminded(
     before = recollection.past[-1].entries if recollection.past else ()
     texts = [perception.text, *[one.content for one in before if one.entry_type is EntryType.USER_MESSAGE]]
     may_ask = is_answer and not (intent.planned and intent.planned.schedules)
-    if may_ask and [text for text in texts if SIGNS.search(text)]:
+    if may_ask and any(map("\n".join(texts).lower().__contains__, SIGNS)):
         request, named = _requested(perception.text, before, recollection.now, zone)
         said = own_words("\n".join([one.body for one in intent.utterances if one.kind in ("reply", "proactive")]))
     if request and refuses(said):

@@ -99,8 +99,9 @@ def _is_tainted(text: str, rules: OutputRules) -> bool:
 
 
 def _is_unfit(text: str, rules: OutputRules) -> bool:
-    is_numbers_only = rules.feels and FEELINGS.search(text) and is_blank(spoken_without_numbers(text))
-    return bool(is_numbers_only) or _is_tainted(text, rules)
+    feels = rules.feels and any(map(text.lower().__contains__, FEELINGS))
+    is_numbers_only = feels and is_blank(spoken_without_numbers(text))
+    return is_numbers_only or _is_tainted(text, rules)
 
 
 def _why_not_plain(reply: Parsed) -> tuple[str, ...]:

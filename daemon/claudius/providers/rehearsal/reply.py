@@ -182,7 +182,7 @@ def _intent(seen: ReadRequest, lines: Lines) -> tuple[str, str]:
     """Return the section that answers a message, "" for none by its words, and what memory says to it. Pure."""
     if seen.is_inner:
         return ("due" if seen.due else "elsewhere"), ""
-    if SIGNS.search(seen.message) and (request := request_in(seen.message)):
+    if any(map(seen.message.lower().__contains__, SIGNS)) and (request := request_in(seen.message)):
         has_time = due(request, ANY_DAY, is_asked=True) is not None
         return ("reminder" if has_time else "reminder without a time"), ""
     last = seen.spoken[-1] if seen.spoken else ""
