@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Collection, Mapping
 from enum import StrEnum
 from functools import lru_cache
 from hashlib import sha256
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -119,7 +121,7 @@ def next_nonce(nonce: str) -> str:
 
 def clear_nonce(nonce: str, lines: Collection[str]) -> str:
     """Return the nonce, or the first one derived from it that occurs in none of these data lines. Pure."""
-    while nonce and any(nonce in line for line in lines):
+    while nonce and [line for line in lines if nonce in line]:
         nonce = next_nonce(nonce)
     return nonce
 
@@ -146,7 +148,7 @@ _SPANS = (
 
 def ago(seconds: float) -> str:
     """Say in words how long ago something was: "three weeks ago". Pure."""
-    _, length, unit = next(span for span in _SPANS if seconds < span[0])
+    _, length, unit = _SPANS[bisect_right(_SPANS, seconds, key=itemgetter(0))]
     if not unit:
         return "a moment ago"
     count = max(1, round(seconds / length))

@@ -116,7 +116,7 @@ CHARS_PER_TOKEN = 4
 
 def estimate(request: Request, text: str) -> Usage:
     """Estimate the usage of a call from its characters, marked as estimated. Pure."""
-    asked = len(request.system) + len(request.tail) + sum(len(message.content) for message in request.history)
+    asked = len(request.system) + len(request.tail) + sum([len(message.content) for message in request.history])
     return Usage(
         input_tokens=asked // CHARS_PER_TOKEN,
         output_tokens=len(text) // CHARS_PER_TOKEN,

@@ -156,8 +156,10 @@ SITTING = timedelta(hours=8)
 
 def of_this_sitting(state: tuple[StateValue, ...], past: Sequence[PastTurn], now: datetime) -> tuple[StateValue, ...]:
     """Return the state without a topic of an earlier sitting, which would head a new talk with old business. Pure."""
+    if not [one for one in state if one.key == StateKey.CURRENT_TOPIC and one.updated_at < now - SITTING]:
+        return state  # a topic of the last hours is of this sitting, whenever that began
     began = now
-    for at in (entry.at for turn in reversed(past) for entry in reversed(turn.entries)):
+    for at in [entry.at for turn in reversed(past) for entry in reversed(turn.entries)]:
         if began - at > SITTING:
             break
         began = min(began, at)

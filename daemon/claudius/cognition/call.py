@@ -82,7 +82,7 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
     show = turn.surface.show if streams and is_final else None
     thoughts = ThoughtStream(mind.hooks, turn.recollection, mind.secrets) if mind.hooks.has(Thinking.point) else None
     gate = StreamGate(turn.rules) if show else None
-    reading = _Reading(_parser(thoughts), gate, show, turn.surface.tell, thoughts)
+    reading = _Reading(Parser(think=thoughts.tell if thoughts else None), gate, show, turn.surface.tell, thoughts)
     made = turn.paid.get(sha)
     if made is not None:
         await reading.take(made.response)
@@ -136,12 +136,6 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
     return ModelReply(parsed, made.response, made.stop_reason == "refusal", reading.shown)
 
 
-def _parser(thoughts: ThoughtStream | None) -> Parser:
-    parser = Parser()
-    parser.think = thoughts.tell if thoughts else None
-    return parser
-
-
 class _Reading(Struct):
     """A reply being read as it streams; speakable text is shown at once."""
 
@@ -181,7 +175,7 @@ class _Reading(Struct):
 
     def restart(self) -> None:
         """Start over: discard the text so far. The final utterance will replace what was shown of it."""
-        self.parser = _parser(self.thoughts)
+        self.parser = Parser(think=self.thoughts.tell if self.thoughts else None)
         self.text, self.shown, self.is_void = "", "", True
         if self.thoughts:
             self.thoughts.void()

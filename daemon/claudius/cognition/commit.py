@@ -19,6 +19,7 @@ from claudius.cognition.remembering import kept
 from claudius.cognition.reminders import confirmed, reminded, within_limit
 from claudius.errors import ProcessError
 from claudius.intent import Intent
+from claudius.psyche.change import Change
 from claudius.recollection import Recollection
 
 
@@ -43,7 +44,9 @@ async def commit(intent: Intent, recollection: Recollection, mind: Mind, *, is_t
     if is_turn:
         intent = replace(intent, noted=noted(recollection, intent, mind.config()))
         intent, reminder = reminded(intent, recollection, mind.soul(), mind.config())
-        intent = acted(intent, recollection, mind.soul(), mind.config())
+        change, psyche = intent.psyche, recollection.psyche
+        if isinstance(change, Change) and (change.updates or (psyche and psyche.intentions)):
+            intent = acted(intent, change, recollection, mind.soul(), mind.config())
         if intent.planned is not None and intent.planned.schedules:
             waiting = await mind.store.plans.open_plans(intent.conversation)
             intent = within_limit(intent, recollection, mind.soul(), waiting)

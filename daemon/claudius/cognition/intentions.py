@@ -1,7 +1,7 @@
 """Let the soul's intentions act: plan what it means to follow up, and close what it has done. Pure.
 
-`commit` calls `acted` for every turn. A plan is only a reason to write first: the rules of writing first decide when it
-comes due. Source: the psyche design, section 10; the daimon design, section 8.
+`commit` calls `acted` for every turn that has intentions. A plan is only a reason to write first: the rules of writing
+first decide when it comes due. Source: the psyche design, section 10; the daimon design, section 8.
 """
 
 from __future__ import annotations
@@ -35,11 +35,8 @@ AIM = "aim"
 """The parameter of a plan that names the target of the intention behind it."""
 
 
-def acted(intent: Intent, recollection: Recollection, soul: SoulText, config: Config) -> Intent:
+def acted(intent: Intent, change: Change, recollection: Recollection, soul: SoulText, config: Config) -> Intent:
     """Return a turn with the plans of its new intentions, and with those closed that it has carried out. Pure."""
-    change = intent.psyche
-    if not isinstance(change, Change):
-        return intent
     said = " ".join(one.body for one in intent.utterances if one.kind in ("reply", "proactive"))
     aims = [] if recollection.psyche is None else advance_intentions(recollection.psyche.intentions, change.event.at_s)
     done = [one for one in aims if one.sources == (intent.audience,) and _is_done(one, said, change, recollection)]

@@ -12,7 +12,7 @@ from claudius.cognition.commit import commit_whole
 from claudius.cognition.conclude.conclusion import conclude, heard, interpret
 from claudius.cognition.mind import Mind
 from claudius.cognition.prompt.assembly import build_prompt
-from claudius.cognition.prompt.small import form_of
+from claudius.cognition.prompt.parts import form_of
 from claudius.cognition.reflection import Idle, Subprocess
 from claudius.cognition.reply.parser import read_bool
 from claudius.cognition.steps import step
@@ -27,8 +27,6 @@ from claudius.recollection import Person, Shown
 async def judge_later(idle: Idle, mind: Mind) -> None:
     """Ask the steps that the last turn left, and commit what they change. Raises: StaleTurn, StoreError."""
     later = idle.intent.later
-    if not later:
-        return
     pending = replace(idle.pending, turn=turn_of(f"{idle.intent.turn}/judge"))
     limits = RecallLimits(ttl_hours=mind.config().memory.ttl_hours, aged_at=mind.aged_at())
     known = await mind.store.turns.recall(pending, nonce=mind.nonce(), now=mind.clock(), limits=limits)
@@ -90,4 +88,6 @@ def _portrait(speaker: Person | None) -> tuple[Shown, ...]:
     return (Shown(person=own.person, audience=own.audience, version=own.version, writable=True, text=own.markdown),)
 
 
-judge = Subprocess(name="judge", order=1, work=judge_later, description="Judge what a turn left for later.")
+judge = Subprocess(
+    name="judge", order=1, is_for_later=True, work=judge_later, description="Judge what a turn left for later."
+)

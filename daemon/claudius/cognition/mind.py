@@ -153,7 +153,8 @@ class Mind(Struct, frozen=True, kw_only=True):
     async def spending(self, perception: Perception | None = None) -> Sequence[Cap]:
         """Return the budgets with what was spent of them; for a perception, its person's and its channel's too."""
         budget, now = self.config().budget, self.clock()
-        found: list[Cap] = [*await spending(self.store, budget, now)] if budget.is_capped or not perception else []
+        is_capped = budget.daily_usd or budget.monthly_usd or not perception
+        found: list[Cap] = [*await spending(self.store, budget, now)] if is_capped else []
         if perception is None:
             return found
         person, channel, limit_usd = perception.person, "", budget.person_daily_usd
@@ -172,8 +173,12 @@ class Mind(Struct, frozen=True, kw_only=True):
         While the soul is paused, nothing of its own is thought.
         """
         config = self.config()
-        if perception is None and (config.runtime.paused or not config.budget.is_capped):
-            return Stage.REFUSING if config.runtime.paused else Stage.OPEN
+        if perception is None and config.runtime.paused:
+            return Stage.REFUSING
+        budget = config.budget
+        is_capped = budget.daily_usd or budget.monthly_usd
+        if not is_capped and not (perception and (budget.person_daily_usd or budget.channel_daily_usd)):
+            return Stage.OPEN
         found = await self.spending(perception)
         return tightest(found).stage if found else Stage.OPEN
 

@@ -49,11 +49,6 @@ class Showing(Struct, frozen=True):
     shown: tuple[Shown, ...]
     reason: str
 
-    @property
-    def is_blank(self) -> bool:
-        """Whether nothing is written of them yet: an empty portrait would only cost tokens."""
-        return all(one.version == 0 for one in self.shown)
-
 
 def _model_checks(past: PastTurn) -> list[Entry]:
     return [
@@ -233,18 +228,20 @@ def plan(
     listed = [name for name in STEPS if name in (felt.asks if name in PSYCHE_STEPS else process.steps)]
     is_open = {name for name in listed if step(name).gate(situation)}
     wanted = tuple([name for name in listed if name in is_open and (step(name).after or name) in is_open])
-    asked, later = aloud(wanted, settings)
+    asked, later = (wanted, ()) if settings.profile == "full" and settings.form != "words" else aloud(wanted, settings)
+    # an empty portrait would only cost tokens
+    written = [one.shown for one in (showing, *others) if [shown for shown in one.shown if shown.version]]
     return Plan(
         process=process.name,
         asked=asked,
         conditional={name: check for name in asked if (check := step(name).after)},
-        shown=tuple([shown for one in (showing, *others) if not one.is_blank for shown in one.shown]),
+        shown=tuple([one for each in written for one in each]),
         reasons={"user_model": showing.reason},
         seen=person is not None,
         owes=owes,
         history_from=history_from,
         verbs=process.verbs,
-        overrides=coloured(process.overrides, felt.manner),
+        overrides=coloured(process.overrides, felt.manner) if felt.manner else process.overrides,
         felt=felt,
         remembered=attention.remembered if attention else Remembered(),
         later=later,
@@ -252,12 +249,10 @@ def plan(
 
 
 def aloud(steps: tuple[str, ...], settings: EngineSettings) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Divide the steps of a turn into those asked now and those asked later. Pure.
+    """Divide the steps of a small model's turn into those asked now and those asked later. Pure.
 
-    A small model is asked for its words first: after its thought where the form is enforced, else alone.
+    It is asked for its words first: after its thought where the form is enforced, else alone.
     """
-    if settings.profile == "full" and settings.form != "words":
-        return steps, ()
     first = BEFORE_WORDS if settings.form != "words" else () if SPEECH in steps else (THOUGHT,)
     now = tuple([name for name in steps if name in (*first, SPEECH)])
     return now, tuple([name for name in steps if name not in (*now, *BEFORE_WORDS)])
@@ -265,8 +260,6 @@ def aloud(steps: tuple[str, ...], settings: EngineSettings) -> tuple[tuple[str, 
 
 def coloured(overrides: Mapping[str, str], manner: str) -> Mapping[str, str]:
     """Return a process's wording with how to speak this time. Pure."""
-    if not manner:
-        return overrides
     return {**overrides, "external_dialogue": " ".join(filter(None, (overrides.get("external_dialogue"), manner)))}
 
 

@@ -59,6 +59,8 @@ class Subprocess(Struct, frozen=True, kw_only=True):
     order: int
     every: int = 1
     """It runs after every Nth turn of the conversation."""
+    is_for_later: bool = False
+    """It runs only after a turn that left steps for later."""
     think: Think | None = None
     work: Callable[[Idle, Mind], Awaitable[None]] | None = None
     """Housekeeping that needs no memory and writes by itself."""
@@ -152,7 +154,7 @@ async def reflect(idle: Idle, mind: Mind) -> None:
     """
     seconds = mind.config().subprocess.max_seconds
     for one in subprocesses(mind.soul()):
-        if (idle.recollection.turns + 1) % one.every:
+        if (idle.recollection.turns + 1) % one.every or (one.is_for_later and not idle.intent.later):
             continue
         try:
             async with asyncio.timeout(seconds):

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from claudius.config import Config
 from claudius.intent import Intent
-from claudius.memory.facts import in_order, stated_facts
+from claudius.memory.facts import TELLS, in_order, stated_facts
 from claudius.memory.moments import cut
 from claudius.memory.ranking import Found, Ranked, asked_for, rank
 from claudius.memory.stemming import TEXT_CHARS, stemmed
@@ -48,7 +48,7 @@ def kept(intent: Intent, recollection: Recollection, soul_name: str) -> Intent:
     facts: list[Fact] = []
     pictures = {one.position: _described(one.extra) for one in recollection.perceptions}
     weight = round(100 * (intent.psyche.importance if intent.psyche and intent.psyche.importance else 0.35))
-    is_rehearsed = any(call.provider == REHEARSAL for call in intent.calls)
+    is_rehearsed = REHEARSAL in [call.provider for call in intent.calls]
     for entry in intent.entries:
         is_own = entry.entry_type is EntryType.EXTERNAL_DIALOG
         if not _is_kept(entry, soul_name) or (is_own and (is_rehearsed or not intent.utterances)):
@@ -70,7 +70,7 @@ def kept(intent: Intent, recollection: Recollection, soul_name: str) -> Intent:
             is_own=is_own,
         )
         moments.append(moment)
-        if not is_own:
+        if not is_own and TELLS.search(text):
             facts += stated_facts(text, person, (intent.audience,), intent.turn, entry.at.timestamp())
     return replace(intent, moments=tuple(moments), facts=tuple(facts)) if moments else intent
 
@@ -92,7 +92,7 @@ def _is_kept(entry: Entry, soul_name: str) -> bool:
 def _described(extra: object) -> str:
     """Return the words that describe a message's pictures."""
     files = extra.files if isinstance(extra, MessageExtra) else ()
-    return " ".join(str(file.get("alt") or "") for file in files)
+    return " ".join([str(file.get("alt") or "") for file in files])
 
 
 async def remember(recollection: Recollection, store: Store, config: Config, soul_name: str) -> Remembered:
@@ -106,7 +106,7 @@ async def remember(recollection: Recollection, store: Store, config: Config, sou
 
 
 def _heard(recollection: Recollection) -> str:
-    return "\n".join([f"{one.text} {_described(one.extra)}" for one in recollection.perceptions])
+    return "\n".join([f"{one.text} {_described(one.extra)}".strip() for one in recollection.perceptions])
 
 
 def _said_before(recollection: Recollection) -> str:
@@ -127,7 +127,8 @@ def shown(recollection: Recollection, found: Found, asked: Mapping[str, float], 
     lines: list[Mapping[str, str]] = []
     rows: list[str] = []
     room = FACT_CHARS
-    for fact in in_order((one for one in found.facts if one.turn not in rendered), asked):
+    news = [one for one in found.facts if one.turn not in rendered]
+    for fact in in_order(news, asked) if news else ():
         text = f"{fact.key}: {fact.value}"
         room -= len(text)
         if room < 0:
@@ -142,11 +143,12 @@ def shown(recollection: Recollection, found: Found, asked: Mapping[str, float], 
         rows.append(f"fact:{fact.id}")
     left, most = memory.remembered_tokens - BLOCK_COSTS - sum(map(_cost, lines)), memory.remembered
     floor = memory.floor if "?" in _heard(recollection) else 0.0  # a statement or a plan is never asked to match
-    ranked = rank(asked, found, now.timestamp(), most=4 * most, floor=floor)
+    is_news = [one for one in found.moments.values() if one.turn not in rendered]  # what stands above is not shown
+    ranked = rank(asked, found, now.timestamp(), most=4 * most, floor=floor) if is_news else ()
     taken: set[int] = set()
     for one in ranked:
-        news = Ranked(one.correction, None, None) if one.correction else None
-        for found_one in (news, one) if news else (one,):
+        right = Ranked(one.correction, None, None) if one.correction else None
+        for found_one in (right, one) if right else (one,):
             moment = found_one.moment
             if most <= 0 or moment.id in taken or moment.turn in rendered:
                 continue
@@ -182,7 +184,13 @@ def _start(text: str, asked: Mapping[str, float]) -> int:
     """Return where the shown part of a text begins, so that it holds most of the words asked for."""
     if len(text) <= LINE_CHARS:
         return 0
-    places = [found.start() for found in _WORD.finditer(text) if not asked.keys().isdisjoint(stemmed(found[0]))]
+    initials = {one[0] for one in asked}  # a stem begins as its word does, but for accents
+    places = [
+        found.start()
+        for found in _WORD.finditer(text)
+        if ((letter := found[0][0].lower()) in initials or not letter.isascii())
+        and not asked.keys().isdisjoint(stemmed(found[0]))
+    ]
     if not places or places[-1] < LINE_CHARS - 20:
         return 0
     room = LINE_CHARS * 3 // 4

@@ -6,6 +6,7 @@ Source: the process design, section 8; the daimon design, section 8; the cortex 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from string import Template
 
@@ -25,6 +26,7 @@ from claudius.memory.plans import MOST_OPEN, TOO_MANY
 from claudius.perception import Origin
 from claudius.psyche.promises import WHAT_CHARS, grace_s, stems
 from claudius.psyche.reminding import (
+    SIGNS,
     asks_time,
     is_undertaking,
     own_words,
@@ -34,7 +36,7 @@ from claudius.psyche.reminding import (
     undertaking_in,
 )
 from claudius.psyche.times import due, language_of, names_hour, names_instant, repeats, said_as
-from claudius.recollection import EntryType, Recollection
+from claudius.recollection import Entry, EntryType, Recollection
 from claudius.soul import SoulText
 
 REQUEST_CHARS = 300
@@ -81,7 +83,6 @@ def reminded(
     In an answer, both count as asked for by the person answered, so they are delivered at any hour. A promise in a turn
     that answers nobody is the soul's own plan and only a reason to write first.
     """
-    said = own_words("\n".join([one.body for one in intent.utterances if one.kind in ("reply", "proactive")]))
     perception = recollection.perceptions[-1] if recollection.perceptions else None
     noted = intent.noted
     if not intent.utterances or perception is None or noted is None or perception.is_bot:
@@ -90,13 +91,13 @@ def reminded(
         return intent, None
     is_answer = perception.origin is Origin.EXTERNAL
     zone = zone_at(perception, config.clock.timezone)
-    request = named = ""
-    if is_answer and not (intent.planned and intent.planned.schedules):
-        asked = request_in(perception.text)
-        named = asked or perception.text
-        request = " ".join((asked or _left_open(recollection)).split())[:REQUEST_CHARS]
-        if not asked and due(named, recollection.now, zone, is_asked=True) is None:
-            request = ""
+    request = named = said = ""
+    before = recollection.past[-1].entries if recollection.past else ()
+    texts = [perception.text, *[one.content for one in before if one.entry_type is EntryType.USER_MESSAGE]]
+    may_ask = is_answer and not (intent.planned and intent.planned.schedules)
+    if may_ask and any(map("\n".join(texts).lower().__contains__, SIGNS)):
+        request, named = _requested(perception.text, before, recollection.now, zone)
+        said = own_words("\n".join([one.body for one in intent.utterances if one.kind in ("reply", "proactive")]))
     if request and refuses(said):
         return replace(intent, changes={**intent.changes, "reminder": "declined"}), None
     at = _asked_for(named, said, recollection.now, zone) if request else None
@@ -174,9 +175,17 @@ def confirmed(intent: Intent, reminder: Reminder, recollection: Recollection, so
     return _said_too(intent, replies, line, recollection)
 
 
-def _left_open(recollection: Recollection) -> str:
-    """Return the request that the soul's last reply here asked the time of; "" if it asked none. Pure."""
-    entries = recollection.past[-1].entries if recollection.past else ()
+def _requested(text: str, before: Sequence[Entry], now: datetime, zone: tzinfo) -> tuple[str, str]:
+    """Return the request that a message makes, or whose time it names, and the words that name the time. Pure."""
+    asked = request_in(text)
+    request = " ".join((asked or _left_open(before)).split())[:REQUEST_CHARS]
+    if request and not asked and due(text, now, zone, is_asked=True) is None:
+        return "", ""
+    return request, asked or text
+
+
+def _left_open(entries: Sequence[Entry]) -> str:
+    """Return the request of the turn before whose time its reply asked for; "" if it asked for none. Pure."""
     heard = [one.content for one in entries if one.entry_type is EntryType.USER_MESSAGE]
     spoken_last = [one.content for one in entries if one.entry_type is EntryType.EXTERNAL_DIALOG]
     if not heard or not spoken_last or not asks_time(own_words(spoken_last[-1])):

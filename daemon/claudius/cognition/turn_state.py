@@ -29,7 +29,7 @@ from claudius.config import Config
 from claudius.failure import Failure
 from claudius.intent import Call, Intent, Planned, Rung, Schedule
 from claudius.perception import Perception
-from claudius.provider import Image, limits_of
+from claudius.provider import Image, ModelLimits, limits_of
 from claudius.psyche import Attention
 from claudius.recollection import ProcessState, Recollection
 from claudius.soul import SoulText
@@ -90,6 +90,8 @@ class Arrivals:
 
 
 NO_PROCESS, NO_STATE = Process(name=""), ProcessState(process="")
+LARGE = ModelLimits()
+"""The limits of a large model, for which the settings are made."""
 SUMMARY_CALL = 100
 """The number of a turn's summary call; its other calls count from 0."""
 
@@ -281,6 +283,8 @@ class TurnState(Struct, kw_only=True):
 async def settings_now(mind: Mind, recollection: Recollection, settings: EngineSettings) -> EngineSettings:
     """Return the settings of a turn, fitted to what its model can take."""
     limits = await limits_of(mind.provider)
+    if limits == LARGE:
+        return settings
     return fitted(settings, limits, recollection, lambda chosen: system_text(mind.soul(), chosen))
 
 

@@ -63,11 +63,6 @@ class BudgetSettings(SettingsTable, frozen=True):
         200
     )
 
-    @property
-    def is_capped(self) -> bool:
-        """Whether there is a cap for the whole soul."""
-        return bool(self.daily_usd or self.monthly_usd)
-
 
 class AlertSettings(SettingsTable, frozen=True):
     """When the owners are told that something is wrong: in a direct message, and through a webhook."""

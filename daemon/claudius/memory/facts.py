@@ -14,8 +14,8 @@ from claudius.recollection import Fact
 
 CONSTRAINTS = ("allergic to", "must not", "takes", "is")
 """The keys of facts that must not be forgotten, shown before all others."""
-_TELLS = re.compile(r"\b(?:my|call me|i|i'm|i've)\b", re.IGNORECASE)
-"""Every stated fact contains one of these words, so texts without them are skipped."""
+TELLS = re.compile(r"\b(?:my|call me|i|im|i'm|i've)\b", re.IGNORECASE)
+"""Every stated fact contains one of these words, so texts without them need not be read."""
 _NAME = r"([A-Z][\w'-]{0,30}(?: [A-Z][\w'-]{0,30}){0,2})"
 _CLAUSE = r"[^.!?,;\n]{2,60}"
 _REST = rf"({_CLAUSE})"
@@ -71,8 +71,6 @@ _KIN_NAMED = re.compile(rf"\b[Mm]y ({_KIN})(?:['’]s name)? is (?:called |named
 def stated_facts(text: str, person: str, sources: tuple[str, ...], turn: str, stated_s: float) -> tuple[Fact, ...]:
     """Return the facts that a person states explicitly about themself; nothing is inferred. Pure."""
     text = text[:TEXT_CHARS]
-    if not _TELLS.search(text):
-        return ()
     found: dict[tuple[str, str], None] = {}
     for key, pattern in (*_SINGLE, *_MANY):
         for match in pattern.finditer(text):

@@ -87,9 +87,11 @@ def asked_for(heard: str, before: str = "", *, name: str = "") -> dict[str, floa
 def rarest(asked: Mapping[str, float], frequencies: Mapping[str, int], total: int) -> tuple[str, ...]:
     """Return the terms worth searching for: at most sixteen, the weightiest first, none that is common. Pure."""
     worth = sorted(
-        (-asked.get(term, 1.0) * rarity(count, total), term)
-        for term, count in frequencies.items()
-        if count and (count <= COMMON * total or total < SMALL)
+        [
+            (-asked.get(term, 1.0) * rarity(count, total), term)
+            for term, count in frequencies.items()
+            if count and (count <= COMMON * total or total < SMALL)
+        ]
     )
     kept: list[str] = []
     places = 0
@@ -210,7 +212,8 @@ def _neighbours(found: Found) -> dict[int, tuple[int, ...]]:
 def _before(found: Found, near: Mapping[int, Sequence[int]], key: int) -> Moment | None:
     one = found.moments[key]
     earlier = [found.moments[other] for other in near.get(key, ()) if other < key]
-    return next((other for other in reversed(earlier) if _is_one_sitting(one, other)), None)
+    same = [other for other in earlier if _is_one_sitting(one, other)]
+    return same[-1] if same else None
 
 
 def _is_one_sitting(one: Moment, other: Moment) -> bool:

@@ -78,21 +78,27 @@ def language_of(text: str, words: list[str]) -> str:
     return best
 
 
-@lru_cache(maxsize=2048)
 def stemmed(text: str, name: str = "") -> tuple[str, ...]:
     """Return the stems of a name and of a text's content words, in order, with repetitions. Pure."""
+    language, found = _read(text)
+    return (*[stem(word, language) for word in _WORD.findall(name.lower())], *found) if name else found
+
+
+@lru_cache(maxsize=2048)
+def _read(text: str) -> tuple[str, tuple[str, ...]]:
+    """Return a text's language, and the stems of its content words. Pure."""
     said = text[:TEXT_CHARS].lower().replace("’", "'")
     words = _WORD.findall(said)
     language = language_of(said, words)
     dropped = FUNCTION_WORDS if language == "english" else FUNCTION_WORDS | _WORDS.get(language, frozenset())
-    found = [stem(word, language) for word in _WORD.findall(name.lower())]
+    found: list[str] = []
     for word in words:
         if not word.isascii() and _WIDE.search(word):
             found += [word[n : n + 2] for n in range(len(word) - 1)] or [word]
         elif word not in dropped and (len(word) > 1 or word.isdigit()):
             bare = max(word.split("'"), key=len)  # Ana's, l'insuline
             found.append(stem(bare, language))
-    return tuple(found)
+    return language, tuple(found)
 
 
 @lru_cache(maxsize=16_384)

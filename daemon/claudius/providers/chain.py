@@ -118,12 +118,12 @@ class Chain:
 
     async def limits(self) -> ModelLimits:
         """Return what the model can take that will be asked next: the first that does not rest."""
-        awake = (one for number, one in enumerate(self.providers) if not self._rest_of(number))
-        return await limits_of(next(awake, self.providers[0]))
+        awake = [one for number, one in enumerate(self.providers) if not (self._resting and self._rest_of(number))]
+        return await limits_of((*awake, self.providers[0])[0])
 
     def patience_s(self, request: Request) -> float:
         """Return the least time that the first byte may take, of the most patient provider."""
-        return max(patience_of(one, request) for one in self.providers)
+        return max([patience_of(one, request) for one in self.providers])
 
     async def complete(self, request: Request) -> AsyncIterator[Event]:
         """Stream the reply of the first provider that gives one. Raises: ProviderError, of the last provider asked."""
@@ -131,7 +131,7 @@ class Chain:
         for number, provider in enumerate(self.providers):
             if number and provider.name == REHEARSAL:
                 continue
-            if resting := self._rest_of(number):
+            if self._resting and (resting := self._rest_of(number)):
                 failed = failed or resting
                 continue
             try:
@@ -392,7 +392,8 @@ class CurrentVoice:
             loaded = self._loaded()
             asked = _named(loaded)
             is_search = asked == self._asked
-            if is_search and not self._may_search(loaded):
+            has_none = AUTO in loaded.config.providers and self._chain.name in (REHEARSAL, NO_VOICE)
+            if is_search and not (has_none and self._clock() >= self._look_at):  # `auto` has found no model yet
                 return self._chain
             began = self._clock()
             try:
@@ -412,11 +413,6 @@ class CurrentVoice:
             log.info("another voice speaks from now on", extra={"voice": fresh.name, "model": fresh.model})
         await self._let_go(old)
         return fresh
-
-    def _may_search(self, loaded: Loaded) -> bool:
-        """Return whether to look for a model now, because `auto` has found none yet."""
-        has_none = AUTO in loaded.config.providers and self._chain.name in (REHEARSAL, NO_VOICE)
-        return has_none and self._clock() >= self._look_at
 
     async def _let_go(self, chain: Chain) -> None:
         if not self._calls.get(chain):

@@ -94,6 +94,8 @@ def birth(turn: str, now: Said, earlier: Sequence[Said], audience: str, soul_nam
     if len(mine) < LEAST_STEMS:
         return None
     recent = [one for one in earlier[-LOOKED_BACK:] if now.at_s - one.at_s <= ALIKE_WITHIN_S]
+    if len(recent) < ALIKE_COUNT - 1:
+        return None
     found = _thread([*recent[1 - TALK :], now], soul_name) or _alike(mine, recent, soul_name)
     if found is None:
         return None

@@ -122,7 +122,7 @@ def attend(recollection: Recollection, perception: Perception, gate_settings: Ga
         if outcome != "think" and felt_now == felt_before(recollection)  # without thought, a focus elsewhere goes on
         else new_mood(recollection, felt_now, task=recollection.task, word=recent_word(recollection), is_moved=grieves),
         manner=manner_words([one for one in relevant if person in (one.person, one.target)])
-        if outcome == "think"
+        if outcome == "think" and relevant
         else "",
         asks=_asks(recollection, state, judged, happening, event, relevant, called=called, is_about_arc=bool(matches)),
     )

@@ -204,7 +204,7 @@ def packet(
 def manner_words(intentions: Sequence[Intention]) -> str:
     """Return how to speak this time: by the strongest intention that colours what is said; empty if none does. Pure."""
     told = phrases()["manner"]
-    colouring = sorted((one for one in intentions if one.type in told), key=lambda one: -one.priority)
+    colouring = sorted([one for one in intentions if one.type in told], key=lambda one: -one.priority)
     return str(told[colouring[0].type]) if colouring else ""
 
 

@@ -67,6 +67,8 @@ class Lexicon(Struct, frozen=True, kw_only=True):
     cues: Cues
     critical: Cues
     """The cues of the critical classes only."""
+    grief: Cues
+    """The cues of grief only."""
     vectors: Mapping[str, Axes]
     negatable: frozenset[str]
     openers: Mapping[str, str]
@@ -93,6 +95,7 @@ def lexicon() -> Lexicon:
     return Lexicon(
         cues=Cues.of(lists | grave),
         critical=Cues.of(grave),
+        grief=Cues.of({GRIEF: lists[GRIEF]}),
         vectors={name: Axes(*entry["vector"]) for name, entry in classes.items()},
         negatable=frozenset(name for name, entry in classes.items() if entry.get("negatable", True)),
         openers={f"{name}^": name for name in classes},
@@ -170,7 +173,7 @@ def classify(text: str, address: str, *, soul_name: str, novelty: float, compoun
 def tells_grief(text: str) -> bool:
     """Return whether a text tells of its writer's grief. Pure."""
     said, book = tokens(text[:HEARD_CHARS]), lexicon()
-    return any(hit.name == GRIEF and not is_negated(said, hit.first, hit.last) for hit in book.cues.hits(said))
+    return [hit for hit in book.grief.hits(said) if not is_negated(said, hit.first, hit.last)] != []
 
 
 def _found(

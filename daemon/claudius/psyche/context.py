@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from itertools import takewhile
+from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -296,7 +297,8 @@ def event_of(
     """Return the event of a perception. Only arcs of its own audience are matched, so only they strengthen. Pure."""
     heard, psyche = happening.heard, recollection.psyche or Psyche()
     heat = max([arc.intensity for arc in psyche.arcs if arc.arc in dict(matches)], default=0.0)
-    said = subjects.Said(own_words(recollection), now_s, person)
+    spoke = [one.text for one in recollection.perceptions if one.person == recollection.perception.person]
+    said = subjects.Said("\n".join(spoke), now_s, person)  # without other people's messages in the same turn
     is_message = happening.kind in MESSAGES
     is_removed = isinstance(perception.extra, ReactionExtra) and perception.extra.is_removed
     of_here = {arc.arc for arc in psyche.arcs if arc.sources == (recollection.audience,)}
@@ -325,12 +327,6 @@ def event_of(
     )
 
 
-def own_words(recollection: Recollection) -> str:
-    """Return all that the speaker says in this turn, without other people's messages in the same turn. Pure."""
-    speaker = recollection.perception.person
-    return "\n".join([one.text for one in recollection.perceptions if one.person == speaker])
-
-
 def importance(axes: Sequence[float], *, critical: bool, moved: bool, novelty: float, heat: float) -> float:
     """Return the importance of an event, in [0, 1]; `moved` = grief or joy. Pure."""
     found = 0.10 + 0.30 * max(map(abs, axes)) + 0.15 * novelty + 0.20 * heat
@@ -353,8 +349,9 @@ def is_moved(recollection: Recollection, happening: Happening) -> bool:
     """Return whether someone has told of grief here, now or within the last hour. Pure."""
     if GRIEF in happening.heard.classes:
         return True
+    since = recollection.now - timedelta(seconds=GRIEF_S)
     for turn in reversed(recollection.past):
-        if turn.entries and (recollection.now - turn.entries[-1].at).total_seconds() > GRIEF_S:
+        if turn.entries and turn.entries[-1].at < since:
             break
         if once(turn, _told_grief):
             return True
@@ -362,21 +359,32 @@ def is_moved(recollection: Recollection, happening: Happening) -> bool:
 
 
 def _told_grief(past: PastTurn) -> bool:
-    return any(tells_grief(one.content) for one in past.entries if one.entry_type is EntryType.USER_MESSAGE)
+    heard = [one.content for one in past.entries if one.entry_type is EntryType.USER_MESSAGE]
+    return [text for text in heard if tells_grief(text)] != []
 
 
-def word_in(entries: Sequence[Entry]) -> str:
-    """Return the model's last mood word in these entries, or empty."""
-    words = [entry.metadata[MOOD_WORD] for entry in entries if MOOD_WORD in entry.metadata]
+class HoldsEntries(Protocol):
+    """A turn, past or just concluded."""
+
+    @property
+    def entries(self) -> Sequence[Entry]:
+        """The lines of working memory that it leaves."""
+        ...
+
+
+def word_in(turn: HoldsEntries) -> str:
+    """Return the model's last mood word in a turn's entries, or empty."""
+    words = [entry.metadata[MOOD_WORD] for entry in turn.entries if MOOD_WORD in entry.metadata]
     return str(words[-1]) if words else ""
 
 
 def recent_word(recollection: Recollection) -> str:
     """Return the model's last mood word in this conversation while it counts, else empty."""
+    since = recollection.now - timedelta(seconds=MOOD_WORD_S)
     for turn in reversed(recollection.past):
-        if turn.entries and (recollection.now - turn.entries[-1].at).total_seconds() > MOOD_WORD_S:
+        if turn.entries and turn.entries[-1].at < since:
             break
-        if word := word_in(turn.entries):
+        if word := once(turn, word_in):
             return word
     return ""
 

@@ -15,8 +15,8 @@ READ_CHARS, SENTENCE_CHARS = 4000, 240
 _SIGN_TEXT = (
     "remind nudge ping poke wake alert notify buzz alarm timer forget erinner weck stups bescheid vergessen give"
 )
-_SIGNS = tuple(_SIGN_TEXT.split())
-"""Whatever asks for a reminder holds one of these."""
+SIGNS = tuple(_SIGN_TEXT.split())
+"""Whatever asks for a reminder holds one of these, in lower case."""
 _BREAK = re.compile(
     r"(?<=[.!?…])(?<!\d\.)\s+|\n+"
     r"|(?<=\d\.)\s+(?=[A-ZÄÖÜ])(?!(?:Jan|Jän|Feb|Mär|Mar|Apr|Ma[iy]|Jun|Jul|Aug|Sep|Okt|Oct|Nov|Dez|Dec))"
@@ -113,7 +113,7 @@ _REFUSES = re.compile(
     _I,
 )
 _QUOTED = re.compile(r"“[^”]*”|„[^“]*“|«[^»]*»|\"[^\"\n]*\"|^>.*$", re.MULTILINE)
-_ASKS_TIME = re.compile(
+ASKS_TIME = re.compile(
     r"\b(?:when|what\s+time|how\s+(?:soon|long)|(?:which|what)\s+(?:day|hour)|wann|um\s+wie|welche\w*\s+(?:tag|uhrzeit|zeit))\b[^.!?]*\?",
     _I,
 )
@@ -135,7 +135,7 @@ def statements(text: str) -> list[str]:
 def request_in(text: str) -> str:
     """Return the first sentence of a text that asks for a reminder; "" if none does. Pure."""
     text = text[:READ_CHARS]
-    if not any(map(text.lower().__contains__, _SIGNS)):
+    if not any(map(text.lower().__contains__, SIGNS)):
         return ""
     return next((one for one in statements(text) if asks(one)), "")
 
@@ -166,7 +166,7 @@ def is_undertaking(sentence: str) -> bool:
 
 def asks_time(reply: str) -> bool:
     """Return whether a reply asks when. Pure."""
-    return any(map(_ASKS_TIME.search, statements(reply)))
+    return any(map(ASKS_TIME.search, statements(reply)))
 
 
 def refuses(text: str) -> bool:

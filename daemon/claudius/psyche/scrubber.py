@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 NEAR, FOLLOWED = 4, 3
-_WORDS = frozenset(
+FEELINGS = frozenset(
     """trust trusts warmth warm warmer tension tense mood energy comfort affection closeness relatedness autonomy
     competence novelty safety valence arousal familiarity""".split()  # noqa: SIM905 - a list of words
 )
@@ -20,10 +20,10 @@ _NUMBER_WORDS = frozenset(
 _SETTERS = frozenset(("to", "is", "at", "by", "now", "=", ":"))
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)?|[^\W\d_]+(?:['’][^\W\d_]+)*|[%=:/.!?\n+-]")
 _SCALED = re.compile("|".join((r"\d", "percent", "out of", *sorted(_NUMBER_WORDS))), re.IGNORECASE)
-"""A text without one of these holds no number; one without a word of `_WORDS` holds none of the psyche."""
+"""A text without one of these holds no number; one without one of `FEELINGS` holds none of the psyche."""
 _OWN = frozenset(("my", "i", "i'm", "me", "mine", "our"))
 _SENTENCE_END = re.compile(r"(?<=[.!?])(?=\s)|(?<=\n)")
-_TELLING = (*sorted(_WORDS), "me", "mine", "my", "our")
+_TELLING = (*sorted(FEELINGS), "me", "mine", "my", "our")
 """From one of these words on, a sentence is held back until it is complete."""
 _TOLD = re.compile(rf"(?<![^\W\d_])(?:{'|'.join(_TELLING)})(?![^\W\d_])", re.IGNORECASE)
 _LAST_WORD = re.compile(r"[^\W\d_]+\Z")
@@ -35,7 +35,7 @@ SENTENCE_CHARS = 600
 def numbers_itself(text: str) -> bool:
     """Return whether a line puts a number to what the soul feels. Pure."""
     said = _TOKEN.findall(text.lower().replace("’", "'"))
-    return any(word in _WORDS and (_scaled(said, at) or _set(said, at)) for at, word in enumerate(said))
+    return any(word in FEELINGS and (_scaled(said, at) or _set(said, at)) for at, word in enumerate(said))
 
 
 def spoken_without_numbers(text: str, *, was_shown: bool = False) -> str:
@@ -43,8 +43,7 @@ def spoken_without_numbers(text: str, *, was_shown: bool = False) -> str:
 
     `was_shown`: the text was streamed through `Unnumbered`; what was shown of such a sentence stays.
     """
-    lowered = text.lower()
-    if not any(map(lowered.__contains__, _WORDS)) or _SCALED.search(text) is None:
+    if not any(map(text.lower().__contains__, FEELINGS)) or _SCALED.search(text) is None:
         return text
     kept = "".join(_without(one, was_shown=was_shown) for one in _SENTENCE_END.split(text))
     return text if kept == text else kept.strip()

@@ -392,12 +392,11 @@ class Lanes:
             return Surface(hearing=hearing, tell=partial(self._tell, lane, pending))
         is_streamed = adapter.name in mind.config().pipeline.stream and perception.owes and adapter.streams(perception)
         files = [one.extra.files for one in pending.perceptions if isinstance(one.extra, MessageExtra)]
-        sees = bool(getattr(mind.provider, "sees", False))
         return Surface(
             show=Stream(pending, adapter, mind) if is_streamed else None,
             post_chars=adapter.post_chars,
             hold=partial(hold, adapter, perception),
-            files=Attachments(adapter, sees=sees) if any(files) else None,
+            files=Attachments(adapter, sees=bool(getattr(mind.provider, "sees", False))) if any(files) else None,
             begin_thinking=partial(lane.sign, perception),
             tell=partial(self._tell, lane, pending),
             read=partial(hold, adapter, perception) if is_terminal(perception.conversation) else None,

@@ -98,22 +98,16 @@ class TurnLog:
             return
         del self._open[sent.turn]
         now = self._clock()
-        total_s, model_s = _seconds(turn, now)
-        self.durations["total"].add(total_s)
-        self.durations["model"].add(model_s)
-        self.durations["own"].add(max(0.0, total_s - model_s))
-        _write(turn, now)
+        total_s, model_s = _write(turn, now)
+        for name, seconds in (("total", total_s), ("model", model_s), ("own", total_s - model_s)):
+            self.durations[name].add(seconds)
 
 
-def _seconds(turn: _Committed, ended_at: datetime) -> tuple[float, float]:
-    """Return how long a turn took from hearing to its end, and for how long a model was waited for. Pure."""
-    total_s = max(0.0, (ended_at - turn.heard_at).total_seconds())
-    return total_s, min(total_s, sum(call.ms for call in turn.intent.calls) / 1000)
-
-
-def _write(turn: _Committed, posted_at: datetime | None) -> None:
+def _write(turn: _Committed, posted_at: datetime | None) -> tuple[float, float]:
+    """Write a turn's line. Returns how long it took from hearing to its end, and how long a model was waited for."""
     intent = turn.intent
-    total_s, model_s = _seconds(turn, posted_at or turn.committed_at)
+    total_s = max(0.0, ((posted_at or turn.committed_at) - turn.heard_at).total_seconds())
+    model_s = min(total_s, sum([call.ms for call in intent.calls]) / 1000)
     costs = [call.usage.cost_usd for call in intent.calls if call.usage.cost_usd is not None]
     last = intent.calls[-1] if intent.calls else None
     said = intent.utterances[-1] if intent.utterances else None
@@ -136,10 +130,11 @@ def _write(turn: _Committed, posted_at: datetime | None) -> None:
             "calls": len(intent.calls),
             "provider": last.provider if last else None,
             "model": last.model if last else None,
-            "input_tokens": sum(call.usage.input_tokens for call in intent.calls),
-            "cache_read_tokens": sum(call.usage.cache_read_tokens for call in intent.calls),
-            "cache_write_tokens": sum(call.usage.cache_write_tokens for call in intent.calls),
-            "output_tokens": sum(call.usage.output_tokens for call in intent.calls),
+            "input_tokens": sum([call.usage.input_tokens for call in intent.calls]),
+            "cache_read_tokens": sum([call.usage.cache_read_tokens for call in intent.calls]),
+            "cache_write_tokens": sum([call.usage.cache_write_tokens for call in intent.calls]),
+            "output_tokens": sum([call.usage.output_tokens for call in intent.calls]),
             "cost_usd": round(sum(costs), 6) if costs else None,
         },
     )
+    return total_s, model_s

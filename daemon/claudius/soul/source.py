@@ -89,7 +89,8 @@ class SoulSource:
         a needed file is readable.
         """
         home, shipped = _stamps(self._home), _stamps(self._shipped)
-        if (home, shipped) == self._stamps and all(reading.settled for reading in self._readings.values()):
+        unsettled = [reading for reading in self._readings.values() if not reading.settled]
+        if (home, shipped) == self._stamps and not unsettled:
             return self._text
         known = {name for name in home if "/" in name} | shipped.keys() | self._text.files.keys()
         problems = list(_closed(self._home))

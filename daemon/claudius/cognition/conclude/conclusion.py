@@ -25,7 +25,7 @@ from claudius.perception import Kind, Origin, Perception, ReactionExtra, can_rea
 from claudius.prompt import datamark
 from claudius.psyche import Attention
 from claudius.psyche.gate import acknowledgement
-from claudius.psyche.scrubber import spoken_without_numbers
+from claudius.psyche.scrubber import FEELINGS, spoken_without_numbers
 from claudius.psyche.words import stems
 from claudius.recollection import CANNED, Entry, EntryType, Recollection
 from claudius.soul import SoulText
@@ -120,7 +120,8 @@ def conclude(
     signs = [effect.sign for effect in effects.values() if effect.sign and can_react(recollection.perception)]
     nod = signs[0] if acts and signs else ""  # a reaction chosen instead of words
     speech = "" if acts else thoughts.speech
-    if speech and rules.feels:  # a sentence that puts a number on the soul's feelings is not said
+    # a sentence that puts a number on the soul's feelings is not said
+    if rules.feels and any(map(speech.lower().__contains__, FEELINGS)):
         left = spoken_without_numbers(speech, was_shown=bool(thoughts.streamed))
         speech = left or (rules.fallback if plan.owes else "")
     gated = gate(speech, rules, streamed=thoughts.streamed) if speech else Gated("", (), withheld=False)

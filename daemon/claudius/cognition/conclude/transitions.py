@@ -137,7 +137,7 @@ def parse_result(intent: Intent, recollection: Recollection) -> dict[str, Any]:
             found[check] = read_bool([one.content for one in intent.thoughts if one.step == check])
     state = {change.key: change.value for change in intent.state}
     state.pop(MOOD, None)
-    said = word_in(intent.entries)
+    said = word_in(intent)
     if said and said != FOCUSED:
         state[MOOD] = said
     else:

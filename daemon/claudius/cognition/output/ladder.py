@@ -13,7 +13,7 @@ from claudius.cognition.output.rules import ELLIPSIS, SAID, OutputRules
 from claudius.cognition.reply.parser import Parsed, read_verb
 from claudius.cognition.reply.tags import NAMES, find_head, is_blank, is_disguised, is_structured, plain_form
 from claudius.intent import Rung
-from claudius.psyche.scrubber import spoken_without_numbers
+from claudius.psyche.scrubber import FEELINGS, spoken_without_numbers
 
 CUT_CHARS = 40
 """A cut dialogue shorter than this is not said; its last sentence end is searched for beyond this point."""
@@ -99,7 +99,8 @@ def _is_tainted(text: str, rules: OutputRules) -> bool:
 
 
 def _is_unfit(text: str, rules: OutputRules) -> bool:
-    is_numbers_only = rules.feels and not is_blank(text) and is_blank(spoken_without_numbers(text))
+    feels = rules.feels and any(map(text.lower().__contains__, FEELINGS))
+    is_numbers_only = feels and is_blank(spoken_without_numbers(text))
     return is_numbers_only or _is_tainted(text, rules)
 
 

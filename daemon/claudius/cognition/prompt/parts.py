@@ -1,10 +1,11 @@
-"""The parts that the prompts of large and of small models share: samples, the present, the soul state. Pure."""
+"""The parts that prompts of large and of small models share: samples, the present, the soul state, the form. Pure."""
 
 from __future__ import annotations
 
-from claudius.cognition.plan import Plan, soul_name
+from claudius.cognition.plan import EngineSettings, Plan, allowed_verbs, soul_name
 from claudius.cognition.timing import zone_of
 from claudius.prompt import ago
+from claudius.provider import FormStep
 from claudius.psyche.context import MOOD
 from claudius.recollection import STATE_DEFAULTS, Recollection
 from claudius.soul import SoulText
@@ -49,3 +50,21 @@ def soul_state(plan: Plan, recollection: Recollection) -> dict[str, str]:
         word = plan.felt.emotional_state  # the mood from the bands; a default mood is left out
         state = ({MOOD: word} if word != STATE_DEFAULTS[MOOD] else {}) | {k: v for k, v in state.items() if k != MOOD}
     return state
+
+
+def form_of(plan: Plan, soul: SoulText, settings: EngineSettings) -> tuple[FormStep, ...]:
+    """Return the sections that a server is to enforce: those of this plan and no others. Pure."""
+    if settings.form == "words":
+        return ()
+    return tuple(
+        [
+            FormStep(
+                name=name,
+                value=soul.steps[name].value,
+                verbs=allowed_verbs(name, plan, soul)[0],
+                check=plan.conditional.get(name, ""),
+            )
+            for name in plan.asked
+            if name in soul.steps
+        ]
+    )

@@ -12,12 +12,12 @@ from string import Template
 from msgspec.structs import replace
 
 from claudius.cognition.history import feels, intuition_record, perception_record, shown_record
-from claudius.cognition.plan import SPEECH, THOUGHT, EngineSettings, Plan, allowed_verbs
+from claudius.cognition.plan import SPEECH, THOUGHT, EngineSettings, Plan
 from claudius.cognition.prompt.parts import exchanges, present, soul_state
 from claudius.memory.ledger import format_beliefs
 from claudius.perception import MessageExtra
 from claudius.prompt import RecordKind, Scalar, clear_nonce, data_line, fence
-from claudius.provider import FormStep, ModelLimits
+from claudius.provider import ModelLimits
 from claudius.recollection import Recollection
 from claudius.soul import SoulText
 
@@ -105,22 +105,6 @@ def _records(plan: Plan, recollection: Recollection) -> Iterator[Mapping[str, Sc
         yield perception_record(perception)
         if isinstance(perception.extra, MessageExtra):
             yield from (one.record() for one in perception.extra.read)
-
-
-def form_of(plan: Plan, soul: SoulText, settings: EngineSettings) -> tuple[FormStep, ...]:
-    """Return the sections that a server is to enforce: those of this plan and no others. Pure."""
-    if settings.form == "words":
-        return ()
-    return tuple(
-        FormStep(
-            name=name,
-            value=soul.steps[name].value,
-            verbs=allowed_verbs(name, plan, soul)[0],
-            check=plan.conditional.get(name, ""),
-        )
-        for name in plan.asked
-        if name in soul.steps
-    )
 
 
 def fitted(

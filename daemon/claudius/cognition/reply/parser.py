@@ -153,8 +153,10 @@ _State = Literal["out", "private", "dialogue"]
 class Parser:
     """Parses one reply: pass each piece to `feed`, show what it returns, then call `finish` for the whole result."""
 
-    def __init__(self, names: Names = NAMES, limits: Limits | None = None) -> None:
-        self.think: Callable[[Section], None] | None = None
+    def __init__(
+        self, names: Names = NAMES, limits: Limits | None = None, *, think: Callable[[Section], None] | None = None
+    ) -> None:
+        self.think = think
         """Takes each piece of a private section as it is read; None = nobody wants it."""
         self.full = False
         """The reply's cap is exceeded: the caller may stop reading, and further text is ignored."""

@@ -19,7 +19,7 @@ from claudius.errors import RowInvalid
 from claudius.memory.inbox import Amended, Pending, turn_of
 from claudius.memory.sqlite.connection import Database, Row
 from claudius.memory.sqlite.core import Core
-from claudius.memory.sqlite.moment_rows import amend_moment
+from claudius.memory.sqlite.moments import amend_moment
 from claudius.memory.sqlite.rows import (
     Decoding,
     call_of,

@@ -22,6 +22,7 @@ from claudius.memory.sqlite.psyche import psyche_if_whole
 from claudius.memory.sqlite.rows import (
     Decoding,
     dump,
+    entry_of,
     instant,
     maybe_instant,
     parse,
@@ -137,7 +138,7 @@ def _person(db: Database, seeing: Seeing, person: str, name: str, conversation: 
         person=canonical,
         name=name,
         models=models_of(db, seeing, canonical),
-        turns_here=sum(row["turns"] for row in here),
+        turns_here=sum([row["turns"] for row in here]),
         spoke_at=max([instant(row["last_at"]) for row in here if row["last_at"]], default=None),
         is_bot=is_bot,
     )
@@ -200,8 +201,6 @@ def state_of(db: Database, seeing: Seeing) -> tuple[StateValue, ...]:
 
 EXPIRED_AT_ONCE = 100
 """Turns that one recollection hands over to be summarised; the rest follow with the next."""
-
-_ENTRY_TYPES = {kind.value: kind for kind in EntryType}
 
 
 class Shelf:
@@ -332,21 +331,6 @@ def _only(past: PastTurn, seen: Collection[str]) -> PastTurn:
         return past
     shown = tuple([one for one in past.shown if one.version >= 0 and one.audience in seen])
     return past if len(shown) == len(past.shown) else replace(past, shown=shown, is_as_kept=False)
-
-
-def entry_of(row: Row) -> Entry:
-    """Decode a row of working memory. Pure. Its errors name no row, so call it inside `Decoding`."""
-    return Entry(
-        entry_type=_ENTRY_TYPES[row["entry_type"]],
-        content=row["content"],
-        at=instant(row["at"]),
-        verb=row["verb"],
-        person=row["person"],
-        name=row["name"],
-        metadata=parse_object(row["metadata"]) if row["metadata"] else {},
-        position=row["position"],
-        stems=row["stems"],
-    )
 
 
 NAMED = 3

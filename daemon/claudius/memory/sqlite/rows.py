@@ -1,4 +1,4 @@
-"""Convert values to rows and back: instants, JSON, perceptions, calls, deliveries.
+"""Convert values to rows and back: instants, JSON, perceptions, entries, calls, deliveries.
 
 A row that does not decode raises RowInvalid, which names it.
 """
@@ -21,10 +21,12 @@ from claudius.memory.sqlite.connection import Row
 from claudius.perception import Perception
 from claudius.prompt import valid
 from claudius.provider import Usage
+from claudius.recollection import Entry, EntryType
 
 _PERCEPTION = msgspec.json.Decoder(Perception)
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
 _STRINGS = msgspec.json.Decoder(tuple[str, ...])
+_ENTRY_TYPES = {kind.value: kind for kind in EntryType}
 _UNREADABLE = (msgspec.MsgspecError, ValueError, LookupError, TypeError, AttributeError)
 """Exceptions that decoding a damaged value may raise."""
 
@@ -177,3 +179,18 @@ def _valid(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_valid(item) for item in value]
     return value
+
+
+def entry_of(row: Row) -> Entry:
+    """Decode a row of working memory. Pure. Its errors name no row, so call it inside `Decoding`."""
+    return Entry(
+        entry_type=_ENTRY_TYPES[row["entry_type"]],
+        content=row["content"],
+        at=instant(row["at"]),
+        verb=row["verb"],
+        person=row["person"],
+        name=row["name"],
+        metadata=parse_object(row["metadata"]) if row["metadata"] else {},
+        position=row["position"],
+        stems=row["stems"],
+    )

@@ -17,16 +17,17 @@ from claudius.memory.plans import TOO_MANY
 from claudius.memory.sqlite.connection import Database
 from claudius.memory.sqlite.core import Core
 from claudius.memory.sqlite.documents import write_model, write_state
-from claudius.memory.sqlite.moment_rows import keep_moments
+from claudius.memory.sqlite.moments import keep_moments
 from claudius.memory.sqlite.outbox import say
 from claudius.memory.sqlite.peer_rows import note
 from claudius.memory.sqlite.plans import keep_plans
 from claudius.memory.sqlite.psyche import move_psyche
-from claudius.memory.sqlite.recall import Shelf, entry_of, let_go, recall
+from claudius.memory.sqlite.recall import Shelf, let_go, recall
 from claudius.memory.sqlite.rows import (
     Decoding,
     call_row,
     dump,
+    entry_of,
     instant,
     parse,
     parse_object,

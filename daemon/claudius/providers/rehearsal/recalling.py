@@ -60,7 +60,7 @@ def recall(seen: ReadRequest, lines: Lines, cue: str) -> Recalled:
     """Return what memory says to a message that asks, beyond the words of the `cue` that it was recognised by. Pure."""
     text = plain(seen.message)
     wanted = _wanted(text.replace(cue.strip(), " "), lines, is_rest=True) if cue else _wanted(text, lines)
-    if not wanted or not _is_asking(seen.message, text, lines):
+    if not wanted:
         return Recalled()
     of_soul = _OF_THE_SOUL.match(text)
     is_own = bool(_SAID_BY_SOUL.search(text))
@@ -88,10 +88,6 @@ def warned(seen: ReadRequest, lines: Lines) -> str:
         if is_warning and not heard.isdisjoint(stemmed(value)) and plain(value) not in plain(seen.message):
             return _line(_told([one, *_candidates(seen)])[0], lines)
     return ""
-
-
-def _is_asking(message: str, text: str, lines: Lines) -> bool:
-    return is_question(message) or text.split(" ", 2)[1] in lines.words.asks_first
 
 
 def _is_recall(text: str, lines: Lines) -> bool:

@@ -35,7 +35,7 @@ from claudius.providers.rehearsal.reading import (
     topics_in,
 )
 from claudius.providers.rehearsal.recalling import recall, warned
-from claudius.psyche.reminding import asks_time, request_in
+from claudius.psyche.reminding import ASKS_TIME, SIGNS, asks_time, request_in
 from claudius.psyche.times import due
 
 DEFAULT_CHARS = 1500
@@ -151,7 +151,7 @@ def consider(seen: ReadRequest, lines: Lines) -> RehearsedTurn:
     full = may_write and len(learned) < len(new)
     mood = "" if seen.is_inner else mood_in(seen.message, lines)
     intent, recalled = _intent(seen, lines)
-    warning = "" if seen.is_inner or recalled else warned(seen, lines)
+    warning = warned(seen, lines) if seen.remembered and not (seen.is_inner or recalled) else ""
     if found and intent and lines.sections[intent].is_small_talk:
         intent = ""
     if not (intent or learned or known or full or secret or warning):
@@ -182,13 +182,16 @@ def _intent(seen: ReadRequest, lines: Lines) -> tuple[str, str]:
     """Return the section that answers a message, "" for none by its words, and what memory says to it. Pure."""
     if seen.is_inner:
         return ("due" if seen.due else "elsewhere"), ""
-    if request := request_in(seen.message):
+    if any(map(seen.message.lower().__contains__, SIGNS)) and (request := request_in(seen.message)):
         has_time = due(request, ANY_DAY, is_asked=True) is not None
         return ("reminder" if has_time else "reminder without a time"), ""
-    if seen.spoken and asks_time(seen.spoken[-1]) and due(seen.message, ANY_DAY, is_asked=True):
+    last = seen.spoken[-1] if seen.spoken else ""
+    if ASKS_TIME.search(last) and asks_time(last) and due(seen.message, ANY_DAY, is_asked=True):
         return "reminder", ""
     intent, cue = intent_of(seen.message, lines)
     if intent and intent not in RECALLING:
+        return intent, ""
+    if not is_question(seen.message) and plain(seen.message).split(" ", 2)[1] not in lines.words.asks_first:
         return intent, ""
     recalled = recall(seen, lines, cue)
     return recalled.section or intent, recalled.text
