@@ -184,7 +184,7 @@ def _start(text: str, asked: Mapping[str, float]) -> int:
     """Return where the shown part of a text begins, so that it holds most of the words asked for."""
     if len(text) <= LINE_CHARS:
         return 0
-    initials = {one[0] for one in asked}  # a stem begins as its word does, but for accents
+    initials = {one[:1] for one in asked}  # a stem begins as its word does, but for accents
     places = [
         found.start()
         for found in _WORD.finditer(text)
