@@ -66,6 +66,12 @@ class DiscordPoster:
         self._call_s = call_s
 
     async def speak(self, utterance: Utterance) -> str:
+        """Post one part, opening its thread if there is none, and return the post's id.
+
+        Where no thread can be opened, the part is posted in the channel as a reply to the message.
+
+        Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown.
+        """
         place = Place.of(utterance.conversation)
         if place.thread and place.thread not in self._places.closed:
             await self._open(place)
@@ -81,6 +87,10 @@ class DiscordPoster:
         return str(message.id)
 
     async def react(self, utterance: Utterance) -> str:
+        """Add a reaction to the latest message that an utterance answers, and return a receipt. Idempotent.
+
+        Raises: as `speak`; DeliveryRefused also if it answers no message of Discord.
+        """
         place, message = Place.of(utterance.conversation), _trigger(utterance, -1).lstrip("0")
         if not message:
             raise DeliveryRefused(str(UNKNOWN_MESSAGE))
@@ -92,6 +102,7 @@ class DiscordPoster:
         return f"{message}:{utterance.body}"
 
     async def take_back(self, conversation: str, receipt: str) -> None:
+        """Delete the post with the id `receipt`. One that is already gone is no error. Raises: as `speak`."""
         place = Place.of(conversation)
         for target in filter(None, (place.thread, place.channel)):  # if no thread could be opened, it is in the channel
             channel = self._client.get_partial_messageable(int(target), guild_id=_guild(place))
@@ -251,6 +262,7 @@ class DiscordTypingIndicators:
         self._shown: dict[str, asyncio.Task[None]] = {}
 
     def show(self, perception: Perception) -> None:
+        """Show the indicator in a perception's conversation until `hide`."""
         self.hide(perception)
         if self._is_shown:
             conversation = perception.conversation
@@ -259,10 +271,12 @@ class DiscordTypingIndicators:
             task.add_done_callback(lambda ended: self._gone(conversation, ended))
 
     def hide(self, perception: Perception) -> None:
+        """Stop showing the indicator in a perception's conversation."""
         if task := self._shown.pop(perception.conversation, None):
             task.cancel()
 
     async def close(self) -> None:
+        """Cancel the task of every indicator, and wait until they have ended."""
         tasks = list(self._shown.values())
         for task in tasks:
             task.cancel()
