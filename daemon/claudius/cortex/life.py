@@ -32,6 +32,8 @@ LOOK_S = 30.0
 GATHER_S = 1.0
 """How long events are collected before one look evaluates them."""
 RESTART_S = 60.0
+STOP_S = 2.0
+"""How long `stop` waits for the task, which it has cancelled."""
 DEATHS = 5
 """After this many consecutive crashes the cortex stays down until the process restarts."""
 UNREAL = ("rehearsal", "scripted", "none")
@@ -88,10 +90,10 @@ class Cortex:
         self._task = asyncio.create_task(self._live(), name="cortex")
 
     async def stop(self) -> None:
-        """Stop the task within two seconds; a running cycle changes nothing."""
+        """Stop the task within STOP_S seconds; a running cycle changes nothing."""
         if self._task:
             self._task.cancel()
-            await asyncio.wait((self._task,), timeout=2.0)
+            await asyncio.wait((self._task,), timeout=STOP_S)
 
     async def _live(self) -> None:
         while True:

@@ -212,13 +212,16 @@ class Signals:
         before = {kind: signal.getsignal(kind) for kind in kinds}
         for kind in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(kind, self._end)
-        loop.add_signal_handler(signal.SIGHUP, lambda: self.reread())  # noqa: PLW0108 - whatever it is by then
+        loop.add_signal_handler(signal.SIGHUP, self._hang_up)
         try:
             yield
         finally:
             for kind in kinds:
                 loop.remove_signal_handler(kind)
                 signal.signal(kind, before[kind])
+
+    def _hang_up(self) -> None:
+        self.reread()
 
     def _end(self) -> None:
         log.info("asked to end")

@@ -28,6 +28,8 @@ PATIENCE_S = 30.0
 """The longest time that a conversation waits for its history."""
 RECENT = timedelta(hours=72)
 """Threads with a turn since then are swept one by one."""
+SWEEP_EVERY_S, JITTER = 3600.0, 0.1
+"""Each network is swept once an hour, up to this share of it earlier, so that many souls do not sweep at once."""
 AGAIN_S = 30.0
 """How long to wait before a failed sweep is tried again."""
 
@@ -54,7 +56,7 @@ class Sweeper:
     async def run(self) -> None:
         """Sweep after each gap, and every hour, until cancelled. Raises: StoreError."""
         while True:
-            wait_s = 3600.0 * (1 - 0.1 * self._chance())  # so that many souls do not sweep at once
+            wait_s = SWEEP_EVERY_S * (1 - JITTER * self._chance())
             self.next_at = self._mind.clock() + timedelta(seconds=wait_s)
             try:
                 async with asyncio.timeout(wait_s):

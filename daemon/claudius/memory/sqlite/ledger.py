@@ -64,7 +64,7 @@ class SqliteLedger:
         return made.id
 
     async def list_peers(self, audience: str, since: datetime | None = None, limit: int = 1000) -> Sequence[Peer]:
-        since = since or datetime(1, 1, 1, tzinfo=UTC)
+        since = since or datetime.min.replace(tzinfo=UTC)
         with self._core.snapshot() as db:
             ids = db.values("peers_lately", since=stamp(since), most=limit)
             known = peer_rows.peers_known(db, ids, Seeing.towards(db, audience))

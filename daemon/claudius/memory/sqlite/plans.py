@@ -26,6 +26,10 @@ log = logging.getLogger(__name__)
 MILESTONE = "milestone"
 AT_ONE_TIME = timedelta(minutes=2)
 """Two plans this close together count as being for the same time."""
+NOTICED_AFTER = timedelta(minutes=30)
+"""How long after a milestone the soul notices it."""
+LATE = timedelta(minutes=5)
+"""A plan heard later than this states when it was due."""
 AT_ONCE = 100
 """Plans turned into perceptions in one pass; the rest follow in the next."""
 
@@ -115,7 +119,7 @@ def plan_milestone(db: Database, intent: Intent, milestone: Milestone) -> None:
     made = Schedule(
         id=int.from_bytes(digest[:6], "big"),
         conversation=intent.conversation,
-        at=intent.at + timedelta(minutes=30),
+        at=intent.at + NOTICED_AFTER,
         text=milestone.text,
         process="proactive",
         params={"event": MILESTONE, "level": milestone.level},
@@ -159,7 +163,7 @@ def _perception(db: Database, row: Row, at: datetime, now: datetime) -> Percepti
         asked_by=row["asked_by"] or "",
         in_answer=bool(row["in_answer"]),
     )
-    is_late = now - at > timedelta(minutes=5)  # then it says when it was due
+    is_late = now - at > LATE
     return Perception(
         key=f"due:{row['kind']}:{stamp(at)}",
         conversation=conversation,
