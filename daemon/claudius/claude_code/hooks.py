@@ -233,6 +233,7 @@ class Hook:
         return next((path.read_text("utf-8-sig") for path in places if path.is_file()), "")
 
     def _was_ensouled(self, transcript: object) -> bool:
+        """Return whether the last of our marks in the end of a transcript says that the soul is on."""
         marks = _MARKS.findall(_tail(transcript))
         return bool(marks) and marks[-1] != b"off"
 

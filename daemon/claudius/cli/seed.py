@@ -89,6 +89,7 @@ def _line(text: str, chars: int) -> str:
 
 
 def _plugins(claude: Path) -> Iterator[Path]:
+    """Yield the directories of the plugins that are installed and not switched off."""
     plugins = _json(claude / "plugins" / "installed_plugins.json").get("plugins")
     enabled = _json(claude / "settings.json").get("enabledPlugins")
     switches = enabled if isinstance(enabled, Mapping) else {}

@@ -115,6 +115,7 @@ class Cortex:
             await asyncio.sleep(RESTART_S)
 
     async def _wait(self) -> None:
+        """Wait until an event arrives, or the next look is due."""
         wait_s, self.next_look = LOOK_S, None
         if self.is_enabled:
             now = self._ties.clock()

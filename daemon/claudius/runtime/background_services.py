@@ -282,6 +282,7 @@ class BackgroundServices:
         return speak_up(intent, pending, self._mind, self._daimons.get())
 
     def _opened(self) -> HttpApi:
+        """Return the HTTP API, created on first use. Raises: TryAgain before `start`."""
         if self._door is None:
             if self._health is None or self._metrics is None:
                 raise TryAgain("not awake yet")
@@ -299,6 +300,7 @@ class BackgroundServices:
         return self._door
 
     def _tokens(self) -> Mapping[str, str]:
+        """Return the token of each daimon that has one, by name, and the owner's under the empty name."""
         loaded = self._loaded()
         theirs = {name: self._daimons.token(name) for name in daimons(loaded.config)}
         return {name: token for name, token in {**theirs, "": loaded.secret("CLAUDIUS_HTTP_TOKEN")}.items() if token}

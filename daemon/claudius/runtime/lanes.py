@@ -387,6 +387,7 @@ class Lanes:
         return failure
 
     def _surface(self, lane: Lane, pending: Pending, hearing: Arrivals) -> Surface:
+        """Return what the conversation's network offers the turn: streaming, files, a typing indicator."""
         mind, adapter, perception = self._mind, lane.adapter, pending.perception
         if adapter is None:
             return Surface(hearing=hearing, tell=partial(self._tell, lane, pending))

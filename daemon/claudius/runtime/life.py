@@ -67,6 +67,7 @@ class Starter:
         self._notify("STOPPING=1\nSTATUS=finishing what was begun")
 
     def _tell(self, frame: Mapping[str, Any]) -> None:
+        """Write one frame to the pipe and close it: whoever waits reads only one."""
         if self._pipe is None:
             return
         pipe, self._pipe = self._pipe, None

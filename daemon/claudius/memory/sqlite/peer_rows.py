@@ -49,6 +49,7 @@ def note(db: Database, noted: Noted, at: datetime) -> None:
 
 
 def _counted(row: Row | None, dealt: Sequence[Interaction]) -> dict[str, Any]:
+    """Return the columns of a peer's row after these interactions with it, oldest first. Pure."""
     with Decoding("peer", dealt[0].peer_id):
         tally = _tally(row) if row else Tally()
     for one in dealt:
