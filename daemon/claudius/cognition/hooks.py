@@ -344,7 +344,7 @@ class ThoughtStream:
         self._held = Section(name="", text="")
 
     def void(self) -> None:
-        """Emit that what was told does not count."""
+        """Emit that the pieces emitted so far do not count."""
         self._held = Section(name="", text="")
         if self._has_told:
             self._has_told = False

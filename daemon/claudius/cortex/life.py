@@ -108,7 +108,7 @@ class Cortex:
                     await self._wait()
             except Exception:
                 self._deaths += 1
-                log.exception("the cortex fell over", extra={"times": self._deaths})
+                log.exception("the cortex crashed", extra={"times": self._deaths})
             if self._deaths >= DEATHS:
                 log.error("the cortex stays down until the next start")
                 return

@@ -174,7 +174,7 @@ class Erasures(Struct, frozen=True):
         return {self._hash(one) for one in persons}
 
     def aliases(self, persons: Iterable[str]) -> dict[str, str]:
-        """Return what stands for each of these persons in the audit log once they are erased."""
+        """Return what replaces each of these persons in the audit log once they are erased."""
         return {one: f"{ALIAS}{self._hash(one)[:ALIAS_CHARS]}" for one in persons}
 
     def _hash(self, person: str) -> str:

@@ -1,4 +1,4 @@
-"""Whether the soul hears, thinks and keeps: one list of problems, which health, metrics, alerts and doctor all read."""
+"""Whether the soul hears, thinks and stores: one list of problems for health, metrics, alerts and doctor."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Problem(Struct, frozen=True, kw_only=True):
     grade: int = 0
     """How bad it is; the owner is told again when it grows."""
     since: datetime | None = None
-    """Since when it stands; None = its facts do not say."""
+    """Since when there is this problem; None = its facts do not say."""
 
     @property
     def reason(self) -> str:
@@ -283,7 +283,7 @@ class Health:
             self._records = None
 
     def _dated(self, found: Sequence[Problem], now: datetime) -> tuple[Problem, ...]:
-        """Add to each problem since when it stands, where its own facts do not say so."""
+        """Add to each problem since when it exists, where its own facts do not say so."""
         self._since = {
             (one.kind, one.subject): one.since or self._since.get((one.kind, one.subject), now) for one in found
         }

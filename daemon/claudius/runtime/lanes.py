@@ -343,7 +343,7 @@ class Lanes:
             log.info("turn gave way to a new perception", extra={"turn": pending.turn})
             await mind.store.inbox.hold(pending)
         except (StaleTurn, BrokenOff):
-            log.info("turn run anew", extra={"turn": pending.turn})
+            log.info("turn runs again", extra={"turn": pending.turn})
         except StoreError:
             raise
         except Exception as error:
@@ -431,7 +431,7 @@ class Lanes:
         try:
             self.turn_log.committed(await apologise(pending, self._mind, kind, failure), pending)
         except StaleTurn:
-            log.info("apology run anew", extra={"turn": pending.turn})
+            log.info("apology runs again", extra={"turn": pending.turn})
         except StoreError:
             raise
         except Exception as error:

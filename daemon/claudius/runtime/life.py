@@ -301,7 +301,7 @@ async def _hold(home: Home, seconds: float, why: str, starter: Starter, signals:
             await signals.ending.wait()
             raise _Asked
     except TimeoutError:
-        log.info("the brake is off")
+        log.info("the crash backoff is over")
     finally:
         await control.close()
 

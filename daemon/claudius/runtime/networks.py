@@ -201,7 +201,7 @@ class Networks:
                     self._failed(error)
                 return
             except Exception:
-                log.exception("an adapter fell", extra={"adapter": adapter.name})
+                log.exception("an adapter crashed", extra={"adapter": adapter.name})
                 adapter.link.down("it fell and is being started again")
                 await asyncio.sleep(FELL_S)
             else:
@@ -215,6 +215,6 @@ class Networks:
                 self._failed(error)
                 await asyncio.sleep(FELL_S)
             except Exception:
-                log.exception("a sweep fell")
+                log.exception("a sweep crashed")
                 await asyncio.sleep(AGAIN_S)
                 sweeper.missed(None)

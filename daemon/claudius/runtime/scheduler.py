@@ -112,7 +112,7 @@ async def keep_time(mind: Mind, wake: Callable[[str], None], planned: asyncio.Ev
             try:
                 wait_s = await tick(mind, wake, look)
             except (StoreError, RowInvalid) as error:
-                log.warning("nothing was fired", extra={"error": error.message})
+                log.warning("what is due could not be read", extra={"error": error.message})
                 wait_s = LOOK_S
             looks += 1
             if bell is None and looks > 1 and wait_s > QUICK_S:
@@ -164,7 +164,7 @@ class Clockwork:
             try:
                 self._zone = (name, zone_of(name))
             except BadConfiguration as error:
-                log.error("a zone is not there", extra={"error": error.message})  # noqa: TRY400 - no trace
+                log.error("the time zone is unknown", extra={"error": error.message})  # noqa: TRY400 - no trace
                 self._zone = (name, zone_of("UTC"))
         return self._zone[1]
 

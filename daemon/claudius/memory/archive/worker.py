@@ -122,7 +122,7 @@ class Archive:
                 await self._rest(HALF_WRITTEN_S if done.held_back else LOOK_EVERY_S)
 
     async def close(self) -> None:
-        """Let the thread end."""
+        """Let the thread end after the job that it is running; jobs that wait are dropped."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def round(self) -> Round:

@@ -38,7 +38,7 @@ from claudius.provider import Usage
 
 
 class SqliteLedger:
-    """Peers, and what the soul makes of them."""
+    """Peers, and what the soul thinks of them."""
 
     def __init__(self, core: Core) -> None:
         self._core = core

@@ -59,7 +59,7 @@ def keep_plans(db: Database, intent: Intent, at: str) -> int:
 
 
 def _keep_schedules(db: Database, intent: Intent, schedules: Iterable[Schedule]) -> int:
-    """Store plans; a promise whose matter is already planned joins that plan. Return how many were refused."""
+    """Store plans; a promise whose subject is already planned joins that plan. Return how many were refused."""
     promised = {one.plan: one.stems for one in intent.noted.promises if one.plan} if intent.noted else {}
     refused = 0
     for schedule in schedules:
@@ -81,7 +81,7 @@ def cancel(db: Database, schedule_id: int) -> int:
 
 
 def _same(db: Database, schedule: Schedule, stems: Iterable[str]) -> int:
-    """Return a pending plan for the same person, place, time and matter; 0 if there is none."""
+    """Return a pending plan for the same person, place, time and subject; 0 if there is none."""
     wanted = frozenset(stems)
     since, until = stamp(schedule.at - AT_ONE_TIME), stamp(schedule.at + AT_ONE_TIME)
     place = {"conversation": schedule.conversation, "asked_by": schedule.asked_by}
@@ -186,7 +186,7 @@ def _params(schedule_id: int, params: str) -> dict[str, Any] | None:
         with Decoding("due", schedule_id):
             return parse_object(params)
     except RowInvalid as error:
-        log.error("a plan is heard without its process", extra={"error": error.message})  # noqa: TRY400 - no trace
+        log.error("a plan runs without its process", extra={"error": error.message})  # noqa: TRY400 - no trace
         return None
 
 
