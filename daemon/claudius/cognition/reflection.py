@@ -139,7 +139,7 @@ def subprocess_problems(soul: SoulText) -> list[BadSoul]:
         try:
             think = _load(str(target)).think
         except (ImportError, AttributeError, ValueError) as error:
-            found.append(BadSoul(where, 1, f"its head: python: {error}", "install that module beside Claudius"))
+            found.append(BadSoul(where, 1, f"its head: python: {error}", "install that module with Claudius"))
             continue
         if think and (problem := unfit_for(think, 2)):
             detail = f"its head: python: the function cannot be called with (reflection, memory): {problem}"

@@ -91,7 +91,7 @@ class Forgetting:
         left = self._ledger.unfinished()
         if not left:
             return 0
-        log.warning("an erasure was cut off: it goes on", extra={"people": len(left)})
+        log.warning("an interrupted erasure is resumed", extra={"people": len(left)})
         done = 0
         for probes in self._ledger.kept_probes():
             async with self._one_at_a_time:

@@ -166,7 +166,7 @@ def _of_budget(spent: Spending) -> Problem | None:
         kind="budget",
         subject=spent.budget,
         detail=f"the budget is spent: {amount}" if is_spent else f"{spent.percent:.0f} % is spent: {amount}",
-        fix="`claudius usage` says for what; raise it with `claudius config set`, or wait until it begins anew",
+        fix="`claudius usage` says for what; raise it with `claudius config set`, or wait for the next day or month",
         fails=is_spent,
         grade=SPENT if is_spent else NEAR,
     )

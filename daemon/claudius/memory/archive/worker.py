@@ -199,7 +199,7 @@ class Archive:
         except Broken as error:
             stamp = f"{self._clock():%Y%m%dT%H%M%SZ}"
             kept = await self._in_thread(lambda: self._repository.set_aside(self._backups, stamp))
-            log.warning("the archive could not be read (%s): it is kept as %s and built anew", error, kept)
+            log.warning("the archive could not be read (%s): it is kept as %s and rebuilt", error, kept)
             await self._in_thread(lambda: self._repository.prepare(self._began_s))
         written = any(file.sha256 for file in await self._store.documents.archive_files())
         if written and await self._in_thread(self._repository.head) is None:
