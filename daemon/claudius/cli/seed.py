@@ -22,7 +22,7 @@ from claudius.home import DIRECTORY_MODE, FILE_MODE, Home, shipped, write_privat
 from claudius.soul import SoulFile, SoulSource
 
 HEAD_CHARS = 16_384
-"""How much of a skill's file is read: its front matter stands at the top."""
+"""How much of a skill's file is read: its front matter is at the top."""
 WHAT_CHARS = 120
 
 _UNSAFE = re.compile(r"[<>`\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]+")

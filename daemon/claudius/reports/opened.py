@@ -1,4 +1,4 @@
-"""Open a home's store beside the process that runs turns: for reading, or for one edit by the owner's hand."""
+"""Open a home's store while another process runs turns: for reading, or for one edit by the owner."""
 
 from __future__ import annotations
 

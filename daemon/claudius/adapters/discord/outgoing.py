@@ -94,7 +94,7 @@ class DiscordPoster:
         place, message = Place.of(utterance.conversation), _trigger(utterance, -1).lstrip("0")
         if not message:
             raise DeliveryRefused(str(UNKNOWN_MESSAGE))
-        # a thread's first message is in the channel, beside the thread
+        # a thread's first message is in the channel, not in the thread
         is_within = place.thread and place.thread != message and place.thread not in self._places.closed
         channel = self._client.get_partial_messageable(int(place.thread if is_within else place.channel))
         async with self._call():
@@ -266,8 +266,8 @@ class DiscordTypingIndicators:
         self.hide(perception)
         if self._is_shown:
             conversation = perception.conversation
-            work = self._sign(Place.of(conversation))
-            self._shown[conversation] = task = asyncio.create_task(work, name=f"sign {conversation}")
+            work = self._indicate(Place.of(conversation))
+            self._shown[conversation] = task = asyncio.create_task(work, name=f"typing indicator {conversation}")
             task.add_done_callback(lambda ended: self._gone(conversation, ended))
 
     def hide(self, perception: Perception) -> None:
@@ -286,7 +286,7 @@ class DiscordTypingIndicators:
         if self._shown.get(conversation) is task:
             del self._shown[conversation]
 
-    async def _sign(self, place: Place) -> None:
+    async def _indicate(self, place: Place) -> None:
         # The reply may open a thread that does not exist yet, so the indicator is shown where the message is.
         is_there = place.thread in self._places.opened or (place.thread and self._client.get_channel(int(place.thread)))
         target = int(place.thread if is_there else place.channel)
@@ -295,4 +295,4 @@ class DiscordTypingIndicators:
                 await self._client.http.send_typing(target)
                 await asyncio.sleep(REFRESH_S)
         except FAILURES as error:
-            log.info("no sign", extra={"channel": target, "error": repr(error)})
+            log.info("no typing indicator", extra={"channel": target, "error": repr(error)})

@@ -166,7 +166,7 @@ class SlackPoster:
             try:
                 await self.take_back(channel, ts)
             except DeliveryError as error:
-                log.warning("a post stands outside its thread", extra={"channel": channel, "error": repr(error)})
+                log.warning("a post is outside its thread", extra={"channel": channel, "error": repr(error)})
             raise DeliveryRefused(THREAD_GONE)
         self._reached.known(channel, ts)
         return ts
@@ -230,8 +230,8 @@ class SlackTypingIndicators:
         if not self._status or not (place.thread or perception.audience.startswith("private:")):
             return
         before, shown = self._shown.get(perception.conversation), _Shown(self._status)
-        work = self._sign(place, perception.position, shown, before.task if before else None)
-        shown.task = asyncio.create_task(work, name=f"sign {perception.conversation}")
+        work = self._indicate(place, perception.position, shown, before.task if before else None)
+        shown.task = asyncio.create_task(work, name=f"typing indicator {perception.conversation}")
         self._shown[perception.conversation] = shown
         shown.task.add_done_callback(lambda _: self._gone(perception.conversation, shown))
 
@@ -258,7 +258,7 @@ class SlackTypingIndicators:
         if self._shown.get(conversation) is shown:
             del self._shown[conversation]
 
-    async def _sign(self, place: Place, ts: str, shown: _Shown, before: asyncio.Task[None] | None) -> None:
+    async def _indicate(self, place: Place, ts: str, shown: _Shown, before: asyncio.Task[None] | None) -> None:
         over = shown.over
         await asyncio.sleep(0)  # let the turn itself start first
         if before is not None:
@@ -286,4 +286,4 @@ class SlackTypingIndicators:
         try:
             await getattr(self._client, method)(**arguments)
         except FAILURES as error:
-            log.info("no sign", extra={"method": method, "error": code_of(error) or repr(error)})
+            log.info("no typing indicator", extra={"method": method, "error": code_of(error) or repr(error)})
