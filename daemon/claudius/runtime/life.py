@@ -301,7 +301,7 @@ async def _hold(home: Home, seconds: float, why: str, starter: Starter, signals:
             await signals.ending.wait()
             raise _Asked
     except TimeoutError:
-        log.info("the crash backoff is over")
+        log.info("the crash-loop brake is off")
     finally:
         await control.close()
 
