@@ -166,6 +166,10 @@ async def until(event: asyncio.Event, seconds: float) -> None:
         return
 
 
+CANCEL_AGAIN_S = 0.5
+"""After this long, a task that did not end when it was cancelled is cancelled again."""
+
+
 async def unless(event: asyncio.Event, work: Coroutine[None, None, None], name: str) -> None:
     """Run work until it ends or the event is set, which cancels it. Raises what the work raises."""
     doing = asyncio.create_task(work, name=name)
@@ -186,9 +190,12 @@ async def either(one: Coroutine[None, None, None], other: Coroutine[None, None, 
     try:
         done, _ = await asyncio.wait(doing, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for task in doing:
-            task.cancel()
-        await asyncio.gather(*doing, return_exceptions=True)
+        while left := [task for task in doing if not task.done()]:
+            for task in left:
+                task.cancel()
+            # `asyncio.wait_for` on Python 3.11 loses a cancellation that comes just as what it waits for ends, and
+            # discord.py opens each socket by it: that task would go on for ever.
+            await asyncio.wait(left, timeout=CANCEL_AGAIN_S)
     for task in done:
         task.result()
 

@@ -141,7 +141,7 @@ class Hooks:
         for observer in tuple(self._observers.get(event.point, ())):
             try:
                 observer(event)
-            except Exception:
+            except Exception:  # an observer may be the owner's own code, and must not cost a turn
                 self.failures[event.point] = self.failures.get(event.point, 0) + 1
                 log.exception("an observer failed", extra={"hook": event.point})
 

@@ -163,7 +163,7 @@ async def reflect(idle: Idle, mind: Mind) -> None:
             log.info("a subprocess came too late", extra={"subprocess": one.name, "turn": idle.intent.turn})
         except StoreError:
             raise
-        except Exception:
+        except Exception:  # it may be the owner's own code, and the next subprocess has its turn all the same
             log.exception("a subprocess failed", extra={"subprocess": one.name, "turn": idle.intent.turn})
 
 

@@ -106,7 +106,7 @@ class Cortex:
                     else:
                         self._is_awake = False
                     await self._wait()
-            except Exception:
+            except Exception:  # this is the second mind's own lane: nothing of it may end the process that takes turns
                 self._deaths += 1
                 log.exception("the cortex crashed", extra={"times": self._deaths})
             if self._deaths >= DEATHS:

@@ -278,7 +278,7 @@ class Lanes:
             if error.table == "outbox":
                 await self._mind.store.outbox.undeliverable(error.row, error.message)
                 return 0.0
-        except Exception:
+        except Exception:  # a bug in one turn is not the end of its conversation
             log.exception("a lane stumbled", extra={"conversation": lane.conversation})
             await self._mind.store.outbox.doubt(lane.conversation)
         return STUMBLE_S
@@ -346,7 +346,7 @@ class Lanes:
             log.info("turn runs again", extra={"turn": pending.turn})
         except StoreError:
             raise
-        except Exception as error:
+        except Exception as error:  # whatever it was, `decide` says whether the turn is tried again or apologised for
             failure = await self._tell(lane, pending, failure_of(error), error)
             fate = decide(
                 error,
@@ -434,7 +434,7 @@ class Lanes:
             log.info("apology runs again", extra={"turn": pending.turn})
         except StoreError:
             raise
-        except Exception as error:
+        except Exception as error:  # one perception is given up, and the next is still answered
             log.exception("given up: no apology could be made", extra={"turn": pending.turn})
             why = error.message if isinstance(error, ClaudiusError) else type(error).__name__
             for one in (pending, *pending.further):

@@ -200,7 +200,7 @@ class Networks:
                 if self._distant <= set(self.refused):
                     self._failed(error)
                 return
-            except Exception:
+            except Exception:  # an adapter may be the owner's own code; its library's errors have no common base
                 log.exception("an adapter crashed", extra={"adapter": adapter.name})
                 adapter.link.down("it fell and is being started again")
                 await asyncio.sleep(FELL_S)
@@ -214,7 +214,7 @@ class Networks:
             except StoreError as error:
                 self._failed(error)
                 await asyncio.sleep(FELL_S)
-            except Exception:
+            except Exception:  # the same adapter, asked for what was missed
                 log.exception("a sweep crashed")
                 await asyncio.sleep(AGAIN_S)
                 sweeper.missed(None)

@@ -214,7 +214,7 @@ class Clockwork:
             outcome, failures = await job.work(self._tools(began)), 0
         except StoreError:
             raise
-        except Exception as error:
+        except Exception as error:  # a job may be the owner's own code; it is planned again, later each time
             failures += 1
             outcome = f"failed: {type(error).__name__}"
             log.exception("a job failed", extra={"job": name, "times": failures})

@@ -283,7 +283,7 @@ class Server:
 
     async def _forget_what_was_begun(self) -> None:
         try:
-            await self._forgetting.resume(self._mind.clock())
+            await self._forgetting.resume(self._mind.clock(), self._owner())
         except (ClaudiusError, GitFailed, OSError) as error:
             log.error("an erasure could not be completed", extra={"error": str(error)})  # noqa: TRY400 - no trace
 
