@@ -37,10 +37,7 @@ def answered_in(path: Path) -> Sequence[str] | None:
         with closing(open_writer(path)) as connection:
             check_log(connection, path, log)
             check_pages(connection, path)
-            return [
-                row["key"]
-                for row in Database(connection, load_queries(shipped("memory") / "queries")).all("answered_here")
-            ]
+            return [row["key"] for row in _database(connection).all("answered_here")]
     except (OSError, sqlite3.Error, UnicodeDecodeError, StoreError):
         return None
 
@@ -49,9 +46,7 @@ def acts_in(path: Path) -> Sequence[Mapping[str, Any]]:
     """Return the acts that a database's audit log holds, of any release, oldest first; none if it cannot be read."""
     try:
         with closing(open_reader(path)) as connection:
-            rows = Database(connection, load_queries(shipped("memory") / "queries")).all(
-                "audit_shown", since="", most=-1
-            )
+            rows = _database(connection).all("audit_shown", since="", most=-1)
     except (OSError, sqlite3.Error, UnicodeDecodeError):
         return []
     return [
