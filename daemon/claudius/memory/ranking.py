@@ -147,7 +147,7 @@ def rank(
 
 
 def _newest_first(ranked: Sequence[Moment], hits: Mapping[int, frozenset[str]]) -> list[int]:
-    """Return the ids, each moment after the newer ones in which its speaker puts it right or says nearly the same again.
+    """Return the ids, each moment after newer ones in which its speaker puts it right or says nearly the same.
 
     `hits`: what each holds of what is asked; a newer one that holds less of it says something else.
     """
