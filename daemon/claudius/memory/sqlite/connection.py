@@ -65,7 +65,11 @@ def open_writer(path: Path) -> sqlite3.Connection:
 
 def add_functions(connection: sqlite3.Connection) -> None:
     """Register the functions that the triggers of the schema call."""
-    connection.create_function("stemmed", 2, lambda text, name: " ".join(stemmed(text, name)), deterministic=True)
+    connection.create_function("stemmed", 3, _indexed, deterministic=True)
+
+
+def _indexed(text: str, name: str, audience: int) -> str:
+    return " ".join([f"{stem}:{audience}" for stem in stemmed(text, name)])
 
 
 def vacuum(connection: sqlite3.Connection) -> None:

@@ -50,7 +50,7 @@ TREATED = frozenset(
             "revision",
             "due",
         ),
-        *("conversation", "thread", "erasing", "audit"),
+        *("conversation", "thread", "erasing", "audit", "moment_audience"),
     }
 )
 """Tables with a rule of their own; any other table is treated by its column names."""
