@@ -68,6 +68,7 @@ def _serve(model: str, port: int) -> None:
     wanted = xllamacpp.CommonParams()
     wanted.model.path, wanted.port = model, port
     wanted.n_ctx, wanted.n_parallel = CONTEXT_TOKENS, 1
+    wanted.cpuparams.n_threads = 1  # threads that wait for one another are slow where others work, too
     server = xllamacpp.Server(wanted)
     while server:
         time.sleep(3600)
