@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from typing import Any
 
 import httpx
 import pytest
@@ -15,7 +17,7 @@ from claudius.eval.checks import leaks
 from claudius.eval.stage import ScenePost, Seen
 from claudius.home import Home
 from claudius.reports.conversations import explained
-from claudius.testing.alive import Alive, alive
+from claudius.testing.alive import alive
 from lab.llama_server import llama_server, model_file
 
 WAIT_S = 1800
@@ -56,12 +58,12 @@ async def test_local_3_a_real_model_keeps_the_form_for_twenty_turns(
             await soul.network.hear(line)
             await soul.network.until_visible(number, within_s=WAIT_S)
         said = [one.text for one in soul.network.visible]
-        limits = await chain.limits()
-        turns = [dict(turn) for turn in _turns(soul)]
-        first = explained(home, str(turns[0]["turn"]))
+        limits, personality = await chain.limits(), soul.mind.soul().text("soul.md")
+    turns = await asyncio.to_thread(_turns, home)
+    first = turns[0]
 
     posts = tuple(ScenePost("", "dm", text) for text in said)
-    system = [part for part in first["prompt"]["system"].split("\n\n") if part not in soul.mind.soul().text("soul.md")]
+    system = [part for part in first["prompt"]["system"].split("\n\n") if part not in personality]
     thoughts = tuple(
         one["content"] for turn in turns for one in turn["thoughts"] if one["step"] == "internal_monologue"
     )
@@ -78,11 +80,11 @@ async def test_local_3_a_real_model_keeps_the_form_for_twenty_turns(
     assert _tokens(server, first["prompt"]["tail"]) <= 250
 
 
-def _turns(soul: Alive) -> Iterator[dict[str, object]]:
-    with closing(sqlite3.connect(soul.home.database)) as db:
+def _turns(home: Home) -> list[dict[str, Any]]:
+    """Return every turn as `claudius why` tells it, oldest first."""
+    with closing(sqlite3.connect(home.database)) as db:
         names = [name for (name,) in db.execute("SELECT turn FROM turn ORDER BY number")]
-    for name in names:
-        yield explained(soul.home, name)
+    return [explained(home, name) for name in names]
 
 
 def _tokens(server: str, text: str) -> int:
