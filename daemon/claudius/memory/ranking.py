@@ -80,10 +80,8 @@ def asked_for(heard: str, before: str = "", *, name: str = "") -> dict[str, floa
     `name`: the soul's own, which is never searched for.
     """
     own = stemmed("", name)
-    wanted = {one: 1.0 for one in stemmed(heard) if one not in own}
-    if len(wanted) >= MOST_TERMS:  # it says enough for itself
-        return wanted
-    return {one: BEFORE_SHARE for one in stemmed(before) if one not in own} | wanted
+    wanted = {one: BEFORE_SHARE for one in stemmed(before) if one not in own}
+    return wanted | {one: 1.0 for one in stemmed(heard) if one not in own}
 
 
 def rarest(asked: Mapping[str, float], frequencies: Mapping[str, int], total: int) -> tuple[str, ...]:
