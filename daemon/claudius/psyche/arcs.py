@@ -1,4 +1,4 @@
-"""Track arcs: recurring subjects, born of three messages on one, strengthened by return, fading in silence. Pure.
+"""Track arcs: recurring subjects, created by three messages, strengthened by repetition, weakened by silence. Pure.
 
 Source: the psyche design, section 4.
 """
@@ -30,16 +30,16 @@ MOST, MOST_STEMS, LABEL_WORDS = 12, 12, 3
 ALIKE, ALIKE_WITHIN_S, ALIKE_COUNT = 0.50, 7 * DAY_S, 3
 LEAST_STEMS = 2
 TALK = 6
-"""The messages, this one included, in which a subject that is talked of is looked for."""
+"""How many of the latest messages, this one included, are searched for their common subject."""
 EMPTY, COMMON, TELLING = 3, 10, 20
-"""What a word says of a subject each time it returns: an empty one, a common one (`everyday.toml`), any other."""
+"""What each repetition of a word counts for a subject: an empty one, a common one (`everyday.toml`), any other."""
 REFERENCE = 4
-"""What a message says of it that refers back, or adds next to nothing of its own (`FEW_STEMS`)."""
+"""What a message counts for it that refers back, or has at most `FEW_STEMS` stems."""
 FEW_STEMS = 3
 LEAST_SAID, PER_LENGTH, FREE = 16, 20.0, 43.0
-"""A talk of n stems must say LEAST_SAID and PER_LENGTH·ln(1 + n) − FREE at least: long ones repeat words by chance."""
+"""The least count for n stems is LEAST_SAID, and PER_LENGTH·ln(1 + n) − FREE: long talks repeat words by chance."""
 REFERS_WITHIN_S = HOUR_S
-"""A message can refer back to one that is at most so old."""
+"""A message can refer back to one that is at most this old."""
 OPENING_WORDS = 6
 REFERRING = frozenset(
     """it its it's that that's this they they're them their he he's him his she she's her hers one ones there those
@@ -100,7 +100,7 @@ def reinforce(arcs: Sequence[Arc], found: Mapping[str, float], importance: float
 
 
 def birth(turn: str, now: Said, earlier: Sequence[Said], audience: str, soul_name: str) -> Arc | None:
-    """Return a new arc if this message goes on with a subject of the last few, or is like two earlier ones. Pure."""
+    """Return a new arc if this message continues a subject of the last few, or is like two earlier ones. Pure."""
     mine = stems(now.text, soul_name)
     if len(mine) < LEAST_STEMS:
         return None
@@ -136,10 +136,10 @@ Subject = tuple[list[Said], frozenset[str]]
 
 
 def _thread(talk: Sequence[Said], soul_name: str) -> Subject | None:
-    """Return the subject that the last of some messages goes on with, if three of them are about it and say enough.
+    """Return the subject that the last of some messages continues, if three of them are about it and count enough.
 
-    Each return of a word counts by what the word says (`worth`). A message beside one that shares such a word is about
-    the same if it refers back (`it`, `she`) or has next to no words of its own.
+    Each repetition of a word counts what the word is worth. A message next to one that shares such a word belongs to
+    the same subject if it refers back (`it`, `she`) or has few words of its own.
     """
     heard = [one.stems(soul_name) for one in talk]
     counted = Counter(chain.from_iterable(heard))
@@ -179,7 +179,7 @@ def _alike(said: Said, mine: frozenset[str], recent: Sequence[Said], soul_name: 
 
 
 def _function_stems(text: str) -> frozenset[str]:
-    """Return the stems of the function words of a text's language, if it is not English: those are none of any text."""
+    """Return the stems of the function words of a text's language; none for English, whose texts are read without."""
     language = language_of(text.lower(), [token.word for token in tokens(text)])
     return frozenset([stem(word) for word in FUNCTION_WORDS_OF.get(language, ())])
 
@@ -193,7 +193,7 @@ def _everyday() -> tuple[frozenset[str], frozenset[str]]:
 
 @lru_cache(maxsize=4096)
 def worth(found: str) -> int:
-    """Return what a stem says of what a talk is about. Pure; results are cached."""
+    """Return how much a stem says about the subject of a conversation. Pure; results are cached."""
     empty, common = _everyday()
     root = _root(found)
     if root in empty or _HIRAGANA.fullmatch(found):
@@ -202,7 +202,7 @@ def worth(found: str) -> int:
 
 
 def _root(found: str) -> str:
-    """Return a stem without a last `e`, which only some forms of a word keep."""
+    """Return a stem without a final `e`, which only some forms of a word keep."""
     return found[:-1] if found.endswith("e") and len(found) > 3 else found
 
 
