@@ -64,12 +64,13 @@ async def test_news_are_told_once_whenever_the_daemon_is_killed(tmp_path: Path, 
         await daemon.stop()
         seen = len(await daemon.slack.visible())
         (conversation,) = daemon.rows("SELECT DISTINCT conversation FROM turn")[0]
+        await daemon.slack.shift_clock(7200.0)
         await daemon.start(env=at(hours=2))
 
         answer = await bring(daemon, conversation)
         await daemon.until(lambda: daemon.rows(STATIONS[station]), what=station)
         await daemon.kill()
-        await daemon.start(env=at(hours=2, minutes=5))
+        await daemon.start(env=at(hours=2))
         await daemon.until(lambda: first_posts(daemon) == [("sent",)], what="a first post")
         again = await bring(daemon, conversation)
         await daemon.drained()
