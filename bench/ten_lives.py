@@ -31,7 +31,7 @@ PAGE = ROOT / "docs" / "psyche.md"
 PICTURES = ROOT / "docs" / "lives"
 BEGIN, END = "<!-- the lives: written by bench/ten_lives.py -->", "<!-- the end of the lives -->"
 WIDTH, LEFT, RIGHT, ROW, TOP = 1060, 150, 16, 36, 92
-LINES, SUBJECTS = 2, 2
+LINES, SUBJECTS = 2, 1
 """The most lines of a block; the most subjects of a day."""
 LETTER = 5.8
 """How wide a letter of a block is at most, on average."""

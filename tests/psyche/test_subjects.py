@@ -77,12 +77,12 @@ TONGUES = {
         "Weißt du, wie man Risotto macht?", "Die Wahl ist im Mai, und ich weiß nicht wen.",
     ),
     "french": (
-        "Le bus était encore en retard.", "J'ai acheté une lampe pour la cuisine.", "Tu sais comment on fait un risotto ?",
-        "Le chien a aboyé toute la nuit.", "Les élections sont en mai et je ne sais pas pour qui.",
+        "Le bus était encore en retard.", "J'ai acheté une lampe pour la cuisine.", "Comment est-ce que tu fais un risotto ?",
+        "Le chien a aboyé toute la nuit.", "Les élections sont en mai et je ne vote pas pour lui.",
     ),
     "spanish": (
         "El autobús llegó tarde otra vez.", "He comprado una lámpara para la cocina.", "El perro ladró toda la noche.",
-        "¿Sabes cómo se hace un risotto?", "Las elecciones son en mayo.",
+        "¿Sabes cómo preparar un risotto?", "Las elecciones son en mayo.",
     ),
     "japanese": (
         "バスがまた遅れました。", "台所のランプを買いました。", "リゾットの作り方を知っていますか。", "犬が一晩中吠えていました。",
@@ -100,7 +100,7 @@ def test_the_function_words_of_another_language_make_no_subject(tongue: str) -> 
 def test_a_talk_in_another_language_has_its_subject() -> None:
     """What is talked of in German is found, without its articles."""
     found = born(
-        ("Unser Kessel klopft nachts.", "Er klopft um elf.", "Jetzt klopft der Kessel lauter, und die Pumpe auch.")
+        ("Der Kessel klopft nachts.", "Er klopft um elf.", "Jetzt klopft der Kessel lauter, und die Pumpe auch.")
     )
 
     assert found is not None
