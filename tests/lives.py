@@ -24,6 +24,7 @@ DAYS = 30
 STEP = timedelta(hours=1)
 OWNER = "rehearsal:t:owner"
 ARCS = "SELECT json_extract(body, '$.arc'), json_extract(body, '$.label') FROM psyche_arc"
+TICKS = "SELECT heard_at FROM inbox WHERE kind = 'tick' AND key LIKE 'due:tick:%:within'"
 FIRST_WORDS = "SELECT at, conversation, body FROM outbox WHERE kind = 'proactive' ORDER BY at"
 EVENING = 22
 """The hour at which a day of a life is looked at, unless it says another."""
@@ -88,6 +89,8 @@ class Lived(NamedTuple):
     """Display names of people and labels of subjects, by id."""
     prompts: tuple[str, ...]
     """The tail of every prompt."""
+    ticks: Sequence[datetime]
+    """When it noticed what time alone had done to it."""
 
 
 def live(life: Life, home: Path, step: timedelta = STEP, days: int = DAYS) -> Lived:
@@ -142,6 +145,7 @@ def live(life: Life, home: Path, step: timedelta = STEP, days: int = DAYS) -> Li
         ],
         names=names,
         prompts=tuple(request.tail for request in voice.requests),
+        ticks=[datetime.fromisoformat(at) for (at,) in days.kept(TICKS)],
     )
 
 

@@ -19,6 +19,7 @@ from living import MONDAY, ROME
 STEP = timedelta(hours=3)
 PAGE = Path(__file__).parents[1] / "docs"
 TOP, PRESSED = 3, 2
+TICKS_A_DAY = 2
 Make = Callable[[], Life]
 
 ROADS: dict[Make, dict[str, tuple[int, int, int]]] = {
@@ -60,11 +61,12 @@ def writes_within_limits(found: Lived) -> None:
 
 
 def rests(found: Lived, days: int) -> None:
-    """Check that a day on which nobody speaks, nor on the day before, costs at most two calls; half of them none."""
+    """Check that it looks inward twice a day at most; a day after a day of silence costs two calls, half of them none."""
     spoken = {line.day for line in found.life.said}
     quiet = [day for day in range(2, days + 1) if not {day, day - 1} & spoken]
     calls = Counter((when - MONDAY.replace(hour=0)).days + 1 for when, _ in found.calls)
 
+    assert max(Counter(at.date() for at in found.ticks).values(), default=0) <= TICKS_A_DAY
     assert all(calls[day] <= 2 for day in quiet)
     assert 2 * sum(calls[day] == 0 for day in quiet) >= len(quiet)
 
@@ -88,6 +90,7 @@ def test_absence_makes_it_want_company_then_miss_people_and_the_return_is_felt(t
     assert first == sorted(first)
     assert "misses people" not in back.wants
     assert back.toward["Ana"] == "friendly"
+    assert found.ticks  # also for a soul that may not write first
 
 
 def test_orders_and_threats_crowd_and_frighten_it_and_kindness_leads_back(tmp_path: Path) -> None:

@@ -143,8 +143,10 @@ def _thread(talk: Sequence[Said], soul_name: str) -> Subject | None:
     """
     heard = [one.stems(soul_name) for one in talk]
     counted = Counter(chain.from_iterable(heard))
-    empty = _function_stems("\n".join([one.text for one in talk]))
-    shared = {one: worth(one) for one, count in counted.items() if count > 1 and one not in empty}
+    shared = {one: worth(one) for one, count in counted.items() if count > 1}
+    if max(shared.values(), default=0) >= COMMON:
+        for one in _function_stems([one.text for one in talk]):
+            shared.pop(one, None)
     if max(shared.values(), default=0) < COMMON:
         return None
     sharing = {at for at, its in enumerate(heard) if not shared.keys().isdisjoint(its)}
@@ -172,15 +174,15 @@ def _alike(said: Said, mine: frozenset[str], recent: Sequence[Said], soul_name: 
         and overlap(mine, found) >= ALIKE
     ]
     for (one, its), (other, others) in combinations(alike[-8:], ALIKE_COUNT - 1):
-        shared = (mine & its & others or mine & its) - _function_stems(said.text)
+        shared = (mine & its & others or mine & its) - _function_stems([said.text])
         if overlap(its, others) >= ALIKE and max(map(worth, shared), default=0) >= COMMON:
             return [one, other], shared
     return None
 
 
-def _function_stems(text: str) -> frozenset[str]:
-    """Return the stems of the function words of a text's language; none for English, whose texts are read without."""
-    language = language_of(text.lower(), [token.word for token in tokens(text)])
+def _function_stems(texts: Sequence[str]) -> frozenset[str]:
+    """Return the stems of the function words of a talk's language; none for English, whose texts are read without."""
+    language = language_of("".join(texts).lower(), [token.word for text in texts for token in tokens(text)])
     return frozenset([stem(word) for word in FUNCTION_WORDS_OF.get(language, ())])
 
 
