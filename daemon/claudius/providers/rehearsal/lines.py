@@ -173,6 +173,8 @@ class LinesHead(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     """How a question begins that asks for advice, and not for what was."""
     asks_with: tuple[str, ...]
     """Words of a question that say nothing of what it is about."""
+    asks_limits: tuple[str, ...]
+    """How a question asks for what the speaker must not do or have."""
     remembering: tuple[str, ...]
     """What a question asks of the soul (`do you …`) that asks for what the speaker said."""
     recalled: Mapping[Literal["speaker", "soul", "other", "here", "fact", "note"], str]

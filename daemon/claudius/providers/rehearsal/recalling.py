@@ -13,7 +13,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from claudius.memory.facts import CONSTRAINTS, KEYS
+from claudius.memory.facts import CONSTRAINTS, KEYS, stated_facts
 from claudius.memory.stemming import stemmed
 from claudius.providers.rehearsal.lines import Lines, plain, say
 from claudius.providers.rehearsal.reading import ReadLine, ReadRequest, is_question, quoted
@@ -59,6 +59,8 @@ class Recalled(Struct, frozen=True):
 def recall(seen: ReadRequest, lines: Lines, cue: str) -> Recalled:
     """Return what memory says to a message that asks, beyond the words of the `cue` that it was recognised by. Pure."""
     text = plain(seen.message)
+    if any(f" {ask} " in text for ask in lines.words.asks_limits) and (held := list(_limits(seen))):
+        return Recalled("recalled", "\n".join(filter(None, [_line(one, lines) for one in _told(held)[: 2 * MOST]])))
     wanted = _wanted(text.replace(cue.strip(), " "), lines, is_rest=True) if cue else _wanted(text, lines)
     if not wanted:
         return Recalled()
@@ -88,6 +90,15 @@ def warned(seen: ReadRequest, lines: Lines) -> str:
         if is_warning and not heard.isdisjoint(stemmed(value)) and plain(value) not in plain(seen.message):
             return _line(_told([one, *_candidates(seen)])[0], lines)
     return ""
+
+
+def _limits(seen: ReadRequest) -> Iterator[Candidate]:
+    """Yield what the speaker said that they must not, or need, in its order. Pure."""
+    for one in _candidates(seen):
+        text = one.line.text
+        keys = [text.partition(": ")[0]] if one.is_fact else [fact.key for fact in stated_facts(text, "", (), "", 0.0)]
+        if one.by == "speaker" and not one.is_note and not {*keys}.isdisjoint(CONSTRAINTS[:-1]):
+            yield one
 
 
 def _is_recall(text: str, lines: Lines) -> bool:
