@@ -24,6 +24,7 @@ SECTIONS = (
     "not kept",
     "question",
     "statement",
+    "told of themselves",
     "silence",
     "summary",
     "elsewhere",
@@ -42,7 +43,7 @@ SECTIONS = (
 VALUES = frozenset(
     (
         *("name", "soul", "title", "headings", "notes", "note", "topic", "last", "said", "summary", "mood", "quote"),
-        *("kept", "recalled", "felt", "present", "due"),
+        *("kept", "recalled", "felt", "present", "due", "limits"),
     )
 )
 """The `$` placeholders that a line may contain."""
