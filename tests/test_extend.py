@@ -154,6 +154,38 @@ def test_a_process_that_cannot_do_what_it_says_is_named_by_the_checks(owner: Mac
         assert problem in ran.stdout, ran.stdout
 
 
+LINES = {
+    "an unknown section": ("## greting\n- Ahoy.", ":1: ## greting is never said", "did you mean 'greeting'?"),
+    "an unknown placeholder": ("## greeting\n- Ahoy, $nam.", ":2: $nam is not a placeholder", "$name"),
+    "an unknown word of its head": (
+        '+++\nsmal_words = ["a"]\n+++\n## greeting\n- Ahoy.',
+        "`smal_words`",
+        "shipped file",
+    ),
+    "a line of no kind": ("## greeting\n* Ahoy.", ":2: is not used", "begin it with `- `"),
+    "no section": ("Ahoy.", ":1: nothing in it is used", "begin one with `## `"),
+}
+
+
+@pytest.mark.parametrize("fault", LINES)
+def test_lines_of_ones_own_that_do_not_fit_are_named_by_the_checks(owner: Machine, fault: str) -> None:
+    """`soul check` and `doctor` name file, line and remedy in one line; the greeting alone is a whole file."""
+    text, problem, remedy = LINES[fault]
+    own = owner.home / "soul" / "rehearsal.md"
+    own.write_text("## greeting\n- Ahoy.\n")
+    fine = owner.run("soul", "check")
+    own.write_text(text)
+
+    checked, doctor = owner.run("soul", "check"), owner.run("doctor")
+
+    assert (fine.code, checked.code) == (0, 1)
+    for ran in (checked, doctor):
+        named = [line for line in ran.stdout.splitlines() if "rehearsal.md:" in line]
+        assert len(named) == 1, ran.stdout
+        assert problem in named[0]
+        assert remedy in named[0]
+
+
 def test_a_step_of_ones_own_is_used_if_ones_code_asks_it(owner: Machine) -> None:
     """A step file that a process's module asks is fine; one that nothing asks is named, with its nearest."""
     (owner.root / "parts" / "own.py").write_text(CODE.replace("def plain", "async def plain"))

@@ -378,7 +378,8 @@ class TestMemory:
         assert "by its words, not by its date" in speech(scene.say(f"What did we talk about {day}?"))
 
     @pytest.mark.parametrize(
-        "asked", ["What is my password?", "What did I say?", "What did I say about my password?", "What do you remember?"]
+        "asked",
+        ["What is my password?", "What did I say?", "What did I say about my password?", "What do you remember?"],
     )
     def test_a_secret_is_never_said_back(self, asked: str) -> None:
         """What looks like a secret is quoted in no answer, neither from here nor from memory, and that is said."""

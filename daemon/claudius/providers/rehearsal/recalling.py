@@ -71,7 +71,9 @@ def recall(seen: ReadRequest, lines: Lines, cue: str) -> Recalled:
     if of_soul and not is_own and of_soul[1] not in lines.words.remembering:
         return Recalled()
     is_about_them = any(f" {word} " in text for word in (*lines.words.third_person, "we", "our", "us"))
-    found = [one for one in _candidates(seen, lines) if _may_answer(one, text, is_own=is_own, is_about_them=is_about_them)]
+    found = [
+        one for one in _candidates(seen, lines) if _may_answer(one, text, is_own=is_own, is_about_them=is_about_them)
+    ]
     best = max([_share(one, wanted) for one in found], default=0.0)
     if best < (HALF if is_about_them or len(wanted) <= MOST_PLAIN else MORE):
         return Recalled("not remembered") if is_about_them and _is_recall(text, lines) else Recalled()

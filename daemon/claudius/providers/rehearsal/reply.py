@@ -144,7 +144,8 @@ def reply(request: Request, lines: Lines) -> str:
 def consider(seen: ReadRequest, lines: Lines) -> RehearsedTurn:
     """Compare what the message reveals with what is known already. Pure."""
     found, secret = ((), False) if seen.is_inner else facts_in(seen.message, lines)
-    secret = secret or not (seen.is_inner or is_question(seen.message)) and hides(seen.message, lines)
+    is_told = not (seen.is_inner or is_question(seen.message))
+    secret = secret or (is_told and hides(seen.message, lines))
     notes = {plain(note) for model in seen.models for note in model.notes()}
     known = tuple([fact for fact in found if plain(fact.kept) in notes])
     new = tuple([fact for fact in found if fact not in known])
@@ -164,8 +165,8 @@ def consider(seen: ReadRequest, lines: Lines) -> RehearsedTurn:
         elif mood:
             intent = f"mood {mood}"
         else:
-            lasting = () if seen.is_inner or is_question(seen.message) else told_facts(seen.message)
-            intent = "told of themselves" if lasting else "question" if is_question(seen.message) else "statement"
+            lasting = is_told and told_facts(seen.message)
+            intent = "told of themselves" if lasting else "statement" if is_told else "question"
     told = f"{len(seen.spoken)}\0{seen.message}".encode("utf-8", "replace")
     return RehearsedTurn(
         seen=seen,
@@ -199,9 +200,8 @@ def _intent(seen: ReadRequest, lines: Lines) -> tuple[str, str]:
     if not is_question(seen.message) and plain(seen.message).split(" ", 2)[1] not in lines.words.asks_first:
         return intent, ""
     recalled = recall(seen, lines, cue)
-    if intent == BY_TIME and not recalled.text:
-        return intent, ""
-    return recalled.section or intent, recalled.text
+    is_answered = recalled.section and (recalled.text or intent != BY_TIME)
+    return (recalled.section, recalled.text) if is_answered else (intent, "")
 
 
 def _values(seen: ReadRequest, lines: Lines, told: Sequence[Noticed], new: Sequence[Noticed]) -> Mapping[str, str]:
