@@ -154,7 +154,7 @@ def test_a_process_that_cannot_do_what_it_says_is_named_by_the_checks(owner: Mac
         assert problem in ran.stdout, ran.stdout
 
 
-LINES = {
+MISFITS = {
     "an unknown section": ("## greting\n- Ahoy.", ":1: ## greting is never said", "did you mean 'greeting'?"),
     "an unknown placeholder": ("## greeting\n- Ahoy, $nam.", ":2: $nam is not a placeholder", "$name"),
     "an unknown word of its head": (
@@ -172,7 +172,7 @@ def test_lines_of_ones_own_that_do_not_fit_are_named_by_the_checks(owner: Machin
     own = owner.home / "soul" / "rehearsal.md"
     own.write_text("## greeting\n- Ahoy.\n")
     fine = owner.run("soul", "check")
-    for text, problem, remedy in LINES.values():
+    for text, problem, remedy in MISFITS.values():
         own.write_text(text)
 
         checked = owner.run("soul", "check")

@@ -122,7 +122,7 @@ def test_words_with_a_mark_are_completed(machine: Machine) -> None:
         shown.keys("\r")
         shown.until_shown("You are")
         shown.say("/help")
-        shown.until_shown("/quit or Ctrl-D leaves")
+        shown.until_shown("leave, as Ctrl-D and Ctrl-C do")
         shown.say("/nonsense")
         shown.until_shown("there is no /nonsense here")
         shown.until_asked()
