@@ -148,14 +148,16 @@ def forget(person: str, *, yes: bool, as_json: bool) -> int:
     rows = ", ".join(f"{table} {count}" for table, count in receipt["rows"].items())
     lines = [
         f"{receipt['person']} is forgotten. Rows: {rows or 'none'}.",
-        f"git: {receipt['git']} versions; log: {receipt['logs']} lines; old backups: {receipt['backups']}.",
+        f"git: {receipt['git']} version(s); log: {receipt['logs']} line(s); old backups: {receipt['backups']}.",
     ]
     if receipt["kept"]:
         lines.append(f"Not made by Claudius, so left as they are: {', '.join(map(safe, receipt['kept']))}.")
     where = ", ".join(receipt["left"])
     lines += [
-        "Searched, and found nowhere." if receipt["verified"] else f"STILL FOUND in {where}: repeat the command.",
-        f"Not mine to erase: {'; '.join(receipt['not_ours'])}.",
+        "Searched for what is left: nothing."
+        if receipt["verified"]
+        else f"STILL FOUND in {where}: repeat the command.",
+        f"Not erased, because it is not kept here: {'; '.join(receipt['not_ours'])}.",
     ]
     print_result(receipt, lines, as_json=as_json)
     return 0 if receipt["verified"] else EXIT_FAILED
