@@ -39,9 +39,11 @@ def list_(*, as_json: bool) -> None:
 def show(person: str, *, as_json: bool) -> None:
     """Show what the soul knows of a person, for each audience it was learned in."""
     found = reports.person(Home.of(os.environ), person)
-    nothing = [reports.nothing_of(safe(found["name"]))]
-    lines = _models(found["models"], f"{found['person']} in ") if found["models"] else nothing
-    print_result(found, lines, as_json=as_json)
+    lines = [*_models(found["models"], f"{found['person']} in ")]
+    if found["facts"]:
+        lines.append(click.style(f"── what {safe(found['name'] or person)} said in plain words", dim=True))
+        lines += [f"{one['at'][:10]}  {one['key']} {safe(one['value'])}" for one in found["facts"]]
+    print_result(found, lines or [reports.nothing_of(safe(found["name"]))], as_json=as_json)
 
 
 def _models(models: Sequence[Mapping[str, Any]], whose: str = "") -> Iterator[str]:
