@@ -312,6 +312,8 @@ class Conversation:
             case ["/thoughts", "on" | "off" as switch] if self._is_tty:
                 self._hello["thoughts"] = switch == "on"
                 await connection.send({"op": "thoughts", "on": switch == "on"})
+                if switch == "off":
+                    await self._screen.void()
                 await self._screen.tell(SWITCHED[switch == "on"], "past")
             case _:
                 line = SentLine(text)
