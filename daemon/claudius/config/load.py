@@ -297,6 +297,7 @@ def _put(tree: dict[str, Any], setting: Setting, value: Any, table: str = "") ->
 
 
 def _remedy(setting: Setting) -> str:
+    """Return what a setting is, and its allowed words if only some are allowed. Pure."""
     kind = msgspec.inspect.type_info(setting.type)
     kind = kind.type if isinstance(kind, msgspec.inspect.Metadata) else kind
     words = [str(one) for one in kind.values] if isinstance(kind, msgspec.inspect.LiteralType) else []
