@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from claudius.cli.explained import clock
 from claudius.cli.output import Group, json_option, print_result, safe
 from claudius.errors import EXIT_FAILED, UsageProblem
 from claudius.home import Home
@@ -27,7 +28,8 @@ def list_(*, as_json: bool) -> None:
     """List everyone the soul has met."""
     found = reports.people(Home.of(os.environ))
     lines = [
-        f"{row['person']}  {safe(row['name'])}  {row['versions']} version(s)  {row['updated_at'] or 'no model yet'}"
+        f"{row['person']}  {safe(row['name'])}  {row['versions']} version{'' if row['versions'] == 1 else 's'}"
+        f"  {clock(row['updated_at']) if row['updated_at'] else 'no portrait yet'}"
         for row in found
     ]
     print_result(found, lines or ["nobody was met yet: `claudius chat`"], as_json=as_json)
