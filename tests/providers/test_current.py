@@ -158,11 +158,14 @@ async def test_a_model_that_never_appears_is_told_with_what_to_do(home: Home) ->
     told: list[Failure] = []
     at_once = search.voice.last_error
 
+    async def asked() -> None:
+        """Note what is told until the call fails."""
+        async for event in search.voice.complete(ASK):
+            assert isinstance(event, Failing)
+            told.append(failure_of(event.error))
+
     with pytest.raises(Unavailable, match="no model was found") as raised:
-        async with aclosing(streaming(search.voice, ASK)) as events:
-            async for event in events:
-                assert isinstance(event, Failing)
-                told.append(failure_of(event.error))
+        await asked()
 
     assert "Ollama" in raised.value.fix
     assert {failure.detail for failure in (*told, failure_of(raised.value))} == {"no model was found"}
