@@ -158,7 +158,7 @@ def test_a_process_that_cannot_do_what_it_says_is_named_by_the_checks(owner: Mac
 
 MISFITS = {
     "an unknown section": ("## greting\n- Ahoy.", ":1: ## greting is never said", "did you mean 'greeting'?"),
-    "an unknown placeholder": ("## greeting\n- Ahoy, $nam.", ":2: $nam is not a placeholder", "$name"),
+    "an unknown placeholder": ("## greeting\n- Ahoy, $whom.", ":2: $whom is not a placeholder", "$name"),
     "an unknown word of its head": (
         '+++\nsmal_words = ["a"]\n+++\n## greeting\n- Ahoy.',
         "`smal_words`",
