@@ -210,6 +210,8 @@ class VoiceState(Struct, frozen=True, kw_only=True):
     last_error: str = ""
     """How the last attempt failed; empty = it gave a reply, or nothing was asked since the start."""
     resting: tuple[Resting, ...] = ()
+    notices: tuple[str, ...] = ()
+    """What the owner should correct, though the model answers."""
 
     @property
     def is_well(self) -> bool:

@@ -340,10 +340,10 @@ class TestMemory:
 
     def test_what_one_says_of_oneself_is_acknowledged_as_kept_for_good(self) -> None:
         """What memory keeps as a fact is not said to be kept for this talk alone."""
-        said = speech(Scene().say("I am allergic to walnuts"))
+        told, noted = speech(Scene().say("My birthday is on 3 May.")), speech(Scene().say("I am allergic to walnuts"))
 
-        assert "I am allergic to walnuts" in said
-        assert re.search(r"for good|not only for today", said)
+        assert re.search(r"for good|not only for today", told)
+        assert re.search(r"stands on your page|have it written down", noted)
 
     @pytest.mark.parametrize("asked", ["What must I not eat?", "Am I allergic to anything?", "What can't I eat?"])
     def test_what_one_must_not_is_told_from_here_and_from_memory(self, asked: str) -> None:

@@ -358,4 +358,5 @@ def _systemctl(*words: str) -> None:
     argv = ["systemctl", *(() if of_the_machine else ("--user",)), *verbs, unit.removeprefix(SYSTEM)]
     ran = subprocess.run(argv, capture_output=True, text=True, check=False)
     if ran.returncode:
-        raise ClaudiusError(f"{' '.join(argv)}: {ran.stderr.strip() or ran.returncode}")
+        why = f"{' '.join(argv)}: {(ran.stderr.strip() or str(ran.returncode)).splitlines()[0]}"
+        raise ClaudiusError(f"{why}; as root: {' '.join(argv)}" if of_the_machine and os.geteuid() else why)

@@ -6,7 +6,6 @@ whether or not the soul feels: they belong to memory. Source: the memory design,
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -18,7 +17,7 @@ from claudius.intent import Intent
 from claudius.memory.facts import TELLS, in_order, stated_facts
 from claudius.memory.moments import cut
 from claudius.memory.ranking import Found, Ranked, asked_for, rank
-from claudius.memory.stemming import TEXT_CHARS, stemmed
+from claudius.memory.stemming import TEXT_CHARS
 from claudius.memory.store import Store
 from claudius.perception import Kind, MessageExtra
 from claudius.prompt import ago, short_name
@@ -32,6 +31,8 @@ LINE_CHARS, BEFORE_CHARS = 320, 160
 """The longest text of a line, and the longest line before it that is shown with it."""
 BLOCK_COSTS, LINE_COSTS = 12, 12
 """Tokens of the block's own signs, and of the keys and quotes of a line."""
+BEGINS_CHARS = 5
+"""The letters by which a word is found in a text: a longer stem may end otherwise than its word does."""
 NAME_CHARS = 40
 REHEARSAL = "rehearsal"
 """The provider whose lines are fixed: they repeat what was heard and would be found in its place."""
@@ -39,7 +40,6 @@ YOU = "you"
 """Who said a line of the soul's own."""
 _CHARS_A_TOKEN = 4
 _SAID = (Kind.MESSAGE.value, Kind.MENTION.value, Kind.COMMAND.value)
-_WORD = re.compile(r"[^\W_]+")
 
 
 def kept(intent: Intent, recollection: Recollection, soul_name: str) -> Intent:
@@ -184,13 +184,14 @@ def _start(text: str, asked: Mapping[str, float]) -> int:
     """Return where the shown part of a text begins, so that it holds most of the words asked for."""
     if len(text) <= LINE_CHARS:
         return 0
-    initials = {one[:1] for one in asked}  # a stem begins as its word does, except for accents
-    places = [
-        found.start()
-        for found in _WORD.finditer(text)
-        if ((letter := found[0][0].lower()) in initials or not letter.isascii())
-        and not asked.keys().isdisjoint(stemmed(found[0]))
-    ]
+    lowered, places = text.lower(), []
+    for stem in asked:
+        at = lowered.find(begins := stem[:BEGINS_CHARS])
+        while at >= 0:
+            if not (at and lowered[at - 1].isalnum() and stem.isascii()):  # some scripts have no blanks
+                places.append(at)
+            at = lowered.find(begins, at + 1)
+    places.sort()
     if not places or places[-1] < LINE_CHARS - 20:
         return 0
     room = LINE_CHARS * 3 // 4

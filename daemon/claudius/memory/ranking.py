@@ -80,8 +80,10 @@ def asked_for(heard: str, before: str = "", *, name: str = "") -> dict[str, floa
     `name`: the soul's own, which is never searched for.
     """
     own = stemmed("", name)
-    wanted = {one: BEFORE_SHARE for one in stemmed(before) if one not in own}
-    return wanted | {one: 1.0 for one in stemmed(heard) if one not in own}
+    wanted = {one: 1.0 for one in stemmed(heard) if one not in own}
+    if len(wanted) >= MOST_TERMS:  # it says enough for itself
+        return wanted
+    return {one: BEFORE_SHARE for one in stemmed(before) if one not in own} | wanted
 
 
 def rarest(asked: Mapping[str, float], frequencies: Mapping[str, int], total: int) -> tuple[str, ...]:
@@ -147,7 +149,7 @@ def rank(
 
 
 def _newest_first(ranked: Sequence[Moment], hits: Mapping[int, frozenset[str]]) -> list[int]:
-    """Return the ids, each moment after the newer ones in which its speaker says nearly the same again.
+    """Return the ids, each moment after newer ones in which its speaker puts it right or says nearly the same.
 
     `hits`: what each holds of what is asked; a newer one that holds less of it says something else.
     """
@@ -160,7 +162,7 @@ def _newest_first(ranked: Sequence[Moment], hits: Mapping[int, frozenset[str]]) 
             and other.person == one.person
             and other.is_own == one.is_own
             and hits[other.id] >= hits[one.id]
-            and _restates(other.text, one.text)
+            and (_CORRECTS.match(other.text) or _restates(other.text, one.text))
         ]
         order += [other.id for other in sorted(again, key=lambda other: -other.id)] + [one.id]
     return list(dict.fromkeys(order))
@@ -177,7 +179,8 @@ def _correction(found: Found, key: int) -> Moment | None:
 
 def _restates(newer: str, older: str) -> bool:
     one, other = frozenset(stemmed(newer)), frozenset(stemmed(older))
-    return len(one & other) >= RESTATED * len(one | other)
+    both = len(one & other)
+    return both >= RESTATED * (len(one) + len(other) - both)
 
 
 def _raw(

@@ -80,7 +80,7 @@ def language_of(text: str, words: list[str]) -> str:
 
 def stemmed(text: str, name: str = "") -> tuple[str, ...]:
     """Return the stems of a name and of a text's content words, in order, with repetitions. Pure."""
-    language, found = _read(text)
+    language, found = _read(text.strip())  # the index adds blanks to what was heard
     return (*[stem(word, language) for word in _WORD.findall(name.lower())], *found) if name else found
 
 

@@ -180,7 +180,7 @@ class Chain:
         ]
         failed = None if isinstance(self.last_error, _OF_THE_REQUEST) else self.last_error
         why = f"{failed.provider or self.name}: {failed.message}" if failed else ""
-        return VoiceState(last_error=why, resting=tuple(resting))
+        return VoiceState(last_error=why, resting=tuple(resting), notices=tuple(self.notices()))
 
     def notices(self) -> list[str]:
         """Return what the owner should know of the providers, one line each."""

@@ -42,7 +42,7 @@ def explained(home: Home, turn: str = "", origin: str = CLI) -> dict[str, Any]:
     Without a name, it is the last turn with this user, or else the last of all. The prompt shows portraits, so that
     this is in the audit log; `origin` says from where it is asked.
     """
-    from claudius.cognition.prompt.snapshot import TextErased, rebuild
+    from claudius.cognition.prompt.snapshot import TextErased, rebuild, settings_of
     from claudius.psyche.showing import explained as explained_in_words
     from claudius.psyche.showing import numbered
 
@@ -56,6 +56,8 @@ def explained(home: Home, turn: str = "", origin: str = CLI) -> dict[str, Any]:
             prompt = "erased"
         except Expired as expired:  # this turn is kept, but one that its prompt shows is gone
             found["expired_at"] = expired.at
+    asked = settings_of(snapshot) if snapshot else None
+    found |= {"profile": asked and asked.profile, "form": asked and asked.form}
     looked(home, "read", str(found["person"] or ""), origin)
     if found["expired_at"] is None:
         del found["expired_at"]

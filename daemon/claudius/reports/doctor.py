@@ -20,6 +20,7 @@ from claudius.reports.network_checks import Check, networks
 from claudius.reports.offline_checks import exchanged_tokens, own_servers
 from claudius.reports.opened import records
 from claudius.reports.session import ask
+from claudius.reports.status import model_told, model_words
 from claudius.runtime.health import backup_failure, growth
 
 OF_THE_STORE = ("given_up", "disk", "backup")
@@ -291,6 +292,7 @@ def _voice(home: Home) -> Iterator[Check]:
         "voice",
         ok=True,
         detail=", ".join(names)
+        + model_words(model_told(home, names[0]))
         + (": no model is attached; put ANTHROPIC_API_KEY into .env, or set providers" if is_rehearsal else ""),
     )
 
@@ -312,7 +314,8 @@ async def one_word(loaded: Loaded, home: Home) -> Check:
         )
         async for event in voice.complete(request):
             if isinstance(event, Done):
-                return Check("model", ok=True, detail=f"{event.provider} {event.model} answered")
+                how = model_words(model_told(home, event.provider, event.model))
+                return Check("model", ok=True, detail=f"{event.provider} {event.model} answered{how}")
     except ClaudiusError as error:
         return Check("model", ok=False, detail=error.message, fix="check the key, the model's name and the network")
     finally:

@@ -150,11 +150,18 @@ def problems(facts: HealthFacts, settings: AlertSettings) -> tuple[Problem, ...]
 
 
 def _of_voice(voice: VoiceState) -> list[Problem]:
+    noticed = [
+        Problem(kind="voice", subject=f"model{number or ''}", detail=one, fix=_MODELS_AT_HOME, fails=False)
+        for number, one in enumerate(voice.notices)
+    ]
     if voice.is_well:
-        return []
+        return noticed
     resting = [f"{one.name} rests for {one.left_s:.0f} s: {one.why}" for one in voice.resting]
     detail = "; ".join(resting) or f"the last call failed: {voice.last_error}"
-    return [Problem(kind="voice", detail=detail, fix="`claudius doctor --live` asks the model for one word")]
+    return [Problem(kind="voice", detail=detail, fix="`claudius doctor --live` asks the model for one word"), *noticed]
+
+
+_MODELS_AT_HOME = "docs/providers.md says more of models at home"
 
 
 def _of_budget(spent: Spending) -> Problem | None:
@@ -269,6 +276,7 @@ class Health:
             voice=VoiceState(
                 last_error=next((one.last_error for one in states if one.last_error), ""),
                 resting=tuple(resting for one in states for resting in one.resting),
+                notices=tuple(dict.fromkeys(notice for one in states for notice in one.notices)),
             ),
             store=store,
             apologies=self._apologies(),

@@ -20,10 +20,11 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from claudius.errors import ClaudiusError
+from claudius.errors import BadHome, ClaudiusError
 from claudius.home import FILE_MODE, Home
 from claudius.runtime.control import Connection, ControlSocket, allow_files
 from claudius.runtime.lock import HomeLock
+from claudius.runtime.logs import PrivateFile, start_log
 
 log = logging.getLogger(__name__)
 
@@ -265,6 +266,10 @@ async def live(home: Home, waking: Waking, *, starter: Starter) -> None:
             backoff.forgive()  # no network was logged in to
             if isinstance(error, _Asked):
                 return
+            if not any(isinstance(one, PrivateFile) for one in logging.getLogger("claudius").handlers):
+                with contextlib.suppress(BadHome):  # its settings may be what is wrong
+                    start_log(home.logs, "INFO", ())
+            log.critical(error.message)
             raise
         signals.reread = lambda: _reread(soul, starter)
         try:

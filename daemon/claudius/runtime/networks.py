@@ -15,6 +15,7 @@ from typing import Any
 
 from claudius.cognition.mind import Mind
 from claudius.errors import AdapterRefused, ClaudiusError, DeliveryError, StoreError, StoreFull
+from claudius.memory.inbox import EVERY_NETWORK
 from claudius.runtime.adapter import Adapter, FollowsSettings, Gap
 from claudius.runtime.health import Hearing
 from claudius.runtime.intake import Intake
@@ -77,8 +78,10 @@ class Sweeper:
     async def _sweep(self) -> bool:
         """Read the whole history. Returns False if the network did not let us read to the end."""
         network, now = self._adapter.name, self._mind.clock()
+        restored = (await self._mind.store.inbox.marks(EVERY_NETWORK)).get("")
+        oldest = now - timedelta(hours=self._hours)
         gap = Gap(
-            since=now - timedelta(hours=self._hours),
+            since=max(oldest, datetime.fromisoformat(restored)) if restored else oldest,
             now=now,
             marks=await self._mind.store.inbox.marks(network),
             conversations=await self._mind.store.turns.recent(network, now - RECENT),

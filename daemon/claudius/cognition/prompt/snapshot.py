@@ -126,6 +126,15 @@ def _past_without_text(past: PastTurn) -> PastTurn:
     )
 
 
+class _KeptSettings(Struct, frozen=True):
+    settings: EngineSettings
+
+
+def settings_of(snapshot: bytes) -> EngineSettings | None:
+    """Return the settings of a kept turn; None if its snapshot was erased. Pure."""
+    return None if snapshot == ERASED else msgspec.json.decode(snapshot, type=_KeptSettings).settings
+
+
 def thaw(snapshot: bytes, texts: KeptTexts) -> tuple[Recollection, Plan, EngineSettings, SoulText]:
     """Rebuild what a turn knew.
 
