@@ -194,7 +194,7 @@ def _launched(launched: Launched, home: Home, *, as_json: bool) -> int:
     if as_json:
         print_json({"pid": launched.pid, "ready": launched.is_ready, "message": launched.message})
     elif launched.is_ready:
-        click.echo(launched.pid)
+        click.echo(f"awake: process {launched.pid}" if sys.stdout.isatty() else launched.pid)
     if not launched.is_ready:
         click.echo(f"claudius: {launched.message}", err=True)
         return launched.code

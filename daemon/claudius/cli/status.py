@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -65,7 +66,8 @@ def _status(document: dict[str, Any]) -> Iterator[str]:
         yield f"given up: {inbox['dead']} heard, {outbox['failed']} said (`claudius doctor` says why)"
     yield f"turns: {turns['total']}, {turns['today']} today"
     for offer in document["offers"]:
-        yield f"off: {offer['name']} (`{offer['command']}`)"
+        what = re.split("[;:]", offer["what"])[0]
+        yield f"off: {what} (`{offer['command']}`)"
 
 
 def _life(document: dict[str, Any]) -> Iterator[str]:

@@ -141,8 +141,8 @@ class Mind(Struct, frozen=True, kw_only=True):
     """The instant that ages are measured from if the wall clock is in doubt."""
     voices: Mapping[str, StepVoice] = field(default_factory=dict)
     """Cognitive step → its own voice; such a step is asked in a separate call."""
-    secrets: tuple[str, ...] = ()
-    """Values that no reply may contain."""
+    secrets: Sequence[str] = ()
+    """Values that no reply may contain; a key that is edited while the soul is awake is added."""
     hooks: Hooks = field(default_factory=Hooks)
     """The observers of turns."""
     reflects: Callable[[], bool] = lambda: False

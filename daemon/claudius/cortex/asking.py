@@ -12,7 +12,7 @@ import json
 import logging
 import re
 import time
-from collections.abc import AsyncGenerator, Collection, Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing
 from datetime import datetime
 from typing import Any, cast
@@ -219,7 +219,7 @@ async def _judge(ties: Ties, asked: ConsultRequest) -> ConsultAnswer:
     return read_counsel(answer.text)
 
 
-def _record(known: Known, secrets: tuple[str, ...]) -> dict[str, Any]:
+def _record(known: Known, secrets: Sequence[str]) -> dict[str, Any]:
     peer = known.peer
     newest = peer.newest
     return {

@@ -154,7 +154,7 @@ def _configuration(home: Home) -> Iterator[Check]:
     yield from exchanged_tokens(loaded)
     yield from own_servers(loaded)
     changed = sum(source != "default" for source in loaded.sources.values())
-    yield Check("configuration", ok=True, detail=f"{changed} settings of your own")
+    yield Check("configuration", ok=True, detail=f"{changed or 'no'} setting{'' if changed == 1 else 's'} of your own")
 
 
 def _clock(home: Home) -> Iterator[Check]:
@@ -180,7 +180,12 @@ def _soul(home: Home) -> Iterator[Check]:
 
     problems = problems_of(home)
     for problem in problems:
-        yield Check("soul", ok=False, detail=f"{problem.file}: {problem.detail}", fix=problem.fix)
+        yield Check(
+            "soul",
+            ok=False,
+            detail=f"{problem.file}{f':{problem.line}' if problem.line else ''}: {problem.detail}",
+            fix=problem.fix,
+        )
     if not problems:
         files = SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS)).current().files
         yield Check("soul", ok=True, detail=f"{len(files)} files")
@@ -245,7 +250,12 @@ def _daemon(home: Home) -> Iterator[Check]:
     live = asyncio.run(ask(home, "status"))
     if live is None:
         return
-    yield Check("brake", ok=not live["brake"], detail=(live["brake"] or {}).get("message", "not held back"), fix=_SEE)
+    yield Check(
+        "crashes",
+        ok=not live["brake"],
+        detail=(live["brake"] or {}).get("message", "it does not crash again and again"),
+        fix=_SEE,
+    )
     for adapter in live.get("adapters") or ():
         if adapter["hears"]:
             yield Check(adapter["name"], ok=True, detail="connected")

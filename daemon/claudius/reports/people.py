@@ -18,6 +18,7 @@ from claudius.memory.records import Records
 from claudius.reports.opened import edit, looked, noted, records
 from claudius.reports.session import wake_and_ask
 
+_FACT = ("key", "value", "at", "turn", "sources")
 _LOG = ("version", "at", "note", "commit", "turn", "audience", "author", "suspect")
 
 
@@ -28,11 +29,16 @@ def people(home: Home) -> Sequence[Mapping[str, Any]]:
 
 
 def person(home: Home, who: str, origin: str = CLI) -> Mapping[str, Any]:
-    """Return a person with the newest portrait in each audience. Raises: ClaudiusError."""
+    """Return a person with the newest portrait in each audience, and the facts in force. Raises: ClaudiusError.
+
+    A fact, as `{"key", "value", "at", "turn", "sources"}`, is what they said of themselves in plain words.
+    """
     with records(home) as kept:
         found = _person(kept, who)
+        stated = kept.personal([*{found["person"]: None} | dict.fromkeys(found["ids"])])["facts"]
     looked(home, "read", found["person"], origin)
-    return found
+    facts = [{name: one[name] for name in _FACT} for one in stated if one["newest"]]
+    return {**found, "facts": facts}
 
 
 def log(home: Home, who: str, origin: str = CLI) -> list[dict[str, Any]]:

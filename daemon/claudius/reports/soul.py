@@ -47,13 +47,14 @@ def checked(home: Home) -> dict[str, Any]:
 
 
 def problems_of(home: Home) -> list[BadSoul]:
-    """Return what is wrong with the soul's files, processes and personality."""
+    """Return what is wrong with the soul's files, processes, rehearsed lines and personality."""
+    from claudius.providers.rehearsal import misfits
     from claudius.psyche.personality import BadPersonality, Fingerprint
 
     tokens = load(home, os.environ).config.soul.dossier_tokens
     found = current(home)
     problems = list(check_soul(home.soul, shipped("soul"), tokens, tuple(STEPS), own_steps(found)))
-    problems += [*process_problems(found), *subprocess_problems(found)]
+    problems += [*process_problems(found), *subprocess_problems(found), *misfits(home)]
     personality = found.files["soul.md"]
     try:
         Fingerprint.of(personality.head)

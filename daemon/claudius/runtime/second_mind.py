@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -40,7 +40,7 @@ class SecondMind:
         nonce: Callable[[], str],
         hooks: Hooks,
         build: Callable[[str], Provider],
-        secrets: tuple[str, ...] = (),
+        secrets: Sequence[str] = (),
     ) -> None:
         """Build the cortex; `build` makes the named provider if it is to have one of its own."""
         self._store, self._provider, self._config, self._clock = store, provider, config, clock
