@@ -9,9 +9,10 @@ import { Health } from "./screens/health.js";
 import { Life } from "./screens/life.js";
 import { Now } from "./screens/now.js";
 import { People } from "./screens/people.js";
+import { Soul } from "./screens/soul.js";
 
-const SCREENS = [["now", "Now", Now], ["life", "Life", Life], ["people", "People", People], ["beliefs", "Beliefs", Beliefs], ["clock", "Clock", Clock], ["health", "Health", Health]];
-const KEYS = [["1 to 6", "a screen"], ["/", "what you say"], ["j, k", "the next and the last turn"], ["← →", "along time"], ["v", "veil private text"], ["?", "these keys"]];
+const SCREENS = [["now", "Now", Now], ["life", "Life", Life], ["people", "People", People], ["beliefs", "Beliefs", Beliefs], ["soul", "Soul", Soul], ["clock", "Clock", Clock], ["health", "Health", Health]];
+const KEYS = [["1 to 7", "a screen"], ["/", "what you say"], ["j, k", "the next and the last turn"], ["← →", "along time"], ["v", "veil private text"], ["?", "these keys"]];
 const CLOSED = "This door is closed.";
 
 const here = () => SCREENS.find(([name]) => `#${name}` === location.hash.split("/")[0]) ?? SCREENS[0];

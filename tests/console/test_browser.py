@@ -14,7 +14,9 @@ from browsing import Tab
 from driven import Machine, reply, serving_console, until
 from lived_week import TALK
 
-SCREENS = ("now", "life", "people", "beliefs", "clock", "health")
+SCREENS = ("now", "life", "people", "beliefs", "soul", "clock", "health")
+WIDER = """Math.max(0, document.documentElement.scrollWidth - innerWidth,
+    document.documentElement.scrollHeight - innerHeight)"""
 OWN = "terminal:local:main:main"
 Tabs = Callable[..., Tab]
 Console = Callable[[], str]
@@ -25,14 +27,14 @@ Console = Callable[[], str]
 def test_console_w39_every_screen_is_for_everybody(
     machine: Machine, console: Console, tabs: Tabs, scheme: str, width: int
 ) -> None:
-    """On each screen, light and dark, wide and narrow: nothing for axe, no error, no other host, no sideways scroll."""
+    """On each screen, light and dark, wide and narrow: nothing for axe, no error, no other host, no scroll of the page."""
     with machine.daemon():
         tab = tabs(scheme, width).enter(console())
         found, wider = {}, {}
         for screen in SCREENS:
             tab.open(screen)
             found[screen] = tab.findings()
-            wider[screen] = tab.page.evaluate("Math.max(0, document.documentElement.scrollWidth - innerWidth)")
+            wider[screen] = tab.page.evaluate(WIDER)
             assert tab.page.locator("h1").count() == 1
 
     assert found == {screen: [] for screen in SCREENS}

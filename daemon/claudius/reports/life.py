@@ -68,6 +68,13 @@ def life(home: Home, begin: datetime, end: datetime, px: int = 800) -> dict[str,
     }
 
 
+def mood_shifts(home: Home, begin: datetime, end: datetime) -> dict[str, float]:
+    """Return how far each turn between two instants moved the mood."""
+    with records(home) as kept:
+        moves, _, from_s, to_s = _moved(kept, begin, end)
+    return {one["turn"]: one["delta"] for one in _turns(moves, from_s, to_s)}
+
+
 def _moved(kept: Records, begin: datetime, end: datetime) -> tuple[tuple[Move, ...], dict[str, str], float, float]:
     rows = kept.psyche_moves(begin)
     names = {row["person"]: row["name"] for row in kept.people()}
