@@ -1,13 +1,14 @@
 // Clock: what is due and what it waits for, whispers and who felt them, daimons.
-import { html } from "../vendor/preact-htm.js";
+import { html, useState } from "../vendor/preact-htm.js";
 import { post, seg } from "../net.js";
-import { Deed, Nothing, Read, useRead } from "../parts.js";
+import { Deed, Layer, Nothing, Read, useRead } from "../parts.js";
+import { Turn } from "../turn.js";
 import { plain, spaced, when } from "../words.js";
 
 const MODES = ["whisper", "speak", "both", "off"];
 
 export function Clock({ soul }) {
-  const plans = useRead("schedule", soul.turn), whispers = useRead("whispers", soul.turn), daimons = useRead("daimons", soul.turn);
+  const plans = useRead("schedule", soul.turn), whispers = useRead("whispers", soul.turn), daimons = useRead("daimons", soul.turn), people = useRead("people", soul.turn), [turn, setTurn] = useState(null);
   return html`<div class="one"><h1>Clock</h1>
     <section aria-labelledby="due"><h2 id="due">What is due</h2><${Read} of=${plans} what="the plans">${(rows) => {
       const made = rows.filter((row) => row.kind !== "job"), jobs = rows.filter((row) => row.kind === "job");
@@ -19,5 +20,6 @@ export function Clock({ soul }) {
     <section aria-labelledby="daimons"><h2 id="daimons">Daimons</h2><${Read} of=${daimons} what="the daimons">${(rows) => html`<ul class="cards">${rows.map((row) => html`<li key=${row.name}><p><strong>${plain(row.name)}</strong> · ${row.enabled ? `on, ${row.mode}, over ${row.transport}` : "off in the settings"} · last whisper: ${when(row.last_whisper_at)}</p>
       ${row.problem ? html`<p class="small">${row.rests_until ? "rests" : "lately"}: ${plain(row.problem)}</p>` : null}
       ${row.enabled ? html`<p><${Deed} label="Whisper now" does=${() => post(`daimons/${seg(row.name)}`, { whisper: true })} done=${(found) => found.whisper || found.reason} again=${soul.again}/></p><div class="choice" role="group" aria-label=${`how ${row.name} may speak`}>${MODES.map((mode) => html`<${Deed} label=${mode === row.mode ? `${mode} (now)` : mode} does=${() => post(`daimons/${seg(row.name)}`, { mode })} done=${() => `from now on: ${mode}`} again=${soul.again}/>`)}</div>` : null}</li>`)}</ul>`}<//></section>
-    <section aria-labelledby="whispers"><h2 id="whispers">Whispers</h2><${Read} of=${whispers} what="the whispers">${(rows) => rows.length ? html`<ul class="cards">${rows.map((row) => html`<li key=${row.id}><p class="private">${plain(row.text)}</p><p class="small">${plain(row.daimon)}, ${when(row.at)} · ${row.used_turn ? `felt by turn ${row.used_turn}` : row.state === "active" ? `waits to be felt until ${when(row.expires_at)}` : row.state}</p></li>`)}</ul>` : html`<${Nothing}>Nobody has whispered yet. docs/daimons.md says how to let one.<//>`}<//></section></div>`;
+    <section aria-labelledby="whispers"><h2 id="whispers">Whispers</h2><${Read} of=${whispers} what="the whispers">${(rows) => rows.length ? html`<ul class="cards">${rows.map((row) => html`<li key=${row.id}><p class="private">${plain(row.text)}</p><p class="small">${plain(row.daimon)}, ${when(row.at)} · ${row.used_turn ? html`felt: <button class="link" onClick=${() => setTurn(row.used_turn)}>the turn that felt it</button>` : row.state === "active" ? `waits to be felt until ${when(row.expires_at)}` : row.state === "expired" ? "faded unfelt" : spaced(row.state)}</p></li>`)}</ul>` : html`<${Nothing}>Nobody has whispered yet. docs/daimons.md says how to let one.<//>`}<//></section>
+    ${turn ? html`<${Layer} title="The turn that felt it" onClose=${() => setTurn(null)}><${Turn} turn=${turn} people=${people.data} level="h3"/><//>` : null}</div>`;
 }
