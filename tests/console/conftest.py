@@ -38,7 +38,8 @@ def console(machine: Machine) -> Iterator[Callable[[], str]]:
 
 
 @pytest.fixture(scope="module")
-def tabs() -> Iterator[Callable[..., Tab]]:
-    """Open one browser for all tests of a module; the function opens a tab."""
+def tabs(lived: Path) -> Iterator[Callable[..., Tab]]:
+    """Open one browser for all tests of a module; the function opens a tab. No event loop runs beside the browser's."""
+    del lived  # played before
     with browser() as tab:
         yield tab
