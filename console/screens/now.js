@@ -84,7 +84,6 @@ function Compose({ conversation, busy, onSay, onStop, keys }) {
   const field = useRef(null), key = `claudius.draft.${conversation}`, own = isOwn(conversation);
   useEffect(() => {
     field.current.value = sessionStorage.getItem(key) ?? "";
-    grow();
   }, [key]);
   useEffect(() => {
     const press = (event) => {
@@ -95,8 +94,7 @@ function Compose({ conversation, busy, onSay, onStop, keys }) {
     addEventListener("keydown", press);
     return () => removeEventListener("keydown", press);
   }, [keys]);
-  const grow = () => { if (!field.current) return; field.current.style.height = "auto"; field.current.style.height = `${Math.min(field.current.scrollHeight + 2, 200)}px`; };
-  const input = () => { sessionStorage.setItem(key, field.current.value); grow(); };
+  const input = () => sessionStorage.setItem(key, field.current.value);
   const say = () => {
     const text = field.current.value;
     if (!text.trim()) return;
@@ -168,10 +166,11 @@ function Inner({ now, last, who, people }) {
 }
 
 function Known({ person, people, turn }) {
-  const found = useRead(`people/${seg(person)}`, turn), peer = useRead(`peers/${seg(person)}`, turn), felt = useRead("psyche", turn);
-  const edge = felt.data?.relationships.find((one) => one.person === person);
+  const is = (one) => one.person === person || one.linked?.includes(person), met = people?.some(is); // who is only just heard has no document yet
+  const found = useRead(met ? `people/${seg(person)}` : null, turn), peers = useRead("peers", turn), felt = useRead("psyche", turn);
+  const edge = felt.data?.relationships.find(is), peer = peers.data?.find((one) => one.peer === person);
   return html`<section class="known" aria-labelledby="known"><h2 id="known">What it knows of ${plain(nameOf(people, person))}</h2>
-    <p class="small">${edge ? plain(edge.words) : "not met lately"}${peer.data?.trust != null ? html` · trust ${trustWord(peer.data.trust)}: ${plain(peer.data.rationale ?? "")}` : " · not assessed yet"}</p>
+    <p class="small">${edge ? plain(edge.words) : "not met lately"}${peer?.trust != null ? html` · trust ${trustWord(peer.trust)}: ${plain(peer.rationale ?? "")}` : " · not assessed yet"}</p>
     ${found.data?.models?.length ? found.data.models.map((model) => html`<div class="portrait private"><${Prose} text=${model.markdown}/></div><p class="small">version ${model.version}${model.commit ? `, git ${model.commit.slice(0, 7)}` : ""}${model.suspect ? " · marked as suspect" : ""}</p>`)
       : html`<${Nothing}>Nothing has been written about them yet.<//>`}</section>`;
 }

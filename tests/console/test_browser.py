@@ -22,8 +22,15 @@ Tabs = Callable[..., Tab]
 Console = Callable[[], str]
 
 
-@pytest.mark.parametrize("width", [1440, 390])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("scheme", "width"),
+    [
+        ("light", 1440),
+        ("dark", 390),
+        pytest.param("dark", 1440, marks=pytest.mark.nightly),
+        pytest.param("light", 390, marks=pytest.mark.nightly),
+    ],
+)
 def test_console_w39_every_screen_is_for_everybody(
     machine: Machine, console: Console, tabs: Tabs, scheme: str, width: int
 ) -> None:
@@ -151,6 +158,7 @@ def test_console_w1_the_first_word_wakes_the_soul_where_no_daemon_runs(
     tab.page.wait_for_selector(".talk .exchange .spoken")
 
 
+@pytest.mark.nightly
 def test_console_w12_eight_tabs_work(console: Console, tabs: Tabs) -> None:
     """Eight tabs of one browser read and follow."""
     first = tabs().enter(console())

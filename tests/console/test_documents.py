@@ -15,6 +15,7 @@ DOORS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("status", ("status",)),
     ("usage", ("usage",)),
     ("usage?by=person", ("usage", "--by", "person")),
+    ("backups", ("backup", "list")),
     ("conversations", ("conversations", "list")),
     (
         f"conversations/{quote('rehearsal:t:dm-ada:', '')}",

@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import pytest
+
 from browsing import Tab
 from driven import Machine, reply, serving_console
 
@@ -90,6 +92,7 @@ def test_console_w30_a_save_over_somebody_elses_edit_shows_both_texts(machine: M
     assert "a maker by trade" in own.read_text()
 
 
+@pytest.mark.nightly
 def test_console_w30_a_save_that_races_is_refused_and_loses_nothing(machine: Machine, tabs: Tabs) -> None:
     """Where the page could not know yet, the server refuses: the draft stays in its field, and both texts are shown."""
     own = machine.home / "soul" / "soul.md"

@@ -53,6 +53,7 @@ def test_console_w9_with_nothing_yet_each_screen_says_what_to_do(tmp_path: Path,
     assert tab.problems == []
 
 
+@pytest.mark.nightly
 def test_console_w9_lost_each_screen_keeps_its_last_picture(machine: Machine, tabs: Tabs) -> None:
     """Asleep, a life is read on each screen; once the console's process has ended each keeps it, greyed, with its time."""
     with serving_console(machine) as console:
@@ -72,6 +73,7 @@ def test_console_w9_lost_each_screen_keeps_its_last_picture(machine: Machine, ta
     assert kept == before
 
 
+@pytest.mark.nightly
 def test_console_w9_refused_each_screen_says_how_to_get_in(machine: Machine, tabs: Tabs) -> None:
     """After *Close the door in every tab* each open screen says how to get a link that works; nothing for axe."""
     with serving_console(machine) as console:
@@ -93,14 +95,11 @@ def test_console_w9_refused_each_screen_says_how_to_get_in(machine: Machine, tab
     assert found == {screen: [] for screen in SCREENS}
 
 
-@pytest.mark.parametrize("scheme", ["light"])
-def test_console_w41_360_px_need_no_sideways_scrolling_and_no_small_finger(
-    machine: Machine, tabs: Tabs, scheme: str
-) -> None:
+def test_console_w41_360_px_need_no_sideways_scrolling_and_no_small_finger(machine: Machine, tabs: Tabs) -> None:
     """At 360 px no screen is wider than the page, and every target is 44 px high and wide."""
     wider, small = {}, {}
     with serving_console(machine) as console:
-        tab = tabs(scheme, 360).enter(console())
+        tab = tabs("light", 360).enter(console())
         for screen in SCREENS:
             tab.open(screen)
             wider[screen], small[screen] = tab.page.evaluate(WIDER), tab.page.evaluate(SMALL)

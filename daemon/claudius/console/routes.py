@@ -103,6 +103,7 @@ READS: Mapping[str, Read] = {
     "/api/status": lambda home, _: status.status(home),
     "/api/doctor": lambda home, _: doctor.doctor(doctor.checks(home)),
     "/api/usage": lambda home, query: status.usage(home, _by(query)),
+    "/api/backups": lambda home, _: status.backups(home),
     "/api/conversations": lambda home, query: _paged(conversations.conversations(home), query, "conversation"),
     "/api/conversations/{id}": lambda home, query: conversations.page(home, query["id"], query.get("before", "")),
     "/api/turns/{turn}": _why,
