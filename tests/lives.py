@@ -109,6 +109,7 @@ def live(life: Life, home: Path, step: timedelta = STEP) -> Lived:
         return by_tag(external_dialogue="So it is.", **sections)(request)
 
     async def story(days: Days) -> None:
+        """Live each day of this life as it was written."""
         begun.append(days)
         await days.until(1, "08:30", step)
         for person in life.consent:

@@ -52,7 +52,7 @@ class FormStep(Struct, frozen=True, kw_only=True):
     value: str = "text"
     """What it holds: `text`, `bool`, `line`, `lines` or `markdown`."""
     verbs: tuple[str, ...] = ()
-    """The verbs of which it bears one; empty = it has no verb."""
+    """The verbs from which it has one; empty = it has no verb."""
     check: str = ""
     """The step that must be true for this one to be written; empty = it is always written."""
 

@@ -9,16 +9,23 @@ SELECT number, entry_type, content, at, verb, person, name, metadata, position, 
 WHERE conversation = :conversation AND number = :number AND unsaid = 0
     AND entry_type IN ('userMessage', 'externalDialog') ORDER BY n;
 
--- name: moments_kept
--- Ids grow by one, so that their span is the number of moments ever kept, nearly enough to weigh a term.
-SELECT (SELECT max(id) FROM moment) - (SELECT min(id) FROM moment) + 1 AS kept;
+-- name: moment_audiences
+-- Those of :audiences, a JSON array, that hold moments.
+SELECT a.number, a.kept FROM json_each(:audiences) q CROSS JOIN moment_audience a ON a.audience = q.value;
+
+-- name: moment_audiences_all
+-- scans: one row an audience, where everything may be shown
+SELECT number, kept FROM moment_audience;
 
 -- name: moment_stems
-SELECT s.term, s.doc FROM json_each(:stems) q CROSS JOIN moment_stem s ON s.term = q.value;
+-- scans: the stems searched for, a row an audience
+-- Each stem as the index holds it, with the number of an audience; a semicolon is next to the colon.
+SELECT s.term, s.doc FROM json_each(:stems) q
+CROSS JOIN moment_stem s ON s.term >= q.value || ':' AND s.term < q.value || ';';
 
 -- name: moments_found
 -- scans: the postings of the terms searched for, a bounded number
--- The moments that share the weightiest stems, however old, with what was said before each, and by a person after it.
+-- The moments that share the weightiest terms, however old, with what was said before each, and by a person after it.
 -- `:weights` is a JSON object.
 SELECT m.id, m.turn, m.at_s, m.person, m.name, m.conversation, m.audience, m.text, m.importance, m.is_own, best.terms,
     (SELECT max(b.id) FROM moment b WHERE b.conversation = m.conversation AND b.id < m.id) AS before_id,
@@ -26,7 +33,7 @@ SELECT m.id, m.turn, m.at_s, m.person, m.name, m.conversation, m.audience, m.tex
 FROM (
     SELECT p.doc AS id, sum(q.value) AS weight, group_concat(q.key, ' ') AS terms
     FROM json_each(:weights) q CROSS JOIN moment_place p ON p.term = q.key
-    GROUP BY p.doc ORDER BY weight DESC, id DESC LIMIT :most OFFSET :seen
+    GROUP BY p.doc ORDER BY weight DESC, id DESC LIMIT :most
 ) best CROSS JOIN moment_said m ON m.id = best.id ORDER BY best.weight DESC, best.id DESC;
 
 -- name: moments_near
@@ -61,8 +68,7 @@ SELECT text, audience, at_s FROM moment
 WHERE conversation = :conversation AND turn = :turn AND person = :person AND is_own = 0 ORDER BY id;
 
 -- name: moments_of_audience
--- scans: once every few hundred moments, to delete the least important
-SELECT count(*) AS kept FROM moment WHERE audience = :audience;
+SELECT kept FROM moment_audience WHERE audience = :audience;
 
 -- name: moments_weighed
 -- scans: once every few hundred moments, to delete the least important

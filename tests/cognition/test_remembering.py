@@ -74,7 +74,7 @@ async def test_memory_k3_the_least_important_go_beyond_the_cap_and_none_that_sta
     """K3: beyond the cap of an audience the oldest of equal importance go first, other audiences and facts stay."""
     from claudius.memory.sqlite.moments import let_go  # noqa: PLC0415 - the one test of a row's fate
 
-    async with living(tmp_path) as life:
+    async with living(tmp_path, {"CLAUDIUS_PSYCHE_ENABLED": "0"}) as life:  # so all are equally important
         await life.hear(ANA, "I am allergic to walnuts", START, HOME)
         for n in range(1, 6):
             await life.hear(ANA, f"The bus number {n} was late", START + timedelta(days=n), HOME)

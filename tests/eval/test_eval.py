@@ -424,6 +424,7 @@ async def test_eval_c5_a_real_judge_is_asked_over_the_wire(home: Home) -> None:
     words = {found.said: found.label for found in labelled(SHIPPED / "judge")}
 
     def answer(call: Any) -> str:
+        """Judge as the label says."""
         return next((label for text, label in words.items() if json.dumps(text)[1:12] in call.tail), "yes")
 
     async with ModelServer(default=answer) as server:

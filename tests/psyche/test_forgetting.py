@@ -78,7 +78,7 @@ async def test_s31_what_was_lived_with_a_person_goes_with_them(tmp_path: Path) -
     await store.close(clean=False)
 
     assert set(left.values()) == {1}
-    assert words == ["bridg"]
+    assert words == ["bridg:2"]
     assert receipt.rows["moment"] == 1
     assert receipt.rows["psyche_intention"] == 2
     assert SECRET.encode() not in path.read_bytes()

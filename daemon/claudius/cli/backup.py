@@ -334,6 +334,7 @@ def _code_in_config(config: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _leaves(value: Any, at: str = "") -> Iterator[tuple[str, str]]:
+    """Yield every string in a TOML table with its dotted key. Pure."""
     if isinstance(value, Mapping):
         for key, below in value.items():
             yield from _leaves(below, f"{at}.{key}" if at else str(key))

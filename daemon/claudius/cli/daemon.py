@@ -29,6 +29,8 @@ READY_S = 120.0
 ENDED_S = 15.0
 """How long a stop may take: 10 s for running work, and a margin for a slow disk."""
 LOOK_AGAIN_S = 0.02
+FOLLOW_S = 0.2
+"""How often `logs --follow` looks for new lines."""
 
 
 @click.group(cls=Group)
@@ -248,7 +250,7 @@ def follow_log(path: Path, read_to: ReadTo) -> Iterator[str]:
                     yield line.decode("utf-8", "replace").rstrip("\n")
         except FileNotFoundError:
             pass
-        time.sleep(0.2)
+        time.sleep(FOLLOW_S)
 
 
 class NotRunning(ClaudiusError):

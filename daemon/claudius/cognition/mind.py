@@ -56,7 +56,7 @@ class Cap(Struct, frozen=True, kw_only=True):
     name: str
     """Its setting, as in `budget.daily_usd`."""
     of: str = ""
-    """The person or channel that it holds for; empty = the whole soul."""
+    """The person or channel that it applies to; empty = the whole soul."""
     limit_usd: float
     """0 = there is none."""
     spent_usd: float
@@ -168,9 +168,9 @@ class Mind(Struct, frozen=True, kw_only=True):
         return found
 
     async def stage(self, perception: Perception | None = None) -> Stage:
-        """Return how close spending is to the tightest budget that holds for a perception, or for the soul's own work.
+        """Return how close spending is to the tightest budget that applies to a perception, or to the soul's own work.
 
-        While the soul is paused, nothing of its own is thought.
+        While the soul is paused, it does no work of its own.
         """
         config = self.config()
         if perception is None and config.runtime.paused:

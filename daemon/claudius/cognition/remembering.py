@@ -110,7 +110,7 @@ def _heard(recollection: Recollection) -> str:
 
 
 def _said_before(recollection: Recollection) -> str:
-    """Return the newest message here before what was heard, so that "and when was that?" finds."""
+    """Return the newest message here before what was heard, so that "and when was that?" finds something."""
     for turn in reversed(recollection.past):
         for entry in reversed(turn.entries):
             if entry.entry_type is EntryType.USER_MESSAGE:
@@ -143,7 +143,7 @@ def shown(recollection: Recollection, found: Found, asked: Mapping[str, float], 
         rows.append(f"fact:{fact.id}")
     left, most = memory.remembered_tokens - BLOCK_COSTS - sum(map(_cost, lines)), memory.remembered
     floor = memory.floor if "?" in _heard(recollection) else 0.0  # a statement or a plan is never asked to match
-    is_news = [one for one in found.moments.values() if one.turn not in rendered]  # what stands above is not shown
+    is_news = [one for one in found.moments.values() if one.turn not in rendered]  # what the history holds is left out
     ranked = rank(asked, found, now.timestamp(), most=4 * most, floor=floor) if is_news else ()
     taken: set[int] = set()
     for one in ranked:
@@ -154,7 +154,7 @@ def shown(recollection: Recollection, found: Found, asked: Mapping[str, float], 
                 continue
             line, row = _line(found_one, asked, taken, rendered, recollection)
             if _cost(line) > left:
-                break  # what was put right is not shown without what puts it right
+                break  # a corrected line is not shown without its correction
             left, most = left - _cost(line), most - 1
             taken |= {moment.id} | ({found_one.before.id} if found_one.before and "before" in line else set())
             lines.append(line)
@@ -184,7 +184,7 @@ def _start(text: str, asked: Mapping[str, float]) -> int:
     """Return where the shown part of a text begins, so that it holds most of the words asked for."""
     if len(text) <= LINE_CHARS:
         return 0
-    initials = {one[:1] for one in asked}  # a stem begins as its word does, but for accents
+    initials = {one[:1] for one in asked}  # a stem begins as its word does, except for accents
     places = [
         found.start()
         for found in _WORD.finditer(text)

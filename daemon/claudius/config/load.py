@@ -264,6 +264,7 @@ def _parse(setting: Setting, text: str, where: tuple[str, str]) -> Any:
 
 
 def _detail(error: msgspec.ValidationError) -> str:
+    """Return a validation error's words without the regular expression that a value had to match. Pure."""
     return re.sub(r"Expected `str` matching regex '.*?'(?= - at|$)", "has the wrong format", str(error))
 
 
@@ -287,6 +288,7 @@ def _put(tree: dict[str, Any], setting: Setting, value: Any, table: str = "") ->
 
 
 def _remedy(setting: Setting) -> str:
+    """Return what a setting is, and its allowed words if only some are allowed. Pure."""
     kind = msgspec.inspect.type_info(setting.type)
     kind = kind.type if isinstance(kind, msgspec.inspect.Metadata) else kind
     words = [str(one) for one in kind.values] if isinstance(kind, msgspec.inspect.LiteralType) else []

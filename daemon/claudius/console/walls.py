@@ -92,7 +92,7 @@ def refusal_of(error: ClaudiusError) -> Refusal:
 
 
 class Walls:
-    """What stands before every route of one console."""
+    """The checks before every route of one console."""
 
     def __init__(self, entrance: Entrance, connections: Callable[[], int]) -> None:
         """Let in whom `entrance` knows; `connections` returns how many are open now."""

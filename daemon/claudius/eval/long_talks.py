@@ -1,4 +1,4 @@
-"""Feed long conversations through real turns, ask about them later elsewhere, and see what stands in the prompt.
+"""Feed long conversations through real turns, ask about them later elsewhere, and see what the prompt contains.
 
 `told` lives a conversation through `take_turn` on its own dates; `asked` puts each question in a conversation of its
 own, three weeks later, to a provider that keeps the prompt and answers nothing, so that nothing that is asked becomes a
@@ -170,7 +170,7 @@ async def asked(life: Life, talk: LongTalk) -> list[tuple[TalkQuestion, list[dic
 
 
 def stands(one: TalkMessage, lines: Sequence[dict[str, str]], most: int | None = None) -> bool:
-    """Return whether what was said stands in these lines, the first `most` of them if given. Pure."""
+    """Return whether what was said is in these lines, the first `most` of them if given. Pure."""
     for line in lines[:most]:
         for text in (line["text"], line.get("before", "") if most is None else ""):
             part = text.strip("… ")
@@ -217,7 +217,7 @@ async def measured(root: Path, talks: Sequence[LongTalk], *, overheard: bool = F
 
 
 def _is_fact(line: Mapping[str, str]) -> bool:
-    """Return whether a line is a fact in force, which stands in every prompt whatever is asked."""
+    """Return whether a line is a fact in force, which is in every prompt, whatever is asked."""
     return line["text"].partition(":")[0] in KEYS
 
 

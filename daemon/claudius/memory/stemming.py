@@ -1,7 +1,7 @@
-"""Reduce a text to the stems by which moments are found, in the language that its commonest words give away. Pure.
+"""Reduce a text to the stems by which moments are found, in the language that its most common words belong to. Pure.
 
 Snowball stems some thirty languages. The language of a text is that of its script, or else the one with most of its
-function words; a text without any is taken for English. Source: https://snowballstem.org
+function words; a text without any counts as English. Source: https://snowballstem.org
 """
 
 from __future__ import annotations

@@ -277,7 +277,7 @@ class _Down(Exception):
 
 
 class NoVoice:
-    """Stands where `auto` finds no model: it never speaks, and each call says what is missing."""
+    """Takes the place of a model where `auto` finds none: it never speaks, and each call says what is missing."""
 
     name, model = NO_VOICE, ""
 

@@ -105,7 +105,7 @@ def is_large(model: str) -> bool:
 
 
 def profile_of(setting: str, host: str, model: str) -> Profile:
-    """Return the profile of a model: as set, or small if it stands at home and is not large. Pure."""
+    """Return the profile of a model: as set, or small if its server is at home and it is not large. Pure."""
     if setting in ("full", "small"):
         return "small" if setting == "small" else "full"
     return "small" if is_at_home(host) and not is_large(model) else "full"

@@ -1,4 +1,4 @@
-"""Track arcs: recurring subjects, born of three messages on one, strengthened by return, fading in silence. Pure.
+"""Track arcs: recurring subjects, created by three messages, strengthened by repetition, weakened by silence. Pure.
 
 Source: the psyche design, section 4.
 """
@@ -26,11 +26,11 @@ MOST, MOST_STEMS, LABEL_WORDS = 12, 12, 3
 ALIKE, ALIKE_WITHIN_S, ALIKE_COUNT = 0.50, 7 * DAY_S, 3
 LEAST_STEMS = 2
 TALK = 6
-"""The messages, this one included, in which a subject that is talked of is looked for."""
+"""How many of the latest messages, this one included, are searched for their common subject."""
 TELLING = 2
-"""The weight of shared words from which two messages are about one subject; one word beyond the everyday has it."""
+"""The weight of shared words from which two messages are about one subject; one uncommon word has it."""
 REFERS_WITHIN_S = HOUR_S
-"""A message can refer back to one that is at most so old."""
+"""A message can refer back to one that is at most this old."""
 OPENING_WORDS = 6
 REFERRING = frozenset(
     """it its it's that that's this they they're them their he he's him his she she's her hers one ones there those
@@ -89,7 +89,7 @@ def reinforce(arcs: Sequence[Arc], found: Mapping[str, float], importance: float
 
 
 def birth(turn: str, now: Said, earlier: Sequence[Said], audience: str, soul_name: str) -> Arc | None:
-    """Return a new arc if this message goes on with a subject of the last few, or is like two earlier ones. Pure."""
+    """Return a new arc if this message continues a subject of the last few, or is like two earlier ones. Pure."""
     mine = stems(now.text, soul_name)
     if len(mine) < LEAST_STEMS:
         return None
@@ -121,7 +121,7 @@ Subject = tuple[list[Said], frozenset[str]]
 
 
 def _thread(talk: Sequence[Said], soul_name: str) -> Subject | None:
-    """Return the subject that the last of some messages goes on with, if three of them are about it.
+    """Return the subject that the last of some messages continues, if three of them are about it.
 
     Two are about one subject if they share a word that says what they are about; one that refers back (`it`, `she`)
     belongs to the one before it.
@@ -165,13 +165,13 @@ def _everyday() -> tuple[frozenset[str], frozenset[str]]:
 
 
 def weight(shared: Iterable[str]) -> int:
-    """Return how much shared stems say of what a talk is about. Pure."""
+    """Return how much shared stems say about the subject of a conversation. Pure."""
     empty, common = _everyday()
     return sum([0 if (root := _root(one)) in empty else 1 if root in common else TELLING for one in shared])
 
 
 def _root(found: str) -> str:
-    """Return a stem without a last `e`, which only some forms of a word keep."""
+    """Return a stem without a final `e`, which only some forms of a word keep."""
     return found[:-1] if found.endswith("e") and len(found) > 3 else found
 
 

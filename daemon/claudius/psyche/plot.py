@@ -1,4 +1,4 @@
-"""How the numbers moved: the turns that moved them, and between two turns the curves that the laws draw. Pure."""
+"""How the numbers moved: the turns that moved them, and the curves that the laws give between two turns. Pure."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _spark(lane: Strip, curve: Curve, from_s: float, to_s: float, width: int) ->
 
 
 def _subjects(moves: Sequence[Move]) -> list[str]:
-    """Return the hottest subjects of that time, by their ids, in the order of their coming."""
+    """Return the hottest subjects of that time, by their ids, in order of first appearance."""
     hottest: dict[str, float] = {}
     for move in moves:
         for arc, (_, intensity) in (move.arcs or {}).items():
@@ -140,7 +140,7 @@ def _subjects(moves: Sequence[Move]) -> list[str]:
 def _since(
     known: Sequence[tuple[float, _K]], value_of: Callable[[_K, float], _V | None]
 ) -> Callable[[float], _V | None]:
-    """Return the value at an instant, computed from what was known last; None before anything was."""
+    """Return the value at an instant, computed from what was known last; None before that."""
     instants = [at_s for at_s, _ in known]
 
     def value(at_s: float) -> _V | None:
@@ -181,7 +181,7 @@ TALL, LOW = 104, 76
 STEPS = 240
 """Points a curve is drawn with, besides those of its turns."""
 LABEL = 13.0
-"""Two labels at a lane's end stand at least so far apart."""
+"""The least distance between two labels at the end of a lane."""
 COLOURS = ("#2a6fb0", "#d1653a", "#2f8f6b", "#8a5aa8", "#b8942e")
 COLOUR_OF = {
     "valence": "#2a6fb0",
@@ -199,12 +199,12 @@ STYLE = (
     ".h{font-size:17px;font-weight:600;fill:#1f2933}.t{font-size:12px;font-weight:600;fill:#1f2933}.s{fill:#9aa5b1}"
 )
 SWING = 0.1
-"""A turn that moves valence so far is marked."""
+"""A turn that moves valence this far is marked."""
 BASES = {"Mood": VALENCE_BASE, "Needs": DRIVE_BASE}
 """Where a lane's curves rest."""
 
 GRID_S = (60.0, 300.0, 900.0, HOUR_S, 3 * HOUR_S, 6 * HOUR_S, DAY_S, 7 * DAY_S, 28 * DAY_S)
-"""Distances that lines of time may have."""
+"""The distances that two lines of the time grid may have."""
 
 Across = Callable[[float], float]
 
@@ -230,7 +230,7 @@ def plot(moves: Sequence[Move], names: Mapping[str, str], from_s: float, to_s: f
         f'<text x="24" y="53">{_span(from_s, to_s, zone)} · {_counted(inside)}</text>',
         *_days(from_s, to_s, zone, across, bottom),
     ]
-    # the curves are looked at evenly, and on both sides of every turn, where they jump
+    # the curves are sampled evenly, and on both sides of every turn, where they jump
     even = {from_s + (to_s - from_s) * n / STEPS for n in range(STEPS + 1)}
     instants = sorted(even | {at_s for move in inside for at_s in (move.at_s - 0.001, move.at_s)})
     for n, lane in enumerate(lanes):
@@ -290,7 +290,7 @@ def _lane(lane: Strip, top: int, height: int, instants: Sequence[float], across:
 
 
 def _swings(moves: Sequence[Move], names: Mapping[str, str], from_s: float, across: Across) -> Iterator[str]:
-    """Yield a dot on the mood for each turn that swung it, and whose it was."""
+    """Yield a dot on the mood for each turn that moved it far, and who caused it."""
     for before, move in pairwise(moves):
         swing = move.numbers.valence - advance(before.numbers, move.at_s).valence
         if move.at_s < from_s or abs(swing) < SWING:
@@ -313,7 +313,7 @@ def _runs(curve: Curve, instants: Sequence[float]) -> list[list[tuple[float, flo
 
 
 def _labels(ends: Sequence[tuple[float, str, str]], right: int, top: int, bottom: int) -> list[str]:
-    """Name each curve at its end, none over another."""
+    """Label each curve at its end, without overlaps."""
     ordered = sorted(ends)
     heights: list[float] = []
     for height, _, _ in ordered:

@@ -14,7 +14,7 @@ from claudius.memory.audit import CLI
 from claudius.memory.records import Expired, Records
 from claudius.perception import private
 from claudius.prompt import Prompt
-from claudius.reports.opened import noted, records
+from claudius.reports.opened import looked, records
 
 PAGE = 50
 """Turns in one page of a conversation."""
@@ -55,7 +55,7 @@ def explained(home: Home, turn: str = "", origin: str = CLI) -> dict[str, Any]:
             prompt = "erased"
         except Expired as expired:  # this turn is kept, but one that its prompt shows is gone
             found["expired_at"] = expired.at
-    noted(home, "read", str(found["person"] or ""), origin)
+    looked(home, "read", str(found["person"] or ""), origin)
     if found["expired_at"] is None:
         del found["expired_at"]
     found["explained"] = {"words": explained_in_words(found["attention"]), "numbers": numbered(found["attention"])}

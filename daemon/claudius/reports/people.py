@@ -1,6 +1,7 @@
 """People as `claudius users` shows them: portraits, versions, and what an owner changes about them.
 
-Whoever reads or changes a portrait is in the audit log; `origin` says from where, `cli` or `console`.
+Whoever reads or changes a portrait is in the audit log; `origin` says from where, `cli` or `console`. Where the log
+cannot be written, a change is refused, and a look is not.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from claudius.errors import ClaudiusError, UsageProblem, near
 from claudius.home import Home
 from claudius.memory.audit import CLI
 from claudius.memory.records import Records
-from claudius.reports.opened import edit, noted, records
+from claudius.reports.opened import edit, looked, noted, records
 from claudius.reports.session import wake_and_ask
 
 _LOG = ("version", "at", "note", "commit", "turn", "audience", "author", "suspect")
@@ -30,7 +31,7 @@ def person(home: Home, who: str, origin: str = CLI) -> Mapping[str, Any]:
     """Return a person with the newest portrait in each audience. Raises: ClaudiusError."""
     with records(home) as kept:
         found = _person(kept, who)
-    noted(home, "read", found["person"], origin)
+    looked(home, "read", found["person"], origin)
     return found
 
 
@@ -46,7 +47,7 @@ def diff(
     """Compare two versions (default: the newest and the one before). Raises: ClaudiusError."""
     with records(home) as kept:
         rows = _of_one_audience(_versions(kept, who), audience)
-    noted(home, "read", rows[-1]["person"], origin)
+    looked(home, "read", rows[-1]["person"], origin)
     latest = rows[-1]["version"]
     new = latest if new is None else new
     old = new - 1 if old is None else old
@@ -99,7 +100,7 @@ def export(home: Home, who: str, origin: str = CLI) -> dict[str, Any]:
     with records(home) as kept:
         found = _person(kept, who)
         said = kept.personal((found["person"], *found["ids"]))
-    noted(home, "export", found["person"], origin)
+    looked(home, "export", found["person"], origin)
     return {"person": found["person"], "name": found["name"], "models": found["models"], **said}
 
 
@@ -123,7 +124,7 @@ def _read(home: Home, who: str, origin: str) -> Sequence[Mapping[str, Any]]:
     with records(home) as kept:
         whose = _person(kept, who)["person"]
         rows = kept.versions(whose)
-    noted(home, "read", whose, origin)
+    looked(home, "read", whose, origin)
     return rows
 
 

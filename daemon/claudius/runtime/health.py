@@ -1,4 +1,4 @@
-"""Whether the soul hears, thinks and keeps: one list of problems, which health, metrics, alerts and doctor all read."""
+"""Whether the soul hears, thinks and stores: one list of problems for health, metrics, alerts and doctor."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Problem(Struct, frozen=True, kw_only=True):
     grade: int = 0
     """How bad it is; the owner is told again when it grows."""
     since: datetime | None = None
-    """Since when it stands; None = its facts do not say."""
+    """Since when there is this problem; None = its facts do not say."""
 
     @property
     def reason(self) -> str:
@@ -166,7 +166,7 @@ def _of_budget(spent: Spending) -> Problem | None:
         kind="budget",
         subject=spent.budget,
         detail=f"the budget is spent: {amount}" if is_spent else f"{spent.percent:.0f} % is spent: {amount}",
-        fix="`claudius usage` says for what; raise it with `claudius config set`, or wait until it begins anew",
+        fix="`claudius usage` says for what; raise it with `claudius config set`, or wait for the next day or month",
         fails=is_spent,
         grade=SPENT if is_spent else NEAR,
     )
@@ -283,7 +283,7 @@ class Health:
             self._records = None
 
     def _dated(self, found: Sequence[Problem], now: datetime) -> tuple[Problem, ...]:
-        """Add to each problem since when it stands, where its own facts do not say so."""
+        """Add to each problem since when it exists, where its own facts do not say so."""
         self._since = {
             (one.kind, one.subject): one.since or self._since.get((one.kind, one.subject), now) for one in found
         }

@@ -278,7 +278,7 @@ class Lanes:
             if error.table == "outbox":
                 await self._mind.store.outbox.undeliverable(error.row, error.message)
                 return 0.0
-        except Exception:
+        except Exception:  # a bug in one turn is not the end of its conversation
             log.exception("a lane stumbled", extra={"conversation": lane.conversation})
             await self._mind.store.outbox.doubt(lane.conversation)
         return STUMBLE_S
@@ -343,10 +343,10 @@ class Lanes:
             log.info("turn gave way to a new perception", extra={"turn": pending.turn})
             await mind.store.inbox.hold(pending)
         except (StaleTurn, BrokenOff):
-            log.info("turn run anew", extra={"turn": pending.turn})
+            log.info("turn runs again", extra={"turn": pending.turn})
         except StoreError:
             raise
-        except Exception as error:
+        except Exception as error:  # whatever it was, `decide` says whether the turn is tried again or apologised for
             failure = await self._tell(lane, pending, failure_of(error), error)
             fate = decide(
                 error,
@@ -387,6 +387,7 @@ class Lanes:
         return failure
 
     def _surface(self, lane: Lane, pending: Pending, hearing: Arrivals) -> Surface:
+        """Return what the conversation's network offers the turn: streaming, files, a typing indicator."""
         mind, adapter, perception = self._mind, lane.adapter, pending.perception
         if adapter is None:
             return Surface(hearing=hearing, tell=partial(self._tell, lane, pending))
@@ -430,10 +431,10 @@ class Lanes:
         try:
             self.turn_log.committed(await apologise(pending, self._mind, kind, failure), pending)
         except StaleTurn:
-            log.info("apology run anew", extra={"turn": pending.turn})
+            log.info("apology runs again", extra={"turn": pending.turn})
         except StoreError:
             raise
-        except Exception as error:
+        except Exception as error:  # one perception is given up, and the next is still answered
             log.exception("given up: no apology could be made", extra={"turn": pending.turn})
             why = error.message if isinstance(error, ClaudiusError) else type(error).__name__
             for one in (pending, *pending.further):

@@ -67,6 +67,7 @@ class Starter:
         self._notify("STOPPING=1\nSTATUS=finishing what was begun")
 
     def _tell(self, frame: Mapping[str, Any]) -> None:
+        """Write one frame to the pipe and close it: whoever waits reads only one."""
         if self._pipe is None:
             return
         pipe, self._pipe = self._pipe, None
@@ -212,13 +213,16 @@ class Signals:
         before = {kind: signal.getsignal(kind) for kind in kinds}
         for kind in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(kind, self._end)
-        loop.add_signal_handler(signal.SIGHUP, lambda: self.reread())  # noqa: PLW0108 - whatever it is by then
+        loop.add_signal_handler(signal.SIGHUP, self._hang_up)
         try:
             yield
         finally:
             for kind in kinds:
                 loop.remove_signal_handler(kind)
                 signal.signal(kind, before[kind])
+
+    def _hang_up(self) -> None:
+        self.reread()
 
     def _end(self) -> None:
         log.info("asked to end")
@@ -297,7 +301,7 @@ async def _hold(home: Home, seconds: float, why: str, starter: Starter, signals:
             await signals.ending.wait()
             raise _Asked
     except TimeoutError:
-        log.info("the brake is off")
+        log.info("the crash-loop brake is off")
     finally:
         await control.close()
 

@@ -28,6 +28,8 @@ PATIENCE_S = 30.0
 """The longest time that a conversation waits for its history."""
 RECENT = timedelta(hours=72)
 """Threads with a turn since then are swept one by one."""
+SWEEP_EVERY_S, JITTER = 3600.0, 0.1
+"""Each network is swept once an hour, up to this share of it earlier, so that many souls do not sweep at once."""
 AGAIN_S = 30.0
 """How long to wait before a failed sweep is tried again."""
 
@@ -54,7 +56,7 @@ class Sweeper:
     async def run(self) -> None:
         """Sweep after each gap, and every hour, until cancelled. Raises: StoreError."""
         while True:
-            wait_s = 3600.0 * (1 - 0.1 * self._chance())  # so that many souls do not sweep at once
+            wait_s = SWEEP_EVERY_S * (1 - JITTER * self._chance())
             self.next_at = self._mind.clock() + timedelta(seconds=wait_s)
             try:
                 async with asyncio.timeout(wait_s):
@@ -198,8 +200,8 @@ class Networks:
                 if self._distant <= set(self.refused):
                     self._failed(error)
                 return
-            except Exception:
-                log.exception("an adapter fell", extra={"adapter": adapter.name})
+            except Exception:  # an adapter may be the owner's own code; its library's errors have no common base
+                log.exception("an adapter crashed", extra={"adapter": adapter.name})
                 adapter.link.down("it fell and is being started again")
                 await asyncio.sleep(FELL_S)
             else:
@@ -212,7 +214,7 @@ class Networks:
             except StoreError as error:
                 self._failed(error)
                 await asyncio.sleep(FELL_S)
-            except Exception:
-                log.exception("a sweep fell")
+            except Exception:  # the same adapter, asked for what was missed
+                log.exception("a sweep crashed")
                 await asyncio.sleep(AGAIN_S)
                 sweeper.missed(None)

@@ -256,7 +256,7 @@ class Server:
         except (StoreCorrupt, StoreTooNew):
             raise
         except StoreError as error:  # a check that could not run says nothing about the data
-            log.warning("the pages could not be looked at", extra={"error": error.message})
+            log.warning("the pages could not be checked", extra={"error": error.message})
 
     async def _watch_clock(self) -> None:
         while True:
@@ -283,9 +283,9 @@ class Server:
 
     async def _forget_what_was_begun(self) -> None:
         try:
-            await self._forgetting.resume(self._mind.clock())
+            await self._forgetting.resume(self._mind.clock(), self._owner())
         except (ClaudiusError, GitFailed, OSError) as error:
-            log.error("an erasure could not be ended", extra={"error": str(error)})  # noqa: TRY400 - no trace
+            log.error("an erasure could not be completed", extra={"error": str(error)})  # noqa: TRY400 - no trace
 
     async def _forget(self, connection: Connection, asked: Mapping[str, Any]) -> None:
         try:
@@ -354,7 +354,7 @@ class Server:
         }
 
     def _told(self) -> Iterator[str]:
-        """Tell an owner in chat how the process fares, a line each."""
+        """Describe the process to an owner in chat, one line for each fact."""
         now = self._resources.clock.steady()
         yield f"I am awake for {(now - self._started_at).total_seconds() / 3600:.1f} hours; {self.busy} at work."
         for one in self._networks.status(now):

@@ -156,6 +156,7 @@ class SoulSource:
             return
 
     def _copy(self, name: str) -> SoulFile | None:
+        """Return the stored copy of a home's file; None if there is none that can be used."""
         if self._kept is None:
             return None
         copy = self._kept / name.replace("/", "-")

@@ -27,12 +27,10 @@ from claudius.recollection import Entry, Fact, Moment
 
 CANDIDATES = 50
 """Upper limit on moments that share a term and are ranked."""
-PAGES = 5
-"""How many pages of `CANDIDATES` moments are read at most, if most may not be shown."""
 SEARCHED = 400
 """The number of newest turns that a search looks through."""
 LET_GO_AT_ONCE = 500
-"""The cap is looked at whenever so many moments were kept."""
+"""The cap of an audience is looked at whenever so many of its moments were kept."""
 KEPT_HALF_S = 180 * 86_400.0
 """Age at which a moment's importance counts half when the least important are deleted."""
 _WORD = re.compile(r"\w{3,}")
@@ -76,31 +74,35 @@ def find_moments(
     facts = _in_force(
         [one for one in _FACTS.decode(db.value("facts_of", persons=dump(list(persons)))) if seeing.may(one.sources)]
     )
-    total = db.value("moments_kept") or 0
-    frequencies = (
-        {row["term"]: row["doc"] for row in db.all("moment_stems", stems=dump(sorted(asked)))} if total else {}
+    audiences = (
+        db.all("moment_audiences_all")
+        if seeing.sees_all
+        else db.all("moment_audiences", audiences=dump(seeing.audiences()))
     )
+    kept = {str(row["number"]): row["kept"] for row in audiences}
+    total = sum(kept.values())
+    places: dict[str, dict[str, int]] = {}
+    for row in db.all("moment_stems", stems=dump(sorted(asked))) if total else ():
+        stem, _, number = row["term"].rpartition(":")
+        if number in kept:  # what may not be shown here counts for nothing
+            places.setdefault(stem, {})[row["term"]] = row["doc"]
+    frequencies = {stem: sum(counts.values()) for stem, counts in places.items()}
     terms = rarest(asked, frequencies, total)
     if not terms:
         return Found(facts=facts, total=total)
-    weights = dump({one: asked[one] * rarity(frequencies[one], total) for one in terms})
-    rows: list[Row] = []
-    for page in range(PAGES):  # what may not be shown here takes nobody's place
-        read = db.all("moments_found", weights=weights, most=CANDIDATES, seen=page * CANDIDATES)
-        rows += [row for row in read if seeing.may((row["audience"],))]
-        if len(read) < CANDIDATES or len(rows) >= CANDIDATES:
-            break
-    moments = {row["id"]: _moment(row) for row in rows[:CANDIDATES]}
-    beside = {row["id"]: Beside(row["before_id"] or 0, row["after_id"] or 0) for row in rows[:CANDIDATES]}
+    weights = dump({one: asked[stem] * rarity(frequencies[stem], total) for stem in terms for one in places[stem]})
+    rows = db.all("moments_found", weights=weights, most=CANDIDATES)
+    moments = {row["id"]: _moment(row) for row in rows}
+    beside = {row["id"]: Beside(row["before_id"] or 0, row["after_id"] or 0) for row in rows}
     missing = {other for one in beside.values() for other in (one.before, one.after) if other} - moments.keys()
     near = db.all("moments_near", ids=dump(sorted(missing))) if missing else ()
     moments |= {row["id"]: _moment(row) for row in near if seeing.may((row["audience"],))}
-    hits = rows[:CANDIDATES]
-    if missing and (page or len(read) == CANDIDATES):  # else what is near and not found holds none of the terms
+    hits = list(rows)
+    if missing and len(rows) == CANDIDATES:  # else what is near and not found holds none of the terms
         hits += db.all("moment_terms", weights=weights, ids=dump(sorted(missing)))
     return Found(
         moments=moments,
-        hits={row["id"]: frozenset(row["terms"].split()) for row in hits},
+        hits={row["id"]: frozenset([one.rpartition(":")[0] for one in row["terms"].split()]) for row in hits},
         beside=beside,
         frequencies={term: frequencies[term] for term in terms},
         total=total,
@@ -140,11 +142,11 @@ def keep_moments(db: Database, intent: Intent, most: int) -> None:
     """Keep the moments and the facts of a turn; beyond `most` of an audience the least important are deleted."""
     for fact in intent.facts:
         keep_fact(db, fact)
-    last = 0
     for moment in intent.moments:
         texts = {"name": valid(moment.name), "text": "" if moment.is_own else valid(moment.text[:TEXT_CHARS])}
-        last = db.run("moment_keep", **asdict(moment) | texts).lastrowid or 0
-    if last and last % LET_GO_AT_ONCE < len(intent.moments):
+        db.run("moment_keep", **asdict(moment) | texts)
+    kept = db.value("moments_of_audience", audience=intent.audience) if intent.moments else None
+    if kept and kept % LET_GO_AT_ONCE < len(intent.moments):
         let_go(db, intent.audience, int(intent.at.timestamp()), most)
 
 

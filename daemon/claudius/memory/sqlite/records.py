@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from claudius.errors import StoreError
+from claudius.errors import StoreError, StoreFull, StoreReadOnly
 from claudius.failure import Failure
 from claudius.home import shipped
 from claudius.memory.documents import model_path
@@ -46,12 +46,16 @@ _AFTER_ALL = 2**62
 class SqliteRecords(InnerRecords):
     """A read-only view of one database. If there is no database yet, everything is empty."""
 
-    def __init__(self, path: Path, *, memory: Path | None = None) -> None:
-        """Open the database at `path`. Raises: StoreCorrupt, StoreTooNew, StoreError."""
+    def __init__(self, path: Path, *, memory: Path | None = None, is_lasting: bool = False) -> None:
+        """Open the database at `path`. Raises: StoreCorrupt, StoreTooNew, StoreError.
+
+        `is_lasting`: it stays open while others write, so that it needs the log's index, which reading alone does not.
+        """
         self._path = path
         self._memory_home = path.parent.parent / "memory"
         memory = memory or shipped("memory")
-        self._db = Database(_open(path, load_migrations(memory / "schema")), load_queries(memory / "queries"))
+        opened = _open(path, load_migrations(memory / "schema"), is_lasting=is_lasting)
+        self._db = Database(opened, load_queries(memory / "queries"))
 
     def close(self) -> None:
         """Close the file."""
@@ -384,11 +388,11 @@ class SqliteRecords(InnerRecords):
             raise translate(error, self._path) from error
 
 
-def _open(path: Path, migrations: Mapping[int, str]) -> sqlite3.Connection:
+def _open(path: Path, migrations: Mapping[int, str], *, is_lasting: bool) -> sqlite3.Connection:
     if not path.exists():
         return empty_database(migrations)
     try:
-        connection = open_reader(path)
+        connection = open_reader(path) if is_lasting else _beside_or_alone(path)
         try:
             found = check_identity(connection, path, migrations)
         except BaseException:
@@ -400,6 +404,16 @@ def _open(path: Path, migrations: Mapping[int, str]) -> sqlite3.Connection:
         connection.close()
         raise StoreError(f"{path} is of an earlier version of Claudius: run `claudius chat`, which migrates it")
     return connection
+
+
+def _beside_or_alone(path: Path) -> sqlite3.Connection:
+    """Open the database to read it, also where nothing can be written and nobody has it open. Raises: sqlite3.Error."""
+    try:
+        return open_reader(path)
+    except sqlite3.Error as error:
+        if not isinstance(translate(error, path), (StoreFull, StoreReadOnly)):
+            raise
+        return open_reader(path, is_alone=True)
 
 
 def _number(db: Database, query: str, **values: Any) -> int:

@@ -284,7 +284,7 @@ def damaged(path: Path, what: str) -> StoreCorrupt:
     """Return an error that says that the database cannot be trusted, and which verified backup to restore."""
     backup = newest_backup(backups_of(path))
     if backup is None:
-        fix = "there is no backup of it; put the undamaged file back, or move the whole home aside to begin anew"
+        fix = "there is no backup of it; put the undamaged file back, or move the whole home aside to start empty"
     else:
         fix = f"newest verified backup: {backup}; run: claudius backup restore {backup} --yes"
     return StoreCorrupt(f"{path} {what}; {fix}")
