@@ -120,7 +120,8 @@ function heed(inner, one) {
   const begin = () => ({ turn: one.turn, heard: "", gate: "", thoughts: [], words: null, spoken: "", changed: [], over: false });
   let now = inner.get(id);
   const other = now && one.turn && now.turn && one.turn !== now.turn;
-  if (one.kind === "hear" || (other && one.kind !== "speech") || !now) {
+  if (other && one.kind === "speech") return false; // of the turn before: two connections tell, in no order
+  if (one.kind === "hear" || other || !now) {
     if (!["hear", "think.delta", "think", "gate", "speak.delta", "working", "speak"].includes(one.kind)) return false;
     if (!now || now.over || other || one.kind === "hear") inner.set(id, (now = begin()));
   }
@@ -159,8 +160,8 @@ function Inner({ now, last, who, people }) {
   if (now) return html`<ol class="steps">
     <${Step} label="Heard" state=${now.heard ? "done" : ""}><p>${now.heard ? `${who}: “${plain(now.heard)}”` : "…"}</p><//>
     ${now.gate ? html`<${Step} label="Attended" state="done"><p>${plain(now.gate)}</p><//>` : null}
-    <${Step} label="Thinks" state=${now.over ? "done" : now.thoughts.length ? "now" : ""}>${now.thoughts.length ? now.thoughts.map((one) => html`<${Thought} verb=${one.verb} text=${one.text ?? ""} voided=${one.voided}>${one.grown && one.text === undefined ? html`<${Growing} of=${one.grown}/>` : null}<//>`) : html`<p class="small">…</p>`}<//>
-    <${Step} label="Speaks" state=${now.spoken ? "done" : now.words ? "now" : ""}>${now.spoken ? html`<div class="spoken"><${Prose} text=${now.spoken}/></div>` : now.words ? html`<div class="spoken"><${Growing} of=${now.words}/></div>` : html`<p class="small">not yet; nothing has left</p>`}<//>
+    <${Step} label="Thinks" state=${now.over ? "done" : now.thoughts.length ? "doing" : ""}>${now.thoughts.length ? now.thoughts.map((one) => html`<${Thought} verb=${one.verb} text=${one.text ?? ""} voided=${one.voided}>${one.grown && one.text === undefined ? html`<${Growing} of=${one.grown}/>` : null}<//>`) : html`<p class="small">…</p>`}<//>
+    <${Step} label="Speaks" state=${now.spoken ? "done" : now.words ? "doing" : ""}>${now.spoken ? html`<div class="spoken"><${Prose} text=${now.spoken}/></div>` : now.words ? html`<div class="spoken"><${Growing} of=${now.words}/></div>` : html`<p class="small">not yet; nothing has left</p>`}<//>
     ${now.over ? html`<${Step} label="Changed" state="done"><p class="small">${now.changed.length ? now.changed.map(plain).join(" · ") : "nothing"}</p><//>` : null}</ol>`;
   return html`<p class="small">Nothing moves just now. This was the last turn here:</p><${Turn} turn=${last} people=${people} level="h3"/>`;
 }

@@ -2,7 +2,7 @@
 import { html, useState } from "../vendor/preact-htm.js";
 import { get, post, seg } from "../net.js";
 import { Deed, Layer, Nothing, Read, useRead } from "../parts.js";
-import { Turn } from "../turn.js";
+import { Turn, where } from "../turn.js";
 import { plain, trustWord, when } from "../words.js";
 
 const WILL_NOT = "What stays: posts on networks, copies that you made elsewhere, and what others said about them.";
@@ -21,13 +21,13 @@ function Forget({ person, onClose, onDone }) {
 }
 
 function Portrait({ person, model, people, soul }) {
-  const where = `?audience=${seg(model.audience)}`, lines = useRead(`people/${seg(person)}/blame${where}`, soul.turn), log = useRead(`people/${seg(person)}/log`, soul.turn);
+  const asked = `?audience=${seg(model.audience)}`, lines = useRead(`people/${seg(person)}/blame${asked}`, soul.turn), log = useRead(`people/${seg(person)}/log`, soul.turn);
   const [turn, setTurn] = useState(null), [diff, setDiff] = useState(null);
   const versions = log.data?.filter((row) => row.audience === model.audience) ?? [];
-  return html`<section aria-label=${`portrait in ${plain(model.audience)}`}><h3>${plain(model.audience)}, version ${model.version}${model.suspect ? " (suspect)" : ""}</h3>
+  return html`<section aria-label=${`portrait ${where(model.audience, people)}`}><h3>Portrait ${where(model.audience, people)}, version ${model.version}${model.suspect ? " (suspect)" : ""}</h3>
     <${Read} of=${lines} what="the portrait">${(rows) => html`<table class="blame"><thead class="sr"><tr><th scope="col">line</th><th scope="col">from</th></tr></thead><tbody>${rows.filter((row) => row.line.trim()).map((row) => html`<tr><td class="private">${plain(row.line)}</td><td class="small">${row.turn ? html`<button class="link" onClick=${() => setTurn(row.turn)}>v${row.version}<span class="sr">: the turn behind “${plain(row.line)}”</span></button>` : `v${row.version}, by hand`}</td></tr>`)}</tbody></table>`}<//>
     <h3>Versions</h3><ul class="cards">${versions.map((row) => html`<li key=${row.version}><p><strong>${row.version}</strong> · ${when(row.at)} · <span class="private">${plain(row.note)}</span>${row.suspect ? html` <strong class="down">suspect</strong>` : null}</p>
-      <p><button class="plain" onClick=${async () => setDiff(await get(`people/${seg(person)}/diff${where}&a=${row.version - 1}&b=${row.version}`))}>What changed<span class="sr"> in version ${row.version}</span></button>
+      <p><button class="plain" onClick=${async () => setDiff(await get(`people/${seg(person)}/diff${asked}&a=${row.version - 1}&b=${row.version}`))}>What changed<span class="sr"> in version ${row.version}</span></button>
       ${row.version === model.version ? " the newest" : html` <${Deed} label=${`Back to ${row.version}`} does=${() => post(`people/${seg(person)}/revert`, { version: row.version, audience: model.audience, was: model.version })} done=${(made) => `version ${made.version} is version ${made.from} again; back to ${model.version} takes it back`} again=${soul.again}/>`}</p></li>`)}</ul>
     ${turn ? html`<${Layer} title="The turn behind it" onClose=${() => setTurn(null)}><${Turn} turn=${turn} people=${people} level="h3"/><//>` : null}
     ${diff ? html`<${Layer} title=${`Version ${diff.old} to ${diff.new}`} onClose=${() => setDiff(null)}><div class="diff private">${diff.diff.slice(2).map((line) => html`<p class=${line[0] === "+" ? "add" : line[0] === "-" ? "gone" : "same"}>${plain(line)}</p>`)}</div><//>` : null}</section>`;
