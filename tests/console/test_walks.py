@@ -54,6 +54,7 @@ def test_console_w11_a_turn_that_is_stopped_leaves_its_thought_struck_through(
         tab.talk_as_owner("Does it hold?")
         page.wait_for_selector(".inner .thought >> text=The bridge holds,")
         assert "nothing has left" in page.inner_text(".inner")
+        assert "weighed" in page.inner_text(".inner .thought .kind")
         thought, aside = (page.locator(one).first.bounding_box() for one in (".inner .thought", ".inner"))
         assert thought["width"] > aside["width"] / 2
         assert tab.findings() == []
