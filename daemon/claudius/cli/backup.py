@@ -28,7 +28,7 @@ from claudius.errors import EXIT_FAILED, BadSoul, ClaudiusError, UsageProblem
 from claudius.home import DIRECTORY_MODE, FILE_MODE, Home
 from claudius.memory.sqlite.backups import back_up, sum_of, verify
 from claudius.memory.sqlite.schema import translate
-from claudius.reports.status import EVERY
+from claudius.reports.status import EVERY, backups
 from claudius.runtime.lock import HomeLock
 
 MANIFEST = "MANIFEST.json"
@@ -80,6 +80,15 @@ def create(path: Path | None, *, as_json: bool) -> None:
         raise ClaudiusError(f"{path or home.backups} cannot be written: {error.strerror}") from error
     document = {"path": str(made.path), "bytes": made.bytes, "verified": made.is_verified}
     print_result(document, [f"{made.path}: {made.bytes} bytes, verified"], as_json=as_json)
+
+
+@backup.command("list")
+@json_option
+def list_(*, as_json: bool) -> None:
+    """List the verified copies in the home's backups, newest first."""
+    found = backups(Home.of(os.environ))
+    lines = [f"{one['at']:%Y-%m-%d %H:%M} UTC  {one['bytes']:>12,} bytes  {one['path']}" for one in found]
+    print_result(found, lines or ["there is no backup yet: `claudius backup create`"], as_json=as_json)
 
 
 @backup.command("verify")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
+from functools import cache
 from html import escape
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
@@ -21,6 +22,7 @@ RELATION = ("warmth", "trust", "tension")
 _MARKS = "▁▂▃▄▅▆▇█"
 
 _K = TypeVar("_K")
+_V = TypeVar("_V")
 Value = Callable[[float], float | None]
 """A number at an instant; None = there is none then."""
 
@@ -77,18 +79,19 @@ def lanes_of(moves: Sequence[Move], names: Mapping[str, str], since_s: float) ->
 
     `names` gives the display name of a person and the label of a subject, by id.
     """
+    at = cache(_since([(move.at_s, move.numbers) for move in moves], advance))  # every curve asks for the same instants
     lanes = [
-        Strip("Mood", -1, 1, [Curve("valence", _number(moves, lambda one: one.valence))]),
+        Strip("Mood", -1, 1, [Curve("valence", _number(at, lambda one: one.valence))]),
         Strip(
             "Strength",
             0,
             1,
             [
-                Curve("energy", _number(moves, lambda one: one.energy)),
-                Curve("arousal", _number(moves, lambda one: one.arousal)),
+                Curve("energy", _number(at, lambda one: one.energy)),
+                Curve("arousal", _number(at, lambda one: one.arousal)),
             ],
         ),
-        Strip("Needs", 0, 1, [Curve(drive, _drive(moves, n)) for n, drive in enumerate(DRIVES)]),
+        Strip("Needs", 0, 1, [Curve(drive, _drive(at, n)) for n, drive in enumerate(DRIVES)]),
     ]
     subjects = _subjects(moves)
     if subjects:
@@ -134,23 +137,29 @@ def _subjects(moves: Sequence[Move]) -> list[str]:
     return [arc for arc in hottest if arc in chosen]
 
 
-def _since(known: Sequence[tuple[float, _K]], value_of: Callable[[_K, float], float | None]) -> Value:
+def _since(
+    known: Sequence[tuple[float, _K]], value_of: Callable[[_K, float], _V | None]
+) -> Callable[[float], _V | None]:
     """Return the value at an instant, computed from what was known last; None before that."""
     instants = [at_s for at_s, _ in known]
 
-    def value(at_s: float) -> float | None:
+    def value(at_s: float) -> _V | None:
         place = bisect_right(instants, at_s)
         return value_of(known[place - 1][1], at_s) if place else None
 
     return value
 
 
-def _number(moves: Sequence[Move], pick: Callable[[Numbers], float]) -> Value:
-    return _since([(move.at_s, move.numbers) for move in moves], lambda last, at_s: pick(advance(last, at_s)))
+def _number(at: Callable[[float], Numbers | None], pick: Callable[[Numbers], float]) -> Value:
+    def value(at_s: float) -> float | None:
+        numbers = at(at_s)
+        return None if numbers is None else pick(numbers)
+
+    return value
 
 
-def _drive(moves: Sequence[Move], place: int) -> Value:
-    return _number(moves, lambda one: one.drives[place])
+def _drive(at: Callable[[float], Numbers | None], place: int) -> Value:
+    return _number(at, lambda one: one.drives[place])
 
 
 def _relation(moves: Sequence[Move], person: str, axis: str) -> Value:

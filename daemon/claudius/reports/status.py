@@ -159,3 +159,11 @@ def acts(home: Home, since: str = "", most: int = EVERY) -> Sequence[Mapping[str
     """Return the newest acts of the audit log since a time (RFC 3339 UTC; empty = ever), oldest first."""
     with records(home) as kept:
         return kept.audit(since, most)
+
+
+def backups(home: Home) -> list[dict[str, Any]]:
+    """Return the verified copies of the database in the home, newest first: `{"path", "at", "bytes"}`."""
+    from claudius.memory.sqlite.backups import PATTERN, made_at
+
+    found = sorted(home.backups.glob(PATTERN), key=lambda path: path.name, reverse=True)
+    return [{"path": str(path), "at": made_at(path), "bytes": path.stat().st_size} for path in found]

@@ -177,7 +177,10 @@ def _put(queue: asyncio.Queue[dict[str, Any]], event: dict[str, Any]) -> None:
 
 def _grown(queue: asyncio.Queue[dict[str, Any]], seen: Thinking) -> None:
     kind = "think.void" if seen.is_void else "think.delta"
-    _put(queue, _event(seen.timestamp, kind, seen.conversation, seen.turn, seen.text) | {"step": seen.step})
+    _put(
+        queue,
+        _event(seen.timestamp, kind, seen.conversation, seen.turn, seen.text) | {"step": seen.step, "verb": seen.verb},
+    )
 
 
 def told(turned: Turned) -> Iterator[dict[str, Any]]:

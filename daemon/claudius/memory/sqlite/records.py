@@ -139,6 +139,11 @@ class SqliteRecords(InnerRecords):
         with self._snapshot() as db:
             return db.dicts("turns_between", begin=stamp(begin), end=stamp(end))
 
+    def newest_turns(self, most: int) -> Sequence[str]:
+        """Return the newest turns whose record is kept, newest first."""
+        with self._snapshot() as db:
+            return [str(row["turn"]) for row in db.all("newest_kept", most=most)]
+
     def positions(self) -> Sequence[Mapping[str, Any]]:
         """Return each conversation's position in its mental processes, by process."""
         with self._snapshot() as db:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -81,10 +82,10 @@ def greeting(home: Home, name: str = "") -> str:
     return answer(section, {"soul": title[1].partition(",")[0] if title else "", "name": name}, 0) if section else ""
 
 
-def misfits(home: Home) -> list[BadSoul]:
-    """Return what does not fit in the home's own lines: why they are not in force, or which of them are never used."""
+def misfits(directory: Path) -> list[BadSoul]:
+    """Return what does not fit in a home's own lines: why they are not in force, or which of them are never used."""
     soul = _lines_file(SoulSource(shipped("soul"), shipped("soul"), ()))
-    own = SoulSource(home.soul, shipped("soul"), ()).current().files.get(FILE)
+    own = SoulSource(directory, shipped("soul"), ()).current().files.get(FILE)
     if own is None or own.source == soul.source:
         return []
     try:
