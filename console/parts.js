@@ -73,7 +73,7 @@ export const span = (seconds) => {
 };
 export const count = (n) => (n >= 10000 ? `${Math.round(n / 1000)} k` : n >= 1000 ? `${(n / 1000).toFixed(1)} k` : String(n ?? 0));
 export const dollars = (n) => (n === null || n === undefined ? "price unknown" : `$${n.toFixed(n < 1 ? 4 : 2)}`);
-export const signed = (n, digits = 2) => `${n < 0 ? "▼ −" : "▲ +"}${Math.abs(n).toFixed(digits)}`;
+export const signed = (n) => `${n < 0 ? "▼ −" : "▲ +"}${Math.abs(n).toFixed(2)}`;
 export const trustWord = (n) => `${n < 0 ? "−" : "+"}${Math.abs(n)} of ±10`;
 export const spaced = (name) => String(name ?? "").replace(/\.md$/, "").replace(/_/g, " ");
 
@@ -191,8 +191,6 @@ function Heard({ of }) {
   return html`<blockquote class="heard"><p>${plain(of.text)}</p></blockquote>`;
 }
 
-const ASIDE = ["external_dialogue", "daimonic_intuition"];
-
 function Changes({ of, process }) {
   const lines = [];
   for (const [key, value] of Object.entries(of ?? {})) {
@@ -224,7 +222,7 @@ export function Turn({ turn, soul, moved, level = "h3" }) {
     <p class="small">${day(why.at)}, ${clock(why.at)} · ${spaced(why.process)}</p>
     <${level}>${why.person ? plain(nameOf(soul.people.data, why.person)) : "On its own"}<//>
     <${Heard} of=${why.perception}/>
-    ${why.thoughts.filter((one) => !ASIDE.includes(one.step) && one.content && one.step.endsWith("monologue")).map((one) => html`<${Thought} verb=${one.verb ?? spaced(one.step)} text=${one.content}/>`)}
+    ${why.thoughts.filter((one) => one.content && one.step.endsWith("monologue")).map((one) => html`<${Thought} verb=${one.verb ?? spaced(one.step)} text=${one.content}/>`)}
     ${why.utterance ? html`<div class="spoken"><${Prose} text=${why.utterance}/></div>` : html`<p class="small">It said nothing.</p>`}
     ${why.apology && html`<p class="small">an apology: ${spaced(why.apology)}</p>`}
     ${moved && html`<h3>What it moved</h3><dl class="moved"><dt>mood</dt><dd class=${moved.delta < 0 ? "down" : "up"}>${signed(moved.delta)}</dd><dt>afterwards</dt><dd>${plain(moved.mood)}</dd></dl>`}

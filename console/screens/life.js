@@ -18,7 +18,6 @@ function useWidth() {
   return [box, width];
 }
 
-// The strips of a life as SVG: curves by law between turns, what each rests at, where a turn swung it.
 const LEFT = 92, RIGHT = 118, TOP = 34, GAP = 20, TALL = 112, LOW = 78, LABEL = 14, SWING = 0.1, NEAR = 3;
 const LOOK = { valence: "c1", energy: "c3", arousal: "c2", warmth: "c2", trust: "c1", tension: "c4 dashed" };
 const ORDER = ["c1", "c2", "c3", "c4 dashed", "c5 dotted"];
@@ -60,8 +59,8 @@ function Lane({ lane, top, height, x, right, trust, label }) {
     <text class="title" x="0" y=${top + 12}>${short(lane.title, 14)}</text>
     <text class="small" x=${LEFT - 6} y=${top + 10} text-anchor="end">${high.toFixed(1)}</text><text class="small" x=${LEFT - 6} y=${top + height} text-anchor="end">${low.toFixed(1)}</text>
     ${rest === null ? null : html`<path class="rest" d=${`M${LEFT} ${rest}H${right}`}/>`}
-    ${lines.length === 1 && rest !== null && html`<clipPath id=${`${id}-up`}><rect x=${LEFT} y=${top} width=${right - LEFT} height=${Math.max(0, rest - top)}/></clipPath><clipPath id=${`${id}-down`}><rect x=${LEFT} y=${rest} width=${right - LEFT} height=${Math.max(0, top + height - rest)}/></clipPath>
-      ${lines[0].curve.runs.map((run) => html`<polygon class="above" clip-path=${`url(#${id}-up)`} points=${`${x(run[0][0])},${rest} ${points(run)} ${x(run.at(-1)[0])},${rest}`}/><polygon class="below" clip-path=${`url(#${id}-down)`} points=${`${x(run[0][0])},${rest} ${points(run)} ${x(run.at(-1)[0])},${rest}`}/>`)}`}
+    ${lines.length === 1 && rest !== null && html`<clipPath id=${`${id}-above`}><rect x=${LEFT} y=${top} width=${right - LEFT} height=${Math.max(0, rest - top)}/></clipPath><clipPath id=${`${id}-below`}><rect x=${LEFT} y=${rest} width=${right - LEFT} height=${Math.max(0, top + height - rest)}/></clipPath>
+      ${lines[0].curve.runs.map((run) => ["above", "below"].map((side) => html`<polygon class=${side} clip-path=${`url(#${id}-${side})`} points=${`${x(run[0][0])},${rest} ${points(run)} ${x(run.at(-1)[0])},${rest}`}/>`))}`}
     ${lines.map(({ curve, look }) => curve.runs.map((run) => html`<polyline class=${`curve ${look}`} points=${points(run)}/>`))}
     ${apart(ends, top + 8, top + height).map((one) => html`<text class=${`end ${one.look}`} x=${right + 6} y=${one.label + 4}>${one.text}</text>`)}
     ${(trust ?? []).map((one) => html`<g class="judged"><title>${`trust ${one.trust}: ${plain(one.rationale)}`}</title><path d=${`M${one.x} ${top + height - 8}v8`}/>${one.told && html`<text x=${one.x} y=${top + height - 10} text-anchor="middle">${one.trust > 0 ? `+${one.trust}` : String(one.trust).replace("-", "−")}</text>`}</g>`)}</g>`;

@@ -138,7 +138,7 @@ function heed(inner, one) {
       return true;
     }
     case "gate": if (/^[\w]+_check/.test(one.text)) now.changed.push(one.text); else now.gate = one.text; return true;
-    case "transition": now.changed.push(`process: ${one.text}`); return true;
+    case "transition": now.changed.push(`process: ${spaced(one.text)}`); return true;
     case "whisper": now.changed.push(one.text); return true;
     case "speak.delta": if (!now.words) { now.words = new Grown(); now.words.add(one.text); return true; } now.words.add(one.text); return false;
     case "speak": now.spoken = one.text; now.over = true; return true;

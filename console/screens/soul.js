@@ -6,8 +6,8 @@ import { Cards, count, dollars, nameOf, Nothing, plain, Problem, Prose, Read, Se
 const PAUSE_MS = 600, LIMIT = 900, MOST_ASKED = 24, MOST = 9e6, KEPT = "claudius.drafts";
 const GROUPS = [["Who it is", /^(soul|skills|example|exchanges|aloud)\.md$/], ["Dossiers", /^dossiers/], ["Steps", /^steps/], ["Processes", /^(sub)?processes/], ["Other minds", /^(daimons|cortex|consult|triage|whisper)/], ["More", /./]];
 const WHY = { process: "the last in this process", person: "the last with this person", mood: "it moved the mood" };
+const called = (name) => plain(spaced(name.split("/").pop()));
 const tokens = (text) => Math.ceil(text.length / 4);
-const words = (text) => (text?.trim() ? text.trim().split(/\s+/).length : 0);
 const many = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
 
 function grouped(names) {
@@ -29,9 +29,9 @@ function Files({ names, own, drafts, chosen, onChoose }) {
   const groups = grouped([...new Set([...names, ...Object.keys(drafts), chosen])]);
   const mark = (name) => (drafts[name] ? "draft" : own.has(name) ? "yours" : "");
   return html`<section class="list files" aria-labelledby="files"><h2 id="files" class="sr">Texts</h2>
-    ${groups.map(([title, found]) => html`<h3>${title}</h3><ul>${found.map((name) => html`<li key=${name}><button aria-current=${name === chosen ? "true" : null} onClick=${() => onChoose(name)}><span>${plain(spaced(name.split("/").pop()))}</span> <em class="small">${mark(name)}</em></button></li>`)}</ul>`)}
+    ${groups.map(([title, found]) => html`<h3>${title}</h3><ul>${found.map((name) => html`<li key=${name}><button aria-current=${name === chosen ? "true" : null} onClick=${() => onChoose(name)}><span>${called(name)}</span> <em class="small">${mark(name)}</em></button></li>`)}</ul>`)}
     <${Fresh} onChoose=${onChoose}/></section>
-    <p class="picker"><label for="file">Text</label> <select id="file" class="field" value=${chosen} onChange=${(event) => onChoose(event.target.value)}>${groups.map(([title, found]) => html`<optgroup label=${title}>${found.map((name) => html`<option value=${name}>${plain(spaced(name.split("/").pop()))}${mark(name) ? ` (${mark(name)})` : ""}</option>`)}</optgroup>`)}</select></p>`;
+    <p class="picker"><label for="file">Text</label> <select id="file" class="field" value=${chosen} onChange=${(event) => onChoose(event.target.value)}>${groups.map(([title, found]) => html`<optgroup label=${title}>${found.map((name) => html`<option value=${name}>${called(name)}${mark(name) ? ` (${mark(name)})` : ""}</option>`)}</optgroup>`)}</select></p>`;
 }
 
 function Fresh({ onChoose }) {
@@ -47,7 +47,7 @@ function Editor({ file, found, draft, onInput }) {
   return html`<textarea class="text" ref=${field} aria-label=${`the text of ${file}`} spellcheck="true" disabled=${!found} onInput=${(event) => onInput(event.target.value)}></textarea>`;
 }
 
-// Return ["same" | "gone" | "add", item] of two lists in order; the longest common items stay, where finding them is no great work.
+// Return ["same" | "gone" | "add", item] of two lists in order; the longest common items stay.
 function steps(a, b) {
   if (a.length * b.length > MOST) return [...a.map((one) => ["gone", one]), ...b.map((one) => ["add", one])];
   const table = Array.from({ length: a.length + 1 }, () => new Uint16Array(b.length + 1)), rows = [];
@@ -60,7 +60,7 @@ function steps(a, b) {
   return rows;
 }
 
-// Return [kind, pieces of [text, differs]] of each line in which two texts differ, and of the lines around it; "skip" between them.
+// Return [kind, [text, differs]s] of each line in which two texts differ, and of the lines around it.
 function difference(before, after) {
   const rows = steps(...[before, after].map((text) => text.trimEnd().split("\n"))), kind = (n) => rows[n]?.[0];
   const near = rows.map((_, n) => [n - 1, n, n + 1].some((at) => rows[at] && kind(at) !== "same"));
@@ -94,7 +94,7 @@ function Preview({ file, found, drafts, preview }) {
     <${Section} title="What you changed"><${Difference} before=${found.text} after=${draft.text}/><//>`;
 }
 
-const Said = ({ title, thoughts, verb, text, rung, nothing }) => html`<div class="answer"><p class="small">${title}${text ? `, ${many(words(text), "word")}` : ""}${verb && verb !== "said" ? ` · ${plain(verb)}` : ""}${rung && rung !== "complete" ? ` · ${spaced(rung)}` : ""}</p>
+const Said = ({ title, thoughts, verb, text, rung, nothing }) => html`<div class="answer"><p class="small">${title}${text ? `, ${many(text.split(/\s+/).length, "word")}` : ""}${verb && verb !== "said" ? ` · ${plain(verb)}` : ""}${rung && rung !== "complete" ? ` · ${spaced(rung)}` : ""}</p>
   ${thoughts.map((one) => html`<${Thought} verb=${one.verb} text=${one.content}/>`)}${text ? html`<div class="spoken"><${Prose} text=${text}/></div>` : html`<p class="small">${nothing}</p>`}</div>`;
 
 function Ask({ rows, files, people, ready }) {
