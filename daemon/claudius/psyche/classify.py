@@ -166,7 +166,7 @@ def classify(text: str, address: str, *, soul_name: str, novelty: float, compoun
         words=frozenset(words),
         is_question="?" in text,
         is_request="request" in classes,
-        is_trivial=is_trivial(text, soul_name),
+        is_trivial=is_trivial(text, soul_name, words),
     )
 
 
@@ -235,14 +235,17 @@ def _axes(classes: set[str], valence: float, address: str, book: Lexicon, *, own
     return Axes(*[max(-1.0, min(1.0, total)) for total in summed])
 
 
-def is_trivial(text: str, soul_name: str) -> bool:
-    """Return whether a text only acknowledges, or is signs alone. Pure."""
-    text = text[:HEARD_CHARS]
+def is_trivial(text: str, soul_name: str, words: Sequence[str] | None = None) -> bool:
+    """Return whether a text only acknowledges, or is signs alone; `words`: its own, if they are known. Pure."""
+    text, book = text[:HEARD_CHARS], lexicon()
     if "?" in text:
         return False
     if is_signs_only(text):
         return True
-    book, words = lexicon(), [token.word for token in tokens(text)]
+    if words is None:
+        if len(text.split(maxsplit=3 * TRIVIAL_WORDS)) > 3 * TRIVIAL_WORDS:
+            return False
+        words = [token.word for token in tokens(text)]
     counted = [word for word in words if word != soul_name and word[0].isalnum()]
     return (
         0 < len(counted) <= TRIVIAL_WORDS
