@@ -36,8 +36,9 @@ def present(recollection: Recollection, soul: SoulText, zone: str) -> str:
     words, now = soul.files["tail.md"].head, recollection.now.astimezone(zone_of(zone))
     if not zone or "now" not in words:
         return ""
-    values = {"weekday": WEEKDAYS[now.weekday()], "date": f"{now.day} {MONTHS[now.month - 1]} {now.year}"}
-    said = Template(words["now"]).substitute(values, time=f"{now:%H:%M}", zone=zone)
+    day = f"{now.day} {MONTHS[now.month - 1]} {now.year}"
+    values = {"weekday": WEEKDAYS[now.weekday()], "date": day, "time": f"{now:%H:%M}", "zone": zone}
+    said = Template(words["now"]).substitute(values)
     if recollection.speaker is None or recollection.speaker.spoke_at is None:
         return said
     since = ago((recollection.now - recollection.speaker.spoke_at).total_seconds())
