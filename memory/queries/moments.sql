@@ -95,3 +95,47 @@ VALUES (:person, :key, :value, :sources, :turn, :stated_s, :is_single, 1);
 -- name: facts_unsaid
 -- scans: one person's facts, when a message is edited or deleted
 DELETE FROM fact WHERE person = :person AND turn = :turn;
+
+-- name: moments_asked
+-- Moments by their ids, a JSON array, with what is next to each, as `moments_found` gives them.
+SELECT m.id, m.turn, m.at_s, m.person, m.name, m.conversation, m.audience, m.text, m.importance, m.is_own,
+    (SELECT max(b.id) FROM moment b WHERE b.conversation = m.conversation AND b.id < m.id) AS before_id,
+    (SELECT min(a.id) FROM moment a WHERE a.conversation = m.conversation AND a.id > m.id AND a.is_own = 0) AS after_id
+FROM json_each(:ids) q CROSS JOIN moment_said m ON m.id = q.value;
+
+-- name: vectors
+-- scans: the vectors of the audiences that may be shown
+SELECT v.moment, v.vector FROM json_each(:audiences) q CROSS JOIN moment_vector v ON v.audience = q.value
+WHERE v.embedder = :embedder;
+
+-- name: vectors_all
+-- scans: every vector, where everything may be shown
+SELECT moment, vector FROM moment_vector WHERE embedder = :embedder;
+
+-- name: vectors_missing
+-- Moments after one that may lack a vector, and those whose words changed.
+SELECT id, text, pictures FROM (
+    SELECT m.id, m.text, m.pictures FROM moment_vector v INDEXED BY moment_vector_changed CROSS JOIN moment m ON m.id = v.moment
+    WHERE v.embedder = '' LIMIT :most
+) UNION ALL SELECT id, text, pictures FROM (
+    SELECT id, text, pictures FROM moment WHERE id > :after AND is_own = 0 ORDER BY id LIMIT :most
+);
+
+-- name: vector_keep
+-- Not for words that have changed since they were read, nor for those that were deleted.
+INSERT INTO moment_vector (audience, moment, embedder, vector)
+SELECT audience, id, :embedder, :vector FROM moment WHERE id = :id AND text = :text
+ON CONFLICT (audience, moment) DO UPDATE SET embedder = excluded.embedder, vector = excluded.vector;
+
+-- name: vector_last
+-- scans: every vector, once a start
+SELECT max(moment) AS last FROM moment_vector WHERE embedder IN (:embedder, '');
+
+-- name: vectors_void
+-- scans: every vector, once a start
+DELETE FROM moment_vector WHERE embedder NOT IN (:embedder, '');
+
+-- name: vectors_counted
+-- scans: every vector, for `status`
+SELECT max(embedder) AS embedder, count(*) AS done, (SELECT count(*) FROM moment WHERE is_own = 0) AS total
+FROM moment_vector WHERE embedder <> '';
