@@ -128,7 +128,6 @@ SELECT audience, id, :embedder, :vector FROM moment WHERE id = :id AND text = :t
 ON CONFLICT (audience, moment) DO UPDATE SET embedder = excluded.embedder, vector = excluded.vector;
 
 -- name: vector_last
--- scans: every vector, once a start
 SELECT max(moment) AS last FROM moment_vector WHERE embedder IN (:embedder, '');
 
 -- name: vectors_void
@@ -137,5 +136,8 @@ DELETE FROM moment_vector WHERE embedder NOT IN (:embedder, '');
 
 -- name: vectors_counted
 -- scans: every vector, for `status`
-SELECT max(embedder) AS embedder, count(*) AS done, (SELECT count(*) FROM moment WHERE is_own = 0) AS total
-FROM moment_vector WHERE embedder <> '';
+SELECT count(*) AS done FROM moment_vector WHERE embedder <> '';
+
+-- name: moments_of_people
+-- scans: every moment, for `status`
+SELECT count(*) AS total FROM moment WHERE is_own = 0;

@@ -74,6 +74,10 @@ class VectorStore(Protocol):
         """Return id, text and the words of pictures of moments after one, and of those whose words changed."""
         ...
 
+    async def count_vectors(self) -> tuple[int, int]:
+        """Return how many moments have a vector, and how many may have one."""
+        ...
+
     async def keep_vectors(self, embedder: str, made: Sequence[tuple[int, str, bytes]]) -> None:
         """Keep vectors by id and text; one whose moment is gone, or says something else now, is left out."""
         ...
@@ -107,7 +111,7 @@ class Semantic:
             return None
         except StoreError:
             raise
-        except Exception:
+        except Exception:  # whatever an embedder raises: the turn has its words
             if not self._is_off:
                 log.exception(FAILED)
             self._is_off = True
@@ -135,10 +139,20 @@ class Semantic:
                 self._last = max(self._last, *(id_ for id_, _, _ in found))
         except StoreError:
             raise
-        except Exception:
+        except Exception:  # whatever an embedder raises: words alone from now on
             if not self._is_off:
                 log.exception(FAILED)
             self._is_off = True
+
+    async def progress(self) -> Mapping[str, Any]:
+        """Return for `status` how many messages have a vector: `embedder` (None before it is loaded), `done`, `total`.
+
+        `is_off`: the embedder failed.
+        """
+        done, total = await self._store.count_vectors()
+        is_loaded = self._loading and self._loading.done() and not self._is_off
+        name = self._loading.result().name if self._loading and is_loaded else None
+        return {"embedder": name, "done": done, "total": total, "is_off": self._is_off}
 
     def _loaded(self) -> asyncio.Task[Embedder]:
         if self._loading is None:

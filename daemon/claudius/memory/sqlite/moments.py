@@ -75,6 +75,10 @@ class SqliteMoments:
             rows = db.all("vectors_missing", after=after, most=most)
             return [(row["id"], row["text"], row["pictures"]) for row in rows]
 
+    async def count_vectors(self) -> tuple[int, int]:
+        with self._core.snapshot() as db:
+            return db.value("vectors_counted") or 0, db.value("moments_of_people") or 0
+
     async def keep_vectors(self, embedder: str, made: Sequence[tuple[int, str, bytes]]) -> None:
         rows = [{"embedder": embedder, "id": id_, "text": text, "vector": vector} for id_, text, vector in made]
         await self._core.write(lambda db: db.each("vector_keep", rows))
