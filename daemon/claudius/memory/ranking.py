@@ -66,7 +66,9 @@ class Found(Struct, frozen=True, kw_only=True):
     facts: tuple[Fact, ...] = ()
     """The facts in force about those present."""
     nearness: Mapping[int, float] = {}
-    """How near in meaning those found are, 0 to 1, but not what is only next to them; empty without that search."""
+    """How near in meaning to what was heard moments are, 0 to 1; empty without the search by meaning."""
+    nearest: tuple[int, ...] = ()
+    """Those that are near enough to be found by their meaning alone."""
 
 
 class Ranked(Struct, frozen=True):
@@ -133,10 +135,9 @@ def rank(
             return ()
     near = _neighbours(found)
     raw = _raw(weights, hits, {key: len(one.text) for key, one in moments.items()}, near)
-    best = max(raw.values()) or 1.0
     if found.nearness:
-        raw = {key: score / best + _nearness(found.nearness, key, near.get(key, ())) for key, score in raw.items()}
-        best = max(raw.values()) or 1.0
+        raw = _fused(raw, found, near)
+    best = max(raw.values()) or 1.0
     scores: dict[int, float] = {}
     for key, one in moments.items():
         score = raw[key]
@@ -152,13 +153,19 @@ def rank(
     return tuple([Ranked(moments[key], _before(found, near, key), _correction(found, key)) for key in order])
 
 
-def _nearness(nearness: Mapping[int, float], key: int, others: Sequence[int]) -> float:
-    """Return how near in meaning a moment is, with a share of the mean of it and those next to it."""
-    own = nearness.get(key, 0.0)
-    if not own:
-        return 0.0
-    around = (own + sum([nearness.get(other, 0.0) for other in others])) / (1 + len(others))
-    return (own + CONTEXT_SHARE * around) / (1 + CONTEXT_SHARE)
+def _fused(raw: Mapping[int, float], found: Found, near: Mapping[int, Sequence[int]]) -> dict[int, float]:
+    """Return the score by words over the best, and the nearness with a share of the mean of it and those next to it.
+
+    0 for what is only next to something that was found, in another sitting.
+    """
+    best, moments, nearness = max(raw.values()) or 1.0, found.moments, found.nearness
+    bears = {key for key, score in raw.items() if score or key in found.nearest}
+    close = {key: [o for o in others if _is_one_sitting(moments[o], moments[key])] for key, others in near.items()}
+    fused = dict.fromkeys(raw, 0.0)
+    for key in bears | {other for key in bears for other in close.get(key, ())}:
+        own, around = nearness.get(key, 0.0), [nearness.get(one, 0.0) for one in (key, *close.get(key, ()))]
+        fused[key] = raw[key] / best + (own + CONTEXT_SHARE * sum(around) / len(around)) / (1 + CONTEXT_SHARE)
+    return fused
 
 
 def _newest_first(ranked: Sequence[Moment], hits: Mapping[int, frozenset[str]]) -> list[int]:

@@ -160,7 +160,8 @@ def find_moments(
         frequencies={term: frequencies[term] for term in terms},
         total=total,
         facts=facts,
-        nearness={key: near.scores.get(key, 0.0) for key in {row["id"] for row in rows}} if near else {},
+        nearness={key: near.scores.get(key, 0.0) for key in moments} if near else {},
+        nearest=near.nearest if near else (),
     )
 
 
