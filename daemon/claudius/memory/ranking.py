@@ -162,7 +162,7 @@ def _fused(raw: Mapping[int, float], found: Found, near: Mapping[int, Sequence[i
     bears = {key for key, score in raw.items() if score or key in found.nearest}
     close = {key: [o for o in others if _is_one_sitting(moments[o], moments[key])] for key, others in near.items()}
     fused = dict.fromkeys(raw, 0.0)
-    for key in bears | {other for key in bears for other in close.get(key, ())}:
+    for key in bears | {other for one in bears for other in close.get(one, ())}:
         own, around = nearness.get(key, 0.0), [nearness.get(one, 0.0) for one in (key, *close.get(key, ()))]
         fused[key] = raw[key] / best + (own + CONTEXT_SHARE * sum(around) / len(around)) / (1 + CONTEXT_SHARE)
     return fused
