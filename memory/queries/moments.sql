@@ -103,41 +103,50 @@ SELECT m.id, m.turn, m.at_s, m.person, m.name, m.conversation, m.audience, m.tex
     (SELECT min(a.id) FROM moment a WHERE a.conversation = m.conversation AND a.id > m.id AND a.is_own = 0) AS after_id
 FROM json_each(:ids) q CROSS JOIN moment_said m ON m.id = q.value;
 
--- name: vectors
--- scans: the vectors of the audiences that may be shown
-SELECT v.moment, v.vector FROM json_each(:audiences) q CROSS JOIN moment_vector v ON v.audience = q.value
-WHERE v.embedder = :embedder;
+-- name: vectors_held
+-- scans: the index of the vectors of the audiences that may be shown, without the vectors
+-- `:known` is a JSON object: by audience, the number up to which to count.
+SELECT q.key AS audience,
+    (SELECT count(*) FROM moment_vector v WHERE v.audience = q.key AND v.embedder = :embedder AND v.number <= q.value) AS known,
+    (SELECT max(v.number) FROM moment_vector v WHERE v.audience = q.key AND v.embedder = :embedder) AS last
+FROM json_each(:known) q;
 
--- name: vectors_all
--- scans: every vector, where everything may be shown
-SELECT moment, vector FROM moment_vector WHERE embedder = :embedder;
+-- name: vector_audiences
+-- scans: one row an audience, where everything may be shown
+SELECT audience FROM moment_audience;
+
+-- name: vector_numbers
+-- All of an audience, after some of them went.
+SELECT number FROM moment_vector WHERE audience = :audience AND embedder = :embedder AND number <= :last;
+
+-- name: vectors
+SELECT number, moment, vector FROM moment_vector
+WHERE audience = :audience AND embedder = :embedder AND number > :after ORDER BY number LIMIT :most;
 
 -- name: vectors_missing
--- Moments after one that may lack a vector, and those whose words changed.
+-- Moments after the last one that was read, and those whose words changed.
 SELECT id, text, pictures FROM (
     SELECT m.id, m.text, m.pictures FROM moment_vector v INDEXED BY moment_vector_changed CROSS JOIN moment m ON m.id = v.moment
     WHERE v.embedder = '' LIMIT :most
 ) UNION ALL SELECT id, text, pictures FROM (
-    SELECT id, text, pictures FROM moment WHERE id > :after AND is_own = 0 ORDER BY id LIMIT :most
+    SELECT id, text, pictures FROM moment
+    WHERE id > (SELECT coalesce(max(moment), 0) FROM moment_vector) AND is_own = 0 ORDER BY id LIMIT :most
 );
 
 -- name: vector_keep
--- Not for words that have changed since they were read, nor for those that were deleted.
-INSERT INTO moment_vector (audience, moment, embedder, vector)
-SELECT audience, id, :embedder, :vector FROM moment WHERE id = :id AND text = :text
-ON CONFLICT (audience, moment) DO UPDATE SET embedder = excluded.embedder, vector = excluded.vector;
-
--- name: vector_last
-SELECT max(moment) AS last FROM moment_vector WHERE embedder IN (:embedder, '');
+-- A moment that was deleted gets none. If its words have changed since they were read, this marks it to be read again.
+INSERT OR REPLACE INTO moment_vector (moment, audience, embedder, vector)
+SELECT id, audience, CASE is_same WHEN 1 THEN :embedder ELSE '' END, CASE is_same WHEN 1 THEN :vector ELSE x'' END
+FROM (SELECT id, audience, text = :text AND pictures = :pictures AS is_same FROM moment WHERE id = :id AND is_own = 0);
 
 -- name: vectors_void
--- scans: every vector, once a start
-DELETE FROM moment_vector WHERE embedder NOT IN (:embedder, '');
+-- scans: the index of all vectors, a few times a start
+DELETE FROM moment_vector WHERE number IN (
+    SELECT number FROM moment_vector INDEXED BY moment_vector_audience WHERE embedder NOT IN (:embedder, '') LIMIT :most
+);
 
 -- name: vectors_counted
--- scans: every vector, for `status`
-SELECT count(*) AS done FROM moment_vector WHERE embedder <> '';
-
--- name: moments_of_people
--- scans: every moment, for `status`
-SELECT count(*) AS total FROM moment WHERE is_own = 0;
+-- scans: the index of all vectors, for `status`; and the moments that have none yet
+SELECT count(*) AS done, count(*) FILTER (WHERE embedder = '') AS changed,
+    (SELECT count(*) FROM moment WHERE id > (SELECT coalesce(max(moment), 0) FROM moment_vector) AND is_own = 0) AS missing
+FROM moment_vector INDEXED BY moment_vector_audience;

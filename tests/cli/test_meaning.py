@@ -24,7 +24,7 @@ async def test_memory_f2_f6_a_daemon_finds_by_meaning_and_status_says_how_far(tm
     """F2, F6: a German sentence stands in the prompt of an English question elsewhere; with `off`, words alone."""
     async with ModelServer(default=REPLY, models=(MODEL,)) as server:
         at_home = {"CLAUDIUS_PROVIDERS": "openai_compat", "CLAUDIUS_OPENAI_BASE_URL": server.url + "/v1"}
-        machine = Machine(tmp_path, at_home | {"CLAUDIUS_OPENAI_MODEL": MODEL})
+        machine = Machine(tmp_path, at_home | {"CLAUDIUS_OPENAI_MODEL": MODEL, "CLAUDIUS_RECALL_EMBEDDER": "auto"})
 
         def lived() -> tuple[dict[str, Any], str]:
             with machine.daemon() as pid:

@@ -3,7 +3,7 @@
 The score is BM25 on the name and the text, half as much on that with the moments before and after it, divided by the
 best; then a share of the neighbours' scores, a little for the named speaker, for recency and for importance. Measured
 on ten public conversations: the text alone finds 55 of 100 among the first ten, with all this 72. Where moments are
-searched by meaning too, a nearness between 0 and 1 is added before the neighbours' share: 74, and across languages.
+searched by meaning too, a nearness between 0 and 1 is added before the neighbours' share: 73, and across languages.
 Source: the memory design, F1; Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009.
 """
 

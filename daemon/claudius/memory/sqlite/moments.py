@@ -16,7 +16,7 @@ from msgspec.structs import asdict
 from claudius.intent import Intent
 from claudius.memory.facts import stated_facts
 from claudius.memory.ranking import Beside, Found, rarest, rarity
-from claudius.memory.semantic import Near, Semantic
+from claudius.memory.semantic import Held, Near, Semantic
 from claudius.memory.sqlite.connection import Database, Row
 from claudius.memory.sqlite.core import Core
 from claudius.memory.sqlite.rows import Decoding, dump, entry_of
@@ -53,34 +53,39 @@ class SqliteMoments:
         with self._core.snapshot() as db:
             return find_moments(db, asked, perception, persons, near)
 
-    async def vectors(self, perception: Perception, embedder: str) -> Sequence[tuple[int, bytes]]:
+    async def vectors_held(self, perception: Perception, embedder: str, known: Mapping[str, int]) -> Sequence[Held]:
         with self._core.snapshot() as db:
             seeing = Seeing(db, perception)
-            rows = (
-                db.all("vectors_all", embedder=embedder)
-                if seeing.sees_all
-                else db.all("vectors", audiences=dump(seeing.audiences()), embedder=embedder)
-            )
-            return [(row["moment"], row["vector"]) for row in rows]
+            audiences = db.values("vector_audiences") if seeing.sees_all else seeing.audiences()
+            asked = dump({audience: known.get(audience, 0) for audience in audiences})
+            rows = db.all("vectors_held", known=asked, embedder=embedder)
+            return [Held(row["audience"], row["known"], row["last"] or 0) for row in rows]
 
-    async def begin_vectors(self, embedder: str) -> int:
-        def begin(db: Database) -> int:
-            db.run("vectors_void", embedder=embedder)
-            return db.value("vector_last", embedder=embedder) or 0
-
-        return await self._core.write(begin)
-
-    async def without_vector(self, after: int, most: int) -> Sequence[tuple[int, str, str]]:
+    async def vector_numbers(self, audience: str, embedder: str, last: int) -> Sequence[int]:
         with self._core.snapshot() as db:
-            rows = db.all("vectors_missing", after=after, most=most)
+            return db.values("vector_numbers", audience=audience, embedder=embedder, last=last)
+
+    async def vectors(self, audience: str, embedder: str, after: int, most: int) -> Sequence[tuple[int, int, bytes]]:
+        with self._core.snapshot() as db:
+            rows = db.all("vectors", audience=audience, embedder=embedder, after=after, most=most)
+            return [(row["number"], row["moment"], row["vector"]) for row in rows]
+
+    async def void_vectors(self, embedder: str, most: int) -> int:
+        return await self._core.write(lambda db: db.change("vectors_void", embedder=embedder, most=most))
+
+    async def without_vector(self, most: int) -> Sequence[tuple[int, str, str]]:
+        with self._core.snapshot() as db:
+            rows = db.all("vectors_missing", most=most)
             return [(row["id"], row["text"], row["pictures"]) for row in rows]
 
     async def count_vectors(self) -> tuple[int, int]:
         with self._core.snapshot() as db:
-            return db.value("vectors_counted") or 0, db.value("moments_of_people") or 0
+            (row,) = db.all("vectors_counted")
+            return row["done"] - row["changed"], row["done"] + row["missing"]
 
-    async def keep_vectors(self, embedder: str, made: Sequence[tuple[int, str, bytes]]) -> None:
-        rows = [{"embedder": embedder, "id": id_, "text": text, "vector": vector} for id_, text, vector in made]
+    async def keep_vectors(self, embedder: str, made: Sequence[tuple[int, str, str, bytes]]) -> None:
+        names = ("id", "text", "pictures", "vector")
+        rows = [dict(zip(names, one, strict=True)) | {"embedder": embedder} for one in made]
         await self._core.write(lambda db: db.each("vector_keep", rows))
 
     async def search(self, perception: Perception, words: str, limit: int) -> Sequence[Entry]:
@@ -160,7 +165,7 @@ def find_moments(
         frequencies={term: frequencies[term] for term in terms},
         total=total,
         facts=facts,
-        nearness={key: near.scores.get(key, 0.0) for key in moments} if near else {},
+        nearness=near.of(moments) if near else {},
         nearest=near.nearest if near else (),
     )
 
