@@ -72,6 +72,21 @@ async def test_news_need_token_host_and_json(home: Home, headers: dict[str, str]
             assert other.status == 405
 
 
+OFF = [
+    ("switched off", {"CLAUDIUS_KOTHAR_ENABLED": "0"}, 403),
+    ("muted", {"CLAUDIUS_KOTHAR_MODE": "off"}, 409),
+]
+
+
+@pytest.mark.parametrize(("settings", "status"), [case[1:] for case in OFF], ids=[case[0] for case in OFF])
+async def test_a_daimon_that_is_off_brings_no_news(home: Home, settings: dict[str, str], status: int) -> None:
+    """A token that was left behind opens nothing: who may not whisper may not bring news; nothing is kept."""
+    async with door(home, **settings) as (soul, url, client):
+        async with client.post(url, json=NEWS, headers=bearer(KOTHAR)) as answer:
+            assert answer.status == status
+        assert soul.records().conversation(HOME_OF_OWNER) is None
+
+
 BODIES: list[tuple[bytes, int]] = [
     (b"{", 400), (b"[]", 400), (b"{}", 400), (b'{"id": "x"}', 400), (b'{"text": "x"}', 400), (b'{"id": "", "text": "x"}', 400),
     (b'{"id": "x", "text": " "}', 400), (b'{"id": 7, "text": "x"}', 400), (b'{"id": "x", "text": 7}', 400),
