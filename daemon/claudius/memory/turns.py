@@ -63,10 +63,10 @@ class FirstWords(Struct, frozen=True, kw_only=True):
     """When the soul has spoken unprompted, and the state of the conversation that it wants to speak in."""
 
     here: tuple[datetime, ...] = ()
-    """When it spoke unprompted in this conversation, oldest first."""
+    """When it spoke unprompted to this person or in this channel, oldest first."""
     everywhere: tuple[datetime, ...] = ()
     last_heard: datetime | None = None
-    """When somebody last spoke here."""
+    """When they last spoke, or somebody there."""
     waiting: int = 0
     """Number of perceptions that wait here."""
 
@@ -133,8 +133,11 @@ class TurnStore(Protocol):
         """Return conversations, with their audiences, all of whose entries are older than `before`."""
         ...
 
-    async def first_words(self, conversation: str, since: datetime) -> FirstWords:
-        """Return when the soul spoke unprompted since `since`, and the state of the conversation to speak in."""
+    async def first_words(self, conversation: str, audience: str, since: datetime) -> FirstWords:
+        """Return when the soul spoke unprompted since `since`, and the state of the conversation to speak in.
+
+        What was said to the same channel, or to the same person under any of their ids, counts wherever it was said.
+        """
         ...
 
     async def last_answer(self, person: str, place: str, now: datetime) -> Answered | None:
