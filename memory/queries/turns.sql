@@ -24,6 +24,12 @@ SELECT at FROM turn INDEXED BY turn_at WHERE at > :since AND person <> ''
 -- name: waits_there
 SELECT count(*) AS waiting FROM inbox WHERE conversation = :conversation AND (state = 'pending' OR state = 'taken' OR state = 'thought');
 
+-- name: first_words_before
+-- What the soul is about to say first to the same audience and was to say earlier; open perceptions are few.
+SELECT count(*) AS under_way FROM inbox WHERE (state = 'pending' OR state = 'taken' OR state = 'thought') AND owes = 0
+    AND seq < (SELECT seq FROM inbox WHERE key = :key) AND json_extract(payload, '$.extra.process') = :process
+    AND json_extract(payload, '$.audience') IN (SELECT value FROM json_each(:audiences));
+
 -- name: recent_conversations
 SELECT conversation FROM conversation INDEXED BY conversation_last_at WHERE last_at >= :since
   AND conversation >= :network || ':' AND conversation < :network || ';' ORDER BY last_at DESC;

@@ -421,3 +421,27 @@ async def test_d13_the_caps_are_those_of_the_person_or_the_channel(
         assert len(voice.requests) == asked + 1
     assert rows[0]["reason"] is None
     assert "20 hours" in rows[1]["reason"]
+
+
+async def test_d13_what_falls_due_at_one_instant_is_judged_in_turn(home: Home) -> None:
+    """13: six plans for six threads of a channel ring at once, as after a night without power: one is said, one asked."""
+    wall, voice = Wall(NOW), Scripted(default=by_tag(external_dialogue="The paint is dry."))
+    async with alive(home, voice, settings=ON, clock=wall, running=wall.running) as soul:
+        await consenting(soul, ROOM.rstrip(":"))
+        for n in range(6):
+            plan = Schedule(
+                id=100 + n, conversation=f"{ROOM}t{n}", at=wall.now, text=f"Paint {n} is dry.", process="proactive",
+                audience=shared(ROOM), person=ANA,
+            )  # fmt: skip
+            await soul.mind.store.plans.plan(plan)
+        for _ in range(2):
+            soul.server.tick()
+            async with asyncio.timeout(20):
+                while [one for one in soul.records().plans() if datetime.fromisoformat(one["due_at"]) <= wall.now]:
+                    await asyncio.sleep(0.002)
+            await soul.idle()
+            wall.now += timedelta(minutes=31)
+        seen = [one.text for one in soul.network.visible]
+
+    assert seen == ["The paint is dry."]
+    assert len(voice.requests) == 1
