@@ -21,6 +21,7 @@ from claudius.errors import ClaudiusError, StoreCorrupt, StoreError, StoreTooNew
 from claudius.failure import failure_of
 from claudius.home import Home
 from claudius.memory.archive import Archive, GitFailed
+from claudius.memory.semantic import Semantic
 from claudius.memory.sqlite import SqliteRecords
 from claudius.memory.store import Waiting
 from claudius.runtime.adapter import Adapter
@@ -69,16 +70,17 @@ class Server:
         second: SecondMind | None = None,
         services: BackgroundServices | None = None,
         alerts: bool = False,
+        semantic: Semantic | None = None,
     ) -> None:
         """Wake `home`, whose `lock` is held, with `mind`; listen on `adapters`; `handlers` serve the control socket.
 
         `second`, the cortex beside `mind`, and `services`, the background services, run from the start to the stop.
-        With `alerts`, as in the daemon, the owners are told when something is wrong.
+        With `alerts`, as in the daemon, the owners are told when something is wrong; `semantic` gives moments vectors.
         """
         self._home, self._mind, self._lock, self._resources = home, mind, lock, resources
         self.boot = secrets.token_hex(8)
         self._archive = archive
-        self._second, self._services = second, services
+        self._second, self._services, self._semantic = second, services, semantic
         self._lanes = Lanes(
             mind,
             adapters,
@@ -159,6 +161,8 @@ class Server:
         look = self._services.look if self._services else None
         keeping = keep_time(self._mind, self._lanes.wake, self._planned, look)
         self._run_beside(keeping, "plans")
+        if self._semantic:
+            self._run_beside(self._while_the_store_works(self._semantic.run()), "vectors")
         if self._alerts:
             self._run_beside(self._alerts.run(), "alerts")
         log.info("awake", extra={"boot": self.boot, "waiting": len(waiting.conversations)})
@@ -385,6 +389,7 @@ class Server:
                 "adapters": self._networks.status(now),
                 "health": report.document() | {"problems": report.told()},
                 "busy": self.busy,
+                "recall": await self._semantic.progress() if self._semantic else None,
                 "timers": {name: at.isoformat().replace("+00:00", "Z") for name, at in looks.items() if at},
             }
         )

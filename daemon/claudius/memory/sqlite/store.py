@@ -20,6 +20,7 @@ from claudius.memory.outbox import OutboxStore
 from claudius.memory.people import PeopleStore
 from claudius.memory.plans import PlanStore
 from claudius.memory.psyche import PsycheStore
+from claudius.memory.semantic import Embedder, Semantic
 from claudius.memory.sqlite.audit import SqliteAudit
 from claudius.memory.sqlite.backups import backups_of
 from claudius.memory.sqlite.connection import Database, load_queries, open_reader, pragma
@@ -80,7 +81,8 @@ class SqliteStore:
         self.inbox: InboxStore = SqliteInbox(core)
         self.outbox: OutboxStore = SqliteOutbox(core)
         self.turns: TurnStore = SqliteTurns(core, claims)
-        self.moments: MomentStore = SqliteMoments(core)
+        self._moments = SqliteMoments(core)
+        self.moments: MomentStore = self._moments
         self.people: PeopleStore = SqlitePeople(core)
         self.documents: DocumentStore = SqliteDocuments(core)
         self.erasure: ErasureStore = SqliteErasure(core)
@@ -89,6 +91,11 @@ class SqliteStore:
         self.whispers: WhisperStore = SqliteWhispers(core, claims)
         self.psyche: PsycheStore = SqlitePsyche(core)
         self.audit: AuditStore = SqliteAudit(core)
+
+    def search_by_meaning(self, build: Callable[[], Embedder]) -> Semantic:
+        """Search moments by meaning, too, from now on; return what gives them their vectors."""
+        self._moments.semantic = Semantic(self._moments, build)
+        return self._moments.semantic
 
     async def open(self) -> None:
         """Open the file; create or migrate it if needed.
