@@ -131,11 +131,18 @@ exit 0""",
     begun = begin(home)
     found = running(home)
     ended = end(home)
+    machine.shim("systemctl", "echo Job failed >&2; exit 1")
+    failed = begin(home)
+    (home.root / "config.toml").write_text("[nonsense]\na = 1\n")
+    with pytest.raises(ClaudiusError, match=r"nonsense\.a: is not a setting") as refused:
+        begin(home)
 
     assert by_hand
     assert not was_running
     assert (begun.pid, begun.code, found.unit, ended) == (found.pid, 0, "claudius.service", found.pid)
     assert found.pid != by_hand
+    assert (failed.code, "`claudius daemon logs -n 1` says why" in failed.message) == (1, True)
+    assert refused.value.exit_code == 78
     assert calls.read_text().splitlines()[-2:] == ["--user start claudius.service", "--user stop claudius.service"]
 
 

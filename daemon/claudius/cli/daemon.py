@@ -283,11 +283,16 @@ def begin(home: Home) -> Launched:
     Raises: ClaudiusError.
     """
     from claudius.cli.daemon_unit import installed
+    from claudius.config import load
 
     unit = "" if is_running(home) else installed(home, os.environ)
     if not unit:
         return launch(home)
-    _systemctl("start", unit)
+    load(home, os.environ)  # says what is wrong with a setting: systemd says only that the start failed
+    try:
+        _systemctl("start", unit)
+    except ClaudiusError as error:
+        return Launched(None, EXIT_FAILED, f"{error.message}; `claudius daemon logs -n 1` says why")
     return Launched(running(home).pid, 0)
 
 
