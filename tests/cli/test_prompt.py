@@ -269,6 +269,7 @@ async def test_a_key_that_comes_while_something_is_printed_is_taken_as_it_was_ty
     flush = Vt100_Output.flush
 
     def typed_meanwhile(output: Vt100_Output) -> None:
+        """Print, and type while the terminal is in the mode of printing."""
         is_it = any("Two." in piece for piece in output._buffer)
         flush(output)
         if is_it:
