@@ -13,12 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from claudius.cli.daemon import _systemctl, follow_log, last_lines
+from claudius.cli import daemon_unit
+from claudius.cli.daemon import _systemctl, begin, end, follow_log, is_running, last_lines, running, serve
 from claudius.cli.daemon_unit import unit_of
 from claudius.errors import ClaudiusError
 from claudius.home import Home
 from claudius.runtime.life import READY_FD, Starter
-from driven import Machine
+from driven import CLAUDIUS, Machine
 
 
 def test_start_prints_the_pid_of_a_process_in_a_session_of_its_own(tmp_path: Path) -> None:
@@ -103,6 +104,46 @@ def test_only_root_stops_a_service_of_the_machine(tmp_path: Path, monkeypatch: p
 
     with pytest.raises(ClaudiusError, match=r"Access denied; as root: systemctl stop claudius\.service"):
         _systemctl("stop", "system:claudius.service")
+
+
+def test_a_service_that_is_installed_is_started_by_systemd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stopped service is started through systemd again, never beside it; a daemon started by hand makes room."""
+    machine, home = Machine(tmp_path), Home(tmp_path / "user" / ".claudius")
+    calls, pid = tmp_path / "calls", tmp_path / "pid"
+    waits = f"while ! [ -S {home.socket} ]; do kill -0 $! || exit 1; done"
+    machine.shim(
+        "systemctl",
+        f"""echo "$@" >> {calls}
+case "$2" in
+start) CLAUDIUS_UNIT=claudius.service {CLAUDIUS} daemon run >{tmp_path}/out 2>&1 & echo $! > {pid}; {waits} ;;
+stop) kill $(cat {pid}) ;;
+esac
+exit 0""",
+    )
+    for name, value in machine.environment().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(daemon_unit, "BOOTED", tmp_path)
+    by_hand = machine.run("daemon", "start", "--json").json["pid"]
+    unit = daemon_unit.unit_of(home, os.environ, "linux")
+
+    serve(home, unit)
+    was_running = is_running(home)
+    begun = begin(home)
+    found = running(home)
+    ended = end(home)
+    machine.shim("systemctl", "echo Job failed >&2; exit 1")
+    failed = begin(home)
+    (home.root / "config.toml").write_text("[nonsense]\na = 1\n")
+    with pytest.raises(ClaudiusError, match=r"nonsense\.a: is not a setting") as refused:
+        begin(home)
+
+    assert by_hand
+    assert not was_running
+    assert (begun.pid, begun.code, found.unit, ended) == (found.pid, 0, "claudius.service", found.pid)
+    assert found.pid != by_hand
+    assert (failed.code, "`claudius daemon logs -n 1` says why" in failed.message) == (1, True)
+    assert refused.value.exit_code == 78
+    assert calls.read_text().splitlines()[-2:] == ["--user start claudius.service", "--user stop claudius.service"]
 
 
 def test_the_unit_does_not_restart_a_daemon_that_cannot_start(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -10,7 +12,9 @@ import termios
 from pathlib import Path
 
 import pytest
+from prompt_toolkit.output.vt100 import Vt100_Output
 
+from claudius.cli.prompt import LineEditor
 from drawn import Drawn, drawn
 from driven import Machine, reply
 
@@ -254,6 +258,40 @@ def test_several_lines_can_be_sent_before_the_first_is_answered(machine: Machine
     entries = machine.ok("conversations", "show", "terminal:local:main:main", "--json").json["entries"]
     assert [one["content"] for one in entries if one["entry_type"] == "userMessage"] == ["first", "second"]
     assert [count(shown, "One."), count(shown, "Two."), count(shown, "… thinking")] == [1, 1, 0]
+
+
+async def test_a_key_that_comes_while_something_is_printed_is_taken_as_it_was_typed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ctrl-D typed in the very moment of printing ends the input: the terminal does not take it for itself."""
+    master, slave = pty.openpty()
+    before = termios.tcgetattr(slave)
+    flush = Vt100_Output.flush
+
+    def typed_meanwhile(output: Vt100_Output) -> None:
+        """Print, and type while the terminal is in the mode of printing."""
+        is_it = any("Two." in piece for piece in output._buffer)
+        flush(output)
+        if is_it:
+            os.write(master, b"\x04")
+
+    monkeypatch.setattr(Vt100_Output, "flush", typed_meanwhile)
+    with os.fdopen(os.dup(slave), "r") as keyboard, os.fdopen(os.dup(slave), "w") as shown:
+        monkeypatch.setattr(sys, "stdin", keyboard)
+        monkeypatch.setattr(sys, "stdout", shown)
+        editor = LineEditor({}, [])
+        line = asyncio.create_task(editor.line())
+        await asyncio.sleep(0)
+
+        await editor.speech("t1", "Two.")
+        ended = await asyncio.wait_for(line, 20)
+        editor.close()
+    after = termios.tcgetattr(slave)
+    os.close(slave)
+    os.close(master)
+
+    assert ended is None
+    assert after == before
 
 
 def test_an_interrupt_ends_it_at_once_and_gives_the_terminal_back(machine: Machine) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec import Struct
@@ -23,6 +23,9 @@ from claudius.cli.output import Group, json_option, print_json, print_result
 from claudius.errors import EXIT_FAILED, EXIT_TRY_AGAIN, ClaudiusError, TryAgain
 from claudius.home import Home
 from claudius.runtime.lock import Holder, HomeLock, holder, is_held
+
+if TYPE_CHECKING:
+    from claudius.cli.daemon_unit import Unit
 
 READY_S = 120.0
 """How long `start` waits for the daemon to be ready."""
@@ -76,9 +79,12 @@ def run() -> None:
 @daemon.command()
 @json_option
 def start(*, as_json: bool) -> int:
-    """Start the daemon in the background; return when it is ready, and print its process id."""
+    """Start the daemon in the background; return when it is ready, and print its process id.
+
+    If it is installed as a service, systemd starts it.
+    """
     home = Home.of(os.environ)
-    return _launched(launch(home), home, as_json=as_json)
+    return _launched(begin(home), home, as_json=as_json)
 
 
 @daemon.command()
@@ -107,7 +113,7 @@ def restart(*, as_json: bool) -> int:
             click.echo("restarted by the service manager", err=True)
             return 0
         end(home)
-    return _launched(launch(home), home, as_json=as_json)
+    return _launched(begin(home), home, as_json=as_json)
 
 
 @daemon.command()
@@ -158,7 +164,7 @@ def install(*, dry_run: bool, system: bool, account: str) -> None:
 
     With --system, at every start of the machine, as a user of its own that may write nothing but its home.
     """
-    from claudius.cli.daemon_unit import check_system, unit_of, write_unit
+    from claudius.cli.daemon_unit import check_system, unit_of
 
     home = _service_home(system=system)
     unit = unit_of(home, os.environ, account=account if system else "")
@@ -170,7 +176,7 @@ def install(*, dry_run: bool, system: bool, account: str) -> None:
         check_system(home)
     else:
         home.create()
-    write_unit(unit)
+    serve(home, unit)
     logs = f"sudo -u {account} claudius --home {home.root} daemon logs" if system else "claudius daemon logs"
     click.echo(f"{unit.path} is written and {unit.name} is started; its log: {logs}")
 
@@ -269,6 +275,34 @@ class Launched(Struct, frozen=True):
     def is_ready(self) -> bool:
         """Whether the daemon is listening."""
         return self.code == 0
+
+
+def begin(home: Home) -> Launched:
+    """Have systemd start the daemon where it is installed as a service, else start it from here.
+
+    Raises: ClaudiusError.
+    """
+    from claudius.cli.daemon_unit import installed
+    from claudius.config import load
+
+    unit = "" if is_running(home) else installed(home, os.environ)
+    if not unit:
+        return launch(home)
+    load(home, os.environ)  # says what is wrong with a setting: systemd says only that the start failed
+    try:
+        _systemctl("start", unit)
+    except ClaudiusError as error:
+        return Launched(None, EXIT_FAILED, f"{error.message}; `claudius daemon logs -n 1` says why")
+    return Launched(running(home).pid, 0)
+
+
+def serve(home: Home, unit: Unit) -> None:
+    """Install a service and start it; a daemon that was started by hand makes room for it. Raises: ClaudiusError."""
+    from claudius.cli.daemon_unit import write_unit
+
+    if is_running(home) and not running(home).unit:
+        end(home)
+    write_unit(unit)
 
 
 def launch(home: Home) -> Launched:

@@ -84,6 +84,8 @@ SYSTEM = "system:"
 """In `CLAUDIUS_UNIT`, before the name of a unit of the machine."""
 SYSTEM_HOME, ACCOUNT = Path("/var/lib/claudius"), "claudius"
 """The home of the machine's own soul, and the user that runs it."""
+BOOTED = Path("/run/systemd/system")
+"""There while systemd runs the machine: sd_booted(3)."""
 USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Where programs are looked for, whatever shell the service was installed from."""
 
@@ -119,6 +121,15 @@ def unit_of(home: Home, env: Mapping[str, str], platform: str = sys.platform, *,
     raise ClaudiusError(
         f"services on {platform} are not supported: have your own service manager run `claudius daemon run`"
     )
+
+
+def installed(home: Home, env: Mapping[str, str]) -> str:
+    """Return the systemd unit that is installed for `home`, as its `CLAUDIUS_UNIT` says; empty if there is none."""
+    if not BOOTED.is_dir():
+        return ""
+    user = Path(env.get("HOME") or "~").expanduser()
+    units = (("", _systemd(home, user, env)), (SYSTEM, _system(home, ACCOUNT)))
+    return next((scope + unit.name for scope, unit in units if unit.path.exists()), "")
 
 
 def write_unit(unit: Unit) -> None:

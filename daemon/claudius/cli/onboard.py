@@ -328,7 +328,8 @@ async def _one_word(loaded: Loaded, home: Home) -> Check:
 
 def _installed(home: Home) -> bool:
     """Offer to have the system start the daemon from now on. Returns whether it does."""
-    from claudius.cli.daemon_unit import unit_of, write_unit
+    from claudius.cli.daemon import serve
+    from claudius.cli.daemon_unit import unit_of
 
     if not shutil.which("launchctl" if sys.platform == "darwin" else "systemctl"):
         return False
@@ -336,7 +337,7 @@ def _installed(home: Home) -> bool:
         return False
     try:
         unit = unit_of(home, os.environ)
-        write_unit(unit)
+        serve(home, unit)
     except ClaudiusError as error:
         click.echo(f"That did not work: {error.message}", err=True)
         return False

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 
-from prompt_toolkit import PromptSession, print_formatted_text
+from prompt_toolkit import PromptSession
 from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
@@ -156,7 +156,8 @@ class LineEditor:
             self._keyboard.is_kept = False
 
     def _print(self, text: StyleAndTextTuples) -> None:
-        print_formatted_text(FormattedText(text), style=STYLE, output=self._output)
+        # `print_formatted_text` would print later, and let the terminal take the keys typed meanwhile
+        self._session.app.print_text(FormattedText([*text, ("", "\n")]))
 
     def _wrapped(self, text: str, indent: int = 0) -> str:
         """Return a text in lines that fit the terminal, no word broken that fits a line; later ones are indented."""
