@@ -27,6 +27,7 @@ async def test_memory_f2_f6_a_daemon_finds_by_meaning_and_status_says_how_far(tm
         machine = Machine(tmp_path, at_home | {"CLAUDIUS_OPENAI_MODEL": MODEL, "CLAUDIUS_RECALL_EMBEDDER": "auto"})
 
         def lived() -> tuple[dict[str, Any], str]:
+            """Return the status and the prompt after a life in a daemon."""
             with machine.daemon() as pid:
                 machine.ok("chat", "--once", SAID, "--conversation", "one")
                 until(pid, lambda: _recall(machine).get("done") == 1)

@@ -210,6 +210,7 @@ async def test_memory_f4_what_is_in_memory_follows_the_store(tmp_path: Path, mon
     async with living(tmp_path, embedder=Subjects) as life:
 
         async def compared_now() -> dict[int, float]:
+            """Return how near each moment is to one question."""
             heard_now = Perception(
                 key="q", conversation=HOME, audience=private(ANA), person=ANA, name="Ana", text="my violin?",
                 at=START, position="9",
@@ -218,6 +219,7 @@ async def test_memory_f4_what_is_in_memory_follows_the_store(tmp_path: Path, mon
             return dict(zip(near.ids.tolist(), near.scores.tolist(), strict=True)) if near else {}
 
         async def change(deed: str, *ids: int) -> dict[int, float]:
+            """Run a statement on these moments; return what is near after it."""
             await life.store.core.write(lambda db: db.connection.execute(deed, ids))
             return await compared_now()
 
@@ -346,6 +348,7 @@ async def test_memory_f3_a_full_disk_ends_no_vectors_for_good(tmp_path: Path, mo
         kept = asyncio.Event()
 
         async def refuses(embedder: str, made: Any) -> None:
+            """Fail as a full disk does, then keep the vectors."""
             for error in refused:
                 raise error
             await keep(embedder, made)
