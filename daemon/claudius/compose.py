@@ -178,9 +178,13 @@ async def compose(
         heard = networks_on(settings.loaded) if networks else []
         adapters = {name: _network(name, settings.loaded, clock.now) for name in heard}
         tally = CallTally()
+
+        def in_force() -> Loaded:
+            return settings.loaded
+
         voice = CurrentVoice(
             provider(settings.loaded, home, await naming, tally=tally),
-            lambda: settings.loaded,
+            in_force,
             lambda loaded: _provider_anew(loaded, home, tally, secrets),
             met=partial(met_model, home),
         )
@@ -222,14 +226,14 @@ async def compose(
         voices=step_voices(settings.loaded, home, voice, tally),
         secrets=secrets,
         hooks=hooks,
-        reflects=second.reflects,
+        reflects=second.cortex.is_active,
         consult=second.consult,
     )
     ensouled = Ensouled(mind, home, own_person)
     services = BackgroundServices(
         mind,
         home,
-        lambda: settings.loaded,
+        in_force,
         lambda name, loaded: own_voice(name, loaded, home, tally),
         owner=own_person,
         chance=random.SystemRandom().random,
@@ -274,16 +278,17 @@ def _notices(
     resources: ProcessResources, settings: Settings, soul: SoulSource, voice: CurrentVoice, home: Home
 ) -> list[str]:
     """Return what the owner should know, one line each: files not in force, providers that refused us."""
+    chain = voice.chain
     refused = [
         f"{name} refused our key or account: correct it in {home.env_file}; `claudius doctor --live` says why"
-        for name in (voice.resting() if voice.last_error is None else ())  # told with the failure otherwise
+        for name in (chain.resting() if chain.last_error is None else ())  # told with the failure otherwise
     ]
     in_soul = [f"{problem.message} (the last good version stays in use)" for problem in soul.problems]
     elsewhere = [
         f"{one.message} (the last good version stays in use)" for one in (settings.problem, voice.problem) if one
     ]
     shut = [f"nothing new is accepted: {resources.disk.shut.error.message}"] if resources.disk.shut else []
-    return [*shut, *in_soul, *refused, *voice.notices(), *elsewhere]
+    return [*shut, *in_soul, *refused, *chain.notices(), *elsewhere]
 
 
 def _load(name: str, registry: Mapping[str, str], key: str) -> Any:
