@@ -300,11 +300,12 @@ def test_eval_c1_an_owners_suite_shadows_a_shipped_one(tmp_path: Path) -> None:
 
 
 def test_eval_u3_the_lists_of_memory_are_whole() -> None:
-    """§5: sixty statements with three ways of asking, forty corrections, two hundred pairs of audiences."""
+    """§5, U3: sixty statements asked in three ways, forty corrections, ten answers, six gaps, two hundred pairs."""
     suite = memory.suite(SHIPPED / "memory", 0)
     asked = [step for scene in suite.scene for step in scene.steps]
 
-    assert sum(bool(step.in_prompt) for step in asked) == 3 * 60 + 40
+    assert sum(bool(step.in_prompt) for step in asked) == 3 * 60 + 40 + 10
+    assert sum(bool(step.never_said) for step in asked) == 6
     assert sum(bool(step.never_in_prompt) for step in asked) == memory.PAIRS
 
 

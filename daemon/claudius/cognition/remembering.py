@@ -26,7 +26,7 @@ from claudius.psyche.context import ANNOUNCED
 from claudius.recollection import Entry, EntryType, Fact, Moment, Recollection, Remembered
 
 FACT_CHARS = 600
-"""Room for facts, in characters."""
+"""Room for the lines of facts, in characters."""
 LINE_CHARS, BEFORE_CHARS = 320, 160
 """The longest text of a line, and the longest line before it that is shown with it."""
 BLOCK_COSTS, LINE_COSTS = 12, 12
@@ -129,17 +129,15 @@ def shown(recollection: Recollection, found: Found, asked: Mapping[str, float], 
     room = FACT_CHARS
     news = [one for one in found.facts if one.turn not in rendered]
     for fact in in_order(news, asked) if news else ():
-        text = f"{fact.key}: {fact.value}"
-        room -= len(text)
+        line = {
+            **_when(fact.stated_s, now),
+            "from": _called(fact.person, names.get(fact.person, ""), recollection),
+            "text": f"{fact.key}: {fact.value}",
+        }
+        room -= _cost(line) * _CHARS_A_TOKEN
         if room < 0:
             break
-        lines.append(
-            {
-                **_when(fact.stated_s, now),
-                "from": _called(fact.person, names.get(fact.person, ""), recollection),
-                "text": text,
-            }
-        )
+        lines.append(line)
         rows.append(f"fact:{fact.id}")
     left, most = memory.remembered_tokens - BLOCK_COSTS - sum(map(_cost, lines)), memory.remembered
     floor = memory.floor if "?" in _heard(recollection) else 0.0  # a statement or a plan is never asked to match

@@ -208,7 +208,7 @@ class MemorySettings(SettingsTable, frozen=True):
     remembered_tokens: Annotated[NotNegative, Meta(description="the most tokens of those moments and of facts")] = 600
     floor: Annotated[
         float, Meta(ge=0, le=1, description="share of a question about somebody that one moment must hold to show any")
-    ] = 0.4
+    ] = 0.44
 
 
 class RecallSettings(SettingsTable, frozen=True):

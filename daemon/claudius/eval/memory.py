@@ -1,4 +1,4 @@
-"""The suite `memory`: lists of plain statements, corrections and pairs of audiences, written out as scenes.
+"""The suite `memory`: lists of plain statements, corrections and pairs of audiences as scenes, and three sessions.
 
 Nothing of it needs a model. The public set of long conversations is read by `locomo`, from a path that the owner names.
 """
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 
-from claudius.eval.scenes import Scene, SceneStep, Suite
+from claudius.eval.scenes import Scene, SceneStep, Suite, read
 
 PAIRS = 200
 """Pairs of audiences: what was told in the first must not be shown in the second."""
@@ -29,6 +29,7 @@ def suite(directory: Path, seed: int) -> Suite:
     scenes = (
         *_statements(_rows(directory / "statements.toml")),
         _corrections(_rows(directory / "corrections.toml")),
+        *read(directory / "sessions.toml").scene,
         *_audiences(Random(f"{seed} audiences")),  # noqa: S311 - no secret
     )
     return Suite(

