@@ -82,7 +82,7 @@ FROM judged CROSS JOIN assessment a ON a.id IN (
 UNION ALL
 SELECT 'belief', NULL, NULL, NULL, NULL, '', created_at, sources, key, value, source_cycle, ttl_minutes, peer_id, audience,
     state, '[]'
-FROM belief WHERE :beliefs AND state <> 'disputed';
+FROM belief WHERE :beliefs = 1 AND state <> 'disputed';
 
 -- name: turns_recalled
 SELECT number, turn, nonce, at, audience, shown, edits FROM turn
@@ -166,7 +166,7 @@ ON CONFLICT DO NOTHING RETURNING turns;
 UPDATE conversation SET audience = :audience, version = version + 1, turns = turns + 1, entries = entries + :entries,
     process = :process, previous_process = :previous_process, params = :params, process_memory = :process_memory,
     invocation_count = :invocation_count, entered_at = :entered_at, history_from = max(history_from, :history_from),
-    closed_at = CASE WHEN :answers THEN NULL ELSE closed_at END, last_at = :at
+    closed_at = CASE :answers WHEN 1 THEN NULL ELSE closed_at END, last_at = :at
 WHERE conversation = :conversation AND version = :version AND NOT EXISTS (SELECT 1 FROM turn WHERE turn = :turn)
 RETURNING turns;
 
@@ -176,13 +176,14 @@ INSERT INTO conversation (conversation, audience, version, turns, entries, proce
     invocation_count, history_from, first_at, last_at)
 SELECT :conversation, :audience, 1, 1, :entries, '', '{}', '{}', 0, 1, :at, :at
 WHERE NOT EXISTS (SELECT 1 FROM turn WHERE turn = :turn)
-ON CONFLICT (conversation) DO UPDATE SET version = version + 1, turns = turns + 1, entries = entries + excluded.entries,
-    closed_at = CASE WHEN :answers THEN NULL ELSE closed_at END, last_at = excluded.last_at
+ON CONFLICT (conversation) DO UPDATE SET version = conversation.version + 1, turns = conversation.turns + 1,
+    entries = conversation.entries + excluded.entries, closed_at = CASE :answers WHEN 1 THEN NULL ELSE conversation.closed_at END,
+    last_at = excluded.last_at
 RETURNING turns;
 
 -- name: conversation_spoken
 INSERT INTO conversation_person (conversation, person, turns, last_at) VALUES (:conversation, :person, 1, :at)
-ON CONFLICT (conversation, person) DO UPDATE SET turns = turns + 1, last_at = excluded.last_at;
+ON CONFLICT (conversation, person) DO UPDATE SET turns = conversation_person.turns + 1, last_at = excluded.last_at;
 
 -- name: answer
 UPDATE inbox SET state = :state, turn = :turn, settled_at = :settled_at, not_before = NULL, payload = CASE WHEN :state <> 'settled' THEN payload
@@ -191,11 +192,11 @@ WHERE key = :key AND turn = :turn AND (state = 'pending' OR state = 'taken' OR s
 
 -- name: record_new
 INSERT INTO turn_record (rung, verb, flags, steps, attention, changes, thoughts, prompt_sha256, snapshot, kept)
-VALUES (:rung, :verb, :flags, '', '', '', '', '', x'', :kept);
+VALUES (:rung, :verb, :flags, '', '', '', '', '', x'', :kept) RETURNING id;
 
 -- name: responses_kept
 -- The turn's record holds the requests and replies of its calls.
-UPDATE step SET response = '', request_sha256 = '' WHERE turn = :turn AND n IN (SELECT value FROM json_each(:calls));
+UPDATE step SET response = '', request_sha256 = '' WHERE turn = :turn AND n IN (SELECT CAST(value AS BIGINT) FROM json_each(:calls));
 
 -- name: turn_new
 INSERT INTO turn (conversation, number, turn, at, audience, person, nonce, process, shown, record)
@@ -218,7 +219,7 @@ INSERT INTO summary (conversation, text, sources, upto, nonce, at)
 VALUES (:conversation, :text, :sources, :upto, :nonce, :at)
 ON CONFLICT (conversation) DO UPDATE SET text = excluded.text, sources = excluded.sources, upto = excluded.upto,
     nonce = excluded.nonce, at = excluded.at
-WHERE excluded.upto >= upto;
+WHERE excluded.upto >= summary.upto;
 
 -- name: last_expired
 -- The latest turn up to :upto that has expired.

@@ -262,13 +262,13 @@ def _keep_turn(db: Database, intent: Intent, number: int, at: str, more: Mapping
         failure=intent.failure,
         responses={str(call.n): (call.request_sha256, valid(call.response)) for call in intent.calls},
     )
-    record = db.run(
+    record = db.value(
         "record_new",
         rung=intent.rung,
         verb=intent.verb,
         flags=dump(intent.flags),
         kept=pack(kept),
-    ).lastrowid
+    )
     shown = [
         {"person": s.person, "audience": s.audience, "version": s.version, "writable": s.writable, "pointer": s.pointer}
         for s in intent.shown

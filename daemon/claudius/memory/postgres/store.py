@@ -1,0 +1,88 @@
+"""`PostgresStore`: the store in PostgreSQL, with one writer thread and one reader in the event loop's thread."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+import psycopg
+
+from claudius.home import shipped
+from claudius.memory.postgres.connection import PostgresConnection, PostgresDatabase, load_texts, translate
+from claudius.memory.postgres.places import shown
+from claudius.memory.postgres.schema import prepare
+from claudius.memory.sqlite.core import Core
+from claudius.memory.sqlite.erasure import SqliteErasure
+from claudius.memory.sqlite.store import SqlStore
+
+
+class PostgresErasure(SqliteErasure):
+    """Everything that is kept of one person, found and removed; the server's own files are not ours to overwrite."""
+
+    async def rewrite(self, pages: Mapping[str, Sequence[int]]) -> None:
+        """Do nothing: no row's bytes are left beside the rows once `scrub` has run."""
+
+    async def empty_log(self) -> bool:
+        return True  # the write-ahead log is the operator's
+
+    async def scrub(self) -> None:
+        await self._core.alone(lambda db: db.connection.execute("VACUUM (FULL)") and None)
+
+
+class PostgresStore(SqlStore):
+    """The store of a process that takes turns, or of an owner's edit beside it. `open` or `start`, then `close` it."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        memory: Path | None = None,
+        linger_s: float = 0.2,
+        relieve: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Set the server's URL, with its password if it needs one; nothing is opened yet.
+
+        `memory`, `linger_s` and `relieve` are those of `SqliteStore`.
+        """
+        super().__init__(Core(shown(url), partial(PostgresConnection, url), partial(translate, name=shown(url))))
+        self.erasure = PostgresErasure(self.core)
+        self._url = url
+        self._memory = memory or shipped("memory")
+        self._linger_s = linger_s
+        self._relieve = relieve
+
+    async def open(self) -> None:
+        """Connect; create the tables if there are none. Raises: StoreCorrupt, StoreTooNew, StoreError."""
+        core = self.core
+        if core.is_open:
+            return
+        queries = load_texts(self._memory)
+        opened: list[PostgresConnection] = []
+        try:
+            opened.append(PostgresConnection(self._url))
+            prepare(opened[0], self._memory, core.name)
+            opened.append(PostgresConnection(self._url))
+        except BaseException as error:
+            for one in opened:
+                one.close()
+            raise core.translate(error) if isinstance(error, psycopg.Error) else error from error
+        writer, reader = (PostgresDatabase(one, queries) for one in opened)
+        core.open(self.writer(writer, core.translate, self._linger_s, relieve=self._relieve), reader)
+
+    async def check(self) -> None:
+        """Read every row once in a separate thread. Raises: StoreError."""
+        await asyncio.to_thread(self._read_all)
+
+    async def give_back(self, pages: int) -> int:  # noqa: ARG002 - the protocol's
+        return 0  # autovacuum is the server's
+
+    def _read_all(self) -> None:
+        try:
+            with closing(PostgresConnection(self._url)) as connection:
+                for table, *_ in PostgresDatabase(connection, {}).tables():
+                    connection.execute(f'SELECT count(*) AS rows FROM "{table}"')  # noqa: S608 - names of our own schema
+        except psycopg.Error as error:
+            raise self.core.translate(error) from error
