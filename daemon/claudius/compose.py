@@ -28,7 +28,7 @@ from claudius.errors import BadConfiguration, ClaudiusError, near
 from claudius.failure import failure_of
 from claudius.home import Home, shipped
 from claudius.memory.archive import Archive
-from claudius.memory.sqlite import SqliteStore
+from claudius.memory.opening import PASSWORD, StorePlace, open_store
 from claudius.memory.sqlite.backups import quarantine
 from claudius.observed import Thinking
 from claudius.provider import CallTally, Provider
@@ -181,7 +181,9 @@ async def compose(
             met=partial(met_model, home),
         )
         disk = Disk(home, lambda: settings.loaded.config.storage.reserve_mb)
-        store = SqliteStore(home.database, relieve=disk.release)
+        password = settings.loaded.secrets.get(PASSWORD)
+        place = StorePlace(settings.loaded.config.store.url, password.reveal() if password else "")
+        store = open_store(home, place, relieve=disk.release)
         await store.open()
         undo.pop_all()
     resources = ProcessResources(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from claudius.memory.opening import StorePlace
 from claudius.testing.check_store import CASES, Case, check_store
 
 
@@ -12,4 +13,4 @@ async def test_the_postgres_store_keeps_the_contract(case: Case, postgres_url: s
     """Each numbered rule of `claudius.testing.check_store` holds."""
     from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - needs the extra `postgres`
 
-    await check_store(case, lambda: PostgresStore(postgres_url))
+    await check_store(case, lambda: PostgresStore(StorePlace(postgres_url)))

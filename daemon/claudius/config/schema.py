@@ -359,6 +359,19 @@ class StorageSettings(SettingsTable, frozen=True):
     reserve_mb: Annotated[NotNegative, Meta(description="free megabytes below which nothing is accepted")] = 64
 
 
+class StoreSettings(SettingsTable, frozen=True):
+    """The database."""
+
+    url: Annotated[
+        str,
+        Meta(
+            pattern=r"^(sqlite|postgres(ql)?://([^\s:/@]+@)?[^\s@]*)$",
+            description="where everything is kept: sqlite = one file in the home, or postgres://user@host/database; "
+            "the password is CLAUDIUS_STORE_PASSWORD in .env",
+        ),
+    ] = "sqlite"
+
+
 class ClockSettings(SettingsTable, frozen=True):
     """Local time."""
 
@@ -440,6 +453,7 @@ class Config(SettingsTable, frozen=True):
     access: AccessSettings = AccessSettings()
     bots: BotsSettings = BotsSettings()
     storage: StorageSettings = StorageSettings()
+    store: StoreSettings = StoreSettings()
     budget: BudgetSettings = BudgetSettings()
     cortex: CortexSettings = CortexSettings()
     psyche: PsycheSettings = PsycheSettings()

@@ -22,6 +22,7 @@ from claudius.memory.outbox import OutboxStore
 from claudius.memory.people import PeopleStore
 from claudius.memory.plans import PlanStore
 from claudius.memory.psyche import PsycheStore
+from claudius.memory.records import Records
 from claudius.memory.turns import TurnStore
 from claudius.memory.whispers import WhisperStore
 
@@ -73,4 +74,8 @@ class Store(Protocol):
 
     async def give_back(self, pages: int) -> int:
         """Return up to `pages` free pages of the database file to the disk; return how many free pages remain."""
+        ...
+
+    def records(self) -> Records:
+        """Open what commands read, beside the process that takes turns; close it. Raises: StoreError."""
         ...

@@ -21,9 +21,9 @@ T = TypeVar("T")
 @contextmanager
 def records(home: Home) -> Iterator[Records]:
     """Open the home's records, read-only; empty if nothing was ever stored. Raises: StoreError."""
-    from claudius.memory.sqlite import SqliteRecords
+    from claudius.memory.opening import open_records
 
-    kept = SqliteRecords(home.database)
+    kept = open_records(home)
     try:
         yield kept
     finally:
@@ -45,10 +45,10 @@ def noted(home: Home, act: Act, target: str = "", origin: str = "cli") -> None:
 
 def edit(home: Home, change: Callable[[Store], Awaitable[T]]) -> T:
     """Open the home's store, run one change by the owner's hand, and return its result. Raises: StoreError."""
-    from claudius.memory.sqlite import SqliteStore
+    from claudius.memory.opening import open_store, place_of
 
     async def opened() -> T:
-        store = SqliteStore(home.database)
+        store = open_store(home, place_of(home))
         await store.open()
         try:
             return await change(store)

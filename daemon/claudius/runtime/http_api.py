@@ -22,8 +22,6 @@ from claudius.cognition.daimons import Context, character, request, sanitised
 from claudius.cognition.mind import Mind, Stage, day_start
 from claudius.config import DaimonSettings, daimons
 from claudius.errors import BadConfiguration, ClaudiusError, StoreError
-from claudius.home import Home
-from claudius.memory.sqlite import SqliteRecords
 from claudius.memory.whispers import Whisper
 from claudius.observed import DaimonWhispered
 from claudius.perception import SELF, Kind, Perception, private
@@ -316,11 +314,9 @@ class WhisperApi:
 class EventApi:
     """Takes news: what a program of the owner, or a daimon, brings to the soul's notice."""
 
-    def __init__(
-        self, mind: Mind, home: Home, owner: Callable[[], str], wake: Callable[[], Callable[[str], None]]
-    ) -> None:
+    def __init__(self, mind: Mind, owner: Callable[[], str], wake: Callable[[], Callable[[str], None]]) -> None:
         """Keep news for `mind`; `owner` returns the owner of this terminal, `wake` what has a conversation look."""
-        self._mind, self._home, self._owner, self._wake = mind, home, owner, wake
+        self._mind, self._owner, self._wake = mind, owner, wake
 
     async def take(self, name: str, text: str, conversation: str) -> web.Response:
         """Keep one piece of news: 202, also for one that is known; it owes nothing, and nothing in it is an order."""
@@ -355,7 +351,7 @@ class EventApi:
         return web.json_response({"stored": new, "id": name}, status=202)
 
     def _audience(self, conversation: str) -> str:
-        with closing(SqliteRecords(self._home.database)) as records:
+        with closing(self._mind.store.records()) as records:
             found = records.conversation(conversation)
         return str(found["audience"]) if found else ""
 

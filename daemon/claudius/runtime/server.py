@@ -21,7 +21,6 @@ from claudius.errors import ClaudiusError, StoreCorrupt, StoreError, StoreTooNew
 from claudius.failure import failure_of
 from claudius.home import Home
 from claudius.memory.archive import Archive, GitFailed
-from claudius.memory.sqlite import SqliteRecords
 from claudius.memory.store import Waiting
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.alerts import Alerts
@@ -122,7 +121,7 @@ class Server:
             resources.disk,
             networks=lambda: self._networks.hearing(resources.clock.steady()),
             apologies=self._lanes.turn_log.apologies_lately,
-            records=lambda: SqliteRecords(home.database),
+            records=mind.store.records,
         )
         self._alerts = Alerts(mind, self.health, adapters, home) if alerts else None
         self._beside: list[asyncio.Task[None]] = []

@@ -14,6 +14,7 @@ from psycopg.types.numeric import Int8Dumper
 from psycopg.types.string import StrDumper
 
 from claudius.errors import StoreError, StoreFull, StoreReadOnly
+from claudius.memory.opening import StorePlace
 from claudius.memory.postgres.translation import translated
 from claudius.memory.sqlite.connection import Cursor, Database, load_queries
 from claudius.memory.stemming import stemmed
@@ -88,15 +89,17 @@ class PostgresConnection:
     total_changes = 0
     """Nothing that is counted by it is to be done here."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, place: StorePlace) -> None:
         """Connect. Raises: psycopg.OperationalError."""
-        self._url = url
+        self._place = place
         self._texts: dict[str, bytes] = {}
         self._made = self._connect()
         self._has_new_moments = False
 
     def _connect(self) -> psycopg.Connection[NamedRow]:
-        made = psycopg.connect(self._url, autocommit=True, row_factory=_named, **(OURS | _ALIVE))  # type: ignore[arg-type]
+        words = OURS | _ALIVE | ({"password": self._place.password} if self._place.password else {})
+        url = psycopg.conninfo.make_conninfo(self._place.url, **words)
+        made = psycopg.connect(url, autocommit=True, row_factory=_named)
         made.prepared_max = _STATEMENTS
         made.adapters.register_dumper(str, _Text)
         made.adapters.register_dumper(int, Int8Dumper)

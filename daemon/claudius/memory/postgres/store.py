@@ -11,9 +11,11 @@ from pathlib import Path
 import psycopg
 
 from claudius.home import shipped
+from claudius.memory.opening import StorePlace
 from claudius.memory.postgres.connection import PostgresConnection, PostgresDatabase, load_texts, translate
-from claudius.memory.postgres.places import shown
+from claudius.memory.postgres.records import PostgresRecords
 from claudius.memory.postgres.schema import prepare
+from claudius.memory.records import Records
 from claudius.memory.sqlite.core import Core
 from claudius.memory.sqlite.erasure import SqliteErasure
 from claudius.memory.sqlite.store import SqlStore
@@ -37,19 +39,22 @@ class PostgresStore(SqlStore):
 
     def __init__(
         self,
-        url: str,
+        place: StorePlace,
         *,
+        memory_files: Path = Path(),
         memory: Path | None = None,
         linger_s: float = 0.2,
         relieve: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Set the server's URL, with its password if it needs one; nothing is opened yet.
+        """Set the place; nothing is opened yet.
 
-        `memory`, `linger_s` and `relieve` are those of `SqliteStore`.
+        `memory_files` is the directory of the archive; `memory`, `linger_s` and `relieve` are those of `SqliteStore`.
         """
-        super().__init__(Core(shown(url), partial(PostgresConnection, url), partial(translate, name=shown(url))))
+        name = place.shown
+        super().__init__(Core(name, partial(PostgresConnection, place), partial(translate, name=name)))
         self.erasure = PostgresErasure(self.core)
-        self._url = url
+        self._place = place
+        self._memory_files = memory_files
         self._memory = memory or shipped("memory")
         self._linger_s = linger_s
         self._relieve = relieve
@@ -62,9 +67,9 @@ class PostgresStore(SqlStore):
         queries = load_texts(self._memory)
         opened: list[PostgresConnection] = []
         try:
-            opened.append(PostgresConnection(self._url))
+            opened.append(PostgresConnection(self._place))
             prepare(opened[0], self._memory, core.name)
-            opened.append(PostgresConnection(self._url))
+            opened.append(PostgresConnection(self._place))
         except BaseException as error:
             for one in opened:
                 one.close()
@@ -79,9 +84,12 @@ class PostgresStore(SqlStore):
     async def give_back(self, pages: int) -> int:  # noqa: ARG002 - the protocol's
         return 0  # autovacuum is the server's
 
+    def records(self) -> Records:
+        return PostgresRecords(self._place, self._memory_files, memory=self._memory)
+
     def _read_all(self) -> None:
         try:
-            with closing(PostgresConnection(self._url)) as connection:
+            with closing(PostgresConnection(self._place)) as connection:
                 for table, *_ in PostgresDatabase(connection, {}).tables():
                     connection.execute(f'SELECT count(*) AS rows FROM "{table}"')  # noqa: S608 - names of our own schema
         except psycopg.Error as error:

@@ -21,6 +21,7 @@ from claudius.memory.outbox import OutboxStore
 from claudius.memory.people import PeopleStore
 from claudius.memory.plans import PlanStore
 from claudius.memory.psyche import PsycheStore
+from claudius.memory.records import Records
 from claudius.memory.sqlite.audit import SqliteAudit
 from claudius.memory.sqlite.backups import backups_of
 from claudius.memory.sqlite.connection import ONCE_KIB, Database, load_queries, open_reader, pragma
@@ -34,6 +35,7 @@ from claudius.memory.sqlite.outbox import SqliteOutbox
 from claudius.memory.sqlite.people import SqlitePeople
 from claudius.memory.sqlite.plans import SqlitePlans
 from claudius.memory.sqlite.psyche import SqlitePsyche
+from claudius.memory.sqlite.records import SqliteRecords
 from claudius.memory.sqlite.rows import stamp
 from claudius.memory.sqlite.schema import check_database, load_migrations, open_database, translate
 from claudius.memory.sqlite.turns import SqliteTurns
@@ -83,6 +85,9 @@ class SqlStore:
 
     @abstractmethod
     async def give_back(self, pages: int) -> int: ...
+
+    @abstractmethod
+    def records(self) -> Records: ...
 
     async def start(self, boot: str, now: datetime) -> Waiting:
         await self.open()
@@ -149,6 +154,9 @@ class SqliteStore(SqlStore):
 
     async def give_back(self, pages: int) -> int:
         return await self.core.write(lambda db: give_back(db, pages))
+
+    def records(self) -> Records:
+        return SqliteRecords(self._path, memory=self._memory)
 
 
 def open_boot(db: Database, boot: str, now: datetime) -> tuple[tuple[str, ...], bool]:
