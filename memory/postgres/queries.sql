@@ -3,7 +3,7 @@
 -- name: facts_of
 SELECT coalesce('[' || string_agg(json_build_object('id', f.id, 'person', f.person, 'key', f.key, 'value', f.value,
     'sources', CASE WHEN json_valid(f.sources) THEN f.sources::json END, 'turn', f.turn, 'stated_s', f.stated_s,
-    'is_single', f.is_single = 1)::text, ',' ORDER BY p.key::int, f.id) || ']', '[]') AS facts
+    'is_single', f.is_single = 1)::text, ',' ORDER BY p.key::int, f.key, f.id) || ']', '[]') AS facts
 FROM json_each(:persons) p JOIN fact f ON f.person = p.value AND f.newest = 1;
 
 -- name: facts_stated
