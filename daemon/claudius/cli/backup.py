@@ -26,6 +26,7 @@ import click
 from claudius.cli.output import Group, json_option, print_result
 from claudius.errors import EXIT_FAILED, BadSoul, ClaudiusError, StoreError, UsageProblem
 from claudius.home import DIRECTORY_MODE, FILE_MODE, Home
+from claudius.memory.opening import place_of
 from claudius.memory.sqlite.backups import back_up, sum_of, verify
 from claudius.memory.sqlite.schema import translate
 from claudius.reports.status import EVERY
@@ -48,6 +49,12 @@ NO_SUM = "its pages were checked, but not its bytes: there is no sha256 file bes
 """Shown for a copy that was made before copies had a checksum."""
 
 
+def _refuse_a_server(home: Home) -> None:
+    place = place_of(home)
+    if place.is_postgres:
+        raise ClaudiusError(f"{place.shown} is a database server: copy and restore it with pg_dump and pg_restore")
+
+
 @click.group(cls=Group)
 def backup() -> None:
     """Verified copies of the database, and how to restore one."""
@@ -62,6 +69,7 @@ def create(path: Path | None, *, as_json: bool) -> None:
     The copy goes to the home's backups, to the directory PATH, or, if PATH ends in .db, to that file.
     """
     home = Home.of(os.environ)
+    _refuse_a_server(home)
     if not home.database.exists():
         raise ClaudiusError(f"{home.database} does not exist yet: there is nothing to copy")
     is_file = path is not None and path.suffix == ".db"
@@ -100,6 +108,7 @@ def restore(path: Path, *, yes: bool) -> None:
     if not yes:
         raise UsageProblem("this replaces the soul's memory by that copy: repeat it with --yes")
     home = Home.of(os.environ)
+    _refuse_a_server(home)
     home.create()
     lock = HomeLock(home)
     try:
@@ -125,6 +134,7 @@ def restore(path: Path, *, yes: bool) -> None:
 def export_(directory: Path, *, as_json: bool) -> None:
     """Write the whole soul to a new directory, to move it elsewhere: memory, texts and settings, but no secrets."""
     home = Home.of(os.environ)
+    _refuse_a_server(home)
     if not home.database.exists():
         raise ClaudiusError(f"{home.database} does not exist yet: there is nothing to export")
     try:

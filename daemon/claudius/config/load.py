@@ -44,6 +44,7 @@ BLOT_CHARS = 6
 """A shorter secret is not redacted: it would match in ordinary words."""
 _DAIMON_KEYS = sorted((item.name for item in msgspec.structs.fields(DaimonSettings)), key=len, reverse=True)
 """A daimon's settings, longest first, so that `llm_timeout_s` is not taken for `timeout_s`."""
+_PASSWORD = re.compile(r"\w+://[^/@]*:[^/@]*@")
 _OWN_IT = "make it a text file that you own"
 RETIRED = {
     "psyche.episode_threshold": "every message that says something is kept",
@@ -110,6 +111,10 @@ def load(home: Home, env: Mapping[str, str]) -> Loaded:
     config, source, zone = _check(tree, str(home.config)), sources["clock.timezone"], SETTINGS["clock.timezone"]
     in_file = source not in (".env", "environment")
     _check_zone(config.clock.timezone, *((str(home.config), zone.key) if in_file else (source, zone.env)))
+    if _PASSWORD.match(config.store.url):
+        raise BadConfiguration(
+            sources["store.url"], "store.url", "holds a password", "put it into .env as CLAUDIUS_STORE_PASSWORD"
+        )
     return Loaded(config, sources, secrets)
 
 

@@ -365,7 +365,7 @@ class StoreSettings(SettingsTable, frozen=True):
     url: Annotated[
         str,
         Meta(
-            pattern=r"^(sqlite|postgres(ql)?://([^\s:/@]+@)?[^\s@]*)$",
+            pattern=r"^(sqlite|postgres(ql)?://\S*)$",
             description="where everything is kept: sqlite = one file in the home, or postgres://user@host/database; "
             "the password is CLAUDIUS_STORE_PASSWORD in .env",
         ),

@@ -8,6 +8,7 @@ transaction.
 from __future__ import annotations
 
 from datetime import datetime
+from pathlib import Path
 from typing import Protocol
 
 from msgspec import Struct
@@ -74,6 +75,13 @@ class Store(Protocol):
 
     async def give_back(self, pages: int) -> int:
         """Return up to `pages` free pages of the database file to the disk; return how many free pages remain."""
+        ...
+
+    def back_up(self, directory: Path, now: datetime) -> Path | None:
+        """Write a verified copy into `directory`; None if copies are not ours to make. Blocks.
+
+        Raises: StoreError, OSError.
+        """
         ...
 
     def records(self) -> Records:

@@ -12,7 +12,6 @@ import asyncio
 import logging
 import re
 import shutil
-import sqlite3
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -20,13 +19,13 @@ from typing import Any
 
 import msgspec
 
-from claudius.errors import ClaudiusError
+from claudius.errors import ClaudiusError, StoreError
 from claudius.home import Home
 from claudius.memory import search
 from claudius.memory.archive import Archive
 from claudius.memory.audit import CLI, AuditEntry
 from claudius.memory.erasure import Erased, Erasures, Probes
-from claudius.memory.sqlite.backups import back_up, is_ours
+from claudius.memory.sqlite.backups import is_ours
 from claudius.memory.store import Store
 
 log = logging.getLogger(__name__)
@@ -150,7 +149,7 @@ class Forgetting:
             "kept": kept,
             "verified": not found,
             "left": found,
-            "not_ours": list(NOT_OURS),
+            "not_ours": [*NOT_OURS, *await self._store.erasure.beyond()],
         }
 
     async def _erase_rows(self, ids: Sequence[str], probes: Probes) -> Erased:
@@ -170,10 +169,10 @@ class Forgetting:
         """Take a verified copy, then delete our older ones. Returns how many those were, and the foreign files."""
         before = sorted(self._home.backups.iterdir())
         try:
-            made = back_up(self._home.database, self._home.backups, now)
-        except sqlite3.Error as error:
-            raise ClaudiusError(f"no fresh backup could be made, so the old ones stay: {error}") from error
-        ours = [one for one in before if is_ours(one.name) and not one.name.startswith(made.path.name)]
+            made = self._store.back_up(self._home.backups, now)
+        except StoreError as error:
+            raise ClaudiusError(f"no fresh backup could be made, so the old ones stay: {error.message}") from error
+        ours = [one for one in before if is_ours(one.name) and not (made and one.name.startswith(made.name))]
         for old in ours:
             shutil.rmtree(old) if old.is_dir() and not old.is_symlink() else old.unlink(missing_ok=True)
         copies = sum(one.suffix != ".sha256" for one in ours)
@@ -220,7 +219,11 @@ async def _search(
         "git": git,
         "left_out": list(left_out),
     }
-    return await asyncio.to_thread(search.run, asked, within_s=SEARCH_S)
+    found = await asyncio.to_thread(search.run, asked, within_s=SEARCH_S)
+    if found is not None and (rows := await store.erasure.rows_with(probes)):
+        found["rows"] += rows
+        found["found"].append(str(database))
+    return found
 
 
 def _says(ids: Sequence[str]) -> Callable[[str], bool]:

@@ -5,17 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from datetime import datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
 from claudius.home import shipped
+from claudius.memory.erasure import Probes
 from claudius.memory.opening import StorePlace
 from claudius.memory.postgres.connection import PostgresConnection, PostgresDatabase, load_texts, translate
 from claudius.memory.postgres.records import PostgresRecords
 from claudius.memory.postgres.schema import prepare
 from claudius.memory.records import Records
+from claudius.memory.search import ROWS, Needles, plain
+from claudius.memory.sqlite.connection import Database
 from claudius.memory.sqlite.core import Core
 from claudius.memory.sqlite.erasure import SqliteErasure
 from claudius.memory.sqlite.store import SqlStore
@@ -23,6 +28,14 @@ from claudius.memory.sqlite.store import SqlStore
 
 class PostgresErasure(SqliteErasure):
     """Everything that is kept of one person, found and removed; the server's own files are not ours to overwrite."""
+
+    async def rows_with(self, probes: Probes) -> Sequence[Mapping[str, Any]]:
+        with self._core.beside() as db:
+            return await asyncio.to_thread(_rows_with, db, Needles(probes.ids, probes.folders, probes.excerpts))
+
+    async def beyond(self) -> Sequence[str]:
+        lsn = await self._core.alone(lambda db: db.connection.execute(_LSN).fetchone()["lsn"])
+        return (f"replicas, physical backups and the write-ahead log of the database server before {lsn}",)
 
     async def rewrite(self, pages: Mapping[str, Sequence[int]]) -> None:
         """Do nothing: no row's bytes are left beside the rows once `scrub` has run."""
@@ -32,6 +45,21 @@ class PostgresErasure(SqliteErasure):
 
     async def scrub(self) -> None:
         await self._core.alone(lambda db: db.connection.execute("VACUUM (FULL)") and None)
+
+
+_LSN = "SELECT pg_current_wal_lsn()::text AS lsn"
+
+
+def _rows_with(db: Database, needles: Needles) -> list[Mapping[str, Any]]:
+    found: list[Mapping[str, Any]] = []
+    for table, key, columns in db.tables():
+        cursor = db.connection.execute(f'SELECT * FROM "{table}"')  # noqa: S608 - names of our own schema
+        while rows := cursor.fetchmany(ROWS):
+            for row in rows:
+                held = [one for one in columns if needles.are_in(plain(row[one]) or b"")]
+                if held:
+                    found.append({"table": table, "key": {one: row[one] for one in key}, "columns": held})
+    return found
 
 
 class PostgresStore(SqlStore):
@@ -83,6 +111,9 @@ class PostgresStore(SqlStore):
 
     async def give_back(self, pages: int) -> int:  # noqa: ARG002 - the protocol's
         return 0  # autovacuum is the server's
+
+    def back_up(self, directory: Path, now: datetime) -> Path | None:  # noqa: ARG002 - the protocol's
+        return None  # the server's operator makes copies
 
     def records(self) -> Records:
         return PostgresRecords(self._place, self._memory_files, memory=self._memory)

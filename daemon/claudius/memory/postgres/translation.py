@@ -17,6 +17,7 @@ _WORDS = (
     (re.compile(r"\bIS (?!NOT\b|NULL\b|DISTINCT\b)"), "IS NOT DISTINCT FROM "),
     (re.compile(r"\bCAST\(('[^']*') AS BLOB\)"), r"convert_to(\1, 'UTF8')"),
     (re.compile(r"\bx''"), r"'\\x'::bytea"),
+    (re.compile(r"\bLIMIT (:\w+)"), r"LIMIT nullif(\1, -1)"),  # in SQLite a negative number is no limit
 )
 _CHARACTER = re.compile(r"\bchar\((\w+)\)")
 _GLOB = re.compile(r"\bGLOB '([^']*)'")

@@ -389,6 +389,12 @@ class SqliteErasure:
             for step in await self._core.write(partial(steps, name=name, rowids=rowids)):
                 await self._core.alone(step)
 
+    async def rows_with(self, probes: Probes) -> Sequence[Mapping[str, Any]]:  # noqa: ARG002 - the protocol's
+        return ()
+
+    async def beyond(self) -> Sequence[str]:
+        return ()
+
     async def empty_log(self) -> bool:
         await self._core.alone(lambda db: db.connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone())
         return not await self._core.alone(_empty_log)

@@ -23,7 +23,7 @@ from claudius.memory.plans import PlanStore
 from claudius.memory.psyche import PsycheStore
 from claudius.memory.records import Records
 from claudius.memory.sqlite.audit import SqliteAudit
-from claudius.memory.sqlite.backups import backups_of
+from claudius.memory.sqlite.backups import back_up, backups_of
 from claudius.memory.sqlite.connection import ONCE_KIB, Database, load_queries, open_reader, pragma
 from claudius.memory.sqlite.core import Core, Writer
 from claudius.memory.sqlite.documents import SqliteDocuments
@@ -85,6 +85,9 @@ class SqlStore:
 
     @abstractmethod
     async def give_back(self, pages: int) -> int: ...
+
+    @abstractmethod
+    def back_up(self, directory: Path, now: datetime) -> Path | None: ...
 
     @abstractmethod
     def records(self) -> Records: ...
@@ -154,6 +157,12 @@ class SqliteStore(SqlStore):
 
     async def give_back(self, pages: int) -> int:
         return await self.core.write(lambda db: give_back(db, pages))
+
+    def back_up(self, directory: Path, now: datetime) -> Path | None:
+        try:
+            return back_up(self._path, directory, now).path
+        except sqlite3.Error as error:
+            raise translate(error, self._path) from error
 
     def records(self) -> Records:
         return SqliteRecords(self._path, memory=self._memory)

@@ -1,0 +1,115 @@
+"""A home whose `store.url` names PostgreSQL: the same commands, the same memory; and SQLite pays nothing for it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from driven import Machine
+
+MARK = "walnut cakes"
+
+
+@pytest.fixture
+def machine(tmp_path: Path, postgres_url: str) -> Machine:
+    """Return a machine whose home keeps everything in PostgreSQL."""
+    made = Machine(tmp_path)
+    made.home.mkdir(parents=True, mode=0o700)
+    (made.home / "config.toml").write_text(f'[store]\nurl = "{postgres_url}"\n')
+    return made
+
+
+def test_scale_a_soul_on_postgres_speaks_and_remembers(machine: Machine) -> None:
+    """`chat --once` answers in one process what it was told in another; `why`, `users` and `status` read it."""
+    told = machine.run("chat", "--once", f"My name is Tom. I like {MARK}.")
+    asked = machine.run("chat", "--once", "What do you remember of me?", "--conversation", "other")
+    why = machine.run("why", "--json").json
+    status = machine.run("status", "--json").json
+    people = machine.run("users", "list", "--json").json
+
+    assert told.code == asked.code == 0, told.stderr + asked.stderr
+    assert MARK in asked.stdout
+    assert MARK in why["utterance"]
+    assert status["turns"]["total"] == 2
+    assert [one["versions"] for one in people] == [1]
+    assert not (machine.home / "state" / "claudius.db").exists()
+
+
+def test_scale_the_owner_edits_and_reads_beside(machine: Machine) -> None:
+    """What an owner sets by a command is in force, and stands in the audit log."""
+    machine.run("chat", "--once", "Good morning.")
+    machine.run("state", "set", "currentTopic", "bridges")
+    state = machine.run("state", "show", "--json").json
+    person = machine.run("users", "list", "--json").json[0]["person"]
+    machine.run("users", "show", person)
+    audit = machine.run("audit", "--json").json
+
+    assert state["currentTopic"]["value"] == "bridges"
+    assert [(one["act"], one["target"]) for one in audit] == [("state", "currentTopic"), ("read", person)]
+
+
+def test_scale_whoever_is_forgotten_is_in_no_table(machine: Machine) -> None:
+    """`users forget` erases from the server's tables; the receipt is verified, and names what the server keeps."""
+    machine.run("chat", "--once", f"My name is Tom. I like {MARK} very much indeed.")
+    person = machine.run("users", "list", "--json").json[0]["person"]
+
+    receipt = machine.run("users", "forget", person, "--yes", "--json").json
+    export = machine.run("users", "export", person)
+
+    assert receipt["verified"], receipt["left"]
+    assert any("write-ahead log" in one for one in receipt["not_ours"])
+    assert MARK not in export.shown
+    assert machine.run("users", "list", "--json").json == []
+
+
+def test_scale_backups_of_a_server_are_not_ours(machine: Machine) -> None:
+    """`backup create` says who copies a database server, and makes no file."""
+    ran = machine.run("backup", "create")
+
+    assert ran.code == 1
+    assert "pg_dump" in ran.stderr
+
+
+def test_scale_a_server_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    """A server that cannot be reached is one line that names it, and never the password."""
+    machine = Machine(tmp_path)
+    env = {"CLAUDIUS_STORE_URL": "postgres://tom@127.0.0.1:1/soul", "CLAUDIUS_STORE_PASSWORD": "hunter2-hunter2"}
+
+    ran = machine.run("chat", "--once", "Hello", env=env)
+
+    assert ran.code == 78
+    assert "postgres://tom@127.0.0.1:1/soul cannot be reached" in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert "hunter2" not in ran.stdout + ran.stderr
+
+
+def test_scale_a_password_in_the_url_is_refused(tmp_path: Path) -> None:
+    """The password belongs into .env: a URL that holds one is bad configuration."""
+    ran = Machine(tmp_path).run("config", "check", env={"CLAUDIUS_STORE_URL": "postgres://tom:secret-word@host/soul"})
+
+    assert ran.code == 78
+    assert "store.url: holds a password" in ran.shown
+    assert "secret-word" not in ran.shown
+
+
+def test_scale_w10_sqlite_imports_nothing_of_it(tmp_path: Path) -> None:
+    """W10: a soul on SQLite has a turn without the driver, and without a module of the other store."""
+    code = (
+        "import asyncio, sys\n"
+        "from claudius.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print(sorted(one for one in sys.modules if 'psycopg' in one or 'memory.postgres' in one))\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code, "chat", "--once", "Hello"],
+        env=Machine(tmp_path).environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert ran.stdout.splitlines()[-1] == "[]"
