@@ -57,3 +57,12 @@ FROM (SELECT 1) AS one LEFT JOIN psyche_state s ON s.id = 1;
 -- name: turns_span
 SELECT (SELECT coalesce(sum(turns), 0) FROM conversation) AS turns,
     extract(epoch FROM (SELECT max(at) FROM turn)::timestamptz - (SELECT min(at) FROM turn)::timestamptz)::float8 / 86400 AS days;
+
+-- name: inbox_void_leases
+-- What another worker holds the lane of is not void.
+UPDATE inbox SET state = 'pending' WHERE state <> 'settled' AND state = 'taken' AND boot IS NOT :boot
+  AND NOT EXISTS (SELECT 1 FROM lane WHERE lane.conversation = inbox.conversation AND lane.lease_until > clock_timestamp());
+
+-- name: outbox_void_leases
+UPDATE outbox SET state = 'unknown_after_send' WHERE state = 'taken' AND boot IS NOT :boot
+  AND NOT EXISTS (SELECT 1 FROM lane WHERE lane.conversation = outbox.conversation AND lane.lease_until > clock_timestamp());

@@ -715,3 +715,42 @@ WHEN (new.id <> old.id OR new.at <> old.at OR new.act <> old.act
   OR (new.who <> old.who AND new.who NOT LIKE '%erased%')
   OR (new.target <> old.target AND new.target NOT LIKE '%erased%'))
 EXECUTE FUNCTION audit_refuses('edited in');
+
+-- Who thinks for which conversation. A lane is ready while something in it was not looked at since it was last let go:
+-- `heard` grows with each row that is accepted or made ready, and a lane is let go only if it did not grow meanwhile.
+-- A token is given once, by a sequence, so that a lane that was erased and made anew fences what came before.
+
+CREATE SEQUENCE lane_token;
+CREATE TABLE lane (                        -- one row a conversation with something to do, or that was ever held
+    conversation text COLLATE "C" PRIMARY KEY, -- network:workspace:channel:thread
+    token bigint NOT NULL DEFAULT 0,       -- grows with each taking; a write under another one is refused
+    worker text COLLATE "C",               -- who holds it; null = nobody
+    lease_until timestamptz NOT NULL DEFAULT '-infinity', -- until when, by the server's clock
+    heard bigint NOT NULL DEFAULT 0,       -- grows with each row accepted or made ready
+    ready boolean NOT NULL DEFAULT false,  -- whether there may be something to do
+    since timestamptz NOT NULL DEFAULT clock_timestamp() -- since when it is ready
+);
+CREATE INDEX lane_ready ON lane (since) WHERE ready;
+CREATE TABLE worker (                      -- one row a process that takes turns
+    worker text COLLATE "C" PRIMARY KEY,   -- random id of one process start
+    host text COLLATE "C" NOT NULL,        -- its machine
+    pid bigint NOT NULL,                   -- its process there
+    version text COLLATE "C" NOT NULL,     -- its release
+    roles text COLLATE "C" NOT NULL,       -- what it may do, with commas
+    started_at timestamptz NOT NULL DEFAULT clock_timestamp(), -- when it began
+    seen_at timestamptz NOT NULL DEFAULT clock_timestamp(), -- when it last renewed
+    clean boolean NOT NULL DEFAULT false   -- whether it ended in good order
+);
+
+CREATE FUNCTION lane_rings() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO lane (conversation, heard, ready) VALUES (new.conversation, 1, true)
+    ON CONFLICT (conversation) DO UPDATE SET heard = lane.heard + 1, ready = true,
+        since = CASE WHEN lane.ready THEN lane.since ELSE clock_timestamp() END;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER inbox_rings AFTER INSERT ON inbox FOR EACH ROW WHEN (new.state = 'pending') EXECUTE FUNCTION lane_rings();
+CREATE TRIGGER inbox_rings_again AFTER UPDATE OF state ON inbox FOR EACH ROW
+WHEN (new.state = 'pending' AND new.state <> old.state) EXECUTE FUNCTION lane_rings();
+CREATE TRIGGER outbox_rings AFTER UPDATE OF state ON outbox FOR EACH ROW
+WHEN (new.state = 'pending' AND new.state <> old.state) EXECUTE FUNCTION lane_rings();

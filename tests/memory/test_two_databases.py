@@ -32,8 +32,8 @@ OWN = load_queries(MEMORY / "postgres", "queries.sql")
 ASKS = re.compile(r"^(SELECT|WITH)\b|\bRETURNING\b", re.MULTILINE)
 NUMBERS = {"answers", "entries", "version", "invocation_count", "history_from"}
 UNNAMED = ("1", "?column?")
-INTERNAL = {"release", "moment_index", "moment_new"}
-"""What only PostgreSQL has: its version, and an index that is a table."""
+INTERNAL = {"release", "moment_index", "moment_new", "lane", "worker"}
+"""What only PostgreSQL has: its version, an index that is a table, and who holds which conversation."""
 LINES = (
     ("ana", "", "My name is Zoe, and I live in Porto. I love harbour looms."),
     ("ben", "", "Could you remember that I prefer oak?"),
@@ -81,7 +81,7 @@ def test_every_query_gives_the_same_columns_on_both(postgres_url: str) -> None:
         }
 
     assert differing == {}
-    assert texts.keys() == QUERIES.keys()
+    assert texts.keys() == QUERIES.keys() | load_queries(MEMORY / "postgres", "leases.sql").keys()
 
 
 def columns(connection: Any, sql: str) -> list[str]:

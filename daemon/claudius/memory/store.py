@@ -17,6 +17,7 @@ from claudius.memory.audit import AuditStore
 from claudius.memory.documents import DocumentStore
 from claudius.memory.erasure import ErasureStore
 from claudius.memory.inbox import InboxStore
+from claudius.memory.leases import LeaseStore
 from claudius.memory.ledger import LedgerStore
 from claudius.memory.moments import MomentStore
 from claudius.memory.outbox import OutboxStore
@@ -52,6 +53,8 @@ class Store(Protocol):
     whispers: WhisperStore
     psyche: PsycheStore
     audit: AuditStore
+    leases: LeaseStore | None
+    """None = no other process takes turns of this store."""
 
     async def start(self, boot: str, now: datetime) -> Waiting:
         """Open a new boot and report what is unfinished.

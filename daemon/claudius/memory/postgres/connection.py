@@ -184,13 +184,14 @@ _TABLES = """SELECT c.relname AS name,
     (SELECT array_agg(a.attname::text ORDER BY a.attnum) FROM pg_attribute a
         WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS columns
 FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'
-    AND c.relname NOT IN ('release', 'moment_index', 'moment_new')
+    AND c.relname NOT IN ('release', 'moment_index', 'moment_new', 'worker')
 ORDER BY (SELECT count(*) FROM pg_constraint f WHERE f.conrelid = c.oid AND f.contype = 'f') DESC, c.relname"""
 
 
 def load_texts(memory: Path) -> dict[str, str]:
     """Read every named query, those with words of their own for PostgreSQL in these."""
-    return {**load_queries(memory / "queries"), **load_queries(memory / "postgres", "queries.sql")}
+    queries, own = load_queries(memory / "queries"), memory / "postgres"
+    return {**queries, **load_queries(own, "queries.sql"), **load_queries(own, "leases.sql")}
 
 
 def translate(error: Exception, name: str) -> StoreError:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from copy import copy
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -12,10 +15,14 @@ from typing import Any
 
 import psycopg
 
+import claudius
+from claudius.errors import StaleTurn
 from claudius.home import shipped
 from claudius.memory.erasure import Probes
+from claudius.memory.leases import LeaseStore
 from claudius.memory.opening import StorePlace
 from claudius.memory.postgres.connection import PostgresConnection, PostgresDatabase, load_texts, translate
+from claudius.memory.postgres.leases import LaneCore, PostgresLeases
 from claudius.memory.postgres.records import PostgresRecords
 from claudius.memory.postgres.schema import prepare
 from claudius.memory.records import Records
@@ -23,7 +30,11 @@ from claudius.memory.search import ROWS, Needles, plain
 from claudius.memory.sqlite.connection import Database
 from claudius.memory.sqlite.core import Core
 from claudius.memory.sqlite.erasure import SqliteErasure
+from claudius.memory.sqlite.inbox import SqliteInbox
+from claudius.memory.sqlite.outbox import SqliteOutbox, settle
 from claudius.memory.sqlite.store import SqlStore
+from claudius.memory.sqlite.turns import SqliteTurns
+from claudius.memory.store import Store, Waiting
 
 
 class PostgresErasure(SqliteErasure):
@@ -45,6 +56,22 @@ class PostgresErasure(SqliteErasure):
 
     async def scrub(self) -> None:
         await self._core.alone(lambda db: db.connection.execute("VACUUM (FULL)") and None)
+
+
+class LaneOutbox(SqliteOutbox):
+    """The outbox as the holder of one lane writes to it."""
+
+    def __init__(self, core: LaneCore) -> None:
+        """Refuse every write once the lane is lost, but one: what was seen to be visible is believed."""
+        super().__init__(core)
+        self._open = core.open_core
+
+    async def settle(self, key: str, receipt: str, now: datetime) -> None:
+        try:
+            await super().settle(key, receipt, now)
+        except StaleTurn:
+            boot = self._open.boot
+            await self._open.write(lambda db: settle(db, key, receipt, now, boot, goes_on=False))
 
 
 _LSN = "SELECT pg_current_wal_lsn()::text AS lsn"
@@ -73,6 +100,8 @@ class PostgresStore(SqlStore):
         memory: Path | None = None,
         linger_s: float = 0.2,
         relieve: Callable[[], bool] = lambda: False,
+        leases: Callable[[PostgresStore], PostgresLeases] = PostgresLeases,
+        roles: str = "all",
     ) -> None:
         """Set the place; nothing is opened yet.
 
@@ -81,7 +110,8 @@ class PostgresStore(SqlStore):
         name = place.shown
         super().__init__(Core(name, partial(PostgresConnection, place), partial(translate, name=name)))
         self.erasure = PostgresErasure(self.core)
-        self._place = place
+        self.leases: LeaseStore | None = leases(self)
+        self._place, self._roles = place, roles
         self._memory_files = memory_files
         self._memory = memory or shipped("memory")
         self._linger_s = linger_s
@@ -104,6 +134,36 @@ class PostgresStore(SqlStore):
             raise core.translate(error) if isinstance(error, psycopg.Error) else error from error
         writer, reader = (PostgresDatabase(one, queries) for one in opened)
         core.open(self.writer(writer, core.translate, self._linger_s, relieve=self._relieve), reader)
+
+    async def start(self, boot: str, now: datetime) -> Waiting:
+        """Begin as one worker of perhaps many: what stands under a lease that is not past stays as it is."""
+        waiting = await super().start(boot, now)
+        who = {"worker": boot, "host": socket.gethostname(), "pid": os.getpid(), "version": claudius.__version__}
+
+        def begin(db: Database) -> bool:
+            db.run("worker_begins", **who, roles=self._roles)
+            return bool(db.value("lanes_held"))
+
+        others = await self.core.write(begin)
+        return Waiting(conversations=waiting.conversations, was_clean=waiting.was_clean or others)
+
+    async def close(self, *, clean: bool) -> None:
+        """Give every lane back, if `clean`, and close."""
+        boot = self.core.boot
+        if self.core.is_open and clean and boot:
+            await self.core.write(
+                lambda db: (db.run("lanes_given_back", worker=boot), db.run("worker_ends", worker=boot))
+            )
+        await super().close(clean=clean)
+
+    def of_lane(self, core: LaneCore) -> Store:
+        """Return this store as the holder of one lane writes to it."""
+        lane = copy(self)
+        turns = self.turns
+        assert isinstance(turns, SqliteTurns)  # noqa: S101 - made above
+        lane.inbox, lane.outbox = SqliteInbox(core), LaneOutbox(core)
+        lane.turns = SqliteTurns(core, turns.claims, turns.shelf)
+        return lane
 
     async def check(self) -> None:
         """Read every row once in a separate thread. Raises: StoreError."""

@@ -77,13 +77,13 @@ def open_stream(db: Database, utterance: Utterance, now: datetime, boot: str) ->
     db.run("stream_open", **values, boot=boot, at=stamp(now))
 
 
-def settle(db: Database, key: str, receipt: str, now: datetime, boot: str) -> None:
-    """WRITE 3: a part is visible; take the next, or settle what the turn answers."""
+def settle(db: Database, key: str, receipt: str, now: datetime, boot: str, *, goes_on: bool = True) -> None:
+    """WRITE 3: a part is visible; take the next, if this process `goes_on`, or settle what the turn answers."""
     settled = db.one("settle_part", key=key, receipt=receipt, now=stamp(now))
     if settled is None:
         return
     turn, parts = settled["turn"], settled["parts"]
-    if parts > 1:
+    if parts > 1 and goes_on:
         db.run("take_next_part", turn=turn, part=settled["part"], boot=boot)
     if parts == 1 or db.value("unsettled_parts", turn=turn) == 0:
         db.run("settle_turn", turn=turn, now=stamp(now))

@@ -15,6 +15,7 @@ from claudius.memory.audit import AuditStore
 from claudius.memory.documents import DocumentStore
 from claudius.memory.erasure import ErasureStore
 from claudius.memory.inbox import InboxStore
+from claudius.memory.leases import LeaseStore
 from claudius.memory.ledger import LedgerStore
 from claudius.memory.moments import MomentStore
 from claudius.memory.outbox import OutboxStore
@@ -72,6 +73,7 @@ class SqlStore:
         self.whispers: WhisperStore = SqliteWhispers(core, claims)
         self.psyche: PsycheStore = SqlitePsyche(core)
         self.audit: AuditStore = SqliteAudit(core)
+        self.leases: LeaseStore | None = None
 
     @abstractmethod
     async def open(self) -> None:

@@ -58,16 +58,16 @@ _DEFAULT_LIMITS = RecallLimits(ttl_hours=72.0)
 class SqliteTurns:
     """What a turn recalls and commits."""
 
-    def __init__(self, core: Core, claims: Claims) -> None:
-        self._core, self._claims = core, claims
+    def __init__(self, core: Core, claims: Claims, shelf: Shelf | None = None) -> None:
+        self._core, self.claims = core, claims
         self._limits = _DEFAULT_LIMITS
-        self.shelf = Shelf()
+        self.shelf = shelf or Shelf()
 
     async def recall(self, pending: Pending, *, nonce: str, now: datetime, limits: RecallLimits) -> Recollection:
         self._limits = limits
         with self._core.snapshot() as db:
             known = recall(db, self.shelf, pending, nonce=nonce, now=now, limits=limits)
-            felt = self._claims.feel(db, pending, now, limits.daimons) if limits.daimons else ()
+            felt = self.claims.feel(db, pending, now, limits.daimons) if limits.daimons else ()
         return replace(known, intuitions=felt) if felt else known
 
     async def commit(self, intent: Intent) -> None:

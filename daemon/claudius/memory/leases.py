@@ -1,0 +1,57 @@
+"""The topic `store.leases`: which conversations this process may think for, where several processes share a store.
+
+Whoever holds a conversation's lane thinks for it. A lane has a token that grows with each taking; writes of a turn go
+through the store of its lane (`store_of`), which refuses them once the token has moved.
+
+Source: the scale design, section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from claudius.memory.store import Store
+
+
+class LeaseStore(Protocol):
+    """The lanes that this process holds. Only a store that several processes share has one."""
+
+    renew_s: float
+    """How often `renew` is to be called."""
+    look_s: float
+    """How often `take` is to be called."""
+    most: int
+    """Upper limit on lanes held at a time."""
+
+    async def take(self, networks: Sequence[str], most: int) -> Sequence[str]:
+        """Take up to `most` lanes of these networks with something to do that nobody holds; the longest waiting first.
+
+        What an earlier holder had begun there is void: what was taken is pending, what may have been sent is in doubt.
+        """
+        ...
+
+    async def renew(self) -> Sequence[str]:
+        """Prolong every lease; return the conversations whose lane is lost."""
+        ...
+
+    def is_held(self, conversation: str) -> bool:
+        """Return whether its lane is held, by this process's own clock, with a tenth of the lease to spare."""
+        ...
+
+    def store_of(self, conversation: str) -> Store:
+        """Return the store as the lane's holder writes to it: a write raises StaleTurn once the token has moved."""
+        ...
+
+    async def heard(self, conversation: str) -> int:
+        """Return a mark of everything that became ready in a lane so far; to be read before looking what waits."""
+        ...
+
+    async def release(self, conversation: str, heard: int) -> bool:
+        """Give a lane up, unless something became ready since `heard`. Returns whether it was given up."""
+        ...
+
+    async def want(self, conversation: str) -> None:
+        """Mark a lane as ready, because somebody can hear it again."""
+        ...

@@ -1,0 +1,162 @@
+"""`store.leases` in PostgreSQL: lanes taken, renewed and given back by the server's clock; the store of one lane."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec import Struct
+
+from claudius.errors import StaleTurn
+from claudius.memory.sqlite.connection import Database
+from claudius.memory.sqlite.core import Core, Writer
+from claudius.memory.sqlite.rows import dump
+
+if TYPE_CHECKING:
+    from claudius.memory.postgres.store import PostgresStore
+    from claudius.memory.store import Store
+
+T = TypeVar("T")
+LEASE_S, RENEW_S, LOOK_S, LANES = 60.0, 20.0, 1.0, 64
+TRUSTED = 0.9
+"""The part of a lease in which this process trusts its own clock."""
+
+
+class HeldLane(Struct, frozen=True):
+    """A lane that this process holds."""
+
+    token: int
+    until_s: float
+    """Until when, by this process's monotonic clock, counted from before it asked."""
+
+
+class PostgresLeases:
+    """The lanes that this process holds."""
+
+    def __init__(
+        self,
+        store: PostgresStore,
+        *,
+        lease_s: float = LEASE_S,
+        renew_s: float = RENEW_S,
+        look_s: float = LOOK_S,
+        most: int = LANES,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Hold lanes of `store` for `lease_s` seconds; `clock` is monotonic, in seconds. Raises: ValueError."""
+        if 3 * renew_s > lease_s:
+            raise ValueError("a lease must outlive three renewals")
+        self._store, self._core, self._lease_s, self._clock = store, store.core, lease_s, clock
+        self.renew_s, self.look_s, self.most = renew_s, look_s, most
+        self._held: dict[str, HeldLane] = {}
+
+    async def take(self, networks: Sequence[str], most: int) -> Sequence[str]:
+        room = min(most, self.most - len(self._held))
+        if room <= 0:
+            return ()
+        asked_s, worker = self._clock(), self._core.boot
+        values = {"worker": worker, "lease_s": self._lease_s, "networks": dump(list(networks)), "most": room}
+
+        def take(db: Database) -> list[tuple[str, int]]:
+            taken = [(row["conversation"], row["token"]) for row in db.all("lanes_take", **values)]
+            for conversation, _ in taken:
+                db.run("lane_void_heard", conversation=conversation, worker=worker)
+                db.run("lane_void_said", conversation=conversation, worker=worker)
+            return taken
+
+        taken = await self._core.write(take)
+        for conversation, token in taken:
+            self._held[conversation] = HeldLane(token, asked_s + self._lease_s)
+        return [conversation for conversation, _ in taken]
+
+    async def renew(self) -> Sequence[str]:
+        asked_s, worker, before = self._clock(), self._core.boot, dict(self._held)
+        tokens = dump([one.token for one in before.values()])
+
+        def renew(db: Database) -> list[str]:
+            db.run("worker_seen", worker=worker)
+            return db.values("lanes_renew", worker=worker, lease_s=self._lease_s, tokens=tokens) if before else []
+
+        kept = set(await self._core.write(renew))
+        lost = []
+        for conversation, one in before.items():
+            if self._held.get(conversation) is not one:
+                continue  # given back meanwhile
+            if conversation in kept:
+                self._held[conversation] = HeldLane(one.token, asked_s + self._lease_s)
+            else:
+                del self._held[conversation]
+                lost.append(conversation)
+        return lost
+
+    def is_held(self, conversation: str) -> bool:
+        held = self._held.get(conversation)
+        return held is not None and self._clock() < held.until_s - (1 - TRUSTED) * self._lease_s
+
+    def store_of(self, conversation: str) -> Store:
+        return self._store.of_lane(LaneCore(self._core, conversation, self._held[conversation].token))
+
+    async def heard(self, conversation: str) -> int:
+        held = self._held.get(conversation)
+        values = {"conversation": conversation, "token": held.token if held else 0}
+        rows = self._core.look("lane_heard", **values)
+        return int(rows[0]["heard"]) if rows else -1
+
+    async def release(self, conversation: str, heard: int) -> bool:
+        held = self._held.get(conversation)
+        if held is None:
+            return True
+        values = {"conversation": conversation, "token": held.token, "heard": heard}
+        is_released = await self._core.write(lambda db: db.change("lane_release", **values)) > 0
+        if is_released or heard < 0:
+            self._held.pop(conversation, None)
+        return is_released or heard < 0
+
+    async def want(self, conversation: str) -> None:
+        await self._core.write(lambda db: db.change("lane_wanted", conversation=conversation))
+
+
+class LaneCore(Core):
+    """The core of a store as one lane's holder sees it: a write under a token that has moved is refused."""
+
+    def __init__(self, core: Core, conversation: str, token: int) -> None:
+        """Write through `core` as long as the lane's token is `token`."""
+        self.open_core, self.name, self.translate, self._beside = core, core.name, core.translate, core._beside  # noqa: SLF001 - of its own kind
+        self.boot = core.boot
+        self._fence: Mapping[str, Any] = {"conversation": conversation, "token": token}
+
+    def _now(self) -> tuple[Writer, Database]:
+        writer, reader = self.open_core._now()  # noqa: SLF001 - likewise
+        return _LaneWriter(writer, self.fenced), reader
+
+    async def write(self, run: Callable[[Database], T]) -> T:
+        return await self.open_core.write(self.fenced(run))
+
+    def fenced(self, run: Callable[[Database], T]) -> Callable[[Database], T]:
+        """Return a job that is refused if the lane's token has moved."""
+
+        def fenced(db: Database) -> T:
+            if db.one("lane_fence", **self._fence) is None:
+                raise StaleTurn("another worker holds this conversation's lane")
+            return run(db)
+
+        return fenced
+
+
+class _LaneWriter(Writer):
+    """The writer of a lane: what nobody waits for is fenced as well."""
+
+    def __init__(
+        self, writer: Writer, fenced: Callable[[Callable[[Database], Any]], Callable[[Database], Any]]
+    ) -> None:
+        self._writer, self._fenced = writer, fenced
+
+    async def write(self, run: Callable[[Database], T], *, is_alone: bool = False) -> T:
+        return await self._writer.write(self._fenced(run), is_alone=is_alone)
+
+    def later(self, run: Callable[[Database], Any], about: Hashable = None) -> None:
+        self._writer.later(self._fenced(run), about)
+
+    async def flush(self, *about: Hashable) -> bool:
+        return await self._writer.flush(*about)

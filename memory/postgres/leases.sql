@@ -1,0 +1,59 @@
+-- Lanes and their leases. Times are the server's: no other clock decides who holds a lane.
+
+-- name: worker_begins
+INSERT INTO worker (worker, host, pid, version, roles) VALUES (:worker, :host, :pid, :version, :roles) ON CONFLICT DO NOTHING;
+
+-- name: worker_ends
+UPDATE worker SET clean = true, seen_at = clock_timestamp() WHERE worker = :worker;
+
+-- name: workers_shown
+SELECT w.worker, w.host, w.pid, w.version, w.roles, w.clean,
+    extract(epoch FROM clock_timestamp() - w.started_at)::float8 AS up_s,
+    extract(epoch FROM clock_timestamp() - w.seen_at)::float8 AS seen_s,
+    (SELECT count(*) FROM lane l WHERE l.worker = w.worker AND l.lease_until > clock_timestamp()) AS lanes
+FROM worker w ORDER BY w.started_at, w.worker;
+
+-- name: lanes_take
+UPDATE lane SET token = nextval('lane_token'), worker = :worker, lease_until = clock_timestamp() + make_interval(secs => :lease_s)
+FROM (
+    SELECT conversation FROM lane
+    WHERE ready AND lease_until < clock_timestamp() AND split_part(conversation, ':', 1) IN (SELECT value FROM json_each(:networks))
+    ORDER BY since LIMIT :most FOR UPDATE SKIP LOCKED
+) AS free WHERE lane.conversation = free.conversation
+RETURNING lane.conversation, lane.token;
+
+-- name: lane_void_heard
+UPDATE inbox SET state = 'pending' WHERE conversation = :conversation AND state = 'taken' AND boot IS DISTINCT FROM :worker;
+
+-- name: lane_void_said
+UPDATE outbox SET state = 'unknown_after_send'
+WHERE conversation = :conversation AND state = 'taken' AND boot IS DISTINCT FROM :worker;
+
+-- name: lanes_renew
+UPDATE lane SET lease_until = clock_timestamp() + make_interval(secs => :lease_s)
+WHERE worker = :worker AND lease_until > clock_timestamp() AND token IN (SELECT value::bigint FROM json_each(:tokens))
+RETURNING conversation;
+
+-- name: worker_seen
+UPDATE worker SET seen_at = clock_timestamp() WHERE worker = :worker;
+
+-- name: lane_fence
+UPDATE lane SET worker = worker WHERE conversation = :conversation AND token = :token RETURNING heard;
+
+-- name: lane_heard
+SELECT heard FROM lane WHERE conversation = :conversation AND token = :token;
+
+-- name: lane_release
+UPDATE lane SET ready = false, worker = NULL, lease_until = '-infinity'
+WHERE conversation = :conversation AND token = :token AND heard = :heard;
+
+-- name: lane_wanted
+INSERT INTO lane (conversation, heard, ready) VALUES (:conversation, 1, true)
+ON CONFLICT (conversation) DO UPDATE SET heard = lane.heard + 1, ready = true,
+    since = CASE WHEN lane.ready THEN lane.since ELSE clock_timestamp() END;
+
+-- name: lanes_given_back
+UPDATE lane SET worker = NULL, lease_until = '-infinity' WHERE worker = :worker;
+
+-- name: lanes_held
+SELECT EXISTS (SELECT 1 FROM lane WHERE lease_until > clock_timestamp()) AS held;

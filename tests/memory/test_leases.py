@@ -1,0 +1,209 @@
+"""Leases of lanes on a real PostgreSQL: taken, fenced, renewed, lost and given back by two stores on one schema."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+
+import pytest
+
+from claudius.errors import StaleTurn
+from claudius.memory.opening import StorePlace
+from claudius.memory.store import Store
+from claudius.testing.store_contract.ground import DM, LIMITS, NOW, OPS, exchange, heard, part, taken, thought
+
+NETWORKS = ("slack",)
+SHORT_S = 0.3
+
+
+class Ticking:
+    """A monotonic clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.now_s = 1000.0
+
+    def __call__(self) -> float:
+        """Return the seconds."""
+        return self.now_s
+
+
+@asynccontextmanager
+async def worker(
+    url: str, boot: str, *, lease_s: float = 60.0, clock: Ticking | None = None, clean: bool = True
+) -> AsyncIterator[Store]:
+    """Start a worker's store on a schema that others share."""
+    from claudius.memory.postgres.leases import PostgresLeases  # noqa: PLC0415 - an extra
+    from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - likewise
+
+    make = partial(PostgresLeases, lease_s=lease_s, renew_s=lease_s / 3, clock=clock or Ticking())
+    store = PostgresStore(StorePlace(url), leases=make)
+    await store.start(boot, NOW)
+    try:
+        yield store
+    finally:
+        await store.close(clean=clean)
+
+
+async def taken_by(store: Store, most: int = 16) -> list[str]:
+    """Take lanes; return their conversations."""
+    assert store.leases
+    return sorted(await store.leases.take(NETWORKS, most))
+
+
+async def let_go(store: Store, conversation: str) -> bool:
+    """Give a lane up as its end does: the mark first, then a look, then the release."""
+    assert store.leases
+    mark = await store.leases.heard(conversation)
+    assert await store.inbox.oldest(conversation) is None
+    return await store.leases.release(conversation, mark)
+
+
+async def past(url: str) -> None:
+    """Let every lease be past, as time does."""
+    import psycopg  # noqa: PLC0415 - an extra
+
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as server:
+        await server.execute(
+            "UPDATE lane SET lease_until = clock_timestamp() - interval '1 s' WHERE worker IS NOT NULL"
+        )
+
+
+async def test_scale_w2_a_lane_is_held_by_one(postgres_url: str) -> None:
+    """Two workers that look at once share what is ready, and no lane is held by both."""
+    async with worker(postgres_url, "w1") as one, worker(postgres_url, "w2") as two:
+        await one.inbox.accept([heard(at=f"slack:T1:D-{n}:") for n in range(20)], NOW)
+
+        found = await asyncio.gather(taken_by(one, 12), taken_by(two, 12))
+
+        assert len(found[0]) + len(found[1]) == 20
+        assert not set(found[0]) & set(found[1])
+        assert await taken_by(one) == await taken_by(two) == []
+
+
+async def test_scale_w2_a_turn_under_an_old_token_is_refused(postgres_url: str) -> None:
+    """F3: whoever lost the lane while thinking commits nothing; the other's reply stands alone."""
+    async with worker(postgres_url, "w1") as one, worker(postgres_url, "w2") as two:
+        await one.inbox.accept((heard(),), NOW)
+        assert await taken_by(one) == [DM]
+        assert one.leases
+        assert two.leases
+        slow = one.leases.store_of(DM)
+        late = thought(await recalled_by(slow), "Too late.")
+        await past(postgres_url)
+        assert await taken_by(two) == [DM]
+        quick = two.leases.store_of(DM)
+        await quick.turns.commit(thought(await recalled_by(quick), "In time."))
+
+        with pytest.raises(StaleTurn):
+            await slow.turns.commit(late)
+        assert await one.leases.renew() == [DM]
+        said = await two.outbox.deliveries(DM)
+
+    assert [one.utterance.body for one in said] == ["In time."]
+
+
+async def recalled_by(store: Store):  # noqa: ANN201 - a Recollection
+    """Take the oldest perception of the lane, and return what its turn would know."""
+    pending = await store.inbox.oldest(DM)
+    assert pending is not None
+    store.inbox.take(pending.seq, {}, NOW)
+    return await store.turns.recall(pending, nonce="nonce", now=NOW, limits=LIMITS)
+
+
+async def test_scale_no_wake_is_lost_at_a_release(postgres_url: str) -> None:
+    """A row that comes between the last look and the release keeps the lane; so does one that comes after it."""
+    async with worker(postgres_url, "w1") as one, worker(postgres_url, "w2") as two:
+        await exchange(one, heard(n=1))
+        assert await taken_by(one) == [DM]
+        assert one.leases
+        mark = await one.leases.heard(DM)
+        assert await one.inbox.oldest(DM) is None
+        await two.inbox.accept((heard(n=2),), NOW)
+
+        assert not await one.leases.release(DM, mark)
+        await exchange(one, heard(n=3))
+        await exchange(one, heard(n=2))
+        assert await let_go(one, DM)
+        assert await taken_by(two) == []
+        await two.inbox.accept((heard(n=4),), NOW)
+        assert await taken_by(two) == [DM]
+
+
+async def test_scale_f2_what_a_dead_worker_had_begun_is_void_at_the_taking(postgres_url: str) -> None:
+    """What it had taken is pending again; what it may have sent is in doubt, and looked for before it is repeated."""
+    async with worker(postgres_url, "w1", clean=False) as one:
+        await one.inbox.accept((heard(n=1), heard(at=OPS)), NOW)
+        assert await taken_by(one) == [DM, OPS]
+        await one.turns.commit(thought(await one.turns.recall(
+            await taken(one, heard(n=1)), nonce="n", now=NOW, limits=LIMITS), "Perhaps visible."))  # fmt: skip
+        await taken(one, heard(at=OPS))
+        await one.flush()
+    async with worker(postgres_url, "w2") as two:
+        assert await taken_by(two) == []  # its leases are not past
+        before = await two.inbox.oldest(OPS)
+        await past(postgres_url)
+        assert await taken_by(two) == [DM, OPS]
+        parts, after = await two.outbox.deliveries(DM), await two.inbox.oldest(OPS)
+
+    assert before is not None
+    assert after is not None
+    assert (before.state, after.state) == ("taken", "pending")
+    assert [one.state for one in parts] == ["unknown_after_send"]
+
+
+async def test_scale_what_was_seen_is_believed_under_an_old_token(postgres_url: str) -> None:
+    """A settle under an old token is believed, and nothing else of it is."""
+    async with worker(postgres_url, "w1") as one, worker(postgres_url, "w2") as two:
+        await one.inbox.accept((heard(),), NOW)
+        await taken_by(one)
+        assert one.leases
+        slow = one.leases.store_of(DM)
+        intent = thought(await recalled_by(slow), "Hi.", "And more.")
+        await slow.turns.commit(intent)
+        await past(postgres_url)
+        await taken_by(two)
+
+        await slow.outbox.settle(intent.utterances[0].key, "r-0", NOW)
+        with pytest.raises(StaleTurn):
+            await slow.outbox.attempt(intent.utterances[1].key)
+        left = await two.outbox.deliveries(DM)
+
+    assert [one.utterance.key for one in left] == [part(intent.turn, DM, n=1).key]
+
+
+async def test_scale_w8_a_worker_trusts_its_clock_for_less_than_the_lease(postgres_url: str) -> None:
+    """Nine tenths of a lease after it asked, a worker sends nothing any more; a renewal counts from its own asking."""
+    clock = Ticking()
+    async with worker(postgres_url, "w1", lease_s=60.0, clock=clock) as one:
+        await one.inbox.accept((heard(),), NOW)
+        await taken_by(one)
+        assert one.leases
+        held = [one.leases.is_held(DM)]
+        clock.now_s += 53.9
+        held.append(one.leases.is_held(DM))
+        clock.now_s += 0.2
+        held.append(one.leases.is_held(DM))
+        assert await one.leases.renew() == []
+        held.append(one.leases.is_held(DM))
+
+    assert held == [True, True, False, True]
+
+
+async def test_scale_a_good_end_gives_every_lane_back(postgres_url: str) -> None:
+    """After a stop in good order another worker takes over at once."""
+    async with worker(postgres_url, "w1") as one, worker(postgres_url, "w2") as two:
+        await one.inbox.accept((heard(),), NOW)
+        assert await taken_by(one) == [DM]
+        await one.close(clean=True)
+        assert await taken_by(two) == [DM]
+
+
+async def test_scale_a_lease_shorter_than_three_renewals_is_refused(postgres_url: str) -> None:
+    """A lease that one missed renewal would lose is bad configuration."""
+    from claudius.memory.postgres.leases import PostgresLeases  # noqa: PLC0415 - an extra
+    from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - likewise
+
+    with pytest.raises(ValueError, match="three renewals"):
+        PostgresStore(StorePlace(postgres_url), leases=partial(PostgresLeases, lease_s=10.0, renew_s=5.0))
