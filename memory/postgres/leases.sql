@@ -17,10 +17,11 @@ FROM worker w ORDER BY w.started_at, w.worker;
 UPDATE lane SET token = nextval('lane_token'), worker = :worker, lease_until = clock_timestamp() + make_interval(secs => :lease_s)
 FROM (
     SELECT conversation FROM lane
-    WHERE ready AND lease_until < clock_timestamp() AND split_part(conversation, ':', 1) IN (SELECT value FROM json_each(:networks))
+    WHERE ready AND lease_until < clock_timestamp() AND split_part(conversation, ':', 4) NOT LIKE '!%'
+      AND (:networks = '[]' OR split_part(conversation, ':', 1) IN (SELECT value FROM json_each(:networks)))
     ORDER BY since LIMIT :most FOR UPDATE SKIP LOCKED
 ) AS free WHERE lane.conversation = free.conversation
-RETURNING lane.conversation, lane.token;
+RETURNING lane.conversation, lane.token, lane.heard;
 
 -- name: lane_void_heard
 UPDATE inbox SET state = 'pending' WHERE conversation = :conversation AND state = 'taken' AND boot IS DISTINCT FROM :worker;
@@ -49,8 +50,10 @@ WHERE conversation = :conversation AND token = :token AND heard = :heard;
 
 -- name: lane_wanted
 INSERT INTO lane (conversation, heard, ready) VALUES (:conversation, 1, true)
-ON CONFLICT (conversation) DO UPDATE SET heard = lane.heard + 1, ready = true,
-    since = CASE WHEN lane.ready THEN lane.since ELSE clock_timestamp() END;
+ON CONFLICT (conversation) DO UPDATE SET heard = lane.heard + 1, ready = true, since = clock_timestamp() WHERE NOT lane.ready;
+
+-- name: lanes_heard
+SELECT conversation, heard FROM lane WHERE token IN (SELECT value::bigint FROM json_each(:tokens));
 
 -- name: lanes_given_back
 UPDATE lane SET worker = NULL, lease_until = '-infinity' WHERE worker = :worker;

@@ -25,9 +25,11 @@ class LeaseStore(Protocol):
     most: int
     """Upper limit on lanes held at a time."""
 
-    async def take(self, networks: Sequence[str], most: int) -> Sequence[str]:
-        """Take up to `most` lanes of these networks with something to do that nobody holds; the longest waiting first.
+    async def take(self, networks: Sequence[str], most: int, wanted: Sequence[str] = ()) -> Sequence[str]:
+        """Take up to `most` lanes with something to do that nobody holds, the longest waiting first.
 
+        `networks`: only of these; empty: of all. `wanted` lanes count as having something to do, because somebody can
+        hear them again. Returns the lanes taken, and those held in which something became ready since the last look.
         What an earlier holder had begun there is void: what was taken is pending, what may have been sent is in doubt.
         """
         ...
@@ -50,8 +52,4 @@ class LeaseStore(Protocol):
 
     async def release(self, conversation: str, heard: int) -> bool:
         """Give a lane up, unless something became ready since `heard`. Returns whether it was given up."""
-        ...
-
-    async def want(self, conversation: str) -> None:
-        """Mark a lane as ready, because somebody can hear it again."""
         ...

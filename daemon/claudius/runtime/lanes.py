@@ -27,6 +27,7 @@ from claudius.errors import ClaudiusError, RowInvalid, StaleTurn, StoreCorrupt, 
 from claudius.failure import Failure, failure_of
 from claudius.intent import ApologyKind
 from claudius.memory.inbox import Pending
+from claudius.memory.leases import LeaseStore
 from claudius.perception import Kind, MessageExtra, Origin, Perception, Place, is_terminal, sees_everything
 from claudius.runtime.adapter import Adapter, TellsFailure
 from claudius.runtime.attachments import Attachments
@@ -58,6 +59,10 @@ class Lane(Struct, eq=False):
 
     conversation: str
     adapter: Adapter | None
+    mind: Mind
+    """Writes to the store as the holder of this lane."""
+    is_lost: bool = False
+    """Whether another process holds this lane."""
     last: Turned | None = None
     """The last turn since the lane was last idle."""
     signed: Perception | None = None
@@ -169,6 +174,11 @@ class Lanes:
         self.members = Membership(mind.store, adapters, mind.clock)
         self._hydration = ThreadBackfill(mind)
         self._closing = False
+        self._leases = mind.store.leases
+        self._wanted: set[str] = set()
+        self._looked_for: set[str] = set()
+        self.looking = asyncio.Event()
+        """Set if a lane is wanted that this process does not hold."""
 
     def wake(self, conversation: str) -> None:
         """Have a conversation's lane check again for what waits."""
@@ -183,11 +193,27 @@ class Lanes:
                 lane.hearing.ring()
         elif held and conversation not in held.complete:
             held.waiting.add(conversation)
+        elif self._leases and not self._leases.is_held(conversation):
+            self._wanted.add(conversation)
+            self.looking.set()
         elif not self._closing:
-            self._lanes[conversation] = lane = Lane(conversation, self._adapters.get(place.network))
+            mind = replace(self._mind, store=self._leases.store_of(conversation)) if self._leases else self._mind
+            self._lanes[conversation] = lane = Lane(conversation, self._adapters.get(place.network), mind)
             task = asyncio.create_task(self._run(lane), name=f"lane {conversation}")
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+
+    def wanted(self) -> set[str]:
+        """Return the lanes that are wanted and not held, as a set to be cleared once they were looked for."""
+        self._looked_for, self._wanted = self._wanted, set()
+        self.looking.clear()
+        return self._looked_for
+
+    def lose(self, conversation: str) -> None:
+        """End a lane that another process holds now: whatever runs in it is cancelled."""
+        for task in self._tasks:
+            if task.get_name() == f"lane {conversation}":
+                task.cancel()
 
     def break_off(self, conversation: str, turn: str) -> None:
         """Cancel the turn if it is the one running: what it was to answer has changed or is gone."""
@@ -226,7 +252,8 @@ class Lanes:
     @property
     def busy(self) -> int:
         """How many lanes have something to do."""
-        return len(self._lanes) + sum(len(held.waiting) for held in self._held.values())
+        waiting = sum(len(held.waiting) for held in self._held.values())
+        return len(self._lanes) + waiting + len(self._wanted) + len(self._looked_for)
 
     async def drain(self, grace_s: float) -> None:
         """Let running turns end for `grace_s` seconds, then cancel them; the next start repeats uncommitted turns."""
@@ -245,10 +272,10 @@ class Lanes:
             while True:
                 lane.bell.clear()
                 wait_s = await self._try(lane)
-                if self._closing and wait_s != 0.0:
+                if (self._closing and wait_s != 0.0) or lane.is_lost:
                     break
                 if wait_s is None:
-                    if not lane.bell.is_set():
+                    if not lane.bell.is_set() and (self._leases is None or await self._let_go(lane, self._leases)):
                         break
                 elif wait_s > 0:
                     await lane.wait(wait_s)
@@ -259,6 +286,13 @@ class Lanes:
                 await lane.sign(None)
             del self._lanes[lane.conversation]
             await self._resources.recovery.done(lane.conversation)
+
+    async def _let_go(self, lane: Lane, leases: LeaseStore) -> bool:
+        """Look once more, then give the lane up. Returns False if there is something to do after all."""
+        heard = await leases.heard(lane.conversation)
+        if await self._try(lane) is not None or lane.bell.is_set():
+            return False
+        return await leases.release(lane.conversation, heard)
 
     async def _try(self, lane: Lane) -> float | None:
         try:
@@ -273,19 +307,19 @@ class Lanes:
                 "given up: its row is damaged", extra={"conversation": lane.conversation, "error": error.message}
             )
             if error.table == "inbox":
-                await self._mind.store.inbox.give_up(int(error.row), error.message)
+                await lane.mind.store.inbox.give_up(int(error.row), error.message)
                 return 0.0
             if error.table == "outbox":
-                await self._mind.store.outbox.undeliverable(error.row, error.message)
+                await lane.mind.store.outbox.undeliverable(error.row, error.message)
                 return 0.0
         except Exception:
             log.exception("a lane stumbled", extra={"conversation": lane.conversation})
-            await self._mind.store.outbox.doubt(lane.conversation)
+            await lane.mind.store.outbox.doubt(lane.conversation)
         return STUMBLE_S
 
     async def _step(self, lane: Lane) -> float | None:
         """Do the next piece of work. Returns how long to wait before the next; None if nothing is left."""
-        mind, now = self._mind, self._resources.clock.steady()
+        mind, now = lane.mind, self._resources.clock.steady()
         wait_s = await self._deliver(lane)
         if lane.signed:
             await lane.sign(None)
@@ -311,7 +345,9 @@ class Lanes:
 
     async def _deliver(self, lane: Lane) -> float | None:
         """Send what waits to be sent. Returns how long to wait before the next attempt; None if nothing is left."""
-        mind = self._mind
+        mind = lane.mind
+        if self._leases and not self._leases.is_held(lane.conversation):
+            return STUMBLE_S  # the lease is nearly past: nothing is sent any more unless it is renewed
         if lane.adapter is None or not (parts := await mind.store.outbox.deliveries(lane.conversation)):
             return None
         hours = mind.config().runtime.reconcile_hours
@@ -319,7 +355,7 @@ class Lanes:
         return await deliver(parts, post)
 
     async def _think(self, lane: Lane, pending: Pending, now: datetime) -> None:
-        mind, attempts = self._mind, pending.attempts + 1
+        mind, attempts = lane.mind, pending.attempts + 1
         # an instant in the future was read off a clock that has been set since: it has waited since the start then
         heard_at = pending.heard_at if pending.heard_at <= now else self._began
         heard_s = asyncio.get_running_loop().time() - (now - heard_at).total_seconds()
@@ -344,6 +380,7 @@ class Lanes:
             await mind.store.inbox.hold(pending)
         except (StaleTurn, BrokenOff):
             log.info("turn run anew", extra={"turn": pending.turn})
+            lane.is_lost = self._leases is not None and await self._leases.heard(lane.conversation) < 0
         except StoreError:
             raise
         except Exception as error:
@@ -362,7 +399,7 @@ class Lanes:
                 exc_info=None if isinstance(error, ClaudiusError) else error,
             )
             if isinstance(fate, Apologise):
-                await self._apologise(pending, fate.kind, failure)
+                await self._apologise(lane, pending, fate.kind, failure)
             else:
                 again_at = self._resources.clock.steady() + timedelta(seconds=fate.after_s)
                 await mind.store.inbox.postpone(pending.seq, again_at, failure.kept, attempts)
@@ -374,7 +411,7 @@ class Lanes:
         self, lane: Lane, pending: Pending, failure: Failure, error: BaseException | None = None
     ) -> Failure:
         """Tell the owner what went wrong, once for each cause, and keep it for `status` and `why`. Returns it."""
-        mind = self._mind
+        mind = lane.mind
         failure = failure.without(lambda text: blot(text, mind.secrets))
         if error or lane.told != (pending.turn, failure):
             show_failure(mind.hooks, pending, failure, mind.clock(), error)
@@ -387,7 +424,7 @@ class Lanes:
         return failure
 
     def _surface(self, lane: Lane, pending: Pending, hearing: Arrivals) -> Surface:
-        mind, adapter, perception = self._mind, lane.adapter, pending.perception
+        mind, adapter, perception = lane.mind, lane.adapter, pending.perception
         if adapter is None:
             return Surface(hearing=hearing, tell=partial(self._tell, lane, pending))
         is_streamed = adapter.name in mind.config().pipeline.stream and perception.owes and adapter.streams(perception)
@@ -409,14 +446,14 @@ class Lanes:
         if perception.origin is Origin.INTERNAL and self._services and await self._services.clockwork.work(pending):
             return True
         if perception.kind in (Kind.EDIT, Kind.DELETE):  # it waited for a turn to end
-            await self._mind.store.inbox.amend(perception, now)
+            await lane.mind.store.inbox.amend(perception, now)
             return True
         if pending.ended >= ENDED_PROCESSES:
             log.error("turn given up", extra={"turn": pending.turn, "attempts": pending.attempts})
-            await self._apologise(pending, "interrupted")
+            await self._apologise(lane, pending, "interrupted")
             return True
         if pending.is_stopped:
-            await self._apologise(pending, "stopped")
+            await self._apologise(lane, pending, "stopped")
             return True
         if lane.adapter is None:
             return False
@@ -425,10 +462,10 @@ class Lanes:
         is_called = perception.kind is Kind.MENTION or perception.origin is Origin.INTERNAL
         return is_called and await self._hydration.read(perception, lane.adapter)
 
-    async def _apologise(self, pending: Pending, kind: ApologyKind, failure: Failure | None = None) -> None:
+    async def _apologise(self, lane: Lane, pending: Pending, kind: ApologyKind, failure: Failure | None = None) -> None:
         """Apologise. If even that fails, the perception is marked dead, `status` counts it, and the lane goes on."""
         try:
-            self.turn_log.committed(await apologise(pending, self._mind, kind, failure), pending)
+            self.turn_log.committed(await apologise(pending, lane.mind, kind, failure), pending)
         except StaleTurn:
             log.info("apology run anew", extra={"turn": pending.turn})
         except StoreError:
@@ -437,7 +474,7 @@ class Lanes:
             log.exception("given up: no apology could be made", extra={"turn": pending.turn})
             why = error.message if isinstance(error, ClaudiusError) else type(error).__name__
             for one in (pending, *pending.further):
-                await self._mind.store.inbox.give_up(one.seq, f"no apology ({kind}) could be made: {why}")
+                await lane.mind.store.inbox.give_up(one.seq, f"no apology ({kind}) could be made: {why}")
 
 
 async def together(first: Pending, mind: Mind) -> Pending:

@@ -35,6 +35,7 @@ from claudius.runtime.forgetting import Forgetting
 from claudius.runtime.health import Health
 from claudius.runtime.intake import ChannelModes, Intake
 from claudius.runtime.lanes import Lanes
+from claudius.runtime.leasing import Leasing
 from claudius.runtime.lock import HomeLock
 from claudius.runtime.logs import lost
 from claudius.runtime.networks import Networks
@@ -152,6 +153,8 @@ class Server:
         await self._control.open()
         for conversation in waiting.conversations:
             self._lanes.wake(conversation)
+        if self._mind.store.leases:
+            self._run_beside(Leasing(self._mind.store.leases, self._lanes, self._failed).run(), "leases")
         self._run_beside(self._forget_what_was_begun(), "erasures")
         auditing = watch(self._mind, self._home.soul, self._resources.fingerprints)
         self._run_beside(self._while_the_store_works(auditing), "audit")

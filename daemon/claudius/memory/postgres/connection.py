@@ -120,7 +120,8 @@ class PostgresConnection:
             self._has_new_moments = False
             if self._made.closed:
                 self._made = self._connect()
-        elif sql == "COMMIT" and self._has_new_moments:
+            return self._made.execute(self._text(sql), prepare=False)  # two statements in one round trip
+        if sql == "COMMIT" and self._has_new_moments:
             self._index_moments()
         elif sql.startswith(_MOMENTS_COME):
             self._has_new_moments = True

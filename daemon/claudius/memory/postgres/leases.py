@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec import Struct
 
 from claudius.errors import StaleTurn
-from claudius.memory.sqlite.connection import Database
+from claudius.memory.sqlite.connection import Database, Row
 from claudius.memory.sqlite.core import Core, Writer
 from claudius.memory.sqlite.rows import dump
 
@@ -23,12 +23,14 @@ TRUSTED = 0.9
 """The part of a lease in which this process trusts its own clock."""
 
 
-class HeldLane(Struct, frozen=True):
+class HeldLane(Struct, eq=False):
     """A lane that this process holds."""
 
     token: int
     until_s: float
     """Until when, by this process's monotonic clock, counted from before it asked."""
+    heard: int
+    """The lane's mark at the last look."""
 
 
 class PostgresLeases:
@@ -51,24 +53,32 @@ class PostgresLeases:
         self.renew_s, self.look_s, self.most = renew_s, look_s, most
         self._held: dict[str, HeldLane] = {}
 
-    async def take(self, networks: Sequence[str], most: int) -> Sequence[str]:
-        room = min(most, self.most - len(self._held))
-        if room <= 0:
-            return ()
-        asked_s, worker = self._clock(), self._core.boot
+    async def take(self, networks: Sequence[str], most: int, wanted: Sequence[str] = ()) -> Sequence[str]:
+        asked_s, worker, before = self._clock(), self._core.boot, dict(self._held)
+        room = max(0, min(most, self.most - len(before)))
         values = {"worker": worker, "lease_s": self._lease_s, "networks": dump(list(networks)), "most": room}
+        tokens = dump([one.token for one in before.values()])
 
-        def take(db: Database) -> list[tuple[str, int]]:
-            taken = [(row["conversation"], row["token"]) for row in db.all("lanes_take", **values)]
-            for conversation, _ in taken:
-                db.run("lane_void_heard", conversation=conversation, worker=worker)
-                db.run("lane_void_said", conversation=conversation, worker=worker)
-            return taken
+        def take(db: Database) -> tuple[list[Row], dict[str, int]]:
+            for conversation in wanted:
+                db.run("lane_wanted", conversation=conversation)
+            taken = db.all("lanes_take", **values) if room else []
+            for row in taken:
+                db.run("lane_void_heard", conversation=row["conversation"], worker=worker)
+                db.run("lane_void_said", conversation=row["conversation"], worker=worker)
+            held = db.all("lanes_heard", tokens=tokens) if before else []
+            return taken, {row["conversation"]: row["heard"] for row in held}
 
-        taken = await self._core.write(take)
-        for conversation, token in taken:
-            self._held[conversation] = HeldLane(token, asked_s + self._lease_s)
-        return [conversation for conversation, _ in taken]
+        taken, marks = await self._core.write(take)
+        rung = []
+        for conversation, heard in marks.items():
+            one = self._held.get(conversation)
+            if one and one.heard != heard:
+                one.heard = heard
+                rung.append(conversation)
+        for row in taken:
+            self._held[row["conversation"]] = HeldLane(row["token"], asked_s + self._lease_s, row["heard"])
+        return [*(row["conversation"] for row in taken), *rung]
 
     async def renew(self) -> Sequence[str]:
         asked_s, worker, before = self._clock(), self._core.boot, dict(self._held)
@@ -84,7 +94,7 @@ class PostgresLeases:
             if self._held.get(conversation) is not one:
                 continue  # given back meanwhile
             if conversation in kept:
-                self._held[conversation] = HeldLane(one.token, asked_s + self._lease_s)
+                one.until_s = asked_s + self._lease_s
             else:
                 del self._held[conversation]
                 lost.append(conversation)
@@ -112,9 +122,6 @@ class PostgresLeases:
         if is_released or heard < 0:
             self._held.pop(conversation, None)
         return is_released or heard < 0
-
-    async def want(self, conversation: str) -> None:
-        await self._core.write(lambda db: db.change("lane_wanted", conversation=conversation))
 
 
 class LaneCore(Core):

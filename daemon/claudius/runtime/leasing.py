@@ -1,0 +1,44 @@
+"""Take lanes of a store that several processes share, keep their leases, and drop those that are lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from claudius.errors import StoreError
+from claudius.memory.leases import LeaseStore
+from claudius.runtime.lanes import Lanes
+
+AT_ONCE = 16
+"""Lanes taken in one look, so that the others find some too."""
+
+
+class Leasing:
+    """Looks for lanes with something to do as long as the process takes turns."""
+
+    def __init__(
+        self, leases: LeaseStore, lanes: Lanes, failed: Callable[[StoreError], None], networks: Sequence[str] = ()
+    ) -> None:
+        """Take lanes of `networks` for `lanes` (empty: of all); `failed` is called when the store fails."""
+        self._leases, self._lanes, self._failed, self._networks = leases, lanes, failed, networks
+
+    async def run(self) -> None:
+        """Look when something is wanted, and every `look_s`; renew every `renew_s`; until cancelled."""
+        loop = asyncio.get_running_loop()
+        renewed_s = loop.time()
+        while True:
+            wanted = self._lanes.wanted()
+            try:
+                for conversation in await self._leases.take(self._networks, AT_ONCE, sorted(wanted)):
+                    self._lanes.wake(conversation)
+                if loop.time() - renewed_s >= self._leases.renew_s:
+                    renewed_s = loop.time()
+                    for conversation in await self._leases.renew():
+                        self._lanes.lose(conversation)
+            except StoreError as error:
+                self._failed(error)
+            wanted.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._leases.look_s):
+                    await self._lanes.looking.wait()
