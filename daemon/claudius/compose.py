@@ -143,12 +143,14 @@ async def compose(
     networks: bool = False,
     lock: HomeLock | None = None,
     pause: Pause | None = None,
+    lanes_only: bool = False,
 ) -> Composed:
     """Compose a soul for a home, and hold the home's lock. Raises: ClaudiusError; then nothing is left open.
 
     It hears only the terminal; with `networks`, as the daemon does, every network that the settings name. The default
     of `env` is this process's own environment, from which the secrets are removed, so that no child inherits them.
-    `lock` is the home's, if the caller holds it; `pause` is awaited once the log is open, before anything else.
+    `lock` is the home's, if the caller holds it; `pause` is awaited once the log is open, before anything else. With
+    `lanes_only` it is a worker, which needs a store that several processes share.
     """
     home.create()
     with ExitStack() as undo:
@@ -183,7 +185,10 @@ async def compose(
         disk = Disk(home, lambda: settings.loaded.config.storage.reserve_mb)
         password = settings.loaded.secrets.get(PASSWORD)
         place = StorePlace(settings.loaded.config.store.url, password.reveal() if password else "")
-        store = open_store(home, place, relieve=disk.release)
+        if lanes_only and not place.is_postgres:
+            fix = "set it to postgres://user@host/database"
+            raise BadConfiguration("config.toml", "store.url", "workers share a database server", fix)
+        store = open_store(home, place, relieve=disk.release, roles="lanes" if lanes_only else "all")
         await store.open()
         undo.pop_all()
     resources = ProcessResources(
@@ -250,11 +255,12 @@ async def compose(
         {"terminal": terminal, **adapters},
         {"chat": terminal.chat, "reflect": second.reflect, **services.handlers, **ensouled.handlers},
         chance=random.SystemRandom().random,
-        archive=Archive(store, home.memory, home.backups, clock=clock.now),
+        archive=None if lanes_only else Archive(store, home.memory, home.backups, clock=clock.now),
         resources=resources,
-        second=second,
-        services=services,
-        alerts=networks,
+        second=None if lanes_only else second,
+        services=None if lanes_only else services,
+        alerts=networks and not lanes_only,
+        lanes_only=lanes_only,
     )
     return Composed(server=server, settings=settings, soul=soul)
 

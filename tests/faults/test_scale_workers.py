@@ -62,7 +62,7 @@ class World:
         home.create()
         network.visible = self.visible
         leases = partial(PostgresLeases, lease_s=LEASE_S, renew_s=LEASE_S / 3, look_s=0.1)
-        store = PostgresStore(StorePlace(self.url), leases=leases)
+        store = PostgresStore(StorePlace(self.url), leases=leases, roles="lanes")
         soul = alive(home, Scripted(default=echo), network=network, store=store, clean=clean)
         return await stack.enter_async_context(soul)
 

@@ -38,7 +38,7 @@ async def worker(
     from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - likewise
 
     make = partial(PostgresLeases, lease_s=lease_s, renew_s=lease_s / 3, clock=clock or Ticking())
-    store = PostgresStore(StorePlace(url), leases=make)
+    store = PostgresStore(StorePlace(url), leases=make, roles="lanes")
     await store.start(boot, NOW)
     try:
         yield store

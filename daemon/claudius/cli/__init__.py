@@ -23,6 +23,8 @@ _TABLE: dict[str, tuple[str, str]] = {
     "onboard": ("onboard:onboard", "set it up: who speaks, which networks, their tokens, each tried for real"),
     "chat": ("chat:chat", "talk with the soul here in the terminal"),
     "daemon": ("daemon:daemon", "the soul as a process of its own: start, stop, run, install"),
+    "worker": ("worker:worker", "think beside the daemon, on this or another machine"),
+    "workers": ("worker:workers", "which processes take turns, and what each holds"),
     "console": ("claudius.console.command:console", "look at the soul in your browser"),
     "status": ("status:status", "what is running, who speaks, what waits"),
     "doctor": ("doctor:doctor", "find what is not set up correctly, and how to fix it"),

@@ -62,15 +62,18 @@ def place_of(home: Home) -> StorePlace:
 
 
 def open_store(
-    home: Home, place: StorePlace, relieve: Callable[[], bool] = lambda: False
+    home: Home, place: StorePlace, relieve: Callable[[], bool] = lambda: False, roles: str = "all"
 ) -> SqliteStore | PostgresStore:
-    """Return the store of a home, not opened yet; `relieve` frees space when the disk is full. Raises: StoreError."""
+    """Return the store of a home, not opened yet; `relieve` frees space when the disk is full.
+
+    `roles`: `all`, or `lanes` for a worker; one process at a time has all. Raises: StoreError.
+    """
     if place.is_postgres:
         try:
             from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
         except ImportError as error:
             raise StoreError(_MISSING) from error
-        return PostgresStore(place, memory_files=home.memory, relieve=relieve)
+        return PostgresStore(place, memory_files=home.memory, relieve=relieve, roles=roles)
     from claudius.memory.sqlite import SqliteStore  # noqa: PLC0415 - not for PostgreSQL's records
 
     return SqliteStore(home.database, relieve=relieve)

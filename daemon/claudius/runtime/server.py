@@ -22,7 +22,7 @@ from claudius.failure import failure_of
 from claudius.home import Home
 from claudius.memory.archive import Archive, GitFailed
 from claudius.memory.store import Waiting
-from claudius.runtime.adapter import Adapter
+from claudius.runtime.adapter import Adapter, LogsIn
 from claudius.runtime.alerts import Alerts
 from claudius.runtime.auditing import watch
 from claudius.runtime.background_services import BackgroundServices
@@ -69,11 +69,13 @@ class Server:
         second: SecondMind | None = None,
         services: BackgroundServices | None = None,
         alerts: bool = False,
+        lanes_only: bool = False,
     ) -> None:
         """Wake `home`, whose `lock` is held, with `mind`; listen on `adapters`; `handlers` serve the control socket.
 
         `second`, the cortex beside `mind`, and `services`, the background services, run from the start to the stop.
-        With `alerts`, as in the daemon, the owners are told when something is wrong.
+        With `alerts`, as in the daemon, the owners are told when something is wrong. With `lanes_only`, as in a worker,
+        it listens to nobody and has no clock: it thinks for the lanes that it takes, and speaks.
         """
         self._home, self._mind, self._lock, self._resources = home, mind, lock, resources
         self.boot = secrets.token_hex(8)
@@ -115,7 +117,13 @@ class Server:
         )
         own = {"status": self._status, "forget": self._forget, **self._pairing.handlers}
         self._control = ControlSocket(home.socket, {**handlers, **own}, services.serve if services else None)
-        self._networks = Networks(adapters, mind, self._lanes, self._intake, self._failed, chance=chance)
+        self._lanes_only = lanes_only
+        self._networks = Networks(
+            adapters, mind, self._lanes, self._intake, self._failed, chance=chance, listens=not lanes_only
+        )
+        speaking = [name for name, adapter in adapters.items() if isinstance(adapter, LogsIn)] if lanes_only else ()
+        leases = mind.store.leases
+        self._leasing = Leasing(leases, self._lanes, self._failed, speaking) if leases else None
         self.health = Health(
             mind,
             home,
@@ -153,8 +161,11 @@ class Server:
         await self._control.open()
         for conversation in waiting.conversations:
             self._lanes.wake(conversation)
-        if self._mind.store.leases:
-            self._run_beside(Leasing(self._mind.store.leases, self._lanes, self._failed).run(), "leases")
+        if self._leasing:
+            self._run_beside(self._leasing.run(), "leases")
+        if self._lanes_only:
+            log.info("awake for lanes", extra={"boot": self.boot})
+            return waiting
         self._run_beside(self._forget_what_was_begun(), "erasures")
         auditing = watch(self._mind, self._home.soul, self._resources.fingerprints)
         self._run_beside(self._while_the_store_works(auditing), "audit")

@@ -93,8 +93,17 @@ class PostgresConnection:
         """Connect. Raises: psycopg.OperationalError."""
         self._place = place
         self._texts: dict[str, bytes] = {}
-        self._made = self._connect()
+        self._roles = 0
+        """The lock that stands for this process's roles, if it has them."""
         self._has_new_moments = False
+        self._made = self._connect()
+
+    def hold(self, lock: int) -> bool:
+        """Take a lock of the schema for as long as this is connected, also anew; return whether it was free."""
+        row = self._made.execute(_TRY_LOCK, {"lock": lock}).fetchone()
+        is_free = row is not None and bool(row["free"])
+        self._roles = lock if is_free else 0
+        return is_free
 
     def _connect(self) -> psycopg.Connection[NamedRow]:
         words = OURS | _ALIVE | ({"password": self._place.password} if self._place.password else {})
@@ -120,6 +129,9 @@ class PostgresConnection:
             self._has_new_moments = False
             if self._made.closed:
                 self._made = self._connect()
+                if self._roles and not self.hold(self._roles):
+                    self._made.close()
+                    raise psycopg.OperationalError("another process has taken this one's roles")
             return self._made.execute(self._text(sql), prepare=False)  # two statements in one round trip
         if sql == "COMMIT" and self._has_new_moments:
             self._index_moments()
@@ -161,6 +173,9 @@ class PostgresConnection:
         self._made.execute(b"DELETE FROM moment_new")
 
 
+ROLES = 0x436C6476
+"""The lock of the one process that listens, keeps the clock and the archive."""
+_TRY_LOCK = b"SELECT pg_try_advisory_lock(%(lock)s::int, current_schema()::regnamespace::oid::int) AS free"
 _MOMENTS_COME = ("INSERT INTO moment ", "UPDATE moment ", 'UPDATE "moment" ')
 _NEW_MOMENTS = b"""SELECT m.id, m.text, m.pictures, m.name, m.audience_number
 FROM moment_new n JOIN moment_said m ON m.id = n.moment"""

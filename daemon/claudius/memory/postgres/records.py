@@ -26,6 +26,12 @@ class PostgresRecords(SqlRecords):
         """Connect; `memory_files` is the directory of the archive. Raises: StoreCorrupt, StoreTooNew, StoreError."""
         super().__init__(_open(place, memory or shipped("memory")), memory_files, partial(translate, name=place.shown))
 
+    def workers(self) -> Sequence[Mapping[str, Any]]:
+        """Return the processes that share the store, oldest first."""
+        with self._snapshot() as db:
+            rows = [] if type(db) is Database else db.dicts("workers_shown")
+        return [row | {"clean": bool(row["clean"])} for row in rows]
+
     def marks(self, seen: int) -> tuple[int, str]:
         """Return the next number, and an opaque mark of what the console shows."""
         with self._snapshot() as db:

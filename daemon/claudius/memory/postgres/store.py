@@ -16,12 +16,12 @@ from typing import Any
 import psycopg
 
 import claudius
-from claudius.errors import StaleTurn
+from claudius.errors import StaleTurn, TryAgain
 from claudius.home import shipped
 from claudius.memory.erasure import Probes
 from claudius.memory.leases import LeaseStore
 from claudius.memory.opening import StorePlace
-from claudius.memory.postgres.connection import PostgresConnection, PostgresDatabase, load_texts, translate
+from claudius.memory.postgres.connection import ROLES, PostgresConnection, PostgresDatabase, load_texts, translate
 from claudius.memory.postgres.leases import LaneCore, PostgresLeases
 from claudius.memory.postgres.records import PostgresRecords
 from claudius.memory.postgres.schema import prepare
@@ -56,6 +56,13 @@ class PostgresErasure(SqliteErasure):
 
     async def scrub(self) -> None:
         await self._core.alone(lambda db: db.connection.execute("VACUUM (FULL)") and None)
+
+
+def _have_all_roles(db: Database) -> None:
+    connection = db.connection
+    assert isinstance(connection, PostgresConnection)  # noqa: S101 - opened above
+    if not connection.hold(ROLES):
+        raise TryAgain("another daemon or chat has this store: end it, or run `claudius worker` here")
 
 
 class LaneOutbox(SqliteOutbox):
@@ -136,7 +143,13 @@ class PostgresStore(SqlStore):
         core.open(self.writer(writer, core.translate, self._linger_s, relieve=self._relieve), reader)
 
     async def start(self, boot: str, now: datetime) -> Waiting:
-        """Begin as one worker of perhaps many: what stands under a lease that is not past stays as it is."""
+        """Begin as one worker of perhaps many: what stands under a lease that is not past stays as it is.
+
+        Raises: TryAgain if this is to have all roles and another process has them.
+        """
+        await self.open()
+        if self._roles == "all":
+            await self.core.alone(_have_all_roles)
         waiting = await super().start(boot, now)
         who = {"worker": boot, "host": socket.gethostname(), "pid": os.getpid(), "version": claudius.__version__}
 

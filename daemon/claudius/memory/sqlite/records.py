@@ -357,6 +357,10 @@ class SqliteRecords(SqlRecords):
         database = Database(_open(path, load_migrations(memory / "schema")), load_queries(memory / "queries"))
         super().__init__(database, path.parent.parent / "memory", partial(translate, path=path))
 
+    def workers(self) -> Sequence[Mapping[str, Any]]:
+        """Return nothing: one process at a time takes turns."""
+        return ()
+
     def marks(self, seen: int) -> tuple[int, str]:
         """Return the file's version, and an opaque mark of what the console shows; empty if the version is `seen`."""
         version = int(pragma(self._db.connection, "data_version"))

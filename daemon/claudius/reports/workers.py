@@ -1,0 +1,26 @@
+"""The document of `claudius workers`."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Any
+
+from claudius.home import Home
+
+GONE_S = 60.0
+"""A worker that has not renewed for so long holds nothing any more."""
+
+
+def workers(home: Home) -> list[dict[str, Any]]:
+    """Return the processes that take turns, oldest first; empty if the store is a file. Raises: StoreError."""
+    from claudius.memory.opening import open_records
+
+    with closing(open_records(home)) as records:
+        found = [dict(one) for one in records.workers()]
+    return [one | {"state": _state(one)} for one in found]
+
+
+def _state(one: dict[str, Any]) -> str:
+    if one["clean"]:
+        return "ended"
+    return "gone" if one["seen_s"] > GONE_S else "at work"
